@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rallebench.analysis.baselines import COLUMNS, BaselineComparison
 from rallebench.analysis.changes import Change
 from rallebench.analysis.corpus_level import CorpusScore
 from rallebench.analysis.ranking import MultiRunComparison, PairedResult
@@ -108,14 +107,3 @@ def changes(differences: Sequence[Change], first: str, other: str) -> Table:
     """The different settings of two runs."""
     rows = tuple((change.where, change.a, change.b) for change in differences)
     return Table("", ("what", first, other), rows)
-
-
-def baselines(compared: BaselineComparison) -> Table:
-    """Metric by column: the run, its baselines and the ceiling."""
-    columns = ["run", *compared.columns]
-    rows = tuple(
-        (name, *(row.get(column) for column in columns)) for name, row in compared.cells.items()
-    )
-    note = "Each on the questions that all of them and this run have scored."
-    labels = ("", "this run", *(COLUMNS[column] for column in compared.columns))
-    return Table(compared.run, labels, rows, note=note)

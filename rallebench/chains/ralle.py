@@ -56,7 +56,7 @@ def experiment_from_json(value: Any, what: str = "the file", name: str = "") -> 
     ``f-strings`` is the default, ``num_evaluate`` ≤ 0 means all. A missing model or retriever name becomes '' and a
     missing ``npassage`` 5. Raises BadFileError for any other deviation.
     """
-    config = _object(_object(value, what).get("chain_config"), f"{what}: 'chain_config'")
+    config = as_object(as_object(value, what).get("chain_config"), f"{what}: 'chain_config'")
     listed = config.get("chain")
     if not isinstance(listed, list) or not listed:
         raise BadFileError(
@@ -76,7 +76,7 @@ def experiment_from_json(value: Any, what: str = "the file", name: str = "") -> 
 
 
 def _with_dataset(chain: Chain, value: Any, what: str) -> Experiment:
-    dataset = _object({} if value is None else value, f"{what}: 'dataset'")
+    dataset = as_object({} if value is None else value, f"{what}: 'dataset'")
     dataset_name = _text(dataset.get("dataset_name"), f"{what}: 'dataset_name'")
     number = _whole(dataset.get("num_evaluate"), f"{what}: 'num_evaluate'", -1)
     batch_size = _whole(dataset.get("batch_size"), f"{what}: 'batch_size'", 1)
@@ -88,7 +88,7 @@ def _with_dataset(chain: Chain, value: Any, what: str) -> Experiment:
 
 
 def _action(value: Any, what: str) -> Action:
-    saved = _object(value, what)
+    saved = as_object(value, what)
     kind = _one_of(_KINDS, saved.get("function"), f"{what}: 'function'")
     written = saved.get("f-strings_or_eval")
     dialect = _one_of(
@@ -104,7 +104,9 @@ def _action(value: Any, what: str) -> Action:
     if not 1 <= k <= _MAX_K:
         raise BadFileError(f"{what}: 'npassage' is {k}; it must be 1 to {_MAX_K:,}.")
     generation = (
-        _object(saved.get("generation", {}), f"{what}: 'generation'") if kind == "generate" else {}
+        as_object(saved.get("generation", {}), f"{what}: 'generation'")
+        if kind == "generate"
+        else {}
     )
     return Action(kind, template, dialect, target, k, checked_generation(generation, what))
 
@@ -141,38 +143,7 @@ def _saved(action: Action) -> dict[str, Any]:
     return saved
 
 
-# ── files and folders ────────────────────────────────────────────────────────
-
-
-def load_chain_file(path: Path) -> Chain:
-    """The chain of a file in our own form or in RaLLe's, JSON or (by its suffix) YAML.
-
-    A chain in RaLLe's form has the file's name without suffix. Raises BadFileError.
-    """
-    return _load(Path(path)).chain
-
-
-def load_experiments(folder: Path) -> list[tuple[Path, Experiment]]:
-    """All ``*.json`` files below a folder that are not hidden, ordered by path.
-
-    A chain has the name of its path in the folder, without suffix: ``retrieve-read/06_nq``. A file in our own form is
-    an experiment without a dataset. Raises BadFileError for the first invalid file, and for a folder without files.
-    """
-    folder = Path(folder)
-    if not folder.is_dir():
-        raise BadFileError(
-            f"{folder} is not a folder; name a folder that holds experiment files (*.json)."
-        )
-    files = sorted(path.relative_to(folder) for path in folder.rglob("*.json") if path.is_file())
-    visible = [path for path in files if not any(part.startswith(".") for part in path.parts)]
-    if not visible:
-        raise BadFileError(
-            f"{folder} holds no *.json file; name a folder that holds experiment files."
-        )
-    return [
-        (folder / path, _named(_load(folder / path), path.with_suffix("").as_posix()))
-        for path in visible
-    ]
+# ── files ────────────────────────────────────────────────────────────────────
 
 
 def override(
@@ -186,29 +157,25 @@ def override(
     if k is not None and not 1 <= k <= _MAX_K:
         raise UsageError(f"k is {k}; the number of passages must be 1 to {_MAX_K:,}.")
     targets = {"generate": llm, "retrieve": retriever}
-    return replace(
-        chain,
-        actions=tuple(
-            replace(
-                a,
-                target=targets.get(a.kind) or a.target,
-                k=k if k and a.kind == "retrieve" else a.k,
-            )
-            for a in chain.actions
-        ),
-    )
+
+    def changed(action: Action) -> Action:
+        new_k = k if k and action.kind == "retrieve" else action.k
+        return replace(action, target=targets.get(action.kind) or action.target, k=new_k)
+
+    return replace(chain, actions=tuple(map(changed, chain.actions)))
 
 
-def _named(experiment: Experiment, name: str) -> Experiment:
-    return replace(experiment, chain=replace(experiment.chain, name=name))
+def load_chain_file(path: Path) -> Chain:
+    """The chain of a file in our own form or in RaLLe's, JSON or (by its suffix) YAML.
 
-
-def _load(path: Path) -> Experiment:
+    A chain in RaLLe's form has the file's name without suffix. Raises BadFileError.
+    """
+    path = Path(path)
     value = _read_yaml(path) if path.suffix.lower() in (".yaml", ".yml") else read_json(path)
     if isinstance(value, dict) and "chain_config" in value:
-        return experiment_from_json(value, str(path), path.stem)
+        return experiment_from_json(value, str(path), path.stem).chain
     if isinstance(value, dict) and ("format" in value or "actions" in value):
-        return Experiment(chain_from_json(value, str(path)))
+        return chain_from_json(value, str(path))
     raise BadFileError(
         f"{path} is no chain: it should hold 'format', 'name' and 'actions', or RaLLe's 'chain_config'."
     )
@@ -222,15 +189,7 @@ def _read_yaml(path: Path) -> Any:
     text = "".join(f"{line}\n" for _, line in Source(path).lines())
     try:
         return yaml.safe_load(text)
-    except (
-        yaml.YAMLError,
-        ValueError,
-        LookupError,
-        TypeError,
-        AttributeError,
-        RecursionError,
-    ) as error:
-        # PyYAML's constructors raise more than YAMLError for a malformed number, date or tag.
+    except Exception as error:  # PyYAML's constructors raise more than YAMLError for a malformed number, date or tag
         mark = getattr(error, "problem_mark", None)
         lines = text.count("\n")  # a bracket that is never closed is marked behind the last line
         place = f"line {min(mark.line + 1, lines)}: " if mark else ""
@@ -241,9 +200,10 @@ def _read_yaml(path: Path) -> Any:
 # ── values ───────────────────────────────────────────────────────────────────
 
 
-def _object(value: Any, what: str) -> Mapping[str, Any]:
+def as_object(value: Any, what: str) -> dict[str, Any]:
+    """``value`` if it is a JSON object. Raises BadFileError about ``what``."""
     if not isinstance(value, dict):
-        raise BadFileError(f"{what} is {_quoted(value)}; it should be an object.")
+        raise BadFileError(f"{what} is {_quoted(value)}; it should be a JSON object.")
     return value
 
 

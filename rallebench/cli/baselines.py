@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
+from typing import Any
 
-from rallebench.cli.flags import MLFLOW, flag
-from rallebench.cli.printing import say
-from rallebench.cli.run import run_benchmark
+from rallebench.cli.flags import MLFLOW, flag, switch
+from rallebench.cli.printing import follow, say
 from rallebench.cli.verbs import VERBS, Result, failed_parts, workbench_of
-from rallebench.core.errors import RalleError, StoppedError
-from rallebench.services.benchmarks import LABELS, baselines_json
+from rallebench.core.runs import RunOptions
+from rallebench.core.tables import Column, Table
+from rallebench.render import experiments
+from rallebench.services.benchmarks import COLUMNS, LABELS
+from rallebench.services.experimenting import plan_json
 
 
 @VERBS.register(
@@ -17,29 +21,38 @@ from rallebench.services.benchmarks import LABELS, baselines_json
     about="run what a run is compared with: closed book, random passages, oracle passages",
     example="rallebench baselines my-run",
     order=6.2,
-    flags=(flag("run", "RUN"), *MLFLOW),
+    flags=(flag("run", "RUN"), switch("--plan", "only say what it would run"), *MLFLOW),
 )
 def baselines(args: argparse.Namespace) -> Result:
     """Run the missing baselines of a run; every metric of the run, of its baselines and of the ceiling."""
     workbench = workbench_of(args)
-    run = workbench.open_run(args.run)
-    failed: dict[str, str] = {}
-    for name, benchmark in workbench.benches.baseline_runs(run, track=not args.no_mlflow).items():
-        say(f"── {LABELS[name]}: {benchmark.name}")
-        try:
-            run_benchmark(workbench, benchmark)
-        except StoppedError:
-            raise
-        except RalleError as error:  # a chain may need a passage to work at all
-            failed[name] = str(error)
-            say(f"{LABELS[name]} failed: {error}")
-    value, table = baselines_json(workbench, run, failed)
+    request = workbench.experiments.baselines(args.run)
+    if args.plan:
+        value = plan_json(workbench.experiments.plan(request))
+        return Result(value, experiments.plan_blocks(value))
+    result = follow(
+        workbench.experiments.run(request, RunOptions(track=not args.no_mlflow)),
+        lambda: workbench.experiments.stop(request.name),
+    )
+    if result.warning:
+        say(f"Warning: {result.warning}")
+    value, failed = dict(result.document), result.report.failed
     if "oracle" not in {*value["lines"], *failed}:
         say("The gold names no pages, so there are no oracle passages.")
     failure = ""
     if not value["lines"]:
-        mend = f"Ask for the lines of {run.name!r} again when it is mended."
+        mend = f"Ask for the lines of {args.run!r} again when it is mended."
         labels = [LABELS[name] for name in failed]
         failure = failed_parts("reference lines", labels, len(failed), mend)
-    reasons = (f"{LABELS[name]} failed: {reason}" for name, reason in failed.items())
-    return Result(value, (table, *reasons), failure)
+    return Result(value, _blocks(value), failure)
+
+
+def _blocks(value: Mapping[str, Any]) -> tuple[Table | str, ...]:
+    keys = ["run", *value["columns"]]
+    rows = tuple(
+        (name, *((row.get(key) or {}).get("value") for key in keys), row["run"]["n"])
+        for name, row in value["metrics"].items()
+    )
+    heads = ("", "this run", *(COLUMNS[key] for key in value["columns"]), Column("n", "count"))
+    failed = (f"{LABELS[name]} failed: {reason}" for name, reason in value["failed"].items())
+    return (Table(value["run"], heads, rows), *failed)

@@ -8,11 +8,14 @@ from typing import Any
 
 from rallebench.cli import flags
 from rallebench.cli.flags import flag
-from rallebench.cli.printing import Paced, say
+from rallebench.cli.printing import follow, stage_text
 from rallebench.cli.verbs import VERBS, Result, workbench_of
 from rallebench.core.errors import UsageError
+from rallebench.core.runs import RunOptions
 from rallebench.render import experiments
 from rallebench.services import catalog, experimenting
+
+KEYS = ("name", "maker", "folder", "files", "counts", "notes")
 
 
 @VERBS.register(
@@ -45,27 +48,19 @@ def build_dataset(args: argparse.Namespace) -> Result:
     catalog.entry("builders", args.maker)
     if not args.name:
         raise UsageError("The question set needs a name: --name N; its stages are kept under it.")
-    build = experimenting.build_dataset(
-        workbench_of(args),
+    workbench = workbench_of(args)
+    request = experimenting.dataset_request(
+        workbench,
         args.maker,
         args.name,
         settings,
         articles=args.articles,
         llm=args.llm,
         limit=args.limit,
-        batch_size=args.batch_size,
-        max_errors=args.max_errors,
     )
-    value: dict[str, Any] = {}
-    paced = Paced()
-    for event in build:
-        if isinstance(event, dict):
-            value = event
-        elif isinstance(event, tuple):
-            say(f"{event[0]}: {stage_text(event[1])}")
-        else:
-            of = f" of {event.total}" if event.total else ""
-            paced.say(f"{event.task}: {event.message or f'{event.done}{of}'}")
+    options = RunOptions(args.batch_size, args.max_errors, track=False)
+    document = follow(workbench.experiments.run(request, options)).document
+    value = {key: document[key] for key in KEYS}
     return Result(value, ("\n".join(_lines(value)),))
 
 
@@ -80,16 +75,3 @@ def _lines(value: Mapping[str, Any]) -> list[str]:
         if key != "stages"
     ]
     return [*lines, *(f"Note: {note}" for note in value["notes"]), *value["files"]]
-
-
-def stage_text(counts: Mapping[str, Any]) -> str:
-    """The counts of a stage in a line."""
-    parts = [f"{counts['kept']} of {counts['rows']} kept"]
-    parts += [f"{count} {reason}" for reason, count in counts.get("left_out", {}).items()]
-    names = {"unknown": "unread verdicts", "failed": "failed", "edited": "by hand"}
-    parts += [f"{counts[key]} {name}" for key, name in names.items() if counts.get(key)]
-    if counts.get("calls"):
-        parts.append(
-            f"{counts['calls']} requests, {counts['prompt_tokens']} + {counts['completion_tokens']} tokens"
-        )
-    return "; ".join(parts)

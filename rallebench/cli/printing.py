@@ -6,7 +6,7 @@ import contextlib
 import signal
 import sys
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterator, Mapping
 from typing import Any
 
 from rallebench.core.events import (
@@ -20,7 +20,7 @@ from rallebench.core.events import (
     complete,
 )
 from rallebench.core.runs import RunResult
-from rallebench.services.workbench import Workbench
+from rallebench.services.builders import FilledRows
 
 PACE = 2.0
 """Seconds between two lines of progress."""
@@ -65,70 +65,93 @@ def interruptible(progress: Iterator[Any]) -> Iterator[None]:
         raise
 
 
-def follow(
-    workbench: Workbench, operation: Operation[T], run_of: Callable[[str], str] = lambda task: task
-) -> T:
-    """Print the events of an operation and return its result. ``run_of``: task → the run that Ctrl-C stops."""
-    with Stoppable(workbench) as stoppable:
-        listener = _Listener(stoppable, run_of)
+def follow(operation: Operation[T], stop: Callable[[], None] | None = None) -> T:
+    """Print the events of an operation and return its result. ``stop``: what the first Ctrl-C calls while questions are
+    answered; without it Ctrl-C ends the work at once."""
+    with Stoppable(stop) as stoppable:
+        listener = _Listener(stoppable)
         result = complete(operation, listener.hear)
-        if isinstance(result, RunResult):
-            listener.warn(result.warnings)
-        return result
+    if isinstance(result, RunResult) and result.stopped:
+        listener.tell(result)
+    return result
 
 
 class _Listener:
-    def __init__(self, stoppable: Stoppable, run_of: Callable[[str], str]) -> None:
-        self._stoppable, self._run_of = stoppable, run_of
-        self._paced = Paced()
+    def __init__(self, stoppable: Stoppable) -> None:
+        self._stoppable, self._paced = stoppable, Paced()
         self._warnings: list[str] = []
+        self._steps: set[str] = set()
 
     def hear(self, event: Event) -> None:
         """Print an event."""
+        answering = isinstance(event, Progress) and event.message in ("", "running")
+        self._stoppable.running = answering
+        where = f"{event.task}: " if event.task else ""
         if isinstance(event, Progress):
-            self._progress(event)
+            step, line = where + event.message, where + progress_text(event)
+            is_new = bool(event.message) and step not in self._steps
+            self._steps.add(step)
+            self._paced.say(line, always=is_new or event.done == event.total)
         elif isinstance(event, Warned):
-            self.warn([event.message])
+            self._warnings.append(event.message)
+            say(f"Warning: {event.message}")
         elif isinstance(event, Failed):
             say(f"{event.task} failed: {event.error}")
         elif isinstance(event, Finished):
-            self._stoppable.running = False
-            say(f"{event.task}: {'had ended before' if event.reused else 'done'}")
-            if isinstance(event.result, RunResult):
-                self.warn(event.result.warnings)
+            if isinstance(event.result, FilledRows):
+                say(f"{where}{stage_text(event.result.counts)}")
+            elif where:
+                say(f"{where}{'had ended before' if event.reused else 'done'}")
+            self.tell(event.result)
 
-    def _progress(self, event: Progress) -> None:
-        self._stoppable.name = self._run_of(event.task)
-        if event.message or event.done:
-            self._stoppable.running = bool(event.done) or event.message == "running"
-        count = f"{event.done:,}/{event.total:,}" if event.total else ""
-        errors = f", {event.errors} failed" if event.errors else ""
-        seconds = f" ({event.seconds:.0f} s)" if event.seconds else ""
-        text = " ".join(filter(None, [event.message, count])) + errors + seconds
-        always = bool(event.message and not event.done) or event.done == event.total
-        self._paced.say(f"{event.task}: {text}" if event.task else text, always=always)
+    def tell(self, result: object) -> None:
+        """Print why a run's questions failed, and its warnings that were no events."""
+        if isinstance(result, RunResult):
+            for message, count in result.report.get("errors", {}).items():
+                say(f"{count} failed: {message}")
+            for warning in result.warnings:
+                if not any(message.endswith(warning) for message in self._warnings):
+                    say(f"Warning: {warning}")
 
-    def warn(self, warnings: Iterable[str]) -> None:
-        """Print the warnings that were not printed before."""
-        for warning in warnings:
-            if not any(earlier.endswith(warning) for earlier in self._warnings):
-                self._warnings.append(warning)
-                say(f"Warning: {warning}")
+
+def progress_text(event: Progress) -> str:
+    """Where a task is: its step, its questions, how many failed, and the seconds.
+
+    >>> progress_text(Progress("", 3, 8, errors=1, seconds=4.2)), progress_text(Progress("", 0, 8, "running"))
+    ('3/8, 1 failed (4 s)', 'running')
+    """
+    count = f"{event.done:,}/{event.total:,}" if event.total and event.message != "running" else ""
+    errors = f", {event.errors} failed" if event.errors else ""
+    seconds = f"({event.seconds:.0f} s)" if event.seconds else ""
+    return " ".join(filter(None, [event.message, count + errors, seconds]))
+
+
+def stage_text(counts: Mapping[str, Any]) -> str:
+    """The counts of a stage of a dataset builder in a line."""
+    parts = [f"{counts['kept']} of {counts['rows']} kept"]
+    parts += [f"{count} {reason}" for reason, count in counts.get("left_out", {}).items()]
+    names = {"unknown": "unread verdicts", "failed": "failed", "edited": "by hand"}
+    parts += [f"{counts[key]} {name}" for key, name in names.items() if counts.get(key)]
+    if counts.get("calls"):
+        parts.append(
+            f"{counts['calls']} requests, {counts['prompt_tokens']} + {counts['completion_tokens']} tokens"
+        )
+    return "; ".join(parts)
 
 
 class Stoppable:
-    """The first Ctrl-C or SIGTERM stops the run ``name`` after the current batch, the second at once; while no question
-    is answered (``running`` is false) the first one stops at once."""
+    """The first Ctrl-C or SIGTERM calls ``stop``, which ends the work after the current batch, the second ends it at once;
+    while no question is answered (``running`` is false) the first one ends it at once."""
 
-    def __init__(self, workbench: Workbench) -> None:
-        self.workbench, self.name, self.running = workbench, "", False
+    def __init__(self, stop: Callable[[], None] | None) -> None:
+        self._stop_work, self.running = stop, False
 
     def _stop(self, signum: int, frame: Any) -> None:
-        if not self.running:
+        if not self.running or self._stop_work is None:
             raise KeyboardInterrupt
         signal.signal(signum, signal.default_int_handler)
         say("Stopping after the current batch; press Ctrl-C again to stop at once.")
-        self.workbench.stop_run(self.name)
+        self._stop_work()
 
     def __enter__(self) -> Stoppable:
         self._before = {}

@@ -11,7 +11,8 @@ from rallebench.cli import flags
 from rallebench.cli.flags import flag, switch
 from rallebench.cli.printing import follow, say
 from rallebench.cli.verbs import VERBS, Result, workbench_of
-from rallebench.core.errors import RalleError, StoppedError, UsageError
+from rallebench.core.errors import StoppedError, UsageError
+from rallebench.core.runs import RunOptions
 from rallebench.core.tables import Column, Table
 from rallebench.render import costs
 from rallebench.render.numbers import independence, interval, text
@@ -40,7 +41,7 @@ from rallebench.services.workbench import Workbench
         *flags.AGENT,
     ),
 )
-def run(args: argparse.Namespace) -> Result | None:
+def run(args: argparse.Namespace) -> Result:
     """Benchmark a chain, each chain of a folder, or an agent."""
     workbench = workbench_of(args)
     if args.resume and not args.name:
@@ -74,49 +75,42 @@ def _folder(
     args: argparse.Namespace,
     files: Sequence[tuple[str, Path]],
     options: BenchmarkOptions,
-) -> Result | None:
+) -> Result:
     """Run every chain of a folder; a chain that fails does not end the others."""
-
-    def checked(names: Sequence[tuple[str, Path]]) -> dict[str, Benchmark]:
-        return benchmarks.of_folder(workbench, names, options, run=args.name, resume=args.resume)
-
-    checked(files)  # a night of runs should not end at a file that was wrong from the start
-    results: dict[str, dict[str, Any]] = {}
-    failed: dict[str, str] = {}
-    for name, path in files:
-        say(f"── {name}")
-        try:
-            results[name] = run_benchmark(workbench, checked([(name, path)])[name])
-        except StoppedError:
-            raise
-        except RalleError as error:
-            failed[name] = str(error)
-            say(f"{name}: {error}")
-    if results and options.track:
-        chains = {value["run"]: name for name, value in results.items()}
-        group = args.name or Path(args.chain).resolve().name
-        if warning := benchmarks.track_together(workbench, group, chains, failed):
-            say(f"Warning: {warning}")
+    title = args.name or Path(args.chain).resolve().name
+    request = benchmarks.batch_request(
+        workbench, files, options, title=title, run=args.name, resume=args.resume
+    )
+    run_options = RunOptions(max_errors=args.max_errors, track=options.track)
+    try:
+        result = follow(
+            workbench.experiments.run(request, run_options),
+            lambda: workbench.experiments.stop(request.name),
+        )
+    except StoppedError as error:
+        again = f"--name {args.name}" if args.name else "--chain FILE --name RUN"
+        raise StoppedError(
+            f"{str(error).partition(';')[0]}; continue with {again} --resume."
+        ) from None
+    if result.warning:
+        say(f"Warning: {result.warning}")
     failure = ""
-    if failed:
-        name, reason = next(iter(failed.items()))
-        failure = f"{len(failed)} of {len(files)} chains could not be run. {name}: {reason}"
-    values = list(results.values())
-    every = tuple(block for value in values for block in blocks(value))
-    return Result(values or None, every, failure)
+    if failed := result.report.failed:
+        label, reason = next(iter(failed.items()))
+        failure = f"{len(failed)} of {len(files)} chains could not be run. {label}: {reason}"
+    values = [benchmarks.result_json(workbench, run) for run in result.runs]
+    lines = tuple(block for value in values for block in blocks(value))
+    return Result(values or None, lines, failure)
 
 
 def run_benchmark(workbench: Workbench, benchmark: Benchmark) -> dict[str, Any]:
     """Run a benchmark to its end and return its JSON. Raises StoppedError if it was stopped."""
-    result = follow(workbench, workbench.run(benchmark), lambda task: benchmark.name)
-    report = result.report
-    for message, count in report["errors"].items():
-        say(f"{count} failed: {message}")
+    result = follow(workbench.run(benchmark), lambda: workbench.stop_run(benchmark.name))
     if result.stopped:
         raise StoppedError(
-            f"Stopped after {report['n_done']} of {report['n']} questions; continue with --name {benchmark.name} --resume."
+            f"Stopped after {result.report['n_done']} of {result.n} questions; continue with --name {benchmark.name} --resume."
         )
-    return benchmarks.result_json(workbench, benchmark, result)
+    return benchmarks.result_json(workbench, result)
 
 
 def blocks(value: Mapping[str, Any]) -> tuple[Table | str, ...]:

@@ -83,13 +83,12 @@ def suite(args: argparse.Namespace) -> Result:
         plan = experimenting.suite_plan(
             workbench, request, questions=questions, batch_size=args.batch_size
         )
-        value = follow(workbench, plan)
+        value = follow(plan)
         return Result(value, experiments.plan_blocks(value))
     options = RunOptions(args.batch_size, args.max_errors, track=not args.no_mlflow)
     result = follow(
-        workbench,
         workbench.experiments.run(request, options),
-        lambda task: experimenting.suite_run_name(request.name, task),
+        lambda: workbench.experiments.stop(request.name),
     )
     if result.warning:
         say(f"Warning: {result.warning}")

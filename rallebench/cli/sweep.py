@@ -69,7 +69,7 @@ def sweep(args: argparse.Namespace) -> Result:
         return Result(value, _blocks(value))
     name = args.name or time.strftime("sweep-%Y%m%d-%H%M%S")
     chain = overridden(workbench.workspace.chain(args.chain), args.llm, args.retriever, args.set)
-    request, runs = experimenting.sweep_request(
+    request, variants = experimenting.sweep_request(
         workbench,
         name,
         chain,
@@ -87,19 +87,20 @@ def sweep(args: argparse.Namespace) -> Result:
             say(f"Note: {note}")
         return Result(value, (value["verdict"],))
     options = RunOptions(args.batch_size, args.max_errors, track=not args.no_mlflow)
-    operation = workbench.experiments.run(request, options)
-    result = follow(workbench, operation, lambda task: runs.get(task, ""))
+    result = follow(
+        workbench.experiments.run(request, options), lambda: workbench.experiments.stop(name)
+    )
     if result.warning:
         say(f"Warning: {result.warning}")
     failed = result.report.failed
-    if len(failed) == len(runs):
+    if len(failed) == variants:
         raise BackendError(f"Every variant failed. {next(iter(failed.values()))}")
     mend = (
         f"Start the sweep again with --name {name} when it is mended: only what is missing is run."
     )
     warnings = [*result.document["warnings"], *filter(None, [result.warning])]
     value = {**result.document, "warnings": warnings}
-    failure = failed_parts("variants", list(failed), len(runs), mend)
+    failure = failed_parts("variants", list(failed), variants, mend)
     return Result(value, _blocks(value), failure)
 
 

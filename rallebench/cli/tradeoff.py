@@ -74,8 +74,7 @@ def tradeoff(args: argparse.Namespace) -> Result:
     if args.plan:
         value = experimenting.plan_json(workbench.experiments.plan(request))
         return Result(value, experiments.plan_blocks(value))
-    operation = workbench.experiments.run(request, RunOptions(track=False))
-    result = follow(workbench, operation, lambda task: "")
+    result = follow(workbench.experiments.run(request, RunOptions(track=False)))
     failure = ""
     if failed := result.report.failed:
         failure = f"{', '.join(failed)} could not be measured; the others' results are stored as {name!r}."

@@ -137,7 +137,7 @@ class Judge:
     """A language model that scores answers. ``name``: as a metric, "truthfulness:my-llm"; ``columns``: metric → definition;
     ``settings``: all that changes a judgement beside the model; ``ask``: the flow that judges an answer to an example, None
     where there is nothing to judge it by; ``scores``: the values of an example, its answer and the judgement, {} of a judgement
-    that could not be read."""
+    that could not be read; ``text``: the text of an episode that is judged, None for an episode to be left out."""
 
     name: str
     llm: str
@@ -148,6 +148,7 @@ class Judge:
     ranges: Mapping[str, tuple[float | None, float | None]] = field(
         default_factory=dict, compare=False
     )
+    text: Callable[[Episode], str | None] = field(default=lambda e: e.answer, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,7 +217,8 @@ DEFAULT_OPTIONS = RunOptions()
 class RunResult:
     """The result of a run.
 
-    ``episodes``: question id → episode in the order of the questions, without failed episodes; ``values``: metric →
+    ``episodes``: question id → episode in the order of the questions, without failed episodes; ``judgements``: judge →
+    the same of its pass; ``values``: metric →
     question id → value, and ``means`` their means, of the experiment's own metrics. ``n`` questions were asked,
     ``n_errors`` failed. ``report``: ``report.json``. ``stopped``: the user stopped it. ``memory``: model or
     index → bytes. ``simulated``: the replies are fake, from a dry run or a pilot.
@@ -236,6 +238,7 @@ class RunResult:
     stopped: bool = False
     reused: bool = False
     simulated: bool = False
+    judgements: Mapping[str, Mapping[str, Episode]] = field(default_factory=dict)
 
     def mean(self, metric: str) -> float | None:
         """A metric's mean over its scored questions; None without any."""

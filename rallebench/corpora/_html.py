@@ -23,42 +23,11 @@ HIDDEN = ("noscript", "template", "svg")
 RAW = ("script", "style", "title", "textarea")
 """Elements in which only their own end tag counts."""
 
-BLOCKS = frozenset(
-    (
-        "address",
-        "article",
-        "aside",
-        "blockquote",
-        "br",
-        "dd",
-        "div",
-        "dl",
-        "dt",
-        "fieldset",
-        "figcaption",
-        "figure",
-        "footer",
-        "form",
-        "h1",
-        "h2",
-        "h3",
-        "h4",
-        "h5",
-        "h6",
-        "header",
-        "hr",
-        "li",
-        "main",
-        "nav",
-        "ol",
-        "p",
-        "pre",
-        "section",
-        "table",
-        "tr",
-        "ul",
-    )
-)
+_BLOCKS = """
+address article aside blockquote br dd div dl dt fieldset figcaption figure footer form h1
+h2 h3 h4 h5 h6 header hr li main nav ol p pre section table tr ul
+"""
+BLOCKS = frozenset(_BLOCKS.split())
 """Tags that begin a new line."""
 
 _NAME = re.compile(r"/?([A-Za-z][^\s/>]*)")

@@ -48,29 +48,21 @@ class Chunking:
     compat: Literal["", "original"] = ""
 
     def __post_init__(self) -> None:
+        wrong = ""
         if self.how not in get_args(How):
-            raise UsageError(
-                f"The chunking method {self.how!r} is unknown; use blocks, recursive or sentences."
-            )
-        if self.unit not in get_args(Unit):
-            raise UsageError(
-                f"The chunk unit {self.unit!r} is unknown; use words, tokens or characters."
-            )
-        if self.unit != UNIT_OF.get(self.how, self.unit):
-            raise UsageError(
-                f"The chunk unit {self.unit!r} does not fit {self.how!r}, which counts {UNIT_OF[self.how]}."
-            )
-        if self.compat not in ("", "original") or (self.compat and self.how != "sentences"):
-            raise UsageError(
-                f"The chunk compatibility {self.compat!r} is unknown for {self.how!r}; "
-                "only sentences have 'original'."
-            )
-        if self.size < 1:
-            raise UsageError(f"The chunk size is {self.size}; it must be at least 1.")
-        if not 0 <= self.overlap < self.size:
-            raise UsageError(
-                f"The chunk overlap is {self.overlap}; it must lie between 0 and {self.size - 1}."
-            )
+            wrong = f"chunking method {self.how!r} is unknown; use blocks, recursive or sentences."
+        elif self.unit not in get_args(Unit):
+            wrong = f"chunk unit {self.unit!r} is unknown; use words, tokens or characters."
+        elif self.unit != UNIT_OF.get(self.how, self.unit):
+            wrong = f"chunk unit {self.unit!r} does not fit {self.how!r}, which counts {UNIT_OF[self.how]}."
+        elif self.compat not in ("", "original") or (self.compat and self.how != "sentences"):
+            wrong = f"chunk compatibility {self.compat!r} is unknown for {self.how!r}; only sentences have 'original'."
+        elif self.size < 1:
+            wrong = f"chunk size is {self.size}; it must be at least 1."
+        elif not 0 <= self.overlap < self.size:
+            wrong = f"chunk overlap is {self.overlap}; it must lie between 0 and {self.size - 1}."
+        if wrong:
+            raise UsageError(f"The {wrong}")
 
     def as_json(self) -> dict[str, Any]:
         """The value in a manifest; ``Chunking(**value)`` restores it."""

@@ -10,6 +10,7 @@ import os
 import shutil
 import time
 from collections.abc import Generator, Iterator
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -221,12 +222,9 @@ def read_card(folder: Path) -> Corpus:
 def imported_corpora(corpora: Path) -> dict[str, Corpus]:
     """Name → card of every corpus of a workspace, sorted, without damaged cards."""
     cards = {}
-    for path in sorted(Path(corpora).glob(f"*/{CARD}")):
-        if not path.parent.name.startswith("."):
-            try:
-                cards[path.parent.name] = read_card(path.parent)
-            except BadFileError:
-                continue
+    for path in sorted(Path(corpora).glob(f"[!.]*/{CARD}")):
+        with suppress(BadFileError):
+            cards[path.parent.name] = read_card(path.parent)
     return cards
 
 
@@ -245,12 +243,9 @@ def delete_corpus(corpora: Path, name: str) -> None:
 @CORPORA.register(IMPORTED, recognises=is_imported)
 def read_imported(source: Source) -> Iterator[CorpusRow]:
     """An imported corpus of the workspace."""
-    store = PassageStore(source.path)
-    try:
+    with closing(PassageStore(source.path)) as store:
         for number, passage in enumerate(store, 1):
             yield CorpusRow(number, passage.doc_id, passage.text, passage.title, passage.page_id)
-    finally:
-        store.close()
 
 
 # ── into an index ────────────────────────────────────────────────────────────

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Protocol
 
@@ -68,7 +69,8 @@ def read_corpus(
     form = form or form_of(path)
     # The import checked the ids, and an empty page id is intended.
     if form == IMPORTED and page_map is None:
-        yield from _stored(path)
+        with closing(PassageStore(path)) as store:
+            yield from store
         return
     reader = CORPORA[form]
     count = 0
@@ -77,22 +79,11 @@ def read_corpus(
         page = page_map.get(row.doc_id, "") if page_map is not None else (row.page_id or row.doc_id)
         yield Passage(row.doc_id, row.text, row.title, page)
     if not count:
-        if bad := source.problems.first:
-            number = source.problems.count
-            raise BadFileError(
-                f"{path} holds no passages, only {number} bad rows; the first: {bad[0].message}"
-            )
-        raise BadFileError(
-            f"{path} holds no passages; it should hold one passage per line: id, text, title."
-        )
-
-
-def _stored(path: Path) -> Iterator[Passage]:
-    store = PassageStore(path)
-    try:
-        yield from store
-    finally:
-        store.close()
+        problems = source.problems
+        what = "it should hold one passage per line: id, text, title."
+        if problems.first:
+            what = f"only {problems.count} bad rows; the first: {problems.first[0].message}"
+        raise BadFileError(f"{path} holds no passages{',' if problems.first else ';'} {what}")
 
 
 def _sound(rows: Iterator[CorpusRow], source: Source) -> Iterator[CorpusRow]:
@@ -143,25 +134,17 @@ def _repeated(
 
     The corpus is read again for the earlier lines, until twenty bad rows are known.
     """
-    if not candidates:
-        return set()
-    if source.problems.count >= MAX_KEPT_PROBLEMS:
-        for position in candidates:
-            source.bad(
-                batch[position].line,
-                f" repeats the id {batch[position].doc_id!r}; ids must be unique.",
-            )
-        return set(candidates)
-    first = _first_lines({batch[position].doc_id for position in candidates}, source, reader)
+    first: dict[str, int] = {}
+    if candidates and source.problems.count < MAX_KEPT_PROBLEMS:
+        first = _first_lines({batch[position].doc_id for position in candidates}, source, reader)
     dropped = set()
     for position in candidates:
         row = batch[position]
         earlier = first.get(row.doc_id)
-        if earlier == row.line:
-            continue  # another id with the same hash
-        where = f" of line {earlier}" if earlier else ""
-        dropped.add(position)
-        source.bad(row.line, f" repeats the id {row.doc_id!r}{where}; ids must be unique.")
+        if earlier != row.line:  # else it is another id with the same hash
+            where = f" of line {earlier}" if earlier else ""
+            dropped.add(position)
+            source.bad(row.line, f" repeats the id {row.doc_id!r}{where}; ids must be unique.")
     return dropped
 
 

@@ -76,21 +76,14 @@ class PassageStore:
             raise IndexError(row)
         try:
             record = json.loads(self._map[int(self._offsets[row]) : int(self._offsets[row + 1])])
-            passage = Passage(record["id"], record["text"], record["title"], record["page"])
-            is_sound = (
-                str
-                is type(passage.doc_id)
-                is type(passage.text)
-                is type(passage.title)
-                is type(passage.page_id)
-            )
+            fields = record["id"], record["text"], record["title"], record["page"]
+            if {*map(type, fields)} != {str}:
+                raise TypeError(fields)
         except (ValueError, LookupError, TypeError):
-            is_sound = False
-        if not is_sound:
             raise BadFileError(
                 f"{self._folder / PASSAGES}, passage {row + 1} was damaged by another program; import the corpus or build the index again."
-            )
-        return passage
+            ) from None
+        return Passage(*fields)
 
     def __iter__(self) -> Iterator[Passage]:
         return (self[row] for row in range(len(self)))

@@ -226,11 +226,16 @@ def with_stored_judges(
 ) -> tuple[RunRequest, dict[str, Any], tuple[str, ...]]:
     """The request and the report's judges with those of an earlier scoring, and a warning if theirs are damaged.
 
-    They are not asked again: their scores stay.
+    They are not asked again: their scores stay, but for columns that the request's own judges give, or failed to give.
     """
+    own = {column for judge in request.judges for column in judge.columns}
     try:
         report = run.report() or {}
-        earlier = {n: of for n, of in (report.get("judges") or {}).items() if n not in judges}
+        earlier = {
+            name: summary
+            for name, summary in (report.get("judges") or {}).items()
+            if name not in judges and own.isdisjoint(summary.get("columns", ()))
+        }
         names = {c for of in earlier.values() for c in of.get("columns", ())}
         names -= request.rates.columns.keys()
         stored = stored_rates(run, report, names)
@@ -298,6 +303,10 @@ def result_of(
             name: size["ram"] + size["vram"]
             for name in request.flow.names
             if (size := (memory or {}).get(name)) is not None
+        },
+        judgements={
+            name: StoredEpisodes(RunFolder(run.path / summary["run"]), request)
+            for name, summary in (report.get("judges") or {}).items()
         },
     )
 

@@ -117,8 +117,9 @@ def _pass(
 
 def pass_request(request: RunRequest, judge: Judge, episodes: Mapping[str, Episode]) -> RunRequest:
     """The request for one judge's pass over these answers; its name is that of its folder below ``judges/``."""
-    examples = {e.question.qid: e for e in request.examples if e.question.qid in episodes}
-    answers = {qid: episodes[qid].answer for qid in examples}
+    texts = {qid: judge.text(episode) for qid, episode in episodes.items()}
+    answers = {qid: text for qid, text in texts.items() if text is not None}
+    examples = {e.question.qid: e for e in request.examples if e.question.qid in answers}
     mark = digest([dict(judge.settings), answers])[:6]
 
     def flow(question: Question) -> Any:
@@ -196,4 +197,4 @@ def _scores(
     judge: Judge, judgements: Mapping[str, Episode], example: Example, episode: Episode
 ) -> Values:
     judgement = judgements.get(episode.qid)
-    return judge.scores(example, episode.answer, judgement) if judgement else {}
+    return judge.scores(example, judge.text(episode) or "", judgement) if judgement else {}

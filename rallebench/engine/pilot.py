@@ -17,6 +17,7 @@ from rallebench.core.experiments import (
     ExperimentRequest,
     IndexRequest,
     IndexResult,
+    RowsRequest,
     WorkRequest,
 )
 from rallebench.core.runs import Backends, RunRequest, RunResult
@@ -67,6 +68,8 @@ class Pilot:
 
     def play(self, step: WorkRequest) -> Operation[Any]:
         """Perform one request with a few questions."""
+        if isinstance(step, RowsRequest):
+            raise _Enough  # a pilot writes no file
         if not isinstance(step, (RunRequest, IndexRequest)):
             return None
         if isinstance(step, IndexRequest):
@@ -99,9 +102,15 @@ class Pilot:
             backends = replace(backends, llms={**backends.llms, **loaded.llms})
             judgements[judge.name] = judged
             failures += errors
-            steps = {qid: (*steps[qid], *judged[qid].steps) for qid in steps if qid in judged}
+            lost = {question.qid for question in inner.questions} - judged.keys()
+            steps = {
+                qid: (*of_question, *(judged[qid].steps if qid in judged else ()))
+                for qid, of_question in steps.items()
+                if qid not in lost
+            }
         self.samples.append(_sample(backends, n, steps, failures))
-        return _result(with_columns(request, judgements), good, n)
+        result = _result(with_columns(request, judgements), good, n)
+        return replace(result, judgements=judgements)
 
     def _answers(
         self, request: RunRequest, task: str

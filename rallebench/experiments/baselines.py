@@ -1,26 +1,26 @@
-"""A chain's reference lines: the same chain with no passages, with random ones, and with the gold's.
+"""The baselines of a chain as an experiment: the same chain with no passages, with random ones, and with the gold's.
 
-A line is the chain with every retrieve action's retriever exchanged and its template the bare question, run as any
+A baseline is the chain with every retrieve action's retriever exchanged and its template the bare question, run as any
 other chain under ``RUN closed-book``, ``RUN random`` and ``RUN oracle``. Steps that they share with the run come
-from memory.
+from the reply cache.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 
-from rallebench.analysis.baselines import LABELS
+from rallebench.analysis.baselines import compare_baselines
 from rallebench.core.errors import RalleError, UsageError
+from rallebench.core.experiments import Experiment, ExperimentRequest, Release, Report
+from rallebench.core.runs import RunRequest
 from rallebench.core.types import Action, Chain, Example, digest
 from rallebench.engine.store import RunFolder
-from rallebench.experiments.benchmark import Benchmark, prepare
+from rallebench.experiments.benchmark import prepare
 from rallebench.workspace.entries import chain_from_json, chain_to_json
 from rallebench.workspace.flows import chain_flow
 from rallebench.workspace.paths import Workspace
-
-__all__ = ["KINDS", "LABELS", "is_line", "line_name", "line_plans", "lines", "lines_of", "written"]
 
 KINDS: Mapping[str, str] = {"closed-book": "nothing", "random": "random", "oracle": "gold"}
 """Line → the way of combining retrievers that it exchanges a chain's own for."""
@@ -101,11 +101,35 @@ def line_name(run: str, line: str) -> str:
     return f"{run} {line}"
 
 
-def line_plans(workspace: Workspace, run: RunFolder, *, track: bool = True) -> dict[str, Benchmark]:
-    """Line → plan, of those lines of a run that have not ended yet; one that was stopped goes on.
+def baselines(request: ExperimentRequest) -> Experiment:
+    """Run the baselines of the run ``run`` and compare them with it. A chain may need a passage to work at all: a baseline
+    that fails is reported, and the others are run."""
+    workspace = request.workspace
+    run = RunFolder.open(workspace.runs, request.settings["run"])
+    failed: dict[str, str] = {}
+    for line, step in baseline_runs(workspace, run).items():
+        try:
+            yield step
+        except RalleError as error:
+            failed[line] = str(error)
+        yield Release(step.flow.retrievers)
+    comparison = compare_baselines(run, lines_of(workspace, run))
+    metrics = {
+        name: {column: asdict(mean) for column, mean in row.items()}
+        for name, row in comparison.cells.items()
+    }
+    data = {
+        "run": run.name,
+        "lines": dict(comparison.lines),
+        "columns": comparison.columns,
+        "failed": failed,
+        "metrics": metrics,
+    }
+    return Report(data, failed=failed)
 
-    Raises UsageError where there can be none, or if another run has the name of a line.
-    """
+
+def baseline_runs(workspace: Workspace, run: RunFolder) -> dict[str, RunRequest]:
+    """Line → its run. Raises UsageError where there can be none, or if another run has the name of a line."""
     made = run.spec()
     spec = made["spec"]
     chain = spec["settings"].get("chain")
@@ -119,19 +143,14 @@ def line_plans(workspace: Workspace, run: RunFolder, *, track: bool = True) -> d
         limit=spec["limit"],
         metrics=tuple(made["metrics"]),
         name=run.name,
-        batch_size=made["batch_size"],
-        seed=spec["seed"],
         resume=True,
-        track=track,
-    )
-    if whole.request.dataset.sha256 != spec["settings"].get("dataset_sha256"):
+    ).request
+    if whole.dataset.sha256 != spec["settings"].get("dataset_sha256"):
         raise UsageError(
             f"The question set {spec['dataset']!r} was changed after {run.name!r} was run; run the chain again first."
         )
-    plans = {}
-    for line, changed in lines(
-        workspace, chain_from_json(chain), dataset, whole.request.examples
-    ).items():
+    requests = {}
+    for line, changed in lines(workspace, chain_from_json(chain), dataset, whole.examples).items():
         name = line_name(run.name, line)
         there = (workspace.runs / name).exists()
         if there and not _is_of(run, RunFolder.open(workspace.runs, name), changed):
@@ -139,10 +158,10 @@ def line_plans(workspace: Workspace, run: RunFolder, *, track: bool = True) -> d
                 f"The run {name!r} exists already and is no reference line of {run.name!r} as it is now; "
                 f"move {workspace.runs / name} away."
             )
-        if not there or not _is_done(RunFolder.open(workspace.runs, name)):
-            request = replace(whole.request, flow=chain_flow(changed), name=name)
-            plans[line] = Benchmark(request, replace(whole.options, resume=there))
-    return plans
+        requests[line] = replace(
+            whole, flow=chain_flow(changed), batch_size=made["batch_size"], label=line, name=name
+        )
+    return requests
 
 
 def lines_of(workspace: Workspace, run: RunFolder) -> dict[str, RunFolder]:
@@ -175,8 +194,3 @@ def _is_of(run: RunFolder, other: RunFolder, chain: Chain | None = None) -> bool
         **chain_to_json(chain_from_json(made)),
         "about": "",
     }
-
-
-def _is_done(run: RunFolder) -> bool:
-    report = run.report()
-    return run.state()["state"] == "done" and bool(report and report["complete"])

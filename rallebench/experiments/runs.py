@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from rallebench.core.runs import DatasetRef, FlowSpec, Judge, Rates, RunRequest, RunResult, Values
-from rallebench.core.types import Chain, Episode, Example, Flow, Question
-from rallebench.engine.score import ranges_of
-from rallebench.metrics import METRICS
+from rallebench.core.types import Chain, Episode, Example, Flow, Note, Outcome, Question
+from rallebench.engine.score import ranges_of, score_episode
+from rallebench.metrics import METRICS, metric, read_card
 
 COSTS = ("seconds", "prompt_tokens", "completion_tokens")
 """Every run of an experiment is scored by these, too."""
+REUSED = "reused"
+"""The stop reason of an answer that exists already."""
 SCORES = ("truthfulness", "relevance")
 """A judge gives 1 to 5."""
 SHARES = (
@@ -86,6 +88,24 @@ def scored_run(
         label=label,
         on_result=on_result,
     )
+
+
+def replay(answer: str) -> Flow:
+    """The flow of an answer that exists already; it asks no model."""
+    reply = yield Note(answer)
+    return Outcome(reply.text, REUSED)
+
+
+def scored_by(names: Sequence[str]) -> Callable[[Example, Episode], Values]:
+    """The scores of these registered metrics as an experiment's own."""
+    return lambda example, episode: {
+        score.metric: score.value for score in score_episode(episode, example, names)
+    }
+
+
+def definitions_of(names: Iterable[str]) -> dict[str, str]:
+    """Registered metric → its label and definition."""
+    return {name: f"{metric(name).traits['label']}: {read_card(name).definition}" for name in names}
 
 
 def bounds_of(names: Iterable[str]) -> dict[str, tuple[float | None, float | None]]:

@@ -24,7 +24,7 @@ from rallebench.gui.views import (
     rank_badge,
     ranked,
 )
-from rallebench.services.background import Works
+from rallebench.gui.works import Works
 from rallebench.services.data import Preview, Search, Verified
 from rallebench.workspace.entries import Manifest
 from rallebench.workspace.indexes.estimate import Estimate

@@ -2,7 +2,8 @@
 
 A plain metric is a function ``(episode, gold) -> float | None``: None means *not scored* (it is left out
 of the mean and counted), never 0. Its docstring has the form that ``_card.py`` describes; what code decides
-on are the traits given to ``METRICS.register``; the first five are needed by every metric. ``metrics/columns.py`` computes any of them over a whole run.
+on are the traits given to ``METRICS.register``, ``register_at_k`` (a family with a cut-off) or ``register_batch`` (all answers at
+once). ``metrics/columns.py`` computes any of them over a whole run; a language model as a judge is in ``metrics/judges``.
 """
 
 from __future__ import annotations
@@ -46,7 +47,18 @@ class Batch(Protocol):
         ...
 
 
-METRICS: Registry[Callable[..., Any]] = Registry(
+class Metrics(Registry[Callable[..., Any]]):
+    """The metrics. One that says no more is a share of the questions, by accepted answers, and more is better."""
+
+    def register(
+        self, name: str, *, about: str = "", form: Any = None, **traits: Any
+    ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+        """As in every registry; ``DEFAULTS`` are the traits of a metric that does not give its own."""
+        return super().register(name, about=about, form=form, **{**DEFAULTS, **traits})
+
+
+DEFAULTS = {"needs": "answers", "higher_is_better": True, "unit": "fraction", "range": (0, 1)}
+METRICS = Metrics(
     "metric",
     "rallebench.metrics",
     traits={
@@ -82,7 +94,7 @@ class _Family:
     traits: dict[str, Any]
 
     def member(self, name: str, k: int) -> Entry[Callable[..., Any]]:
-        traits = {**self.traits, "label": f"{self.label}@{k}", "k": k}
+        traits = {**DEFAULTS, **self.traits, "label": f"{self.label}@{k}", "k": k}
         return Entry(name, functools.partial(self.function, k=k), self.about, traits)
 
 
@@ -110,10 +122,10 @@ def register_batch(name: str, **traits: Any) -> Callable[[Batch], Batch]:
 
     def file(batch: Batch) -> Batch:
         @functools.wraps(batch)
-        def one(episode: Episode, gold: Gold, option: str = "") -> float | None:
+        def singly(episode: Episode, gold: Gold, option: str = "") -> float | None:
             return batch([(episode, gold)], option)[0]
 
-        METRICS.register(name, batch=batch, **traits)(one)
+        METRICS.register(name, batch=batch, **traits)(singly)
         return batch
 
     return file
@@ -128,25 +140,25 @@ def metric(name: str) -> Entry[Callable[..., Any]]:
     >>> metric("recall_at_5").name, metric("recall@7").traits["label"], metric("bleu:char").traits["label"]
     ('recall@5', 'Recall@7', 'BLEU (char)')
     """
-    wanted = name.strip()
-    return METRICS.entry(wanted) if wanted in METRICS else _derived(wanted)
+    name = name.strip()
+    return METRICS.entry(name) if name in METRICS else _derived(name)
 
 
 @functools.lru_cache(maxsize=512)
-def _derived(wanted: str) -> Entry[Callable[..., Any]]:
-    base, colon, option = wanted.partition(":")
+def _derived(name: str) -> Entry[Callable[..., Any]]:
+    base, colon, option = name.partition(":")
     if colon and base in METRICS:
         return _with_option(METRICS.entry(base), option.strip())
-    found = _AT_K.fullmatch(wanted)
-    family = _FAMILIES.get(found["family"]) if found else None
-    if not found or not family:
-        return METRICS.entry(wanted)
-    k = int(found["k"])
+    match = _AT_K.fullmatch(name)
+    family = _FAMILIES.get(match["family"]) if match else None
+    if not match or not family:
+        return METRICS.entry(name)
+    k = int(match["k"])
     if not 1 <= k <= MAX_K:
         raise UsageError(
-            f"The metric {wanted!r} asks for a cut-off of {k}; give one from 1 to {MAX_K}."
+            f"The metric {name!r} asks for a cut-off of {k}; give one from 1 to {MAX_K}."
         )
-    return family.member(f"{found['family']}@{k}", k)
+    return family.member(f"{match['family']}@{k}", k)
 
 
 def _with_option(entry: Entry[Callable[..., Any]], option: str) -> Entry[Callable[..., Any]]:

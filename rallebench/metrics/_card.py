@@ -145,41 +145,41 @@ class Card:
 def parse(doc: str) -> dict[str, str]:
     """The words of a docstring: ``definition``, ``details`` and its sections, '' where one is absent.
 
-    >>> found = parse("One.\\n\\nMore.\\n\\nNormalisation: none.\\nTraps: a long\\n    one.")
-    >>> found["definition"], found["details"], found["traps"], found["source"]
+    >>> words = parse("One.\\n\\nMore.\\n\\nNormalisation: none.\\nTraps: a long\\n    one.")
+    >>> words["definition"], words["details"], words["traps"], words["source"]
     ('One.', 'More.', 'a long one.', '')
     """
     text = inspect.cleandoc(doc)
     heads = list(_SECTION.finditer(text))
     definition, _, details = text[: heads[0].start() if heads else None].strip().partition("\n")
-    found = {
+    words = {
         "definition": definition,
         "details": details.strip(),
         **dict.fromkeys(SECTIONS.values(), ""),
     }
     for head, after in zip(heads, [*heads[1:], None]):
         body = text[head.end() : after.start() if after else None]
-        found[SECTIONS[head[1]]] = " ".join(body.split())
-    return found
+        words[SECTIONS[head[1]]] = " ".join(body.split())
+    return words
 
 
 def make_card(name: str, about: str, doc: str, traits: Mapping[str, Any]) -> Card:
     """The card of a registered metric; what its docstring leaves out is looked for among the traits."""
     words = parse(doc)
-    found = {key: words[key] or str(traits.get(key, "")) for key in words}
+    words = {key: text or str(traits.get(key, "")) for key, text in words.items()}
     low, high = traits.get("range", (None, None))
     return Card(
         name=name,
         label=traits.get("label", name),
-        definition=about or found["definition"],
-        details=found["details"],
-        normalisation=found["normalisation"] or "none: no texts are compared.",
-        not_scored=found["not_scored"]
+        definition=about or words["definition"],
+        details=words["details"],
+        normalisation=words["normalisation"] or "none: no texts are compared.",
+        not_scored=words["not_scored"]
         or ("no gold." if traits.get("needs") else "where it is not known."),
-        over_all=found["over_all"],
-        option=found["option"],
-        source=found["source"],
-        traps=found["traps"],
+        over_all=words["over_all"],
+        option=words["option"],
+        source=words["source"],
+        traps=words["traps"],
         needs=traits.get("needs", ""),
         wants=traits.get("wants", ""),
         tool=traits.get("tool", ""),

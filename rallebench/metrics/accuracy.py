@@ -7,14 +7,7 @@ from rallebench.metrics import METRICS
 from rallebench.metrics._reading import answer_of, best
 
 
-@METRICS.register(
-    "accuracy",
-    needs="answers",
-    higher_is_better=True,
-    label="Accuracy",
-    unit="fraction",
-    range=(0, 1),
-)
+@METRICS.register("accuracy", label="Accuracy")
 def accuracy(episode: Episode, gold: Gold) -> float | None:
     """1 if the stripped answer equals an accepted answer character by character, else 0.
 

@@ -15,11 +15,11 @@ from typing import Any
 from rallebench.core.errors import BadFileError, NotFoundError, UsageError
 from rallebench.encoders.minilm import model_folder
 from rallebench.metrics import OpenEncoder, Pairs, register_batch
-from rallebench.metrics._kept import kept
 from rallebench.metrics._reading import answer_of
+from rallebench.metrics._single import single
 
 TEXTS_AT_ONCE = 32
-_one_load = threading.Lock()
+_tokenizing = threading.Lock()
 
 
 def parse_option(option: str) -> tuple[str, int | None]:
@@ -46,16 +46,7 @@ def check_option(option: str) -> None:
         )
 
 
-@register_batch(
-    "bertscore",
-    needs="answers",
-    higher_is_better=True,
-    label="BERTScore",
-    unit="fraction",
-    range=(-1, 1),
-    tool="model",
-    check=check_option,
-)
+@register_batch("bertscore", label="BERTScore", range=(-1, 1), tool="model", check=check_option)
 def bertscore(
     pairs: Pairs, option: str = "", encoders: OpenEncoder | None = None
 ) -> list[float | None]:
@@ -72,27 +63,27 @@ def bertscore(
         models and layers cannot be compared. Unrelated texts score far above 0. CRUD-RAG's "bertScore" is
         similarity, not this.
     """
-    asked = [
+    comparisons = [
         (number, answer_of(episode), alias)
         for number, (episode, gold) in enumerate(pairs)
         if answer_of(episode)
         for alias in gold.answers
     ]
-    found: list[float | None] = [0.0 if gold.answers else None for _, gold in pairs]
-    if not asked:
-        return found
+    best_scores: list[float | None] = [0.0 if gold.answers else None for _, gold in pairs]
+    if not comparisons:
+        return best_scores
     # Like lengths together, so that little is padded; the longest first, so that memory runs out at once or never.
-    asked.sort(key=lambda row: (-max(len(row[1]), len(row[2])), row))
+    comparisons.sort(key=lambda row: (-max(len(row[1]), len(row[2])), row))
     model = _model(*parse_option(option))
     scores: dict[int, list[float]] = {}
-    for start in range(0, len(asked), TEXTS_AT_ONCE):
-        rows = asked[start : start + TEXTS_AT_ONCE]
-        values = model.scores([said for _, said, _ in rows], [wanted for _, _, wanted in rows])
+    for start in range(0, len(comparisons), TEXTS_AT_ONCE):
+        rows = comparisons[start : start + TEXTS_AT_ONCE]
+        values = model.scores([answer for _, answer, _ in rows], [alias for _, _, alias in rows])
         for (number, _, _), value in zip(rows, values):
             scores.setdefault(number, []).append(value)
     for number, values_of in scores.items():
-        found[number] = max(values_of)
-    return found
+        best_scores[number] = max(values_of)
+    return best_scores
 
 
 @dataclass(frozen=True)
@@ -102,12 +93,12 @@ class _Model:
     layer: int
     longest: int
 
-    def scores(self, said: Sequence[str], wanted: Sequence[str]) -> Iterator[float]:
+    def scores(self, answers: Sequence[str], references: Sequence[str]) -> Iterator[float]:
         """F of each pair."""
-        texts = list(dict.fromkeys((*said, *wanted)))
+        texts = list(dict.fromkeys((*answers, *references)))
         vectors = dict(zip(texts, self._embedded(texts)))
-        for one, other in zip(said, wanted):
-            yield _f(vectors[one], vectors[other])
+        for answer, reference in zip(answers, references):
+            yield _f(vectors[answer], vectors[reference])
 
     def _embedded(self, texts: Sequence[str]) -> list[tuple[Any, Any]]:
         """Per text float32 (tokens, dim) unit vectors, and which of them are no special tokens."""
@@ -115,7 +106,7 @@ class _Model:
 
         clean = [text.strip().encode("utf-8", "replace").decode("utf-8") for text in texts]
         special = {self.tokenizer.sep_token_id, self.tokenizer.cls_token_id}
-        with _one_load:  # a fast tokenizer keeps how it cuts and pads in itself
+        with _tokenizing:  # a fast tokenizer keeps how it cuts and pads in itself
             features = self.tokenizer(
                 clean, padding=True, truncation=True, max_length=self.longest, return_tensors="pt"
             ).to(self.model.device)
@@ -126,20 +117,20 @@ class _Model:
                 .float()
                 .cpu()
             )
-        found = []
+        embedded = []
         for row, (ids, mask) in enumerate(
             zip(features["input_ids"].cpu(), features["attention_mask"].cpu())
         ):
             real = mask.bool()
             unit = torch.nn.functional.normalize(hidden[row][real], dim=-1)
             counts = torch.tensor([int(i) not in special for i in ids[real]], dtype=torch.bool)
-            found.append((unit, counts))
-        return found
+            embedded.append((unit, counts))
+        return embedded
 
 
-def _f(said: tuple[Any, Any], wanted: tuple[Any, Any]) -> float:
+def _f(answer: tuple[Any, Any], reference: tuple[Any, Any]) -> float:
     # As in the package, special tokens do not count themselves, but a token may be matched with one.
-    (left, left_counts), (right, right_counts) = said, wanted
+    (left, left_counts), (right, right_counts) = answer, reference
     if not left_counts.any() or not right_counts.any():
         return 0.0
     cosines = left @ right.T
@@ -148,7 +139,7 @@ def _f(said: tuple[Any, Any], wanted: tuple[Any, Any]) -> float:
     return 2 * precision * recall / (precision + recall) if precision + recall else 0.0
 
 
-@kept
+@single
 def _model(folder: str, layer: int | None) -> _Model:
     check_option(folder)
     path = Path(folder) if folder else model_folder()

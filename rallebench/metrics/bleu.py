@@ -56,15 +56,7 @@ def chrf_corpus(pairs: Pairs, option: str = "") -> float | None:
 
 
 @METRICS.register(
-    "bleu",
-    needs="answers",
-    higher_is_better=True,
-    label="BLEU",
-    unit="fraction",
-    range=(0, 1),
-    check=check_tokenizer,
-    over_all=bleu_corpus,
-    over_all_counts=bleu_counts,
+    "bleu", label="BLEU", check=check_tokenizer, over_all=bleu_corpus, over_all_counts=bleu_counts
 )
 def bleu(episode: Episode, gold: Gold, option: str = "") -> float | None:
     """Sentence BLEU of the answer against all accepted answers at once: 1- to 4-grams with brevity penalty.
@@ -83,20 +75,11 @@ def bleu(episode: Episode, gold: Gold, option: str = "") -> float | None:
     """
     if not gold.answers:
         return None
-    said, wanted = _tokenized(answer_of(episode), gold.answers, option)
-    return _fraction(_bleu().sentence_score(said, wanted)) if said else 0.0
+    answer, references = _tokenized(answer_of(episode), gold.answers, option)
+    return _fraction(_bleu().sentence_score(answer, references)) if answer else 0.0
 
 
-@METRICS.register(
-    "chrf",
-    needs="answers",
-    higher_is_better=True,
-    label="chrF",
-    unit="fraction",
-    range=(0, 1),
-    over_all=chrf_corpus,
-    over_all_counts=chrf_counts,
-)
+@METRICS.register("chrf", label="chrF", over_all=chrf_corpus, over_all_counts=chrf_counts)
 def chrf(episode: Episode, gold: Gold) -> float | None:
     """F-score of the 1- to 6-grams of characters with the best-fitting accepted answer, recall weighing double.
 
@@ -111,8 +94,8 @@ def chrf(episode: Episode, gold: Gold) -> float | None:
     """
     if not gold.answers:
         return None
-    said = answer_of(episode)
-    return _fraction(_chrf().sentence_score(said, list(gold.answers))) if said else 0.0
+    answer = answer_of(episode)
+    return _fraction(_chrf().sentence_score(answer, list(gold.answers))) if answer else 0.0
 
 
 def _fraction(score: Any) -> float:
@@ -122,27 +105,30 @@ def _fraction(score: Any) -> float:
 def _corpus(measure: Any, rows: Sequence[tuple[str, list[str]]]) -> float | None:
     if not rows:
         return None
-    return _fraction(measure.corpus_score([said for said, _ in rows], _streams(rows)))
+    return _fraction(measure.corpus_score([answer for answer, _ in rows], _streams(rows)))
 
 
 def _counts(
     measure: Any, rows: Sequence[tuple[str, list[str]]]
 ) -> tuple[list[list[int]], Callable[[list[int]], float]]:
     # As sacrebleu's own significance tests do it: its counts of one text add up over texts.
-    counts = measure._extract_corpus_statistics([said for said, _ in rows], _streams(rows))
+    counts = measure._extract_corpus_statistics([answer for answer, _ in rows], _streams(rows))
     return counts, lambda total: _fraction(measure._compute_score_from_stats(total))
 
 
 def _streams(rows: Sequence[tuple[str, list[str]]]) -> list[list[str | None]]:
-    width = max(len(wanted) for _, wanted in rows)
-    return [[wanted[i] if i < len(wanted) else None for _, wanted in rows] for i in range(width)]
+    width = max(len(references) for _, references in rows)
+    return [
+        [references[i] if i < len(references) else None for _, references in rows]
+        for i in range(width)
+    ]
 
 
-def _tokenized(said: str, wanted: Sequence[str], option: str) -> tuple[str, list[str]]:
+def _tokenized(answer: str, references: Sequence[str], option: str) -> tuple[str, list[str]]:
     """The texts with a space between tokens."""
-    rule = option or ("zh" if any(map(has_cjk, (said, *wanted))) else "13a")
+    rule = option or ("zh" if any(map(has_cjk, (answer, *references))) else "13a")
     tokenize = _tokenizer(rule)
-    return tokenize(said), [tokenize(text) for text in wanted]
+    return tokenize(answer), [tokenize(text) for text in references]
 
 
 @functools.lru_cache(maxsize=8)

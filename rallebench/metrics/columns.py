@@ -58,36 +58,36 @@ def why_not_scored(name: str, episode: Episode, gold: Gold) -> str:
     """Why a question has no value under a metric: it failed, its gold lacks something, or the card's reason."""
     if episode.error:
         return episode.error
-    if said := unrecorded(episode, metric(name)):
-        return said
+    if reason := unrecorded(episode, metric(name)):
+        return reason
     card = read_card(name)
     missing = [part for part in card.needs.split("+") if part and not getattr(gold, part)]
     return f"no gold {' or '.join(missing)}" if missing else f"not scored: {card.not_scored}"
 
 
 def _batch(entry: Entry[Any], pairs: Pairs, encoders: OpenEncoder | None) -> list[float | None]:
-    asked = [
+    numbers = [
         number
         for number, (episode, _) in enumerate(pairs)
         if not (episode.error or unrecorded(episode, entry))
     ]
-    found: list[float | None] = [None] * len(pairs)
+    values: list[float | None] = [None] * len(pairs)
     scored = entry.traits["batch"](
-        [pairs[n] for n in asked], entry.traits.get("chosen", ""), encoders
+        [pairs[n] for n in numbers], entry.traits.get("chosen", ""), encoders
     )
-    if len(scored) != len(asked):
+    if len(scored) != len(numbers):
         raise ValueError(
-            f"The metric {entry.name!r} gave {len(scored)} values for {len(asked)} answers."
+            f"The metric {entry.name!r} gave {len(scored)} values for {len(numbers)} answers."
         )
-    for number, value in zip(asked, scored):
-        found[number] = value
-    return found
+    for number, value in zip(numbers, scored):
+        values[number] = value
+    return values
 
 
-def _column(entry: Entry[Any], pairs: Pairs, found: Sequence[float | None]) -> ScoreSeries:
+def _column(entry: Entry[Any], pairs: Pairs, raw: Sequence[float | None]) -> ScoreSeries:
     values: list[float | None] = []
     notes: list[str] = []
-    for (episode, gold), value in zip(pairs, found):
+    for (episode, gold), value in zip(pairs, raw):
         if value is None:
             values.append(None)
             notes.append(why_not_scored(entry.name, episode, gold))

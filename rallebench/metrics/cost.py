@@ -6,7 +6,8 @@ None means *not known*: a backend that counts no tokens has not worked for nothi
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from rallebench.core.types import Episode, Generate, Gold, Retrieve, Step
 from rallebench.metrics import METRICS
@@ -30,8 +31,8 @@ def completion_tokens_of(step: Step) -> int | None:
     """The tokens a language model wrote; 0 is believed only of an empty reply whose prompt was counted."""
     if not isinstance(step.request, Generate) or step.reply.completion_tokens:
         return step.reply.completion_tokens
-    said = bool(step.reply.text or step.reply.tool_calls)
-    return None if said or not step.reply.prompt_tokens else 0
+    wrote = bool(step.reply.text or step.reply.tool_calls)
+    return None if wrote or not step.reply.prompt_tokens else 0
 
 
 def first_token_of(step: Step) -> float | None:
@@ -67,17 +68,13 @@ def speed(steps: Iterable[Step]) -> float | None:
     return tokens / seconds if seconds else None
 
 
+COST: Mapping[str, Any] = {"needs": "", "higher_is_better": False, "range": (0, None)}
+
+
 # ── one question ─────────────────────────────────────────────────────────────
 
 
-@METRICS.register(
-    "seconds",
-    needs="",
-    higher_is_better=False,
-    label="Seconds",
-    unit="seconds",
-    range=(0, None),
-)
+@METRICS.register("seconds", label="Seconds", unit="seconds", **COST)
 def seconds(episode: Episode, gold: Gold) -> float | None:
     """The time that the steps of a question took, each with its share of the batch it was asked in.
 
@@ -90,14 +87,7 @@ def seconds(episode: Episode, gold: Gold) -> float | None:
     return float(sum(step.seconds for step in episode.steps)) + episode.failed_seconds
 
 
-@METRICS.register(
-    "generation_seconds",
-    needs="",
-    higher_is_better=False,
-    label="Generation seconds",
-    unit="seconds",
-    range=(0, None),
-)
+@METRICS.register("generation_seconds", label="Generation seconds", unit="seconds", **COST)
 def generation_seconds(episode: Episode, gold: Gold) -> float | None:
     """The part of a question's seconds that language models took.
 
@@ -109,14 +99,7 @@ def generation_seconds(episode: Episode, gold: Gold) -> float | None:
     return float(sum(step.seconds for step in episode.steps if isinstance(step.request, Generate)))
 
 
-@METRICS.register(
-    "retrieval_seconds",
-    needs="",
-    higher_is_better=False,
-    label="Retrieval seconds",
-    unit="seconds",
-    range=(0, None),
-)
+@METRICS.register("retrieval_seconds", label="Retrieval seconds", unit="seconds", **COST)
 def retrieval_seconds(episode: Episode, gold: Gold) -> float | None:
     """The part of a question's seconds that retrievers took.
 
@@ -128,14 +111,7 @@ def retrieval_seconds(episode: Episode, gold: Gold) -> float | None:
     return float(sum(step.seconds for step in episode.steps if isinstance(step.request, Retrieve)))
 
 
-@METRICS.register(
-    "first_token_seconds",
-    needs="",
-    higher_is_better=False,
-    label="Seconds to first token",
-    unit="seconds",
-    range=(0, None),
-)
+@METRICS.register("first_token_seconds", label="Seconds to first token", unit="seconds", **COST)
 def first_token_seconds(episode: Episode, gold: Gold) -> float | None:
     """From asking the last language model of a question until its first token was there.
 
@@ -151,11 +127,9 @@ def first_token_seconds(episode: Episode, gold: Gold) -> float | None:
 
 @METRICS.register(
     "tokens_per_second",
-    needs="",
-    higher_is_better=True,
     label="Tokens per second",
     unit="tokens/s",
-    range=(0, None),
+    **{**COST, "higher_is_better": True},
 )
 def tokens_per_second(episode: Episode, gold: Gold) -> float | None:
     """Completion tokens / (seconds − seconds to first token), or / seconds where the first token's are not known.
@@ -172,14 +146,7 @@ def tokens_per_second(episode: Episode, gold: Gold) -> float | None:
     return speed(episode.steps)
 
 
-@METRICS.register(
-    "prompt_tokens",
-    needs="",
-    higher_is_better=False,
-    label="Prompt tokens",
-    unit="tokens",
-    range=(0, None),
-)
+@METRICS.register("prompt_tokens", label="Prompt tokens", unit="tokens", **COST)
 def prompt_tokens(episode: Episode, gold: Gold) -> float | None:
     """The tokens that were sent to language models for a question, over all steps.
 
@@ -191,14 +158,7 @@ def prompt_tokens(episode: Episode, gold: Gold) -> float | None:
     return _sum(prompt_tokens_of(step) for step in episode.steps)
 
 
-@METRICS.register(
-    "completion_tokens",
-    needs="",
-    higher_is_better=False,
-    label="Completion tokens",
-    unit="tokens",
-    range=(0, None),
-)
+@METRICS.register("completion_tokens", label="Completion tokens", unit="tokens", **COST)
 def completion_tokens(episode: Episode, gold: Gold) -> float | None:
     """The tokens that language models wrote for a question, over all steps.
 
@@ -210,14 +170,7 @@ def completion_tokens(episode: Episode, gold: Gold) -> float | None:
     return _sum(completion_tokens_of(step) for step in episode.steps)
 
 
-@METRICS.register(
-    "model_calls",
-    needs="",
-    higher_is_better=False,
-    label="Model calls",
-    unit="calls",
-    range=(0, None),
-)
+@METRICS.register("model_calls", label="Model calls", unit="calls", **COST)
 def model_calls(episode: Episode, gold: Gold) -> float | None:
     """How often a question asked a language model.
 
@@ -229,14 +182,7 @@ def model_calls(episode: Episode, gold: Gold) -> float | None:
     return float(sum(isinstance(step.request, Generate) for step in episode.steps))
 
 
-@METRICS.register(
-    "retrievals",
-    needs="",
-    higher_is_better=False,
-    label="Retrievals",
-    unit="calls",
-    range=(0, None),
-)
+@METRICS.register("retrievals", label="Retrievals", unit="calls", **COST)
 def retrievals(episode: Episode, gold: Gold) -> float | None:
     """How often a question asked a retriever.
 

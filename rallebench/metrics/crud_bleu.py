@@ -3,57 +3,43 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Sequence
-from typing import Any
 
 from rallebench.core.types import Episode, Gold
 from rallebench.metrics import METRICS
 from rallebench.metrics._reading import answer_of, best
-from rallebench.metrics.words import jieba_words
+from rallebench.metrics.words import jieba_words, ngrams
 
 ORDERS = 4
 
 
-def ngram_precision(said: str, wanted: str, order: int) -> float:
+def ngram_precision(answer: str, reference: str, order: int) -> float:
     """The share of the answer's n-grams that the reference has, each at most as often as there.
 
     >>> ngram_precision("a b", "a c", 1)
     0.6666666666666666
     """
-    left, right = _ngrams(jieba_words(said), order), _ngrams(jieba_words(wanted), order)
+    left, right = ngrams(jieba_words(answer), order), ngrams(jieba_words(reference), order)
     total = sum(left.values())
     return sum((left & right).values()) / total if total else 0.0
 
 
-def precisions(said: str, wanted: str) -> tuple[float, ...]:
+def precisions(answer: str, reference: str) -> tuple[float, ...]:
     """The precisions of all orders, 1 to 4."""
-    return tuple(ngram_precision(said, wanted, order) for order in range(1, ORDERS + 1))
+    return tuple(ngram_precision(answer, reference, order) for order in range(1, ORDERS + 1))
 
 
-def unpenalised(found: Sequence[float]) -> float:
+def unpenalised(values: Sequence[float]) -> float:
     """The geometric mean of precisions; 0.0 if one of them is 0."""
-    return math.exp(sum(map(math.log, found)) / len(found)) if min(found) > 0 else 0.0
+    return math.exp(sum(map(math.log, values)) / len(values)) if min(values) > 0 else 0.0
 
 
-def bleu_average(said: str, wanted: str) -> float:
+def bleu_average(answer: str, reference: str) -> float:
     """The geometric mean of the four precisions; 0.0 if one of them is 0."""
-    return unpenalised(precisions(said, wanted))
+    return unpenalised(precisions(answer, reference))
 
 
-def _ngrams(tokens: tuple[str, ...], order: int) -> Counter[tuple[str, ...]]:
-    return Counter(zip(*(tokens[start:] for start in range(order))))
-
-
-_TRAITS: dict[str, Any] = {
-    "needs": "answers",
-    "higher_is_better": True,
-    "unit": "fraction",
-    "range": (0, 1),
-}
-
-
-@METRICS.register("bleu-avg", label="BLEU (CRUD-RAG)", **_TRAITS)
+@METRICS.register("bleu-avg", label="BLEU (CRUD-RAG)")
 def bleu_avg(episode: Episode, gold: Gold) -> float | None:
     """The geometric mean of the 1- to 4-gram precisions against the best-fitting accepted answer, unpenalised.
 
@@ -71,7 +57,9 @@ def bleu_avg(episode: Episode, gold: Gold) -> float | None:
 def _register(order: int) -> None:
     def bleu_n(episode: Episode, gold: Gold) -> float | None:
         return best(
-            lambda said, wanted: ngram_precision(said, wanted, order), answer_of(episode), gold
+            lambda answer, reference: ngram_precision(answer, reference, order),
+            answer_of(episode),
+            gold,
         )
 
     bleu_n.__doc__ = f"""The share of the answer's {order}-grams that the best-fitting accepted answer has.
@@ -84,7 +72,7 @@ def _register(order: int) -> None:
     Traps: A precision: leaving out most of the answer costs nothing. An answer of fewer than {order} words scores 0.
     """
     bleu_n.__name__ = bleu_n.__qualname__ = f"bleu_{order}"
-    METRICS.register(f"bleu-{order}", label=f"BLEU-{order} precision", **_TRAITS)(bleu_n)
+    METRICS.register(f"bleu-{order}", label=f"BLEU-{order} precision")(bleu_n)
 
 
 for _order in range(1, ORDERS + 1):

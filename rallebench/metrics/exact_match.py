@@ -8,14 +8,7 @@ from rallebench.metrics._reading import answer_of, best
 from rallebench.metrics.text import normalize_answer
 
 
-@METRICS.register(
-    "em",
-    needs="answers",
-    higher_is_better=True,
-    label="EM",
-    unit="fraction",
-    range=(0, 1),
-)
+@METRICS.register("em", label="EM")
 def exact_match(episode: Episode, gold: Gold) -> float | None:
     """1 if the answer equals an accepted answer after normalisation, else 0; the best over all of them.
 

@@ -8,14 +8,7 @@ from rallebench.metrics._reading import answer_of, best
 from rallebench.metrics.text import normalize_answer
 
 
-@METRICS.register(
-    "has_answer",
-    needs="answers",
-    higher_is_better=True,
-    label="has_answer",
-    unit="fraction",
-    range=(0, 1),
-)
+@METRICS.register("has_answer", label="has_answer")
 def has_answer(episode: Episode, gold: Gold) -> float | None:
     """1 if the normalised answer contains an accepted one, normalised, else 0; empty answers do not count.
 
@@ -29,14 +22,7 @@ def has_answer(episode: Episode, gold: Gold) -> float | None:
     return best(has_answer_score, answer, gold) if answer else None
 
 
-@METRICS.register(
-    "has_answer_all",
-    needs="answers",
-    higher_is_better=True,
-    label="has_answer (all)",
-    unit="fraction",
-    range=(0, 1),
-)
+@METRICS.register("has_answer_all", label="has_answer (all)")
 def has_answer_all(episode: Episode, gold: Gold) -> float | None:
     """1 if the normalised answer contains an accepted one, normalised, else 0; an empty answer scores 0.
 

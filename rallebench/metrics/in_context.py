@@ -8,14 +8,7 @@ from rallebench.metrics._reading import retrieved
 from rallebench.metrics.text import normalize_answer, passage_has_answer
 
 
-@register_at_k(
-    "answer_in_context",
-    label="Answer in context",
-    needs="answers",
-    higher_is_better=True,
-    unit="fraction",
-    range=(0, 1),
-)
+@register_at_k("answer_in_context", label="Answer in context")
 def answer_in_context(episode: Episode, gold: Gold, k: int) -> float | None:
     """1 if a normalised accepted answer is a substring of one of the first k normalised passages, else 0.
 
@@ -30,14 +23,7 @@ def answer_in_context(episode: Episode, gold: Gold, k: int) -> float | None:
     return float(any(alias in text for text in _contexts(episode, k) for alias in aliases))
 
 
-@register_at_k(
-    "answer_in_passage",
-    label="Answer in passage",
-    needs="answers",
-    higher_is_better=True,
-    unit="fraction",
-    range=(0, 1),
-)
+@register_at_k("answer_in_passage", label="Answer in passage")
 def answer_in_passage(episode: Episode, gold: Gold, k: int) -> float | None:
     """1 if the words of an accepted answer stand side by side in one of the first k passages, else 0.
 
@@ -54,14 +40,7 @@ def answer_in_passage(episode: Episode, gold: Gold, k: int) -> float | None:
     )
 
 
-@register_at_k(
-    "entity_in_context",
-    label="Gold title in context",
-    needs="provenance",
-    higher_is_better=True,
-    unit="fraction",
-    range=(0, 1),
-)
+@register_at_k("entity_in_context", label="Gold title in context", needs="provenance")
 def entity_in_context(episode: Episode, gold: Gold, k: int) -> float | None:
     """1 if a normalised gold page title is a substring of one of the first k normalised passages, else 0.
 
@@ -80,9 +59,6 @@ def entity_in_context(episode: Episode, gold: Gold, k: int) -> float | None:
     "answer_and_ent_in_context",
     label="Answer and gold title in context",
     needs="answers+provenance",
-    higher_is_better=True,
-    unit="fraction",
-    range=(0, 1),
 )
 def answer_and_entity_in_context(episode: Episode, gold: Gold, k: int) -> float | None:
     """1 if one of the first k normalised passages holds both an accepted answer and a gold title, else 0.

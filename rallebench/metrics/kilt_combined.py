@@ -31,14 +31,7 @@ def _combine(name: str, label: str, plain: Metric, source: str, traps: str = "")
         f"Source: {source}.\nTraps: {_TRAPS} {traps}"
     )
     combined.__name__ = combined.__qualname__ = "kilt_" + plain.__name__
-    METRICS.register(
-        name,
-        needs="answers+provenance",
-        higher_is_better=True,
-        label=label,
-        unit="fraction",
-        range=(0, 1),
-    )(combined)
+    METRICS.register(name, needs="answers+provenance", label=label)(combined)
 
 
 _combine("KILT-accuracy", "KILT-Accuracy", accuracy, _KILT)

@@ -231,7 +231,7 @@ def _answers_are_scored(pairs: _Pairs, guess: Path, notes: list[str]) -> bool:
     if not any(truth.by_page.answers for truth, _ in pairs):
         notes.append("No gold record has an answer, so answers are not scored.")
         return False
-    silent = [truth.qid for truth, said in pairs if said.answer is None]
+    silent = [truth.qid for truth, prediction in pairs if prediction.answer is None]
     if len(silent) == len(pairs):
         notes.append("No prediction has an answer, so answers are not scored.")
         return False
@@ -243,13 +243,13 @@ def _answers_are_scored(pairs: _Pairs, guess: Path, notes: list[str]) -> bool:
     return True
 
 
-def _first(ids: Sequence[str], shown: int = 5) -> str:
+def _first(ids: Sequence[str], most: int = 5) -> str:
     """The first ids, quoted.
 
-    >>> _first(["a", "b", "c"], shown=2)
+    >>> _first(["a", "b", "c"], most=2)
     "'a', 'b', …"
     """
-    return ", ".join(repr(i) for i in ids[:shown]) + (", …" if len(ids) > shown else "")
+    return ", ".join(repr(i) for i in ids[:most]) + (", …" if len(ids) > most else "")
 
 
 # ── scores ───────────────────────────────────────────────────────────────────
@@ -258,7 +258,10 @@ def _first(ids: Sequence[str], shown: int = 5) -> str:
 def _means(names: Sequence[str], pairs: _Pairs) -> dict[str, float]:
     """Means over the records that a metric scores; 0.0 where it scores none, as KILT prints."""
     scores = [metric(name).value for name in names]
-    rows = [[score(said.by_page, truth.by_page) for score in scores] for truth, said in pairs]
+    rows = [
+        [score(prediction.by_page, truth.by_page) for score in scores]
+        for truth, prediction in pairs
+    ]
     return {
         name: _mean(column) for name, column in zip(names, zip(*rows, strict=True), strict=True)
     }
@@ -266,12 +269,14 @@ def _means(names: Sequence[str], pairs: _Pairs) -> dict[str, float]:
 
 def _retrieval(pairs: _Pairs, ks: Sequence[int]) -> dict[str, float]:
     names = ["Rprec", "recall@5"] + [f"{family}@{k}" for k in sorted(set(ks)) for family in AT_K]
-    if any(said.has_text for _, said in pairs) and any(truth.by_page.answers for truth, _ in pairs):
+    if any(prediction.has_text for _, prediction in pairs) and any(
+        truth.by_page.answers for truth, _ in pairs
+    ):
         names += [f"answer_in_context@{k}" for k in sorted(set(ks))]
     means: dict[str, float] = {}
     for name in names:
         score = metric(name).value
-        means[name] = _mean([score(said.by_key, truth.by_key) for truth, said in pairs])
+        means[name] = _mean([score(prediction.by_key, truth.by_key) for truth, prediction in pairs])
         if name == "recall@5":
             means["recall_at_5"] = means[name]
     return means
@@ -284,7 +289,7 @@ def _mean(values: Iterable[float | None]) -> float:
 
 def _counts(pairs: _Pairs, answered: bool) -> dict[str, int]:
     n_gold = sum(bool(truth.by_page.answers) for truth, _ in pairs)
-    n_said = sum(bool(truth.by_page.answers and said.answer) for truth, said in pairs)
+    n_said = sum(bool(truth.by_page.answers and prediction.answer) for truth, prediction in pairs)
     counts = {
         "n": len(pairs),
         "n_without_answer": len(pairs) - n_gold,

@@ -34,15 +34,7 @@ def check_folder(option: str) -> None:
     _encode(option)
 
 
-@METRICS.register(
-    "position_match",
-    needs="answers",
-    higher_is_better=True,
-    label="Position match",
-    unit="fraction",
-    range=(0, 1),
-    check=check_folder,
-)
+@METRICS.register("position_match", label="Position match", check=check_folder)
 def position_match(episode: Episode, gold: Gold, option: str = "") -> float | None:
     """F-measure of tokens that equal the best-fitting accepted answer's token at the same position.
 
@@ -56,20 +48,20 @@ def position_match(episode: Episode, gold: Gold, option: str = "") -> float | No
         the first accepted answer only.
     """
     return best(
-        lambda said, wanted: position_score(*_tokens(option, said, wanted)),
+        lambda answer, alias: position_score(*_tokens(option, answer, alias)),
         answer_of(episode),
         gold,
     )
 
 
-def position_score(said: Sequence[object], wanted: Sequence[object]) -> float:
+def position_score(answer: Sequence[object], alias: Sequence[object]) -> float:
     """F-measure of the equal positions of two token lists; 0.0 where none is equal.
 
     >>> position_score(["a", "b", "c"], ["a", "x", "c", "d"])
     0.5714285714285714
     """
-    equal = sum(a == b for a, b in zip(said, wanted))
-    return 2 * equal / (len(said) + len(wanted)) if equal else 0.0
+    equal = sum(a == b for a, b in zip(answer, alias))
+    return 2 * equal / (len(answer) + len(alias)) if equal else 0.0
 
 
 def _tokens(folder: str, *texts: str) -> list[Sequence[object]]:

@@ -9,14 +9,7 @@ from rallebench.metrics import METRICS
 from rallebench.metrics._reading import page_ids
 
 
-@METRICS.register(
-    "Rprec",
-    needs="provenance",
-    higher_is_better=True,
-    label="R-precision",
-    unit="fraction",
-    range=(0, 1),
-)
+@METRICS.register("Rprec", needs="provenance", label="R-precision")
 def r_precision(episode: Episode, gold: Gold) -> float | None:
     """The share of an evidence set of R pages found among the first R pages; the best over the sets.
 

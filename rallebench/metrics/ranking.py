@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Sequence
-from typing import Any
 
 from rallebench.core.types import Episode, Gold
 from rallebench.metrics import METRICS, register_at_k
@@ -50,11 +49,11 @@ def average_precision(ids: Sequence[str], relevant: Collection[str], k: int = AL
     >>> average_precision(["a", "x", "b"], {"a", "b"})
     0.8333333333333333
     """
-    found, total = 0, 0.0
+    hits, total = 0, 0.0
     for rank, i in enumerate(ids[:k], 1):
         if i in relevant:
-            found += 1
-            total += found / rank
+            hits += 1
+            total += hits / rank
     return total / len(relevant)
 
 
@@ -188,8 +187,7 @@ def _file(unit: str, name: str, label: str, doc: str, ranked: Ranked, at_k: bool
 
     scored.__doc__ = doc
     scored.__name__ = scored.__qualname__ = name
-    traits: dict[str, Any] = {"higher_is_better": True, "unit": "fraction", "range": (0, 1)}
-    traits |= {"needs": "provenance", "wants": f"gold {unit}s"}
+    traits = {"needs": "provenance", "wants": f"gold {unit}s"}
     if at_k:
         listed = (1, 5, 10) if ranked in (success, recall) else (5, 10)
         register_at_k(name, label=label, listed=listed, **traits)(scored)
@@ -204,12 +202,12 @@ def _file_all() -> None:
                 # precision@k and recall@k without a word before them are KILT's.
                 plain = unit == "page" and name not in ("precision", "recall")
                 full = name if plain else f"{unit}_{name}"
-                shown = (
+                title = (
                     label
                     if plain
                     else f"{unit.capitalize()} {label if label[1].isupper() else label.lower()}"
                 )
-                _file(unit, full, shown, _doc(unit, definition, source, more), ranked, at_k)
+                _file(unit, full, title, _doc(unit, definition, source, more), ranked, at_k)
 
 
 _file_all()

@@ -7,61 +7,57 @@ long answers.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from rallebench.core.types import Episode, Gold
 from rallebench.metrics import METRICS
 from rallebench.metrics._reading import answer_of, best
-from rallebench.metrics.words import check_how, rule_for, words
+from rallebench.metrics.words import check_how, ngrams, rule_for, words
 
 
-def rouge_n_score(n: int, said: Sequence[str], wanted: Sequence[str]) -> float:
+def rouge_n_score(n: int, answer: Sequence[str], reference: Sequence[str]) -> float:
     """F-measure of the n-grams, with their multiplicities; 0.0 where a side has none.
 
     >>> rouge_n_score(1, ["a", "b"], ["a", "c"]), rouge_n_score(2, ["a"], ["a"])
     (0.5, 0.0)
     """
-    left, right = _ngrams(n, said), _ngrams(n, wanted)
+    left, right = ngrams(answer, n), ngrams(reference, n)
     common = sum((left & right).values())
     return _f(common, sum(left.values()), sum(right.values()))
 
 
-def rouge_lcs_score(said: Sequence[str], wanted: Sequence[str]) -> float:
+def rouge_lcs_score(answer: Sequence[str], reference: Sequence[str]) -> float:
     """F-measure of the longest common subsequence.
 
     >>> rouge_lcs_score(["a", "x", "b"], ["a", "b", "c"])
     0.6666666666666666
     """
-    return _f(lcs_length(said, wanted), len(said), len(wanted))
+    return _f(lcs_length(answer, reference), len(answer), len(reference))
 
 
-def lcs_length(one: Sequence[str], other: Sequence[str]) -> int:
+def lcs_length(first: Sequence[str], second: Sequence[str]) -> int:
     """How many words the longest common subsequence has.
 
     >>> lcs_length("police killed the gunman".split(), "police kill the gunman".split())
     3
     """
     places: dict[str, int] = {}
-    for column, word in enumerate(one):
+    for column, word in enumerate(first):
         places[word] = places.get(word, 0) | (1 << column)
-    full = (1 << len(one)) - 1
+    full = (1 << len(first)) - 1
     flat = full  # set bits: columns at which the row of the usual table does not grow
-    for word in other:
+    for word in second:
         match = flat & places.get(word, 0)
         if match:
             flat = ((flat + match) | (flat - match)) & full
-    return len(one) - flat.bit_count()
+    return len(first) - flat.bit_count()
 
 
-def _ngrams(n: int, tokens: Sequence[str]) -> Counter[tuple[str, ...]]:
-    return Counter(zip(*(tokens[start:] for start in range(n))))
-
-
-def _f(common: int, said: int, wanted: int) -> float:
+def _f(common: int, answer: int, reference: int) -> float:
     if not common:
         return 0.0
-    precision, recall = common / said, common / wanted
+    precision, recall = common / answer, common / reference
     return 2 * precision * recall / (precision + recall)
 
 
@@ -89,41 +85,25 @@ def _register(
     def rouge(episode: Episode, gold: Gold, option: str = "") -> float | None:
         answer = answer_of(episode)
 
-        def one(said: str, wanted: str) -> float:
-            how = rule_for(option, said, wanted)
-            return score(words(said, how), words(wanted, how))
+        def compared(text: str, alias: str) -> float:
+            how = rule_for(option, text, alias)
+            return score(words(text, how), words(alias, how))
 
         if not any(words(alias, rule_for(option, answer, alias)) for alias in gold.answers):
             return None
-        return best(one, answer, gold)
+        return best(compared, answer, gold)
 
     rouge.__doc__ = _DOC.format(what=what, traps=traps)
     rouge.__name__ = rouge.__qualname__ = name.lower().replace("-", "_")
-    METRICS.register(
-        name,
-        needs="answers",
-        higher_is_better=True,
-        label=label,
-        unit="fraction",
-        range=(0, 1),
-        check=check_how,
-    )(rouge)
+    METRICS.register(name, label=label, check=check_how)(rouge)
 
 
-def _unigrams(said: Sequence[str], wanted: Sequence[str]) -> float:
-    return rouge_n_score(1, said, wanted)
-
-
-def _bigrams(said: Sequence[str], wanted: Sequence[str]) -> float:
-    return rouge_n_score(2, said, wanted)
-
-
-_register("rouge-1", "ROUGE-1", "Words", _unigrams, "Order is not looked at. ")
+_register("rouge-1", "ROUGE-1", "Words", partial(rouge_n_score, 1), "Order is not looked at. ")
 _register(
     "rouge-2",
     "ROUGE-2",
     "Pairs of neighbouring words",
-    _bigrams,
+    partial(rouge_n_score, 2),
     "An answer of one word always scores 0. ",
 )
 _register("rouge-L", "ROUGE-L (Lin)", "Words of the longest common subsequence", rouge_lcs_score)

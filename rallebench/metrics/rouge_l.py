@@ -18,14 +18,7 @@ MAX_WORDS = 20_000
 """Of a longer text only the first so many words are read: a bound on time and memory (about 50 MB)."""
 
 
-@METRICS.register(
-    "rougel",
-    needs="answers",
-    higher_is_better=True,
-    label="ROUGE-L",
-    unit="fraction",
-    range=(0, 1),
-)
+@METRICS.register("rougel", label="ROUGE-L")
 def rouge_l(episode: Episode, gold: Gold) -> float | None:
     """The F-measure of longest common word subsequences with the best-fitting accepted answer, on raw text.
 
@@ -48,36 +41,36 @@ def rouge_l_score(hypothesis: str, reference: str) -> float:
     >>> rouge_l_score("the cat sat", "the cat sat")
     0.999999995
     """
-    said, wanted = _sentences(hypothesis), _sentences(reference)
-    if not said or not wanted:
+    sentences, references = _sentences(hypothesis), _sentences(reference)
+    if not sentences or not references:
         return 0.0
     holders: dict[str, list[int]] = {}  # word → the hypothesis sentences with it
-    for number, words in enumerate(said):
+    for number, words in enumerate(sentences):
         for word in set(words):
             holders.setdefault(word, []).append(number)
     pooled: set[str] = set()
-    for words in wanted:
+    for words in references:
         # A common subsequence holds common words only: a pair without a new one adds nothing.
         new = set(words) - pooled
         for number in sorted({number for word in new for number in holders.get(word, ())}):
-            if not new.isdisjoint(said[number]):
-                pooled |= _common_subsequence(words, said[number])
+            if not new.isdisjoint(sentences[number]):
+                pooled |= _common_subsequence(words, sentences[number])
                 new -= pooled
-    recall = len(pooled) / len({word for words in wanted for word in words})
+    recall = len(pooled) / len({word for words in references for word in words})
     precision = len(pooled) / len(holders)
     return 2.0 * ((precision * recall) / (precision + recall + 1e-8))
 
 
 def _sentences(text: str) -> list[list[str]]:
     """The words of each piece between full stops; a piece of white space only is one empty word."""
-    sentences: list[list[str]] = []
+    pieces: list[list[str]] = []
     budget = MAX_WORDS
     for piece in text.split("."):
         if piece and budget > 0:
             words = list(islice(piece.split(), budget)) or [""]
             budget -= len(words)
-            sentences.append(words)
-    return sentences
+            pieces.append(words)
+    return pieces
 
 
 def _common_subsequence(reference: list[str], hypothesis: list[str]) -> set[str]:

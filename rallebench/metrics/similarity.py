@@ -5,16 +5,14 @@ from __future__ import annotations
 from rallebench.encoders import Encoder
 from rallebench.encoders.references import check_encoder, open_encoder
 from rallebench.metrics import OpenEncoder, Pairs, register_batch
-from rallebench.metrics._kept import kept
 from rallebench.metrics._reading import answer_of
+from rallebench.metrics._single import single
 
 DEFAULT = "minilm"
 
 
 @register_batch(
     "similarity",
-    needs="answers",
-    higher_is_better=True,
     label="Similarity",
     unit="cosine",
     range=(-1, 1),
@@ -43,17 +41,17 @@ def similarity(
     if not texts:
         return [0.0 if gold.answers else None for _, gold in pairs]
     vectors = (encoders or _opened)(option or DEFAULT).encode(list(texts), role="passage")
-    found: list[float | None] = []
+    values: list[float | None] = []
     for episode, gold in pairs:
-        said = answer_of(episode)
-        if not gold.answers or not said:
-            found.append(0.0 if gold.answers else None)
+        answer = answer_of(episode)
+        if not gold.answers or not answer:
+            values.append(0.0 if gold.answers else None)
             continue
-        near = max(float(vectors[texts[said]] @ vectors[texts[alias]]) for alias in gold.answers)
-        found.append(min(1.0, max(-1.0, near)))
-    return found
+        near = max(float(vectors[texts[answer]] @ vectors[texts[alias]]) for alias in gold.answers)
+        values.append(min(1.0, max(-1.0, near)))
+    return values
 
 
-@kept
+@single
 def _opened(name: str) -> Encoder:
     return open_encoder(name)

@@ -64,16 +64,16 @@ def find_answers(text: str, aliases: Sequence[str], *, overlapping: bool = False
     [(0, 2, 1), (5, 8, 0)]
     """
     stream, origin = _normal_stream(text)
-    found: list[Span] = []
+    spans: list[Span] = []
     seen: set[str] = set()
     for index, alias in enumerate(aliases):
-        wanted = _normal_stream(alias)[0].strip()
-        if not wanted or wanted in seen:
+        normal = _normal_stream(alias)[0].strip()
+        if not normal or normal in seen:
             continue
-        seen.add(wanted)
-        found += [(start, end, index) for start, end in _occurrences(text, stream, origin, wanted)]
-    found.sort(key=lambda span: (span[0], -span[1], span[2]))
-    return found if overlapping else _leftmost_longest(found)
+        seen.add(normal)
+        spans += [(start, end, index) for start, end in _occurrences(text, stream, origin, normal)]
+    spans.sort(key=lambda span: (span[0], -span[1], span[2]))
+    return spans if overlapping else _leftmost_longest(spans)
 
 
 def _normal_stream(text: str) -> tuple[str, list[int]]:
@@ -107,19 +107,19 @@ def _fold(character: str) -> str:
     return character.lower().replace("ς", "σ")
 
 
-def _occurrences(text: str, stream: str, origin: list[int], wanted: str) -> list[tuple[int, int]]:
-    """Non-overlapping ranges of ``text`` that read ``wanted`` and end at edges."""
+def _occurrences(text: str, stream: str, origin: list[int], normal: str) -> list[tuple[int, int]]:
+    """Non-overlapping ranges of ``text`` that read ``normal`` and end at edges."""
     spans: list[tuple[int, int]] = []
-    at = stream.find(wanted)
+    at = stream.find(normal)
     while at >= 0:
-        after = at + len(wanted)
+        after = at + len(normal)
         start, end = origin[at], origin[after - 1] + 1
         torn = (at > 0 and origin[at - 1] == start) or (after < len(origin) and origin[after] < end)
         if not torn and _is_edge(text, start) and _is_edge(text, end):
             spans.append((start, end))
-            at = stream.find(wanted, after)
+            at = stream.find(normal, after)
         else:
-            at = stream.find(wanted, at + 1)
+            at = stream.find(normal, at + 1)
     return spans
 
 
@@ -147,11 +147,11 @@ def _inside_number(text: str, offset: int) -> bool:
 
 
 def _leftmost_longest(spans: list[Span]) -> list[Span]:
-    kept: list[Span] = []
+    chosen: list[Span] = []
     for span in spans:
-        if not kept or span[0] >= kept[-1][1]:
-            kept.append(span)
-    return kept
+        if not chosen or span[0] >= chosen[-1][1]:
+            chosen.append(span)
+    return chosen
 
 
 # ── DPR's "has answer": a token sequence in a passage ────────────────────────

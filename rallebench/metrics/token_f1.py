@@ -12,14 +12,7 @@ from rallebench.metrics.text import answer_tokens, normalize_answer
 from rallebench.metrics.words import answer_words, check_how, has_cjk
 
 
-@METRICS.register(
-    "f1",
-    needs="answers",
-    higher_is_better=True,
-    label="F1",
-    unit="fraction",
-    range=(0, 1),
-)
+@METRICS.register("f1", label="F1")
 def token_f1(episode: Episode, gold: Gold) -> float | None:
     """The harmonic mean of word precision and recall against the best-fitting accepted answer.
 
@@ -42,26 +35,19 @@ def f1_score(answer: str, alias: str) -> float:
     return bag_f1(answer_tokens(answer), answer_tokens(alias))
 
 
-def bag_f1(said: Sequence[str], wanted: Sequence[str]) -> float:
+def bag_f1(words: Sequence[str], reference: Sequence[str]) -> float:
     """F1 of two bags of words; 0.0 if they share none."""
-    common = sum((Counter(said) & Counter(wanted)).values())
+    common = sum((Counter(words) & Counter(reference)).values())
     if not common:
         return 0.0
-    precision, recall = common / len(said), common / len(wanted)
+    precision, recall = common / len(words), common / len(reference)
     return 2 * precision * recall / (precision + recall)
 
 
 _WHOLE = ("yes", "no", "noanswer")
 
 
-@METRICS.register(
-    "f1_yes_no",
-    needs="answers",
-    higher_is_better=True,
-    label="F1 (yes/no rule)",
-    unit="fraction",
-    range=(0, 1),
-)
+@METRICS.register("f1_yes_no", label="F1 (yes/no rule)")
 def f1_yes_no(episode: Episode, gold: Gold) -> float | None:
     """F1, but 0 if the answer or the accepted one is yes, no or noanswer and the other is not the same.
 
@@ -81,21 +67,13 @@ def yes_no_score(answer: str, alias: str) -> float:
     >>> yes_no_score("yes they are", "yes"), yes_no_score("Yes.", "yes"), yes_no_score("no 5", "no 6")
     (0.0, 1.0, 0.5)
     """
-    said, wanted = normalize_answer(answer), normalize_answer(alias)
-    if said != wanted and (said in _WHOLE or wanted in _WHOLE):
+    pair = {normalize_answer(answer), normalize_answer(alias)}
+    if len(pair) == 2 and not pair.isdisjoint(_WHOLE):
         return 0.0
     return f1_score(answer, alias)
 
 
-@METRICS.register(
-    "f1_words",
-    needs="answers",
-    higher_is_better=True,
-    label="F1 (words by language)",
-    unit="fraction",
-    range=(0, 1),
-    check=check_how,
-)
+@METRICS.register("f1_words", label="F1 (words by language)", check=check_how)
 def f1_words(episode: Episode, gold: Gold, option: str = "") -> float | None:
     """F1 of the words by the rules of their language: KILT's, but in jieba's words for Chinese.
 
@@ -109,8 +87,8 @@ def f1_words(episode: Episode, gold: Gold, option: str = "") -> float | None:
     Traps: Another parting into words gives other numbers; say which when they are compared.
     """
 
-    def score(said: str, wanted: str) -> float:
-        how = option or ("jieba" if has_cjk(said + wanted) else "")
-        return bag_f1(answer_words(said, how), answer_words(wanted, how))
+    def score(answer: str, alias: str) -> float:
+        how = option or ("jieba" if has_cjk(answer + alias) else "")
+        return bag_f1(answer_words(answer, how), answer_words(alias, how))
 
     return best(score, answer_of(episode), gold)

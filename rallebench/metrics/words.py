@@ -11,6 +11,8 @@ import re
 import threading
 import unicodedata
 import warnings
+from collections import Counter
+from collections.abc import Sequence
 from typing import Any, Literal, cast
 
 from rallebench.core.errors import MissingPackageError, UsageError
@@ -96,6 +98,15 @@ def answer_words(text: str, how: str = "") -> list[str]:
 def jieba_words(text: str) -> tuple[str, ...]:
     """jieba's words in its default mode, all of them: punctuation and spaces are words, case is kept."""
     return tuple(_jieba().cut(text))
+
+
+def ngrams(tokens: Sequence[str], n: int) -> Counter[tuple[str, ...]]:
+    """The n-grams of a text with their multiplicities.
+
+    >>> ngrams(["a", "b", "a", "b"], 2)
+    Counter({('a', 'b'): 2, ('b', 'a'): 1})
+    """
+    return Counter(zip(*(tokens[start:] for start in range(n))))
 
 
 def count_words(text: str) -> int:

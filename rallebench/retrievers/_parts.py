@@ -1,4 +1,4 @@
-"""What all combinations share: the parts' lists, which items are equal, and what names the whole."""
+"""What retrievers over an index share; and combinations: the parts' lists, which items are equal, what names the whole."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
 from rallebench.core.types import Hit, Passage, digest
+from rallebench.corpora.store import PassageStore
 from rallebench.retrievers import Retriever, embedding_tokens
 
 MAX_DEPTH = 10_000
@@ -18,6 +19,24 @@ IDENTITIES: Mapping[str, Identity] = {
     "text": lambda passage: passage.text,
 }
 """When two passages are one: same id and text (two indexes over one corpus), or the exact text (CRUD-RAG)."""
+
+
+class Indexed:
+    """What a retriever over one index holds. ``passages``: by row."""
+
+    def __init__(self, name: str, fingerprint: str, store: PassageStore) -> None:
+        self.name, self.fingerprint, self.passages = name, fingerprint, store
+        self._pages: frozenset[str] | None = None
+
+    def page_ids(self) -> frozenset[str]:
+        """Every page id of the corpus; reads the store once."""
+        if self._pages is None:
+            self._pages = self.passages.page_ids()
+        return self._pages
+
+    def close(self) -> None:
+        """Let go of the files."""
+        self.passages.close()
 
 
 class Combined:
@@ -67,9 +86,3 @@ def lists_of(
             lists = [tuple(hit for hit in hits if hit.score > floor) for hits in lists]
         lists_by_part.append(lists)
     return [[lists[i] for lists in lists_by_part] for i in range(len(queries))]
-
-
-def best_first(scores: Mapping[Hashable, float], passages: Mapping[Hashable, Passage]) -> list[Hit]:
-    """Hits by falling score; ties in the order in which the items were first met."""
-    order = sorted(scores, key=lambda item: -scores[item])
-    return [Hit(passages[item], scores[item]) for item in order]

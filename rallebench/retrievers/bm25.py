@@ -13,6 +13,7 @@ from rallebench.core.text import FINGERPRINT, tokenize
 from rallebench.core.types import Hit, Passage
 from rallebench.corpora.store import PassageStore
 from rallebench.retrievers import INDEX_KINDS
+from rallebench.retrievers._parts import Indexed
 
 K1, B = 0.9, 0.4
 FOLDER = "bm25"
@@ -33,40 +34,7 @@ def _bm25s() -> Any:
     return bm25s
 
 
-def build(
-    folder: Path, passages: Sequence[Passage], *, k1: float = K1, b: float = B
-) -> Generator[tuple[int, int], None, dict[str, Any]]:
-    """Index ``"{title}, {text}"`` of the passages into ``folder``; return the parameters."""
-    bm25s = _bm25s()
-    vocabulary: dict[str, int] = {}
-    documents: list[Any] = []
-    for row, passage in enumerate(passages):
-        if row % PIECE == 0:
-            yield row, len(passages)
-        # Four bytes a token: the text itself is never held.
-        documents.append(
-            array(
-                "i",
-                (
-                    vocabulary.setdefault(t, len(vocabulary))
-                    for t in tokenize(f"{passage.title}, {passage.text}")
-                ),
-            )
-        )
-    yield len(documents), len(documents)
-    if not vocabulary:
-        vocabulary["\0"] = 0
-    model = bm25s.BM25(method="lucene", k1=k1, b=b, backend="numpy")
-    model.index(
-        bm25s.tokenization.Tokenized(ids=documents, vocab=vocabulary),
-        show_progress=False,
-        create_empty_token=False,
-    )
-    model.save(str(folder / FOLDER), show_progress=False)
-    return {"k1": k1, "b": b, "tokens": FINGERPRINT}
-
-
-class BM25:
+class BM25(Indexed):
     """A loaded BM25 index; memory-mapped."""
 
     titled = True
@@ -82,13 +50,10 @@ class BM25:
                 f"The index {name!r} was built with the tokens {parameters.get('tokens')!r}, this version uses "
                 f"{FINGERPRINT!r}; build it again with 'rallebench index'."
             )
-        self.name = name
-        self.fingerprint = fingerprint
+        super().__init__(name, fingerprint, PassageStore(folder))
         self.scale = f"bm25 {parameters}"
-        self._store = PassageStore(folder)
-        self._pages: frozenset[str] | None = None
         self._scores, self._rows, self._starts, self._vocabulary = _open(
-            folder / FOLDER, len(self._store)
+            folder / FOLDER, len(self.passages)
         )
 
     def search(self, queries: Sequence[str], k: int) -> list[tuple[Hit, ...]]:
@@ -103,33 +68,19 @@ class BM25:
         scores = self._all_scores(known)
         best = best_rows(scores, min(k, len(scores)))
         return tuple(
-            Hit(self._store[row], score) for row, score in zip(best.tolist(), scores[best].tolist())
+            Hit(self.passages[row], score)
+            for row, score in zip(best.tolist(), scores[best].tolist())
         )
 
     def _all_scores(self, tokens: Sequence[int]) -> Any:
         """Float32 (passages,): what each passage has of the tokens, added in their order."""
         import numpy as np
 
-        total = np.zeros(len(self._store), dtype=np.float32)
+        total = np.zeros(len(self.passages), dtype=np.float32)
         for token in tokens:
             some = slice(self._starts[token], self._starts[token + 1])
             np.add.at(total, self._rows[some], self._scores[some])
         return total
-
-    @property
-    def passages(self) -> PassageStore:
-        """The passages, by row."""
-        return self._store
-
-    def page_ids(self) -> frozenset[str]:
-        """Every page id of the corpus; reads the store once."""
-        if self._pages is None:
-            self._pages = self._store.page_ids()
-        return self._pages
-
-    def close(self) -> None:
-        """Let go of the files."""
-        self._store.close()
 
 
 def _open(folder: Path, passages: int) -> tuple[Any, Any, list[int], dict[str, int]]:
@@ -181,8 +132,25 @@ class BM25Kind:
     def build(
         self, folder: Path, passages: Sequence[Passage], vectors: Any, settings: Mapping[str, Any]
     ) -> Generator[tuple[int, int], None, dict[str, Any]]:
-        """Index the words of the passages."""
-        return build(folder, passages, **settings)
+        """Index ``"{title}, {text}"`` of the passages into ``folder``; return the parameters."""
+        bm25s = _bm25s()
+        vocabulary: dict[str, int] = {}
+        documents: list[Any] = []
+        for row, passage in enumerate(passages):
+            if row % PIECE == 0:
+                yield row, len(passages)
+            words = tokenize(f"{passage.title}, {passage.text}")
+            # Four bytes a token: the text itself is never held.
+            numbers = (vocabulary.setdefault(word, len(vocabulary)) for word in words)
+            documents.append(array("i", numbers))
+        yield len(documents), len(documents)
+        if not vocabulary:
+            vocabulary["\0"] = 0
+        model = bm25s.BM25(method="lucene", k1=settings["k1"], b=settings["b"], backend="numpy")
+        tokens = bm25s.tokenization.Tokenized(ids=documents, vocab=vocabulary)
+        model.index(tokens, show_progress=False, create_empty_token=False)
+        model.save(str(folder / FOLDER), show_progress=False)
+        return {"k1": settings["k1"], "b": settings["b"], "tokens": FINGERPRINT}
 
     def open(self, name: str, folder: Path, manifest: Any, encoder: Any = None) -> BM25:
         """Open the index memory-mapped."""

@@ -136,12 +136,8 @@ def written_out(
 
 def _cut(reference: str) -> tuple[str, str]:
     """What stands before and after the first ``?`` that no bracket holds."""
-    depth = 0
-    for place, letter in enumerate(reference):
-        depth += (letter == "(") - (letter == ")")
-        if letter == "?" and depth <= 0:
-            return reference[:place], reference[place + 1 :]
-    return reference, ""
+    head, *rest = _split(reference, "?")
+    return head, "?".join(rest)
 
 
 def split_names(text: str) -> list[str]:
@@ -153,12 +149,12 @@ def split_names(text: str) -> list[str]:
     return [name for part in _split(text) if (name := _bare(part))]
 
 
-def _split(text: str) -> list[str]:
-    """The texts between commas that no bracket holds."""
+def _split(text: str, mark: str = ",") -> list[str]:
+    """The texts between marks that no bracket holds."""
     parts, depth = [""], 0
     for letter in text:
         depth += (letter == "(") - (letter == ")")
-        if letter == "," and depth <= 0:
+        if letter == mark and depth <= 0:
             parts.append("")
         else:
             parts[-1] += letter
@@ -185,14 +181,10 @@ def check_settings(name: str, entry: Combination) -> dict[str, Any]:
         raise UsageError(
             f"The retriever {name!r} is made of {len(entry.of)} retriever{'s' * (len(entry.of) != 1)}; {entry.kind} takes {range_}."
         )
-    settings = dict(entry.settings)
-    if isinstance(
-        settings.get("weights"), (list, int, float)
-    ):  # checked again where the parts are known
-        weights = settings["weights"]
-        settings["weights"] = ",".join(
-            map(str, weights if isinstance(weights, list) else [weights])
-        )
+    settings, weights = dict(entry.settings), entry.settings.get("weights")
+    if isinstance(weights, (list, int, float)):  # checked again where the parts are known
+        numbers = weights if isinstance(weights, list) else [weights]
+        settings["weights"] = ",".join(map(str, numbers))
     settings = checked(f"retriever {name!r} ({entry.kind})", combination.form, settings)
     if "check" in traits:
         traits["check"](name, len(entry.of), settings)
@@ -220,9 +212,6 @@ def about_index(manifest: Manifest) -> str:
 
 def about(entry: Combination) -> str:
     """One line about a combination."""
-    sentence = entry.about or (
-        COMBINATIONS.entry(entry.kind).about if entry.kind in COMBINATIONS else ""
-    )
-    return (
-        sentence or f"{entry.of[0]} with {', '.join(f'{k}={v}' for k, v in entry.settings.items())}"
-    )
+    known = COMBINATIONS.entry(entry.kind).about if entry.kind in COMBINATIONS else ""
+    settings = ", ".join(f"{key}={value}" for key, value in entry.settings.items())
+    return entry.about or known or f"{entry.of[0]} with {settings}"

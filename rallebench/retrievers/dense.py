@@ -12,10 +12,11 @@ from rallebench.core.types import Hit, Passage, digest
 from rallebench.corpora.store import PassageStore
 from rallebench.encoders import Encoder
 from rallebench.retrievers import INDEX_KINDS
+from rallebench.retrievers._parts import Indexed
 from rallebench.vector_indexes import VECTOR_INDEXES, Progress, VectorIndex, VectorIndexKind
 
 
-class Dense:
+class Dense(Indexed):
     """A loaded dense index with the encoder that it was built with."""
 
     titled = False
@@ -23,12 +24,10 @@ class Dense:
     def __init__(
         self, name: str, store: PassageStore, index: VectorIndex, encoder: Encoder, fingerprint: str
     ) -> None:
-        self.name = name
-        self.fingerprint = fingerprint
+        super().__init__(name, fingerprint, store)
         self.scale = f"inner product, {encoder.fingerprint}"
         self.prefix_stable = index.exact
-        self._store, self._index, self._encoder = store, index, encoder
-        self._pages: frozenset[str] | None = None
+        self._index, self._encoder = index, encoder
         self._knobs: dict[str, Any] = {}
 
     def with_knobs(self, name: str, knobs: Mapping[str, Any]) -> Dense:
@@ -63,10 +62,10 @@ class Dense:
         if not asked_rows:
             return results
         vectors = self._encoder.encode([queries[i] for i in asked_rows], role="query")
-        scores, rows = self._index.search(vectors, min(k, len(self._store)), **self._knobs)
+        scores, rows = self._index.search(vectors, min(k, len(self.passages)), **self._knobs)
         for i, row_scores, row_ids in zip(asked_rows, scores, rows):
             results[i] = tuple(
-                Hit(self._store[int(row)], float(score))
+                Hit(self.passages[int(row)], float(score))
                 for score, row in zip(row_scores, row_ids)
                 if row >= 0
             )
@@ -79,21 +78,10 @@ class Dense:
         counts = iter(count(texts) if count else [None] * len(texts))
         return [next(counts) if query.strip() else 0 for query in queries]
 
-    @property
-    def passages(self) -> PassageStore:
-        """The passages, by row."""
-        return self._store
-
-    def page_ids(self) -> frozenset[str]:
-        """Every page id of the corpus; reads the store once."""
-        if self._pages is None:
-            self._pages = self._store.page_ids()
-        return self._pages
-
     def close(self) -> None:
         """Let go of the files."""
         self._index.close()
-        self._store.close()
+        super().close()
 
 
 class DenseKind:

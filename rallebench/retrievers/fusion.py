@@ -16,14 +16,7 @@ from rallebench.core.errors import UsageError
 from rallebench.core.settings import Setting
 from rallebench.core.types import Hit, Passage
 from rallebench.retrievers import COMBINATIONS, Retriever
-from rallebench.retrievers._parts import (
-    IDENTITIES,
-    MAX_DEPTH,
-    Combined,
-    Identity,
-    best_first,
-    lists_of,
-)
+from rallebench.retrievers._parts import IDENTITIES, MAX_DEPTH, Combined, Identity, lists_of
 
 CONSTANT = 60
 DEPTH = 100
@@ -101,6 +94,12 @@ def _z(scores: Mapping[Hashable, float]) -> tuple[dict[Hashable, float], float]:
     return values, min(values.values())
 
 
+def best_first(scores: Mapping[Hashable, float], passages: Mapping[Hashable, Passage]) -> list[Hit]:
+    """Hits by falling score; ties in the order in which the items were first met."""
+    order = sorted(scores, key=lambda item: -scores[item])
+    return [Hit(passages[item], scores[item]) for item in order]
+
+
 def sampled(query: str, fused: Sequence[Hit], k: int, seed: int) -> list[Hit]:
     """``k`` of the fused hits, drawn without replacement and left in their order.
 
@@ -125,11 +124,9 @@ class Fusion(Combined):
         parts: Sequence[Retriever],
         settings: Mapping[str, Any],
         fuse: Fuse,
-        *,
-        prefix_stable: bool,
     ) -> None:
         super().__init__(name, kind, parts, settings)
-        self.prefix_stable = prefix_stable
+        self.prefix_stable = kind != "union"
         self._depth = int(settings["depth"])
         self._identity = IDENTITIES[settings["equal"]]
         self._fuse = fuse
@@ -147,27 +144,16 @@ class Fusion(Combined):
             ]
             if not short:
                 break
-            self._deepen(queries, lists, short, depth, min(2 * depth, MAX_DEPTH))
-            depth = min(2 * depth, MAX_DEPTH)
+            deeper = min(2 * depth, MAX_DEPTH)
+            for number, part in enumerate(self.parts):  # one that gave fewer has no more
+                due = [i for i in short if len(lists[i][number]) >= depth]
+                more = lists_of([part], [queries[i] for i in due], deeper) if due else ()
+                for i, (hits,) in zip(due, more):
+                    lists[i][number] = hits
+            depth = deeper
             for i in short:
                 fused[i] = continued(fused[i], self._fuse(queries[i], lists[i], k), self._identity)
         return [tuple(hits[:k]) for hits in fused]
-
-    def _deepen(
-        self,
-        queries: Sequence[str],
-        lists: list[Any],
-        short: Sequence[int],
-        depth: int,
-        deeper: int,
-    ) -> None:
-        """Ask for ``deeper`` hits of some queries; a part that gave fewer than ``depth`` has no more and is left alone."""
-        for number, part in enumerate(self.parts):
-            due = [i for i in short if len(lists[i][number]) >= depth]
-            for i, (hits,) in zip(
-                due, lists_of([part], [queries[i] for i in due], deeper) if due else ()
-            ):
-                lists[i][number] = hits
 
 
 def continued(first: Sequence[Hit], deeper: Sequence[Hit], identity: Identity) -> list[Hit]:
@@ -197,9 +183,7 @@ def weights_of(name: str, written: Any, parts: int) -> tuple[float, ...]:
         return (1.0 / parts,) * parts
     texts = [t for t in written.split(",") if t.strip()] if isinstance(written, str) else written
     try:
-        weights = tuple(
-            float(text) for text in (texts if isinstance(texts, (list, tuple)) else [texts])
-        )
+        weights = tuple(map(float, texts if isinstance(texts, (list, tuple)) else [texts]))
     except (TypeError, ValueError):
         weights = (math.nan,)
     if not all(math.isfinite(w) and w >= 0 for w in weights) or not any(weights):
@@ -218,25 +202,17 @@ def check_weights(name: str, parts: int, settings: Mapping[str, Any]) -> None:
     weights_of(name, settings["weights"], parts)
 
 
-_WEIGHTS = Setting(
-    kind=str, default="", about="one number per retriever, as in 0.7,0.3; equal if not given"
-)
+_WEIGHTS = Setting(str, "", about="one number per retriever, as in 0.7,0.3; equal if not given")
 _DEPTH = Setting(
-    kind=int,
-    default=DEPTH,
-    low=1,
-    high=MAX_DEPTH,
-    about="hits asked of each retriever; more where k needs them",
+    int, DEPTH, 1, MAX_DEPTH, about="hits asked of each retriever; more where k needs them"
 )
 _EQUAL = Setting(
-    kind=str,
-    default="passage",
+    str,
+    "passage",
     choices=tuple(IDENTITIES),
     about="what makes two hits one: id and text, or the text",
 )
-_CONSTANT = Setting(
-    kind=float, default=float(CONSTANT), low=0.0, high=1e6, about="what is added to a rank"
-)
+_CONSTANT = Setting(float, float(CONSTANT), 0.0, 1e6, about="what is added to a rank")
 
 
 @COMBINATIONS.register(
@@ -251,14 +227,11 @@ def reciprocal_rank_fusion(
     """Hybrid by rank: weighted reciprocal-rank fusion."""
     weights = weights_of(name, settings["weights"], len(parts))
     identity, constant = IDENTITIES[settings["equal"]], settings["constant"]
-    return Fusion(
-        name,
-        "rrf",
-        parts,
-        {**settings, "weights": weights},
-        lambda query, lists, k: by_rank(lists, weights, constant, identity),
-        prefix_stable=True,
-    )
+
+    def fuse(query: str, lists: Lists, k: int) -> list[Hit]:
+        return by_rank(lists, weights, constant, identity)
+
+    return Fusion(name, "rrf", parts, {**settings, "weights": weights}, fuse)
 
 
 @COMBINATIONS.register(
@@ -267,10 +240,7 @@ def reciprocal_rank_fusion(
     form={
         "weights": _WEIGHTS,
         "normalise": Setting(
-            kind=str,
-            default="min-max",
-            choices=("min-max", "z"),
-            about="how scores of a list are made alike",
+            str, "min-max", choices=("min-max", "z"), about="how scores of a list are made alike"
         ),
         "depth": _DEPTH,
         "equal": _EQUAL,
@@ -281,26 +251,19 @@ def score_fusion(name: str, parts: Sequence[Retriever], settings: Mapping[str, A
     """Hybrid by score: weighted sum of scores normalised per query."""
     weights = weights_of(name, settings["weights"], len(parts))
     identity, normalise = IDENTITIES[settings["equal"]], settings["normalise"]
-    return Fusion(
-        name,
-        "scores",
-        parts,
-        {**settings, "weights": weights},
-        lambda query, lists, k: by_score(lists, weights, normalise, identity),
-        prefix_stable=True,
-    )
+
+    def fuse(query: str, lists: Lists, k: int) -> list[Hit]:
+        return by_score(lists, weights, normalise, identity)
+
+    return Fusion(name, "scores", parts, {**settings, "weights": weights}, fuse)
 
 
 @COMBINATIONS.register(
     "union",
     parts=(2, MAX_PARTS),
     form={
-        "seed": Setting(
-            kind=int, default=0, low=0, high=2**31 - 1, about="another seed draws another sample"
-        ),
-        "depth": Setting(
-            kind=int, default=0, low=0, high=MAX_DEPTH, about="hits asked of each retriever; 0 = k"
-        ),
+        "seed": Setting(int, 0, 0, 2**31 - 1, about="another seed draws another sample"),
+        "depth": Setting(int, 0, 0, MAX_DEPTH, about="hits asked of each retriever; 0 = k"),
         "equal": _EQUAL,
     },
 )
@@ -311,13 +274,8 @@ def union_sample(name: str, parts: Sequence[Retriever], settings: Mapping[str, A
     """
     weights = weights_of(name, "", len(parts))
     identity, seed = IDENTITIES[settings["equal"]], settings["seed"]
-    return Fusion(
-        name,
-        "union",
-        parts,
-        settings,
-        lambda query, lists, k: sampled(
-            query, by_rank(lists, weights, CONSTANT, identity), k, seed
-        ),
-        prefix_stable=False,
-    )
+
+    def fuse(query: str, lists: Lists, k: int) -> list[Hit]:
+        return sampled(query, by_rank(lists, weights, CONSTANT, identity), k, seed)
+
+    return Fusion(name, "union", parts, settings, fuse)

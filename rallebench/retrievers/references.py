@@ -122,11 +122,8 @@ class _QueryGold:
             if page in gold.pages
         )
         named = frozenset(chain.from_iterable(ids for gold in golds for ids in gold.passages))
-        return cls(
-            tuple(pages),
-            named,
-            tuple(dict.fromkeys(answer for gold in golds for answer in gold.answers)),
-        )
+        answers = dict.fromkeys(answer for gold in golds for answer in gold.answers)
+        return cls(tuple(pages), named, tuple(answers))
 
 
 class GoldPassages:
@@ -201,17 +198,12 @@ def nothing(name: str, parts: Sequence[Retriever], settings: Mapping[str, Any]) 
 @COMBINATIONS.register(
     "random",
     parts=(1, MAX_PARTS),
-    form={
-        "seed": Setting(
-            kind=int, default=0, low=0, high=2**31 - 1, about="another seed draws other passages"
-        )
-    },
+    form={"seed": Setting(int, 0, 0, 2**31 - 1, about="another seed draws other passages")},
 )
 def random_(name: str, parts: Sequence[Retriever], settings: Mapping[str, Any]) -> Reference:
     """Passages drawn by chance, the same for the same query: the reference line 'random passage'."""
-    return Reference(
-        name, "random", parts, settings, partial(drawn, stores_of(name, parts), settings["seed"])
-    )
+    passages_of = partial(drawn, stores_of(name, parts), settings["seed"])
+    return Reference(name, "random", parts, settings, passages_of)
 
 
 @COMBINATIONS.register(
@@ -219,9 +211,7 @@ def random_(name: str, parts: Sequence[Retriever], settings: Mapping[str, Any]) 
     parts=(1, MAX_PARTS),
     form={
         "questions": Setting(
-            kind=str,
-            default="",
-            about="question set (name or file) whose gold pages are handed out",
+            str, "", about="question set (name or file) whose gold pages are handed out"
         )
     },
     check=check_questions,

@@ -58,10 +58,8 @@ def passage_text(passage: Passage, titles: bool) -> str:
     return f"{passage.title}, {passage.text}" if titles and passage.title else passage.text
 
 
-DEPTH_SETTING = Setting(
-    kind=int, default=DEPTH, low=1, high=MAX_DEPTH, about="hits that are judged"
-)
-TITLES_SETTING = Setting(kind=bool, default=True, about="whether the judge reads the titles too")
+DEPTH_SETTING = Setting(int, DEPTH, 1, MAX_DEPTH, about="hits that are judged")
+TITLES_SETTING = Setting(bool, True, about="whether the judge reads the titles too")
 
 
 def check_model(name: str, parts: int, settings: Mapping[str, Any]) -> None:
@@ -76,21 +74,15 @@ def check_model(name: str, parts: int, settings: Mapping[str, Any]) -> None:
     "rerank",
     parts=(1, 1),
     form={
-        "model": Setting(
-            kind=str, default="", about="folder or hub id of a cross-encoder with one label"
-        ),
+        "model": Setting(str, "", about="folder or hub id of a cross-encoder with one label"),
         "depth": DEPTH_SETTING,
         "titles": TITLES_SETTING,
-        "dtype": Setting(kind=str, default="float32", choices=("float32", "bfloat16", "float16")),
-        "device": Setting(kind=str, default="auto", about="auto, cpu, cuda, cuda:1 …"),
+        "dtype": Setting(str, "float32", choices=("float32", "bfloat16", "float16")),
+        "device": Setting(str, "auto", about="auto, cpu, cuda, cuda:1 …"),
         "max_length": Setting(
-            kind=int,
-            default=512,
-            low=0,
-            high=1_000_000,
-            about="tokens of a pair; 0 = the model's own",
+            int, 512, 0, 1_000_000, about="tokens of a pair; 0 = the model's own"
         ),
-        "batch_size": Setting(kind=int, default=32, low=1, high=4096),
+        "batch_size": Setting(int, 32, 1, 4096),
     },
     check=check_model,
 )

@@ -188,33 +188,18 @@ def check_window(name: str, parts: int, settings: Mapping[str, Any]) -> None:
     "llm-rerank",
     parts=(1, 1),
     form={
-        "llm": Setting(kind=str, default="", about="a language model of the workspace"),
+        "llm": Setting(str, "", about="a language model of the workspace"),
         "way": Setting(
-            kind=str,
-            default="listwise",
-            choices=tuple(FIELDS),
-            about="a list at a time, or each passage alone",
+            str, "listwise", choices=tuple(FIELDS), about="a list at a time, or each passage alone"
         ),
-        "depth": Setting(
-            kind=int, default=DEPTH, low=1, high=MAX_DEPTH, about="hits that are judged"
-        ),
-        "window": Setting(kind=int, default=20, low=2, high=200, about="passages in one prompt"),
-        "step": Setting(
-            kind=int,
-            default=10,
-            low=1,
-            high=200,
-            about="how far the window moves, less than it holds",
-        ),
+        "depth": Setting(int, DEPTH, 1, MAX_DEPTH, about="hits that are judged"),
+        "window": Setting(int, 20, 2, 200, about="passages in one prompt"),
+        "step": Setting(int, 10, 1, 200, about="how far the window moves, less than it holds"),
         "passage_words": Setting(
-            kind=int,
-            default=PASSAGE_WORDS,
-            low=1,
-            high=100_000,
-            about="words of a passage that are read",
+            int, PASSAGE_WORDS, 1, 100_000, about="words of a passage that are read"
         ),
         "titles": TITLES_SETTING,
-        "prompt": Setting(kind=str, default="", about="a file with another prompt"),
+        "prompt": Setting(str, "", about="a file with another prompt"),
     },
     check=check_window,
     llm=True,

@@ -61,8 +61,8 @@ class Several(Combined):
     parts=(1, MAX_PARTS),
     form={
         "merge": Setting(
-            kind=str,
-            default="auto",
+            str,
+            "auto",
             choices=("auto", "score", "rank"),
             about="auto: by score on one scale, else by rank",
         )

@@ -1,20 +1,20 @@
-"""Benchmarks from names and overrides: of a chain, of each chain of a folder, of an agent, of a run's baselines."""
+"""Benchmarks from names and overrides: of a chain, of each chain of a folder, of an agent."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rallebench.analysis import tables
-from rallebench.analysis.baselines import LABELS, compare_baselines
-from rallebench.core.errors import RalleError, UsageError
+from rallebench.analysis.baselines import COLUMNS, LABELS
+from rallebench.core.errors import UsageError
+from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.runs import FlowSpec, RunResult
-from rallebench.core.tables import Table
-from rallebench.engine.store import RunFolder
-from rallebench.experiments.benchmark import Benchmark, prepare
-from rallebench.experiments.sweeps.results import SweepReport, as_json, ranked
+from rallebench.engine.experiment_store import LONGEST_RUN, folder_name
+from rallebench.experiments.batch import chain_entry
+from rallebench.experiments.benchmark import Benchmark, fresh_name, prepare
 from rallebench.services.answers import overridden
 from rallebench.workspace.flows import chain_flow, ending_summary
 from rallebench.workspace.paths import DEFAULT_DATASET
@@ -22,7 +22,10 @@ from rallebench.workspace.paths import DEFAULT_DATASET
 if TYPE_CHECKING:
     from rallebench.services.workbench import Workbench
 
-__all__ = ["LABELS", "Benchmark"]
+__all__ = ["COLUMNS", "LABELS", "Benchmark"]
+
+BATCH = 20
+"""Questions asked at once by default."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,48 +51,71 @@ def of_chain(
     *,
     run: str = "",
     resume: bool = False,
-    name: str = "",
 ) -> Benchmark:
-    """The checked benchmark of a chain. ``name``: that of a chain in a folder, where a setting need not fit. Raises UsageError."""
+    """The checked benchmark of a chain. Raises UsageError."""
     chain = workbench.workspace.chain(reference)
-    changed = overridden(
-        replace(chain, name=name or chain.name),
-        options.llm,
-        options.retriever,
-        options.settings,
-        all_fit=not name,
-    )
-    if (experiment := workbench.workspace.experiment(reference)) is not None:
-        limit, batch = options.limit, options.batch_size
-        options = replace(
-            options,
-            dataset=options.dataset or experiment.dataset_name,
-            limit=experiment.num_evaluate if limit is None else limit,
-            batch_size=experiment.batch_size if batch is None else batch,
-        )
+    changed = overridden(chain, options.llm, options.retriever, options.settings)
+    options = _as_in_file(workbench, reference, options)
     return of_flow(workbench, chain_flow(changed), options, run=run, resume=resume)
 
 
-def of_folder(
+def batch_request(
     workbench: Workbench,
     files: Sequence[tuple[str, Path]],
     options: BenchmarkOptions,
     *,
+    title: str,
     run: str = "",
     resume: bool = False,
-) -> dict[str, Benchmark]:
-    """Name → the benchmark of every chain of a folder; all are checked first. Raises UsageError, naming the file."""
-    benchmarks = {}
-    for name, path in files:
-        own = f"{run}-{name}" if run else ""
-        continued = resume and (workbench.workspace.runs / own).exists()
+) -> ExperimentRequest:
+    """The request for a run of every chain of a folder; ``run``: the start of their names. A setting need not fit every chain.
+
+    Raises UsageError, naming the file.
+    """
+    chains: dict[str, Any] = {}
+    for label, path in files:
         try:
-            benchmarks[name] = of_chain(
-                workbench, str(path), options, run=own, resume=continued, name=name
-            )
+            chains[label] = _entry(workbench, label, str(path), options, run)
         except UsageError as error:
             raise type(error)(f"{path}: {error}") from None
-    return benchmarks
+    name = run or folder_name(f"{title} {time.strftime('%Y%m%d-%H%M%S')}", LONGEST_RUN)
+    settings = {"title": title, "chains": chains, "metrics": options.metrics, "resume": resume}
+    return workbench.experiments.request("batch", name, settings, seed=options.seed)
+
+
+def _entry(
+    workbench: Workbench, label: str, file: str, options: BenchmarkOptions, run: str
+) -> dict[str, Any]:
+    workspace = workbench.workspace
+    chain = replace(workspace.chain(file), name=label)
+    chain = overridden(chain, options.llm, options.retriever, options.settings, all_fit=False)
+    options = _as_in_file(workbench, file, options)
+    dataset = options.dataset or DEFAULT_DATASET
+    own = f"{run}-{label}" if run else fresh_name(workspace, label, workspace.dataset(dataset)[0])
+    return chain_entry(
+        file,
+        chain,
+        dataset,
+        options.limit,
+        BATCH if options.batch_size is None else options.batch_size,
+        own,
+    )
+
+
+def _as_in_file(
+    workbench: Workbench, reference: str, options: BenchmarkOptions
+) -> BenchmarkOptions:
+    """What the options leave open as RaLLe's experiment file says, if the reference is one."""
+    experiment = workbench.workspace.experiment(reference)
+    if experiment is None:
+        return options
+    limit, batch = options.limit, options.batch_size
+    return replace(
+        options,
+        dataset=options.dataset or experiment.dataset_name,
+        limit=experiment.num_evaluate if limit is None else limit,
+        batch_size=experiment.batch_size if batch is None else batch,
+    )
 
 
 def of_flow(
@@ -108,7 +134,7 @@ def of_flow(
         limit=options.limit,
         metrics=options.metrics,
         name=run,
-        batch_size=20 if options.batch_size is None else options.batch_size,
+        batch_size=BATCH if options.batch_size is None else options.batch_size,
         seed=options.seed,
         max_errors=options.max_errors,
         resume=resume,
@@ -116,7 +142,7 @@ def of_flow(
     )
 
 
-def result_json(workbench: Workbench, benchmark: Benchmark, result: RunResult) -> dict[str, Any]:
+def result_json(workbench: Workbench, result: RunResult) -> dict[str, Any]:
     """A finished run as JSON; ``recall@5`` also as ``recall_at_5``, RaLLe's key."""
     report = result.report
     metrics = {**report["metrics"], **report.get("suite", {})}
@@ -133,37 +159,6 @@ def result_json(workbench: Workbench, benchmark: Benchmark, result: RunResult) -
         "clusters": report.get("clusters"),
         "cost": report["cost"],
     }
-    if benchmark.request.flow.agent:
+    if result.request.flow.agent:
         value["agent"] = ending_summary(workbench.open_run(result.run).episodes().values())
     return value
-
-
-def track_together(
-    workbench: Workbench, name: str, chains: Mapping[str, str], failed: Mapping[str, str]
-) -> str:
-    """Put the runs (name → chain) of a folder below one parent in MLflow; '' or why that did not work."""
-    try:
-        document = as_json(ranked(workbench.workspace, name, chains, failed))
-    except RalleError as error:
-        # Of different questions: side by side all the same, without a winner.
-        document = as_json(SweepReport(name, chains, None, failed)) | {"verdict": str(error)}
-    return workbench.track_experiment(document, "batch")
-
-
-def baselines_json(
-    workbench: Workbench, run: RunFolder, failed: Mapping[str, str]
-) -> tuple[dict[str, Any], Table]:
-    """A run beside its baselines and the ceiling, as JSON and as a table."""
-    compared = compare_baselines(run, workbench.benches.baselines_of(run))
-    metrics = {
-        name: {column: asdict(mean) for column, mean in row.items()}
-        for name, row in compared.cells.items()
-    }
-    value = {
-        "run": run.name,
-        "lines": dict(compared.lines),
-        "columns": compared.columns,
-        "failed": dict(failed),
-        "metrics": metrics,
-    }
-    return value, tables.baselines(compared)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from rallebench.core.errors import NotFoundError, RalleError, UsageError
+from rallebench.core.events import Operation
 from rallebench.core.files import write_json
 from rallebench.core.folders import beside, check_name
 from rallebench.core.settings import Setting, checked
@@ -25,10 +26,11 @@ from rallebench.datasets.reading import form_of as form_of_questions
 from rallebench.datasets.reading import read_examples
 from rallebench.engine.store import QUESTIONS, list_runs
 from rallebench.retrievers import needs_encoder, search_form
-from rallebench.services.background import Works
+from rallebench.services.jobs import JobManager, pieces_of
 from rallebench.services.models import Loads
 from rallebench.workspace.entries import Combination, Manifest, read_combinations, read_manifest
 from rallebench.workspace.indexes.checks import search_known, verify_index
+from rallebench.workspace.indexes.ensure import described
 from rallebench.workspace.indexes.estimate import Estimate, estimate_build
 from rallebench.workspace.indexes.vectors import (
     Building,
@@ -82,9 +84,8 @@ class Verified:
 class Data:
     """The verbs of the Data tab that have no other home."""
 
-    def __init__(self, workspace: Workspace, loads: Loads, builds: Works) -> None:
-        self._workspace, self._loads, self._builds = workspace, loads, builds
-        self.verifications = Works("check", Verified)
+    def __init__(self, workspace: Workspace, loads: Loads, jobs: JobManager) -> None:
+        self._workspace, self._loads, self._jobs = workspace, loads, jobs
 
     # before an import
 
@@ -181,11 +182,12 @@ class Data:
     # indexes
 
     def verify_index(self, name: str) -> Iterator[Building | Verified]:
-        """Compare every file with its sha256 and search for known passages; goes on in a thread of its own."""
+        """Compare every file with its sha256 and search for known passages, as a job."""
         folder = self._folder(name)
-        return self.verifications.follow(name, folder, lambda: self._verify(name, folder))
+        job = self._jobs.submit("check", name, folder, lambda job: self._verify(name, folder))
+        return pieces_of(job)
 
-    def _verify(self, name: str, folder: Path) -> Generator[Building | Verified, None, None]:
+    def _verify(self, name: str, folder: Path) -> Operation[Verified]:
         started = time.perf_counter()
         manifest = read_manifest(folder)
         yield from verify_index(folder, manifest)
@@ -194,7 +196,7 @@ class Data:
             self._loads.encoders(manifest.encoder_name) if needs_encoder(manifest.kind) else None
         )
         search_known(folder, manifest, encoder)
-        yield Verified(name, len(manifest.files), manifest.bytes, time.perf_counter() - started)
+        return Verified(name, len(manifest.files), manifest.bytes, time.perf_counter() - started)
 
     def delete_index(self, name: str) -> str:
         """Delete an index; returns a sentence. Raises UsageError while it is loaded, built or checked."""
@@ -225,7 +227,8 @@ class Data:
     def _refuse_busy(self, name: str) -> None:
         if self._loads.is_loaded(name) or name in self._loads.loading():
             raise UsageError(f"{name!r} is loaded; unload it in the Models tab, then delete it.")
-        if name in self._builds.going_on() or name in self.verifications.going_on():
+        jobs = (self._jobs.get(kind, name) for kind in ("build", "check"))
+        if any(job and not job.done for job in jobs):
             raise UsageError(
                 f"{name!r} is being built or checked now; wait for its end or stop it first."
             )
@@ -257,19 +260,16 @@ class Data:
         parameters: Mapping[str, Any] | None = None,
     ) -> Generator[str | Estimate, None, None]:
         """What a build would take; see :mod:`rallebench.workspace.indexes.estimate`."""
-        source = self._workspace.corpus(corpus)
-        if not source.exists():
-            raise NotFoundError(f"{source} does not exist.")
-        yield from estimate_build(
-            self._workspace.path,
-            source,
+        recipe = described(
+            self._workspace,
+            corpus,
             kind,
             encoder=encoder,
-            encoders=self._loads.encoders,
             chunking=chunking,
             form=form,
-            parameters=parameters,
+            settings=parameters,
         )
+        yield from estimate_build(self._workspace, recipe, self._loads.encoders)
 
     # combinations
 

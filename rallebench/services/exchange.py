@@ -142,9 +142,9 @@ def score_predictions(
 
 
 def track(workbench: Workbench, name: str, kind: str, *, model: bool = False) -> dict[str, Any]:
-    """Log a run, or the runs of a sweep or a suite below one parent, to MLflow. ``model``: the run's chain, too.
+    """Log a run, or the runs of an experiment below one parent, to MLflow. ``model``: the run's chain, too.
 
-    Raises UsageError for an experiment that has not ended, RalleError where MLflow refuses.
+    Raises UsageError for an experiment without a finished run, RalleError where MLflow refuses.
     """
     if kind == "run":
         run = workbench.open_run(name)
@@ -154,21 +154,15 @@ def track(workbench: Workbench, name: str, kind: str, *, model: bool = False) ->
         return value
     if model:
         raise UsageError(f"{name!r} is a {kind}; give --model with one of its runs.")
-    if kind == "sweep":
-        sweep = opened(workbench.workspace, name)
-        if not sweep.runs:
-            raise UsageError(
-                f"No variant of the sweep {name!r} has ended yet, so there is nothing to send."
-            )
-        runs, document = list(sweep.runs), as_json(sweep)
-    else:
-        document = workbench.experiments.open_suite(name).report or {}
-        runs = [part["run"] for part in document.get("parts", ())]
-        if not runs:
-            raise UsageError(
-                f"The suite run {name!r} has not ended yet; run it again under its name, then send it."
-            )
-    logged = {run: workbench.log_run(workbench.open_run(run)) for run in runs}
-    group = group_of(workbench.workspace, document, kind)
-    assert group is not None  # it has runs
-    return {kind: name, "mlflow_run_id": workbench.log_group(group), "runs": logged}
+    report: Mapping[str, Any] | None = (
+        as_json(opened(workbench.workspace, name))  # those of a sweep before it has ended, too
+        if kind == "sweep"
+        else workbench.experiments.store.open(name, kind).report
+    )
+    group = group_of(workbench.workspace, report, kind) if report else None
+    if group is None:
+        raise UsageError(
+            f"No run of the {kind} {name!r} has ended yet, so there is nothing to send; run it again under its name."
+        )
+    runs = {path.name: workbench.log_run(workbench.open_run(path.name)) for path in group.runs}
+    return {kind: name, "mlflow_run_id": workbench.log_group(group), "runs": runs}

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rallebench.core.errors import UsageError
-from rallebench.core.events import Operation, Progress
+from rallebench.core.events import Operation
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.types import Chain
 from rallebench.engine import estimate, plan
-from rallebench.engine.experiment_store import run_name as suite_run_name
 from rallebench.engine.pilot import QUESTIONS
-from rallebench.experiments.builders import Order
 from rallebench.experiments.builders import settings_of as builder_settings
 from rallebench.experiments.papers import SUITES, settings_of
-from rallebench.experiments.sweeps import indexing, remarks, run_name
+from rallebench.experiments.sweeps import indexing, remarks
 from rallebench.experiments.sweeps.results import as_json, headline, opened
 from rallebench.experiments.sweeps.running import sweep_settings, variants_of
 from rallebench.experiments.tradeoff.running import QUESTIONS as TRADEOFF_QUESTIONS
 from rallebench.experiments.tradeoff.running import read_swept, tradeoff_settings
 from rallebench.retrievers.composites import split_names
+from rallebench.services.builders import builder_request
 from rallebench.services.context import Context
 from rallebench.services.experiments import plan_json, suite_name
 from rallebench.workspace.checking import check_chain
@@ -29,7 +28,7 @@ from rallebench.workspace.indexes.ensure import Costs
 if TYPE_CHECKING:
     from rallebench.services.workbench import Workbench
 
-__all__ = ["QUESTIONS", "TRADEOFF_QUESTIONS", "headline", "plan_json", "suite_run_name"]
+__all__ = ["QUESTIONS", "TRADEOFF_QUESTIONS", "headline", "plan_json"]
 
 
 # sweeps
@@ -47,13 +46,13 @@ def sweep_request(
     metric: str,
     limit: int | None = None,
     seed: int = 0,
-) -> tuple[ExperimentRequest, dict[str, str]]:
-    """The request for a sweep, and variant → its run. Raises UsageError for factors that the chain does not have."""
+) -> tuple[ExperimentRequest, int]:
+    """The request for a sweep, and its number of variants. Raises UsageError for factors that the chain does not have."""
     settings = sweep_settings(
         chain, factors, dataset, strategy=strategy, metrics=metrics, metric=metric
     )
-    runs = {variant.label: run_name(name, variant) for variant in variants_of(settings)}
-    return workbench.experiments.request("sweep", name, settings, limit, seed), runs
+    variants = len(variants_of(settings))
+    return workbench.experiments.request("sweep", name, settings, limit, seed), variants
 
 
 def sweep_plan(
@@ -71,7 +70,7 @@ def sweep_plan(
         verdict += f" {costs.sentence}"
     value = {
         "variants": labels,
-        "indexes_there": list(costs.there),
+        "indexes_there": list(costs.existing),
         "index_builds": costs.builds,
         "passages": costs.passages,
         "encodings": {
@@ -174,7 +173,7 @@ def suite_plan(
 # dataset builders
 
 
-def build_dataset(
+def dataset_request(
     workbench: Workbench,
     builder: str,
     name: str,
@@ -183,26 +182,7 @@ def build_dataset(
     articles: str = "",
     llm: str = "",
     limit: int | None = None,
-    batch_size: int = 20,
-    max_errors: int | None = None,
-) -> Iterator[Progress | tuple[str, Mapping[str, Any]] | dict[str, Any]]:
-    """Yield progress, (stage, its counts) when a stage ends, last the document. Raises UsageError."""
-    from rallebench.experiments.builders.running import Done, Filed, make
-
-    order = Order(
-        workbench.workspace, name, builder_settings(builder, settings), articles, llm, limit
-    )
-    for event in make(workbench, builder, order, batch_size=batch_size, max_errors=max_errors):
-        if isinstance(event, Done):
-            yield {
-                "name": event.name,
-                "maker": builder,
-                "folder": str(event.folder),
-                "files": list(event.files),
-                "counts": dict(event.counts),
-                "notes": list(event.notes),
-            }
-        elif isinstance(event, Filed):
-            yield event.label, event.counts
-        elif isinstance(event, Progress):
-            yield event
+) -> ExperimentRequest:
+    """The request for a dataset builder from settings as they were written. Raises UsageError."""
+    checked = builder_settings(builder, settings)
+    return builder_request(workbench.workspace, builder, name, checked, articles, llm, limit)

@@ -24,11 +24,16 @@ from rallebench.engine.experiment_store import (
 )
 from rallebench.engine.pilot import QUESTIONS, pilot
 from rallebench.engine.plan import Plan, as_json, plan
+from rallebench.engine.store import RunFolder
+from rallebench.experiments.baselines import baselines, line_name
+from rallebench.experiments.batch import batch
 from rallebench.experiments.benchmark import check_options
+from rallebench.experiments.builders import MAKERS
 from rallebench.experiments.papers import SUITES
 from rallebench.experiments.sweeps.running import sweep
 from rallebench.experiments.tradeoff import Tradeoff, from_json
 from rallebench.experiments.tradeoff.running import tradeoff
+from rallebench.services.builders import NOUN, builder_of, document
 from rallebench.services.context import Context
 from rallebench.services.leases import Lease
 
@@ -44,17 +49,22 @@ Document = Callable[[ExperimentResult], Mapping[str, Any]]
 class Kind:
     """What tells experiments of one kind from others.
 
-    ``noun``: what one is called in sentences; ``document``: its report as JSON; ``fixed``: its name stands for one request.
+    ``noun``: what one is called in sentences; ``document``: its report as JSON; ``fixed``, ``same`` and
+    ``guarded``: see ``engine.driver.perform``.
     """
 
     play: Callable[[ExperimentRequest], Experiment]
     noun: str
     document: Document
     fixed: bool = True
+    same: tuple[str, ...] = ()
+    guarded: bool = False
 
 
 def kind_of(name: str) -> Kind:
     """An experiment's kind: a suite, or one of the workbench's own."""
+    if maker := builder_of(name):
+        return Kind(MAKERS[maker], NOUN, document, False, ("articles",), True)
     return OWN[name] if name in OWN else Kind(SUITES[name], "suite", suite_document, fixed=False)
 
 
@@ -127,8 +137,16 @@ class Experiments:
                     document=kind.document,
                     noun=kind.noun,
                     fixed=kind.fixed,
+                    same=kind.same,
+                    guarded=kind.guarded,
                 )
             )
+
+    def stop(self, name: str) -> None:
+        """Ask the current run of an experiment to stop after the current batch; nothing where it has none."""
+        runs = self.store.open(name).runs.values() if self.store.exists(name) else ()
+        for run in [*runs][-1:]:
+            self._workbench.stop_run(run)
 
     def request(
         self,
@@ -142,11 +160,17 @@ class Experiments:
         workspace = self._workbench.workspace
         return ExperimentRequest(workspace, "", settings, limit, seed, kind=kind, name=name)
 
+    def baselines(self, run: str) -> ExperimentRequest:
+        """The request for the baselines of a run. Raises UsageError if there is no such run."""
+        spec = RunFolder.open(self._workbench.workspace.runs, run).spec()["spec"]
+        name = line_name(run, BASELINES)
+        return self.request(BASELINES, name, {"run": run}, spec["limit"], spec["seed"])
+
     def _checked(self, request: ExperimentRequest) -> ExperimentRequest:
         """The request, if it can be made. Raises UsageError, NotFoundError."""
         if request.kind == SWEEP:
             checked_sweep_name(request.name)
-        elif request.kind not in OWN:
+        elif request.kind not in OWN and not builder_of(request.kind):
             if SUITES.entry(request.kind).traits.get("needs_llm", True) and not request.llm:
                 raise UsageError(
                     f"The suite {request.kind!r} needs a language model; name one with --llm."
@@ -231,9 +255,11 @@ def suite_document(result: ExperimentResult) -> dict[str, Any]:
     }
 
 
-SWEEP, TRADEOFF = "sweep", "tradeoff"
+SWEEP, TRADEOFF, BASELINES, BATCH = "sweep", "tradeoff", "baselines", "batch"
 OWN = {
     SWEEP: Kind(sweep, "sweep", _data),
+    BASELINES: Kind(baselines, "baselines", _data),
+    BATCH: Kind(batch, "batch", _data, fixed=False),
     TRADEOFF: Kind(tradeoff, "trade-off", _data),
 }
 """Name → kind, of the experiments that are no suites."""

@@ -7,6 +7,7 @@ from typing import Any
 
 from rallebench.engine.experiment_store import REPORT, ExperimentStore
 from rallebench.engine.store import RunFolder
+from rallebench.experiments.baselines import line_name
 from rallebench.tracking.groups import Group
 from rallebench.workspace.paths import Workspace
 
@@ -16,16 +17,38 @@ MOST_NOTES = 3
 
 def group_of(workspace: Workspace, document: Mapping[str, Any], kind: str) -> Group | None:
     """What the parent run shows of an experiment's report: a row for each run, the verdict, the files. None without runs."""
-    return (
-        _of_variants(workspace, document, kind)
-        if "variants" in document
-        else _of_parts(workspace, document)
+    if "variants" in document:
+        return _of_variants(workspace, document, kind)
+    if "lines" in document:
+        return _of_baselines(workspace, document)
+    return _of_parts(workspace, document) if document.get("parts") else None
+
+
+def _of_baselines(workspace: Workspace, report: Mapping[str, Any]) -> Group | None:
+    """The baselines below a parent; the run itself stays where it is, because it may be below a sweep's."""
+    if not report["lines"]:
+        return None
+    names = {"run": report["run"], **report["lines"]}
+    rows = [
+        {
+            "baseline": column,
+            "run": names.get(column, ""),
+            **_means(
+                {name: row[column] for name, row in report["metrics"].items() if column in row}
+            ),
+        }
+        for column in ("run", *report["columns"])
+    ]
+    return Group(
+        line_name(report["run"], "baselines"),
+        "baselines",
+        [workspace.runs / name for name in report["lines"].values()],
+        verdict=f"Baselines of the run {report['run']}.",
+        rows=_even(rows),
     )
 
 
-def _of_parts(workspace: Workspace, report: Mapping[str, Any]) -> Group | None:
-    if not report["parts"]:
-        return None
+def _of_parts(workspace: Workspace, report: Mapping[str, Any]) -> Group:
     rows = [
         {
             "part": part["label"],

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from rallebench.core.errors import StoppedError
 from rallebench.core.memory import Memory
-from rallebench.services.background import Followed
+from rallebench.services.jobs import Job
 from rallebench.workspace.entries import Combination, LLMEntry
 
 TURN = 0.05
@@ -39,34 +39,31 @@ class Load:
     kind: str
     entry: LLMEntry | Combination | None
     needs: list[tuple[str, str]]
-    followed: Followed = field(init=False)
+    job: Job = field(init=False)
     asked: bool = False
     begun: bool = False
     before: Memory = field(default_factory=Memory)
 
-    def __post_init__(self) -> None:
-        self.followed = Followed(f"{self.name} could not be loaded")
-
     @property
     def cancelled(self) -> bool:
         """Whether somebody asked it to end."""
-        return self.followed.stopping
+        return self.job.stopping
 
     def cancel(self, said: str) -> None:
         """Ask it to end at its next safe point; ``said`` is told to all who follow it."""
-        self.followed.stopping = True
-        self.followed.say(said)
+        self.job.stop()
+        self.job.say(said)
 
     def tell(self, said: str) -> None:
         """Say something, '' for nothing; raises StoppedError if the load was cancelled: here it ends."""
         if self.cancelled:
             raise StoppedError(f"Loading {self.name} was cancelled.")
         if said:
-            self.followed.say(said)
+            self.job.say(said)
 
     def going(self) -> Going:
         """How it is seen."""
-        return Going(self.kind, str(self.followed.newest), not self.begun, self.cancelled)
+        return Going(self.kind, str(self.job.newest), not self.begun, self.cancelled)
 
 
 class Turns:

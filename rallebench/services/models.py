@@ -6,12 +6,12 @@ together, and whoever cancels it cancels it for all of them.
 
 from __future__ import annotations
 
-import functools
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from rallebench.core import memory
@@ -22,12 +22,14 @@ from rallebench.core.errors import (
     StoppedError,
     UsageError,
 )
+from rallebench.core.events import Operation
 from rallebench.core.runs import Backends
 from rallebench.datasets.reading import read_questions
 from rallebench.encoders.references import encoder_need, quantizations
 from rallebench.llms._memory import budget
 from rallebench.llms._memory.progress import reporting
 from rallebench.retrievers.composites import about, needs
+from rallebench.services.jobs import Job, JobManager
 from rallebench.services.leases import Lease, Leases
 from rallebench.services.load_queue import Going, Load, Turns
 from rallebench.workspace.entries import Combination, LLMEntry
@@ -66,8 +68,8 @@ class Loaded:
 class Loads:
     """The table. Safe for several sessions at once; loads come one by one."""
 
-    def __init__(self, workspace: Workspace) -> None:
-        self._workspace = workspace
+    def __init__(self, workspace: Workspace, jobs: JobManager) -> None:
+        self._workspace, self._jobs = workspace, jobs
         self.leases = Leases()
         self._retrievers: dict[str, Any] = {}
         self._llms: dict[str, Any] = {}
@@ -83,14 +85,14 @@ class Loads:
         """Cancel every load."""
         with self._lock:
             for load in self._loading.values():
-                load.followed.stopping = True
+                load.job.stop()
 
     def wait(self, seconds: float) -> None:
         """Wait until no load goes on, at most ``seconds`` for each."""
         with self._lock:
             going = list(self._loading.values())
         for load in going:
-            load.followed.wait(seconds)
+            load.job.wait(seconds)
 
     def close(self) -> None:
         """Let go of everything; a load that goes on is cancelled and has a moment to end."""
@@ -181,7 +183,7 @@ class Loads:
         except NotFoundError:
             with suppress(NotFoundError):
                 chosen, forms = quantizations(name)
-                return budget.Candidate(name, forms, chosen, functools.partial(encoder_need, name))
+                return budget.Candidate(name, forms, chosen, partial(encoder_need, name))
             raise
         return budget.candidate(name, entry, context=context, batch=batch)
 
@@ -226,7 +228,14 @@ class Loads:
                 self._ended.pop(name, None)
                 if not load.needs:  # a combination gets its place when its parts are there
                     self._turns.queue(load)
-                load.followed.start(self._load, load)
+                self._jobs.submit(
+                    "load",
+                    name,
+                    kind,
+                    partial(self._job, load),
+                    failure=f"{name} could not be loaded",
+                    anew=True,
+                )
             load.asked = load.asked or asked
             return load
 
@@ -255,8 +264,8 @@ class Loads:
 
     def _followed(self, load: Load) -> Iterator[str]:
         try:
-            for said in load.followed.follow():
-                if load.cancelled and not load.followed.wait(GRACE):
+            for said in load.job.follow():
+                if load.cancelled and not load.job.wait(GRACE):
                     raise StoppedError(
                         f"Loading {load.name} was cancelled; a step of a library that cannot be interrupted is "
                         "still going on, and what it loads is thrown away when it ends."
@@ -265,7 +274,7 @@ class Loads:
         except KeyboardInterrupt:
             with suppress(NotFoundError):
                 self.cancel(load.name)
-            ended = load.followed.wait(PATIENCE)
+            ended = load.job.wait(PATIENCE)
             raise StoppedError(
                 self._cancelled(load) if ended else f"Loading {load.name} was cancelled."
             ) from None
@@ -279,8 +288,13 @@ class Loads:
             )
         return loaded is not None
 
-    def _load(self, load: Load) -> None:
-        """Load in a thread of its own: a page that goes away stops nothing, and loads come one by one."""
+    def _job(self, load: Load, job: Job) -> Operation[None]:
+        load.job = job
+        return self._load(load)
+
+    def _load(self, load: Load) -> Operation[None]:
+        """Load as a job: a page that goes away stops nothing, and loads come one by one."""
+        yield from ()
         failed: BaseException | None = None
         try:
             for needed, its_kind in load.needs:
@@ -301,7 +315,7 @@ class Loads:
                 if isinstance(failed, RalleError):
                     self._ended[load.name] = failed
                 elif isinstance(failed, Exception):
-                    self._ended[load.name] = load.followed.unexpected(failed)
+                    self._ended[load.name] = load.job.unexpected(failed)
         if failed is not None:
             raise failed
 
@@ -348,7 +362,7 @@ class Loads:
                 load.name, load.kind, about, took.ram, took.vram, seconds, expected
             )
             self._ended[load.name] = said
-        load.followed.say(said)
+        load.job.say(said)
 
     def _cancelled(self, load: Load) -> str:
         """How a cancelled load ended."""

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import threading
-import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from rallebench.core.errors import RalleError, UsageError
-from rallebench.core.events import Event, Operation, Progress, Warned, complete
+from rallebench.core.errors import RalleError, StoppedError, UsageError
+from rallebench.core.events import Operation, Warned
 from rallebench.core.runs import RunResult
 from rallebench.core.types import Chain, Episode, Example
 from rallebench.engine.execute import execute, rescore
 from rallebench.engine.score import choose_metrics, examples_of
 from rallebench.engine.store import RunFolder, list_runs
-from rallebench.experiments import baselines
 from rallebench.experiments.benchmark import Benchmark, prepare
 from rallebench.metrics.judges import JUDGES
 from rallebench.metrics.recorded import IMPORTED
 from rallebench.services.context import Context
+from rallebench.services.jobs import Job, JobManager
 from rallebench.services.leases import Lease
 from rallebench.services.models import Loads
 from rallebench.workspace.entries import chain_from_json
@@ -37,22 +35,6 @@ class Opened:
     dataset: str
     example: Example
     episode: Episode
-
-
-@dataclass
-class Job:
-    """A benchmark that this process works on. ``of``: the run that it is a reference line of, '' for any other.
-    ``warning``: what the user should know while it runs."""
-
-    name: str
-    phase: str = "loading"
-    message: str = ""
-    error: str = ""
-    done: bool = False
-    folder: RunFolder | None = None
-    stop: bool = False
-    of: str = ""
-    warning: str = ""
 
 
 def _chain_of(made: Mapping[str, Any], run: str) -> Chain:
@@ -78,11 +60,18 @@ def where_read(made: Mapping[str, Any]) -> str:
 
 
 PHASES = ("running", "scoring", "tracking")
-"""What a run's progress says of where it is; any other message is of loading."""
+"""The messages of a run's progress that say where it is; any other one is of loading."""
+
+
+def phase_of(job: Job) -> str:
+    """Where a run's job is: loading, running, scoring, tracking, stopped, done or failed."""
+    if job.done:
+        return {"finished": "done"}.get(job.status, job.status)
+    return job.message if job.message in PHASES else "loading"
 
 
 class Runs:
-    """The verbs of the Benchmark and Runs tabs. ``jobs``: every benchmark that this process works on or has worked on."""
+    """The verbs of the Benchmark and Runs tabs."""
 
     def __init__(
         self,
@@ -90,29 +79,29 @@ class Runs:
         loads: Loads,
         agent: Callable[..., Agent],
         context: Callable[[Lease, bool], Context],
+        jobs: JobManager,
     ) -> None:
         """``agent`` makes the agent of a run again."""
         self._workspace, self._loads = workspace, loads
         self._agent, self._context = agent, context
-        self.jobs: dict[str, Job] = {}
-        self._lock = threading.RLock()
+        self._jobs = jobs
+        self._folders: dict[str, RunFolder] = {}
 
     def run(
-        self, benchmark: Benchmark, job: Job | None = None, lease: Lease | None = None
+        self,
+        benchmark: Benchmark,
+        lease: Lease | None = None,
+        *,
+        heavy: bool = True,
+        on_open: Callable[[RunFolder], None] = lambda folder: None,
     ) -> Operation[RunResult]:
         """Run a benchmark in the calling thread.
 
         ``lease``: that of the work which the run is part of, which keeps what the run loads; else it has its own.
+        ``heavy``: models that may take gigabytes are loaded, too. ``on_open`` is handed the run's folder.
         """
-
-        def on_open(folder: RunFolder) -> None:
-            if job is not None:
-                job.folder = folder
-                if job.stop:
-                    folder.ask_to_stop()
-
         with self._lease(benchmark) as own:
-            context = self._context(lease or own, job is None)
+            context = self._context(lease or own, heavy)
             return (yield from execute(benchmark.request, context, benchmark.options, on_open))
 
     def rescore(self, name: str, metrics: Sequence[str] = ()) -> Operation[RunResult]:
@@ -129,112 +118,43 @@ class Runs:
         return self._loads.lease(f"the run {benchmark.name!r}")
 
     def start_run(self, benchmark: Benchmark) -> Job:
-        """Run a benchmark in the background; follow it by the job and its run folder."""
-        with self._lock:
-            running = self.jobs.get(benchmark.name)
-            if running and not running.done:
-                raise UsageError(f"The run {benchmark.name!r} is running already.")
-            job = Job(benchmark.name, warning=" ".join(benchmark.warnings))
-            self.jobs[benchmark.name] = job
+        """Run a benchmark as a job. Raises UsageError if one of that name is running."""
+        name = benchmark.name
+        job = self._jobs.get("run", name)
+        if job is not None and not job.done:
+            raise UsageError(f"The run {name!r} is running already.")
         # Held from now on, and not only once the thread has begun.
         lease = self._lease(benchmark).hold(benchmark.request.flow.names)
-        threading.Thread(
-            target=self._work,
-            args=(benchmark, job, lease),
-            name=f"run {benchmark.name}",
-            daemon=True,
-        ).start()
-        return job
+        return self._jobs.submit(
+            "run", name, benchmark, lambda job: self._work(benchmark, lease, job)
+        )
 
-    def _work(self, benchmark: Benchmark, job: Job, lease: Lease) -> None:
-        def hear(event: Event) -> None:
-            if isinstance(event, Warned):
-                job.warning = " ".join(filter(None, dict.fromkeys([job.warning, event.message])))
-            elif isinstance(event, Progress) and event.message:
-                known = event.message in PHASES
-                job.phase, job.message = (
-                    (event.message, "") if known else ("loading", event.message)
-                )
+    def _work(self, benchmark: Benchmark, lease: Lease, job: Job) -> Operation[RunResult]:
+        def on_open(folder: RunFolder) -> None:
+            self._folders[job.name] = folder
+            job.stop_by(folder.ask_to_stop)
 
-        try:
-            result = complete(self.run(benchmark, job, lease), hear)
-            job.phase = "stopped" if result.stopped else "done"
-            job.message = " ".join(result.warnings)
-        except RalleError as error:
-            job.phase, job.error = "failed", str(error)
-        except Exception as error:
-            job.phase, job.error = (
-                "failed",
-                f"Internal error, please report it: {type(error).__name__}: {error}",
-            )
-            raise
-        finally:
-            lease.close()
-            job.done = True
+        self._folders.pop(job.name, None)
+        job.stop_by(lambda: None)  # a run ends after its current batch, and is scored
+        with lease:
+            for sentence in benchmark.warnings:
+                yield Warned("", sentence)
+            result = yield from self.run(benchmark, lease, heavy=False, on_open=on_open)
+        if result.stopped:
+            raise StoppedError(f"The run {job.name!r} was stopped; resume it to continue.")
+        return result
 
-    def baseline_runs(self, run: RunFolder, *, track: bool = True) -> dict[str, Benchmark]:
-        """Baseline → its benchmark, of those that a run has not yet. Raises UsageError where there can be none."""
-        return baselines.line_plans(self._workspace, run, track=track)
-
-    def baselines_of(self, run: RunFolder) -> dict[str, RunFolder]:
-        """Baseline → its run, of those that have a report."""
-        return baselines.lines_of(self._workspace, run)
-
-    def start_references(self, name: str, *, track: bool = True) -> list[Job]:
-        """Run the missing reference lines of a run in the background, one after another; see ``baselines.lines``.
-
-        What they were loaded for is let go again. Raises UsageError if there is none to run.
-        """
-        plans = list(self.baseline_runs(self.open_run(name), track=track).values())
-        if not plans:
-            raise UsageError(f"All reference lines of {name!r} are there already.")
-        with self._lock:
-            if any(job.of == name and not job.done for job in self.jobs.values()):
-                raise UsageError(f"The reference lines of {name!r} are being run already.")
-            jobs = [Job(plan.name, "waiting", of=name) for plan in plans]
-            self.jobs |= {job.name: job for job in jobs}
-        threading.Thread(
-            target=self._work_through,
-            args=(plans, jobs),
-            name=f"reference lines of {name}",
-            daemon=True,
-        ).start()
-        return jobs
-
-    def _work_through(self, plans: Sequence[Benchmark], jobs: Sequence[Job]) -> None:
-        """One after another; once one was asked to stop, those after it are not begun."""
-        before = {line.name for line in self._loads.status()}
-        for plan, job in zip(plans, jobs):
-            if any(one.stop for one in jobs):
-                job.phase, job.done = "stopped", True
-                continue
-            job.phase = "loading"
-            with suppress(Exception):  # the job tells it, and the other lines go on
-                self._work(plan, job, self._lease(plan))
-        retrievers = {name for plan in plans for name in plan.request.flow.retrievers}
-        for name in retrievers - before:
-            with suppress(RalleError):
-                self._loads.unload(name, told=False)
+    def folder_of(self, job: Job) -> RunFolder | None:
+        """The folder of a run's job, None until it is open."""
+        return self._folders.get(job.name)
 
     def stop_run(self, name: str) -> None:
         """Ask a run, in this or another process, to stop after the current batch."""
-        job = self.jobs.get(name)
+        job = self._jobs.get("run", name)
         if job is not None:
-            job.stop = True
+            job.stop()
         with suppress(UsageError):
             RunFolder.open(self._workspace.runs, name).ask_to_stop()
-
-    def stop(self) -> None:
-        """Ask every run of this process to stop after its current batch."""
-        for job in list(self.jobs.values()):
-            if not job.done:
-                self.stop_run(job.name)
-
-    def wait(self, seconds: float) -> None:
-        """Wait until no run of this process goes on, at most ``seconds``."""
-        deadline = time.monotonic() + seconds
-        while any(not job.done for job in list(self.jobs.values())) and time.monotonic() < deadline:
-            time.sleep(0.02)
 
     def resume_plan(self, name: str) -> Benchmark:
         """The benchmark that continues an existing run, from what its folder says."""
@@ -267,9 +187,8 @@ class Runs:
 
     def running(self) -> str:
         """The name of a benchmark that goes on now, in this process or another; '' if none does."""
-        for job in list(self.jobs.values()):
-            if not job.done:
-                return job.name
+        for job in self._jobs.list("run", active=True):
+            return job.name
         for folder in self.runs()[:20]:
             if folder.state()["state"] in ("running", "scoring"):
                 return folder.name

@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from rallebench.core.errors import RalleError
 from rallebench.core.parts import remove_all_abandoned
@@ -20,16 +20,15 @@ from rallebench.corpora.chunking import Chunking
 from rallebench.corpora.imported import Corpus, ImportProgress, import_corpus
 from rallebench.datasets.importing import QuestionSet, import_dataset
 from rallebench.engine.cost import prices_of
-from rallebench.engine.driver import ExperimentResult
 from rallebench.engine.reply_cache import Memo
 from rallebench.engine.single import Event
 from rallebench.engine.store import RunFolder
 from rallebench.services.asking import Asking
-from rallebench.services.background import Works
 from rallebench.services.context import Context
 from rallebench.services.data import Data
 from rallebench.services.experiments import Experiments
 from rallebench.services.grouping import group_of
+from rallebench.services.jobs import JobManager, operation_of, pieces_of
 from rallebench.services.memory_usage import Footprint, footprint
 from rallebench.services.model_entries import Models
 from rallebench.services.models import Loads
@@ -43,16 +42,8 @@ PATIENCE = 5.0
 """Seconds that ``close`` waits for all work to end."""
 
 
-KINDS = ("run", "sweep", "suite")
+KINDS = ("run", "sweep", "suite", "baselines", "batch")
 """What a name can be one of."""
-
-
-class Stoppable(Protocol):
-    """Work that ``close`` stops: ``stop`` asks it to end, ``wait`` waits for that, at most so many seconds."""
-
-    def stop(self) -> None: ...
-
-    def wait(self, seconds: float, /) -> Any: ...
 
 
 class Workbench:
@@ -76,13 +67,10 @@ class Workbench:
         self.tracking_uri = tracking_uri
         self.allow_python, self.allowed_hosts = allow_python, allowed_hosts
         self._memo: Memo | None = None
-        self.closing: list[Stoppable] = []
-        self.builds = self.works("build", Manifest)
-        self.imports = self.works("import", Corpus)
-        self.tradeoffs = self.works("trade-off", ExperimentResult)
+        self.jobs = JobManager()
         self._lock = threading.RLock()
-        self.loads = Loads(self.workspace)
-        self.data = Data(self.workspace, self.loads, self.builds)
+        self.loads = Loads(self.workspace, self.jobs)
+        self.data = Data(self.workspace, self.loads, self.jobs)
         self.models = Models(self.workspace, self.loads)
         self.verify_index = self.data.verify_index
         self.asking = Asking(self.workspace, self.loads, lambda: self.memo, allow_python)
@@ -91,10 +79,9 @@ class Workbench:
             self.loads,
             self.asking.agent,
             lambda lease, heavy: Context(self, lease, heavy=heavy),
+            self.jobs,
         )
         self.experiments = Experiments(self)
-        self.jobs = self.benches.jobs
-        self.closing += [self.data.verifications, self.benches, self.loads]
         # The verbs of its parts are the workbench's own.
         self.load, self.unload, self.lease = self.loads.load, self.loads.unload, self.loads.lease
         self.room, self.cancel_load = self.loads.room, self.loads.cancel
@@ -103,7 +90,6 @@ class Workbench:
             self.loads.loading,
             self.loads.is_loaded,
         )
-        self.stop_builds, self.stop_imports = self.builds.stop, self.imports.stop
         asking, runs = self.asking, self.benches
         self.questions, self.example, self.gold_rank = (
             asking.questions,
@@ -117,11 +103,7 @@ class Workbench:
             asking.run_agent,
             asking.save_chain,
         )
-        self.run, self.start_run, self.start_references = (
-            runs.run,
-            runs.start_run,
-            runs.start_references,
-        )
+        self.run, self.start_run = runs.run, runs.start_run
         self.stop_run, self.resume_plan, self.running = (
             runs.stop_run,
             runs.resume_plan,
@@ -134,23 +116,13 @@ class Workbench:
         """What is loaded now; a snapshot, so that an unload never pulls a model from under a run."""
         return self.loads.backends
 
-    def works(self, noun: str, result: type) -> Works:
-        """Named work of one sort in threads, which ``close`` stops; see ``Works``."""
-        works = Works(noun, result)
-        self.closing.append(works)
-        return works
-
     def close(self) -> None:
-        """Let go of everything: for a process that ends, or a workbench that nobody needs any more.
+        """Stop all jobs, unload all models: for a process that ends, or a workbench that is not needed any more.
 
-        All work is stopped first and has a moment to end, to take away what it has half written and to let go of its
-        models; then the models are closed. ``closing``: what is stopped.
+        The jobs have PATIENCE seconds to end, to remove what they have half written and to release their models.
         """
         deadline = time.monotonic() + PATIENCE
-        for work in self.closing:
-            work.stop()
-        for work in self.closing:
-            work.wait(deadline - time.monotonic())
+        self.jobs.close(PATIENCE)
         self.loads.leases.wait(deadline - time.monotonic())
         self.loads.close()
         with self._lock:
@@ -223,10 +195,9 @@ class Workbench:
         try:
             self.log_group(group)
         except RalleError as error:
-            later = "RUN" if group.kind == "batch" else repr(group.name)
             return (
                 f"The {group.kind} {group.name!r} is complete but was not put together in MLflow: {error} "
-                f"Send it later: rallebench track {later}."
+                f"Send it later: rallebench track {group.name!r}."
             )
         return ""
 
@@ -289,11 +260,15 @@ class Workbench:
             "source": source,
         }
         passages = self.workspace.corpus(str(corpus))
-        return self.builds.follow(
+        job = self.jobs.submit(
+            "build",
             name,
             (passages, kind, settings),
-            lambda: build_index(self.workspace.indexes, name, passages, kind, **settings),
+            lambda job: operation_of(
+                build_index(self.workspace.indexes, name, passages, kind, **settings), Manifest
+            ),
         )
+        return pieces_of(job)
 
     def import_corpus(
         self,
@@ -306,11 +281,15 @@ class Workbench:
     ) -> Iterator[ImportProgress | Corpus]:
         """Import a corpus under a name, yielding progress, the Corpus last; it goes on in a thread of its own."""
         settings: dict[str, Any] = {"form": form, "page_map": page_map, "skip_bad": skip_bad}
-        return self.imports.follow(
+        job = self.jobs.submit(
+            "import",
             name,
             (source, settings),
-            lambda: import_corpus(self.workspace.corpora, name, source, **settings),
+            lambda job: operation_of(
+                import_corpus(self.workspace.corpora, name, source, **settings), Corpus
+            ),
         )
+        return pieces_of(job)
 
     def import_dataset(
         self,

@@ -8,16 +8,14 @@ of the same folder, under a lock. An interrupted set-up leaves only that file; t
 from __future__ import annotations
 
 import contextlib
-import re
 import sqlite3
 import warnings
 from collections.abc import Iterator
 from functools import lru_cache
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from rallebench.core.errors import BackendError, MissingPackageError
+from rallebench.core.errors import BackendError
 
 LOCK_PATIENCE = 10.0
 """Seconds to wait for a database that another program is writing to."""
@@ -32,8 +30,6 @@ OTHER_VERSION = (
 
 INITIAL_TABLES = {"alembic_version", "workspaces", "experiments"}
 """The tables with rows in a new database: revision, default workspace, default experiment (id 0)."""
-
-_REVISION = re.compile(r"^(down_)?revision(?:\s*:[^=\n]*)?\s*=\s*(.+)$", re.MULTILINE)
 
 
 def prepare(database: Path, artifacts: str) -> None:
@@ -71,25 +67,13 @@ def prepare(database: Path, artifacts: str) -> None:
 
 @lru_cache(maxsize=1)
 def revisions() -> tuple[frozenset[str], str]:
-    """All schema revisions of the installed MLflow, and the newest.
+    """All schema revisions of the installed MLflow, and the newest."""
+    from alembic.script import ScriptDirectory
+    from mlflow.store.db.utils import _get_alembic_config
 
-    They are read from its files, because importing MLflow takes seconds.
-    """
-    spec = find_spec("mlflow")
-    if spec is None or not spec.submodule_search_locations:
-        raise MissingPackageError("mlflow", "(runs are tracked with it)")
-    package = Path(next(iter(spec.submodule_search_locations)))
-    revision_ids: set[str] = set()
-    previous_ids: set[str] = set()
-    for file in (package / "store" / "db_migrations" / "versions").glob("*.py"):
-        for down, value in _REVISION.findall(file.read_text("utf-8")):
-            (previous_ids if down else revision_ids).update(re.findall(r"\w{12,}", value))
-    newest = revision_ids - previous_ids
-    if len(newest) != 1:
-        raise BackendError(
-            "The installed mlflow is damaged; run: pip install --force-reinstall mlflow"
-        )
-    return frozenset(revision_ids), newest.pop()
+    scripts = ScriptDirectory.from_config(_get_alembic_config("sqlite://"))
+    known = frozenset(script.revision for script in scripts.walk_revisions())
+    return known, str(scripts.get_current_head())
 
 
 @contextlib.contextmanager

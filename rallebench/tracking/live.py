@@ -9,11 +9,10 @@ import threading
 import time
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
+from typing import Any
 
 from rallebench.core.errors import RalleError
 from rallebench.core.types import Episode
-from rallebench.engine.cost import Prices
 from rallebench.tracking.traces import trace_episode
 
 log = logging.getLogger(__name__)
@@ -84,29 +83,6 @@ class TraceWriter:
 WRITER = TraceWriter()
 
 
-def trace_later(
-    episode: Episode,
-    question: str,
-    *,
-    workspace: Path,
-    tracking_uri: str | None = None,
-    experiment: str = "rallebench",
-    source: str = "",
-    session: str = "",
-    prices: Prices | None = None,
-) -> None:
-    """Log one episode in the background: returns at once and never raises."""
-    WRITER.add(
-        partial(
-            trace_episode,
-            episode,
-            question,
-            workspace=workspace,
-            tracking_uri=tracking_uri,
-            experiment=experiment,
-            source=source,
-            session=session,
-            ended=time.time(),
-            prices=prices,
-        )
-    )
+def trace_later(episode: Episode, question: str, **where: Any) -> None:
+    """Log one episode in the background: returns at once and never raises. ``where``: as for ``trace_episode``."""
+    WRITER.add(partial(trace_episode, episode, question, ended=time.time(), **where))

@@ -29,7 +29,7 @@ _EXPERIMENTS = "_mlflow_experiment_ids"
 """A prompt's tag: the experiments whose pages list it, as ``,1,2,``."""
 
 _UNSUPPORTED = ("ENDPOINT_NOT_FOUND", "NOT_IMPLEMENTED", "FEATURE_DISABLED")
-"""MLflow's error codes of a server without prompts."""
+"""MLflow's error codes of a server without prompts; a store without them raises a RuntimeError."""
 
 _without_prompts: set[str] = set()
 """The tracking URIs of servers without prompts."""
@@ -89,9 +89,7 @@ def register(client: Any, uri: str, experiment_id: str, chain: Mapping[str, Any]
             for template in templates(chain)
         ]
     except Exception as error:
-        if isinstance(error, NotImplementedError) or (
-            getattr(error, "error_code", "") in _UNSUPPORTED
-        ):
+        if isinstance(error, RuntimeError) or getattr(error, "error_code", "") in _UNSUPPORTED:
             _without_prompts.add(uri)
         log.warning(
             "The prompt registry of MLflow at %s cannot be used, so templates are artifacts of their "

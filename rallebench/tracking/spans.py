@@ -84,9 +84,8 @@ def _messages(request: Generate) -> dict[str, Any]:
         "stop": list(request.stop) or None,
         "tools": [tool.name for tool in request.tools] or None,
     }
-    messages = [{"role": message.role, "content": message.content} for message in request.messages]
     return {
-        "messages": messages,
+        "messages": [{"role": turn.role, "content": turn.content} for turn in request.messages],
         **{key: value for key, value in settings.items() if value is not None},
     }
 
@@ -102,9 +101,8 @@ def _choices(step: Step) -> dict[str, Any]:
             }
             for call in step.reply.tool_calls
         ]
-    return {
-        "choices": [{"index": 0, "message": message, "finish_reason": step.reply.finish_reason}]
-    }
+    choice = {"index": 0, "message": message, "finish_reason": step.reply.finish_reason}
+    return {"choices": [choice]}
 
 
 def _cost_attributes(step: Step, prices: Prices) -> dict[str, Any]:

@@ -94,6 +94,7 @@ def _span(
 ) -> Any:
     from mlflow.entities import Span
 
+    error = clean(error)
     attributes = {
         "mlflow.traceRequestId": trace_id,
         "mlflow.spanType": content.kind,
@@ -101,10 +102,14 @@ def _span(
         "mlflow.spanOutputs": content.outputs,
         **content.attributes,
     }
-    exception = {
-        "exception.type": "RalleError",
-        "exception.message": clean(error),
-        "exception.stacktrace": "",
+    failure = {
+        "name": "exception",
+        "time_unix_nano": end,
+        "attributes": {
+            "exception.type": "RalleError",
+            "exception.message": error,
+            "exception.stacktrace": "",
+        },
     }
     return Span.from_dict(
         {
@@ -114,18 +119,19 @@ def _span(
             "name": clean(content.name),
             "start_time_unix_nano": start,
             "end_time_unix_nano": end,
-            "events": [{"name": "exception", "time_unix_nano": end, "attributes": exception}]
-            if error
-            else [],
+            "events": [failure] if error else [],
             "status": {
                 "code": "STATUS_CODE_ERROR" if error else "STATUS_CODE_OK",
-                "message": clean(error),
+                "message": error,
             },
-            "attributes": {
-                key: json.dumps(value) for key, value in attributes.items() if value is not None
-            },
+            "attributes": _as_texts(attributes),
         }
     )
+
+
+def _as_texts(values: Mapping[str, Any]) -> dict[str, str]:
+    """The values that are known, as JSON texts."""
+    return {key: json.dumps(value) for key, value in values.items() if value is not None}
 
 
 def _info(trace: Trace, trace_id: str, experiment_id: str, root: Any) -> Any:
@@ -143,10 +149,7 @@ def _info(trace: Trace, trace_id: str, experiment_id: str, root: Any) -> Any:
         trace_metadata={
             "mlflow.trace_schema.version": "3",
             **{key: value for key, value in origin.items() if value},
-            **{
-                key: json.dumps(value)
-                for key, value in trace_metadata(trace.episode, trace.prices).items()
-            },
+            **_as_texts(trace_metadata(trace.episode, trace.prices)),
         },
         tags={
             "mlflow.traceName": root.name,
@@ -177,7 +180,9 @@ def write_traces(
         ]
         try:
             client.log_spans(experiment_id, [span for group in spans.values() for span in group])
-        except NotImplementedError:  # servers before 3.4 keep spans as artifacts
+        except (
+            RuntimeError
+        ):  # what MLflow raises for servers before 3.4, which store spans as artifacts
             for info, trace_id in zip(infos, new):
                 client._upload_trace_data(info, TraceData(spans[trace_id]))
     return [info.trace_id for info in infos]
@@ -191,19 +196,13 @@ def trace_episode(
     tracking_uri: str | None = None,
     experiment: str = "rallebench",
     source: str = "",
-    name: str = "",
-    session: str = "",
-    ended: float | None = None,
-    prices: Prices | None = None,
+    **fields: Any,
 ) -> str:
     """Log one episode and return its trace id. Raises RalleError; ``live.trace_later`` never does.
 
-    ``source``: ``develop`` or ``chat``; the other arguments are the fields of ``Trace``.
+    ``source``: ``develop`` or ``chat``; ``fields``: those of ``Trace``.
     """
     uri = tracking_uri_of(workspace, tracking_uri)
     experiment_id = experiment_of(connect(uri), experiment, workspace, uri)
     tags = {"rallebench.source": source} if source else {}
-    trace = Trace(
-        episode, question, ended, session=session, name=name, tags=tags, prices=prices or {}
-    )
-    return write_traces(uri, experiment_id, [trace])[0]
+    return write_traces(uri, experiment_id, [Trace(episode, question, tags=tags, **fields)])[0]

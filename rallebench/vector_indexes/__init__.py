@@ -6,11 +6,12 @@ It is registered with a form (what ``build`` takes) and the traits below, and is
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from rallebench.core.registry import Registry
+from rallebench.core.settings import Setting
 
 if TYPE_CHECKING:
     import numpy as np
@@ -75,3 +76,8 @@ VECTOR_INDEXES: Registry[Callable[[], VectorIndexKind]] = Registry(
     "rallebench.vector_indexes",
     traits=INDEX_TRAITS,
 )
+
+
+def complete_settings(form: Mapping[str, Setting], settings: Mapping[str, Any]) -> dict[str, Any]:
+    """All settings of a form, the defaults included."""
+    return {name: settings.get(name, setting.default) for name, setting in form.items()}

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from rallebench.vector_indexes import Neighbours, Progress, Vectors
 
 ABOUT, PREFIX, DATA, LOG = "diskann.json", "ann", "vectors.bin", "build.log"
-SMALL = 1000
-"""Fewer vectors than these are compared one by one: a graph would save nothing."""
 COMPLEXITY, FORESEEN = 100, 1000
 """``FORESEEN``: up to here the library has room to search; beyond, it makes more and says so."""
 SAME_LENGTH = 1e-6

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from rallebench.core.errors import BackendError, MissingPackageError
+from rallebench.core.errors import MissingPackageError
 from rallebench.core.settings import Setting
-from rallebench.vector_indexes._vectors import damaged
+from rallebench.vector_indexes._vectors import damaged, unwritten
+
+if TYPE_CHECKING:
+    from rallebench.vector_indexes import Vectors
 
 THREADS = Setting(
     int, 0, 0, 1024, about="threads while building; 0 = one a core, 1 = the same graph every time"
@@ -47,15 +50,22 @@ def threads(count: int) -> Iterator[None]:
         package.omp_set_num_threads(before)
 
 
+def adding(index: Any, count: int) -> Callable[[int, Vectors], None]:
+    """What adds a piece of vectors to a Faiss index with ``count`` threads; see ``_vectors.fed``."""
+
+    def add(_: int, piece: Vectors) -> None:
+        with threads(count):
+            index.add(piece)
+
+    return add
+
+
 def write(index: Any, path: Path) -> None:
     """Write an index file; BackendError if the disk does not take it."""
     try:
         faiss().write_index(index, str(path))
     except RuntimeError as error:
-        raise BackendError(
-            f"Could not write {path} ({' '.join(str(error).split())[-120:]}); "
-            "free space or choose another --workspace."
-        ) from error
+        raise unwritten(path, " ".join(str(error).split())[-120:]) from error
 
 
 def read(path: Path, flags: int = 0) -> Any:

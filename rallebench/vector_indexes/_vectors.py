@@ -31,6 +31,13 @@ def damaged(path: Path, reason: object = "") -> BadFileError:
     )
 
 
+def unwritten(path: Path, reason: object) -> BackendError:
+    """The sentence for an index file that its library could not write."""
+    return BackendError(
+        f"Could not write {path} ({reason}); free space or choose another --workspace."
+    )
+
+
 def pieces(vectors: Any, rows: int = 0) -> Iterator[tuple[int, Vectors]]:
     """(first row, float32 piece in C order) of (n, dim), in order; ``rows`` a piece, 0 = about 16 MB.
 
@@ -145,22 +152,17 @@ class StoredRows:
         """The best k of (q, c) candidate rows (−1 = none) by exact inner product, ties to the smaller row."""
         import numpy as np
 
-        count, width = candidates.shape
-        scores = np.full((count, k), -np.inf, dtype=np.float32)
-        rows = np.full((count, k), -1, dtype=np.int64)
-        step = max(1, AT_ONCE_BYTES // max(1, self._width * width))
-        for start in range(0, count, step):
-            some = np.sort(candidates[start : start + step], axis=1)
-            present = some >= 0
-            near = np.zeros((*some.shape, self.shape[1]), dtype=np.float32)
-            near[present] = self.rows(some[present])
-            products = np.einsum("qcd,qd->qc", near, vectors[start : start + step])
+        scores, rows = no_neighbours(len(candidates), k)
+        step = max(1, AT_ONCE_BYTES // max(1, self._width * candidates.shape[1]))
+        for start in range(0, len(candidates), step):
+            piece = slice(start, start + step)
+            near = np.sort(candidates[piece], axis=1)
+            present = near >= 0
+            exact = np.zeros((*near.shape, self.shape[1]), dtype=np.float32)
+            exact[present] = self.rows(near[present])
+            products = np.einsum("qcd,qd->qc", exact, vectors[piece])
             products[~present] = -np.inf
-            order = np.argsort(-products, axis=1, kind="stable")[:, :k]
-            scores[start : start + step, : order.shape[1]] = np.take_along_axis(
-                products, order, axis=1
-            )
-            rows[start : start + step, : order.shape[1]] = np.take_along_axis(some, order, axis=1)
+            scores[piece], rows[piece] = ranked(products, near, k)
         return scores, rows
 
     def close(self) -> None:
@@ -168,6 +170,25 @@ class StoredRows:
         if self._file >= 0:
             os.close(self._file)
             self._file = -1
+
+
+def no_neighbours(count: int, k: int) -> Neighbours:
+    """The answer of ``count`` queries that found nothing, to be filled."""
+    import numpy as np
+
+    return (
+        np.full((count, k), -np.inf, dtype=np.float32),
+        np.full((count, k), -1, dtype=np.int64),
+    )
+
+
+def ranked(scores: Vectors, rows: np.ndarray[Any, Any], k: int) -> Neighbours:
+    """The best k of (q, c) scored rows, best first; equal scores keep their order."""
+    import numpy as np
+
+    order = np.argsort(-scores, axis=1, kind="stable")[:, :k]
+    best = (np.take_along_axis(values, order, axis=1) for values in (scores, rows))
+    return none_found(*best, k)
 
 
 def none_found(scores: Any, rows: Any, k: int) -> Neighbours:

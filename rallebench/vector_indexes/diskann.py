@@ -1,4 +1,5 @@
-"""A graph on disk with DiskANN: memory holds compressed vectors alone, a query reads a few sectors."""
+"""DiskANN's graph ("Vamana"): on disk, where memory holds compressed vectors alone and a query reads a few sectors, or in
+memory. Fewer than 1,000 vectors are ``vectors.npy`` instead: a graph would save nothing."""
 
 from __future__ import annotations
 
@@ -7,11 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rallebench.core.settings import Setting
-from rallebench.vector_indexes import VECTOR_INDEXES, Progress, VectorIndex
+from rallebench.vector_indexes import VECTOR_INDEXES, Progress, VectorIndex, complete_settings
 from rallebench.vector_indexes._diskann import (
     COMPLEXITY,
     FORESEEN,
-    SMALL,
     DiskAnn,
     build,
     package,
@@ -26,19 +26,19 @@ from rallebench.vector_indexes.numpy_flat import NumpyFlatKind
 if TYPE_CHECKING:
     from rallebench.vector_indexes import Neighbours, Vectors
 
-BEAM = 4
-GRAPH_DEGREE, BUILD_COMPLEXITY, PQ_BYTES = 64, 100, 96
-GIB = 2**30
+SMALL = 1000
+BEAM, GIB = 4, 2**30
+PACKAGES = ("diskannpy", "numpy")
 
-SETTINGS = {
-    "graph_degree": Setting(int, GRAPH_DEGREE, 4, 512, about="neighbours of a vector in the graph"),
-    "build_complexity": Setting(
-        int, BUILD_COMPLEXITY, 4, 10_000, about="candidates while building"
-    ),
-    "pq_bytes": Setting(int, PQ_BYTES, 1, 4096, about="bytes of a compressed vector in memory"),
+MEMORY_SETTINGS = {
+    "graph_degree": Setting(int, 64, 4, 512, about="neighbours of a vector in the graph"),
+    "build_complexity": Setting(int, 100, 4, 10_000, about="candidates while building"),
     "threads": THREADS,
 }
-KNOBS = {
+_PQ_BYTES = Setting(int, 96, 1, 4096, about="bytes of a compressed vector in memory")
+_ORDER = ("graph_degree", "build_complexity", "pq_bytes", "threads")
+SETTINGS = {name: MEMORY_SETTINGS.get(name, _PQ_BYTES) for name in _ORDER}
+MEMORY_KNOBS = {
     "complexity": Setting(
         int,
         COMPLEXITY,
@@ -46,9 +46,9 @@ KNOBS = {
         100_000,
         about="candidates while searching, at least k",
         sweep=(25, 50, 100, 200),
-    ),
-    "beam_width": Setting(int, BEAM, 1, 64, about="sectors read at once"),
+    )
 }
+KNOBS = {**MEMORY_KNOBS, "beam_width": Setting(int, BEAM, 1, 64, about="sectors read at once")}
 
 
 class Small:
@@ -68,76 +68,63 @@ class Small:
         self._index.close()
 
 
-class DiskAnnKind:
-    """DiskANN's own files, or ``vectors.npy`` where there are fewer than 1,000."""
+@VECTOR_INDEXES.register(
+    "diskann-memory",
+    form=MEMORY_SETTINGS,
+    search_form=MEMORY_KNOBS,
+    memory_factors=(1.5, 1.0),
+    packages=PACKAGES,
+)
+class DiskAnnMemoryKind:
+    """DiskANN's graph in memory; Linux on x86-64."""
+
+    form, where = MEMORY_SETTINGS, "memory"
 
     def build(
-        self,
-        folder: Path,
-        vectors: Any,
-        *,
-        graph_degree: int = GRAPH_DEGREE,
-        build_complexity: int = BUILD_COMPLEXITY,
-        pq_bytes: int = PQ_BYTES,
-        threads: int = 0,
+        self, folder: Path, vectors: Any, **settings: Any
     ) -> Generator[Progress, None, dict[str, Any]]:
-        """Build in a process of its own; it may use most of the memory that is free."""
-        import psutil
-
+        """Build in a process of its own."""
         package()
-        used = {
-            "graph_degree": graph_degree,
-            "build_complexity": build_complexity,
-            "pq_bytes": pq_bytes,
-            "threads": threads,
-        }
+        used = complete_settings(self.form, settings)
         if len(vectors) < SMALL:
             yield from NumpyFlatKind().build(folder, vectors)
             return used
-        compressed = min(pq_bytes, int(vectors.shape[1]))
         order = {
-            "kind": "disk",
-            "graph_degree": graph_degree,
-            "complexity": max(build_complexity, graph_degree),
-            "threads": threads,
-            # The library gives each vector this budget's share, whole bytes of it.
-            "search_memory_maximum": (compressed + 0.5) * len(vectors) / GIB,
-            "build_memory_maximum": max(0.5, 0.7 * psutil.virtual_memory().available / GIB),
+            "kind": self.where,
+            "graph_degree": used["graph_degree"],
+            "complexity": max(used["build_complexity"], used["graph_degree"]),
+            "threads": used["threads"],
+            **self._budgets(used, vectors),
         }
         yield from build(folder, vectors, order)
         return used
 
+    def _budgets(self, used: dict[str, Any], vectors: Any) -> dict[str, float]:
+        return {}
+
     def load(self, folder: Path) -> VectorIndex:
-        """Open the index; nothing but compressed vectors is read."""
-        index: VectorIndex = load(folder, "disk")
-        return index
-
-
-def load(folder: Path, kind: str) -> Any:
-    """Open a folder of one of the two kinds."""
-    if (folder / VECTORS).exists():
-        return Small(NumpyFlatKind().load(folder))
-    library, about = package(), read_about(folder)
-    at_once = cores(0)
-    where: dict[str, Any] = {"index_directory": str(folder), "index_prefix": about["prefix"]}
-    imported = read_disk_files(folder, about["prefix"]) if about["kind"] == "imported" else None
-    if imported:
-        where |= opening(imported)
-    try:
-        with quiet():
-            if kind == "disk":
-                # One thread alone waits for itself while it loads.
-                graph = library.StaticDiskIndex(
-                    **where, num_threads=at_once + 1, num_nodes_to_cache=0, cache_mechanism=0
-                )
-            else:
-                graph = library.StaticMemoryIndex(
-                    **where, num_threads=at_once + 1, initial_search_complexity=FORESEEN
-                )
-    except (RuntimeError, ValueError, OSError, MemoryError) as error:
-        raise damaged(folder, error) from None
-    index = DiskAnn(graph, about, at_once, {"beam_width": BEAM} if kind == "disk" else {})
-    return Imported(index, DiskRows(imported)) if imported else index
+        """Open the graph; of one on disk nothing but compressed vectors is read."""
+        if (folder / VECTORS).exists():
+            return Small(NumpyFlatKind().load(folder))
+        library, about = package(), read_about(folder)
+        at_once, prefix = cores(0), about["prefix"]
+        imported = read_disk_files(folder, prefix) if about["kind"] == "imported" else None
+        # One thread alone waits for itself while it loads.
+        options: dict[str, Any] = {"num_threads": at_once + 1}
+        options |= {"index_directory": str(folder), "index_prefix": prefix}
+        options |= opening(imported) if imported else {}
+        try:
+            with quiet():
+                if self.where == "disk":
+                    graph = library.StaticDiskIndex(
+                        **options, num_nodes_to_cache=0, cache_mechanism=0
+                    )
+                else:
+                    graph = library.StaticMemoryIndex(**options, initial_search_complexity=FORESEEN)
+        except (RuntimeError, ValueError, OSError, MemoryError) as error:
+            raise damaged(folder, error) from None
+        index = DiskAnn(graph, about, at_once, {"beam_width": BEAM} if self.where == "disk" else {})
+        return Imported(index, DiskRows(imported)) if imported else index
 
 
 @VECTOR_INDEXES.register(
@@ -147,8 +134,20 @@ def load(folder: Path, kind: str) -> Any:
     memory_factors=(1.2, 1.2),
     memory_file="ann_pq_compressed.bin",
     fixed_files=("ann_pq_pivots.bin",),
-    packages=("diskannpy", "numpy"),
+    packages=PACKAGES,
 )
-def diskann() -> DiskAnnKind:
+class DiskAnnKind(DiskAnnMemoryKind):
     """DiskANN on disk: a few per cent of flat's memory, slower; Linux on x86-64."""
-    return DiskAnnKind()
+
+    form, where = SETTINGS, "disk"
+
+    def _budgets(self, used: dict[str, Any], vectors: Any) -> dict[str, float]:
+        """Memory in GiB: a build may use most of what is free."""
+        import psutil
+
+        compressed = min(used["pq_bytes"], int(vectors.shape[1]))
+        return {
+            # The library gives each vector this budget's share, whole bytes of it.
+            "search_memory_maximum": (compressed + 0.5) * len(vectors) / GIB,
+            "build_memory_maximum": max(0.5, 0.7 * psutil.virtual_memory().available / GIB),
+        }

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from rallebench.vector_indexes import VECTOR_INDEXES, Progress, VectorIndex
 from rallebench.vector_indexes._faiss import PACKAGES, faiss, read, write
-from rallebench.vector_indexes._vectors import fed
+from rallebench.vector_indexes._vectors import fed, no_neighbours, ranked
 
 if TYPE_CHECKING:
     import numpy as np
@@ -19,6 +19,8 @@ FILE = "flat.faiss"
 TIES = 16
 AT_ONCE = 32
 """Queries whose neighbours are scored again together: a few MB of vectors."""
+PIECE = 4096
+"""Neighbours of a query that are scored again together."""
 EPSILON = 1e-5
 """Scores of float32 sums that are this close, relative to the larger, may be one score in truth."""
 
@@ -43,56 +45,43 @@ class FaissFlat:
         total = self._index.ntotal
         rough, near = self._index.search(vectors, min(k + TIES, total))
         most = min(k, total)
-        scores = np.full((len(vectors), k), -np.inf, dtype=np.float32)
-        rows = np.full((len(vectors), k), -1, dtype=np.int64)
+        scores, rows = no_neighbours(len(vectors), k)
         for start in range(0, len(vectors), AT_ONCE):
             some = slice(start, start + AT_ONCE)
-            candidates = np.sort(near[some], axis=1)
-            exact = self._scored(vectors[some], candidates)
-            order = np.argsort(-exact, axis=1, kind="stable")[:, :most]
-            scores[some, :most] = np.take_along_axis(exact, order, axis=1)
-            rows[some, :most] = np.take_along_axis(candidates, order, axis=1)
+            scores[some], rows[some] = self._ranked(vectors[some], near[some], k)
         if near.shape[1] < total and most:
             close = EPSILON * np.maximum(np.abs(rough[:, most - 1]), 0.1)
             for query in np.flatnonzero(rough[:, most - 1] - rough[:, -1] <= close):
-                self._with_all_ties(
-                    vectors[query], rough[query, -1] - close[query], scores[query], rows[query]
-                )
+                vector, bound = vectors[query][None], float(rough[query, -1] - close[query])
+                # All vectors that score more than the bound.
+                tied = self._index.range_search(vector, bound)[2]
+                (scores[query],), (rows[query],) = self._ranked(vector, tied[None], k)
         return scores, rows
 
-    def _scored(self, vectors: Vectors, rows: np.ndarray[Any, Any]) -> Vectors:
-        """Inner products (q, c) in double precision; −1 scores −inf."""
+    def _ranked(self, vectors: Vectors, rows: np.ndarray[Any, Any], k: int) -> Neighbours:
+        """The best k of (q, c) rows by inner products in double precision; −1 scores −inf."""
         import numpy as np
 
-        known = self._index.reconstruct_batch(np.maximum(rows, 0).ravel()).reshape(*rows.shape, -1)
-        products: Vectors = np.einsum("qcd,qd->qc", known, vectors, dtype=np.float64).astype(
-            np.float32
-        )
-        products[rows < 0] = -np.inf
-        return products
-
-    def _with_all_ties(self, vector: Vectors, bound: float, scores: Vectors, rows: Any) -> None:
-        """Fill one query's answer from all vectors that score more than ``bound``."""
-        import numpy as np
-
-        _, _, near = self._index.range_search(vector[None], float(bound))
-        near = np.sort(near)
-        parts = [
-            self._scored(vector[None], near[None, i : i + 4096])[0]
-            for i in range(0, len(near), 4096)
-        ]
-        close = np.concatenate(parts)
-        most = min(len(rows), self._index.ntotal)
-        order = np.argsort(-close, kind="stable")[:most]
-        scores[:most], rows[:most] = close[order], near[order]
+        rows = np.sort(rows, axis=1)
+        parts = []
+        for start in range(0, rows.shape[1], PIECE):
+            near = rows[:, start : start + PIECE]
+            known = self._index.reconstruct_batch(np.maximum(near, 0).ravel())
+            known = known.reshape(*near.shape, -1)
+            products = np.einsum("qcd,qd->qc", known, vectors, dtype=np.float64)
+            parts.append(np.where(near < 0, -np.inf, products).astype(np.float32))
+        return ranked(np.concatenate(parts, axis=1), rows, k)
 
     def close(self) -> None:
         """Drop the vectors."""
         self._index = None
 
 
+@VECTOR_INDEXES.register(
+    "flat", form={}, search_form={}, memory_factors=(2.0, 1.0), packages=PACKAGES
+)
 class FaissFlatKind:
-    """All vectors in one file, compared one by one."""
+    """Faiss flat: exact inner product; all vectors in memory."""
 
     def build(self, folder: Path, vectors: Any) -> Generator[Progress, None, dict[str, Any]]:
         """Write ``flat.faiss``."""
@@ -104,11 +93,3 @@ class FaissFlatKind:
     def load(self, folder: Path) -> VectorIndex:
         """Open ``flat.faiss``."""
         return FaissFlat(read(folder / FILE))
-
-
-@VECTOR_INDEXES.register(
-    "flat", form={}, search_form={}, memory_factors=(2.0, 1.0), packages=PACKAGES
-)
-def flat() -> FaissFlatKind:
-    """Faiss flat: exact inner product; all vectors in memory."""
-    return FaissFlatKind()

@@ -7,20 +7,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rallebench.core.settings import Setting
-from rallebench.vector_indexes import VECTOR_INDEXES, Progress, VectorIndex
-from rallebench.vector_indexes._faiss import PACKAGES, THREADS, faiss, read, threads, write
+from rallebench.vector_indexes import VECTOR_INDEXES, Progress, VectorIndex, complete_settings
+from rallebench.vector_indexes._faiss import PACKAGES, THREADS, adding, faiss, read, write
 from rallebench.vector_indexes._vectors import fed, none_found
 
 if TYPE_CHECKING:
     from rallebench.vector_indexes import Neighbours, Vectors
 
 FILE = "hnsw.faiss"
-M, EF_CONSTRUCTION, EF_SEARCH = 32, 128, 32
+EF_SEARCH = 32
 PIECE = 2000
 
 SETTINGS = {
-    "m": Setting(int, M, 2, 512, about="neighbours of a vector in the graph"),
-    "ef_construction": Setting(int, EF_CONSTRUCTION, 1, 10_000, about="candidates while building"),
+    "m": Setting(int, 32, 2, 512, about="neighbours of a vector in the graph"),
+    "ef_construction": Setting(int, 128, 1, 10_000, about="candidates while building"),
     "threads": THREADS,
 }
 KNOBS = {
@@ -56,40 +56,25 @@ class FaissHNSW:
         self._index = None
 
 
+@VECTOR_INDEXES.register(
+    "hnsw", form=SETTINGS, search_form=KNOBS, memory_factors=(1.5, 1.0), packages=PACKAGES
+)
 class FaissHNSWKind:
-    """One file with graph and vectors."""
+    """Faiss HNSW graph: fast, a little short of exact; vectors and graph in memory."""
 
     def build(
-        self,
-        folder: Path,
-        vectors: Any,
-        *,
-        m: int = M,
-        ef_construction: int = EF_CONSTRUCTION,
-        threads: int = 0,
+        self, folder: Path, vectors: Any, **settings: Any
     ) -> Generator[Progress, None, dict[str, Any]]:
         """Write ``hnsw.faiss``. Levels are drawn by Faiss's fixed seed: one thread makes the same graph again."""
-        package = faiss()
-        index = package.IndexHNSWFlat(int(vectors.shape[1]), m, package.METRIC_INNER_PRODUCT)
-        index.hnsw.efConstruction = ef_construction
-        yield from fed(vectors, lambda _, piece: _add(index, piece, threads), PIECE)
+        package, used = faiss(), complete_settings(SETTINGS, settings)
+        index = package.IndexHNSWFlat(
+            int(vectors.shape[1]), used["m"], package.METRIC_INNER_PRODUCT
+        )
+        index.hnsw.efConstruction = used["ef_construction"]
+        yield from fed(vectors, adding(index, used["threads"]), PIECE)
         write(index, folder / FILE)
-        return {"m": m, "ef_construction": ef_construction, "threads": threads}
+        return used
 
     def load(self, folder: Path) -> VectorIndex:
         """Open ``hnsw.faiss``."""
         return FaissHNSW(read(folder / FILE))
-
-
-def _add(index: Any, piece: Vectors, count: int) -> None:
-    """Add a piece with ``count`` threads."""
-    with threads(count):
-        index.add(piece)
-
-
-@VECTOR_INDEXES.register(
-    "hnsw", form=SETTINGS, search_form=KNOBS, memory_factors=(1.5, 1.0), packages=PACKAGES
-)
-def hnsw() -> FaissHNSWKind:
-    """Faiss HNSW graph: fast, a little short of exact; vectors and graph in memory."""
-    return FaissHNSWKind()

@@ -8,12 +8,12 @@ from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rallebench.core.errors import BackendError, MissingPackageError
+from rallebench.core.errors import MissingPackageError
 from rallebench.core.files import read_json, write_json
-from rallebench.vector_indexes import VECTOR_INDEXES, Progress, VectorIndex
+from rallebench.vector_indexes import VECTOR_INDEXES, Progress, VectorIndex, complete_settings
 from rallebench.vector_indexes._faiss import cores
-from rallebench.vector_indexes._vectors import damaged, fed, none_found
-from rallebench.vector_indexes.hnsw import EF_CONSTRUCTION, EF_SEARCH, KNOBS, PIECE, SETTINGS, M
+from rallebench.vector_indexes._vectors import damaged, fed, no_neighbours, none_found, unwritten
+from rallebench.vector_indexes.hnsw import EF_SEARCH, KNOBS, PIECE, SETTINGS
 
 if TYPE_CHECKING:
     from rallebench.vector_indexes import Neighbours, Vectors
@@ -75,10 +75,7 @@ class HnswlibIndex:
 
 def _one_by_one(index: Any, vectors: Vectors, most: int, k: int) -> Neighbours:
     """As many neighbours as each query reaches: where copies of a vector crowd the graph it may be fewer."""
-    import numpy as np
-
-    scores = np.full((len(vectors), k), -np.inf, dtype=np.float32)
-    rows = np.full((len(vectors), k), -1, dtype=np.int64)
+    scores, rows = no_neighbours(len(vectors), k)
     for number, vector in enumerate(vectors):
         low, high = 0, most  # reached, and not known to be reached
         while low < high:
@@ -93,40 +90,45 @@ def _one_by_one(index: Any, vectors: Vectors, most: int, k: int) -> Neighbours:
     return scores, rows
 
 
+@VECTOR_INDEXES.register(
+    "hnswlib",
+    form=SETTINGS,
+    search_form=KNOBS,
+    memory_factors=(1.2, 1.0),
+    packages=("hnswlib", "numpy"),
+)
 class HnswlibKind:
-    """One file with graph and vectors, and a small one that says how large they are."""
+    """hnswlib HNSW graph: fast, a little short of exact; vectors and graph in memory."""
 
     def build(
-        self,
-        folder: Path,
-        vectors: Any,
-        *,
-        m: int = M,
-        ef_construction: int = EF_CONSTRUCTION,
-        threads: int = 0,
+        self, folder: Path, vectors: Any, **settings: Any
     ) -> Generator[Progress, None, dict[str, Any]]:
         """Write ``hnswlib.bin``. Levels are drawn by a fixed seed: one thread makes the same graph again."""
         import numpy as np
 
-        count, dim = vectors.shape
+        used, (count, dim) = complete_settings(SETTINGS, settings), vectors.shape
         index = _package().Index(space="ip", dim=int(dim))
-        index.init_index(max_elements=count, M=m, ef_construction=ef_construction, random_seed=SEED)
+        index.init_index(
+            max_elements=count,
+            M=used["m"],
+            ef_construction=used["ef_construction"],
+            random_seed=SEED,
+        )
+        threads = cores(used["threads"])
 
         def add(start: int, piece: Vectors) -> None:
-            index.add_items(piece, np.arange(start, start + len(piece)), num_threads=cores(threads))
+            index.add_items(piece, np.arange(start, start + len(piece)), num_threads=threads)
 
         yield from fed(vectors, add, PIECE)
         try:
             index.save_index(str(folder / FILE))
         except RuntimeError as error:
-            raise _unwritten(folder / FILE, error) from error
+            raise unwritten(folder / FILE, error) from error
         size = (folder / FILE).stat().st_size
-        if (
-            size < index.index_file_size()
-        ):  # the library does not look whether its last bytes were written
-            raise _unwritten(folder / FILE, f"{size} of {index.index_file_size()} bytes are there")
+        if size < index.index_file_size():  # the library does not look whether all was written
+            raise unwritten(folder / FILE, f"{size} of {index.index_file_size()} bytes are there")
         write_json(folder / ABOUT, {"count": int(count), "dim": int(dim), "bytes": size})
-        return {"m": m, "ef_construction": ef_construction, "threads": threads}
+        return used
 
     def load(self, folder: Path) -> VectorIndex:
         """Open ``hnswlib.bin``."""
@@ -140,21 +142,3 @@ class HnswlibKind:
         except (RuntimeError, MemoryError) as error:
             raise damaged(path, error) from None
         return HnswlibIndex(index)
-
-
-def _unwritten(path: Path, reason: object) -> BackendError:
-    return BackendError(
-        f"Could not write {path} ({reason}); free space or choose another --workspace."
-    )
-
-
-@VECTOR_INDEXES.register(
-    "hnswlib",
-    form=SETTINGS,
-    search_form=KNOBS,
-    memory_factors=(1.2, 1.0),
-    packages=("hnswlib", "numpy"),
-)
-def hnswlib() -> HnswlibKind:
-    """hnswlib HNSW graph: fast, a little short of exact; vectors and graph in memory."""
-    return HnswlibKind()

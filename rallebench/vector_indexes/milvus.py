@@ -16,16 +16,16 @@ from typing import TYPE_CHECKING, Any
 from rallebench.core.errors import BackendError, BadFileError, UsageError
 from rallebench.core.files import read_json, write_json
 from rallebench.core.settings import Setting
-from rallebench.vector_indexes import VECTOR_INDEXES, Progress, VectorIndex
+from rallebench.vector_indexes import VECTOR_INDEXES, Progress, VectorIndex, complete_settings
 from rallebench.vector_indexes import _milvus as server
 from rallebench.vector_indexes._milvus import VECTOR, WORK_PATIENCE, Place, spoken
-from rallebench.vector_indexes._vectors import pieces
+from rallebench.vector_indexes._vectors import no_neighbours, pieces
 
 if TYPE_CHECKING:
     from rallebench.vector_indexes import Neighbours, Vectors
 
 ABOUT = "milvus.json"
-M, EF_CONSTRUCTION, EF_SEARCH = 32, 128, 64
+EF_SEARCH = 64
 MOST = 16_384
 """Neighbours of one query that a server returns at most."""
 
@@ -44,10 +44,8 @@ SETTINGS = {
         choices=("FLAT", "HNSW", "DISKANN", "AUTOINDEX"),
         about="as the server offers it",
     ),
-    "m": Setting(int, M, 2, 2048, about="HNSW: neighbours of a vector in the graph"),
-    "ef_construction": Setting(
-        int, EF_CONSTRUCTION, 1, 10_000, about="HNSW: candidates while building"
-    ),
+    "m": Setting(int, 32, 2, 2048, about="HNSW: neighbours of a vector in the graph"),
+    "ef_construction": Setting(int, 128, 1, 10_000, about="HNSW: candidates while building"),
 }
 KNOBS = {
     "ef_search": Setting(
@@ -76,8 +74,7 @@ class Milvus:
         """
         import numpy as np
 
-        scores = np.full((len(vectors), k), -np.inf, dtype=np.float32)
-        rows = np.full((len(vectors), k), -1, dtype=np.int64)
+        scores, rows = no_neighbours(len(vectors), k)
         if min(k, self._count) > MOST:
             raise UsageError(
                 f"Milvus returns at most {MOST:,} passages for a query; ask for fewer than {k:,}."
@@ -122,41 +119,38 @@ class Milvus:
             self._client = None
 
 
+@VECTOR_INDEXES.register(
+    "milvus",
+    form=SETTINGS,
+    search_form=KNOBS,
+    memory_factors=(1.0, 1.0),
+    remote=lambda settings: bool(settings["uri"]),
+    packages=("pymilvus", "milvus-lite", "numpy"),
+    check=server.check,
+)
 class MilvusKind:
-    """A collection, and a file that says where it is."""
+    """Milvus: vectors in an embedded file, on a server or a cluster, by one address."""
 
     def build(
-        self,
-        folder: Path,
-        vectors: Any,
-        *,
-        uri: str = "",
-        collection: str = "",
-        index_type: str = "FLAT",
-        m: int = M,
-        ef_construction: int = EF_CONSTRUCTION,
+        self, folder: Path, vectors: Any, **settings: Any
     ) -> Generator[Progress, None, dict[str, Any]]:
         """Fill a collection and write ``milvus.json``.
 
         A collection of that name is refused unless it was made of the same vectors with the same settings: then it
         is taken as it is, or completed if a build that was killed left it short. Raises UsageError or BackendError.
         """
-        settings = {
-            "uri": uri,
-            "collection": collection,
-            "index_type": index_type,
-            "m": m,
-            "ef_construction": ef_construction,
-        }
-        server.check(settings)
+        used = complete_settings(SETTINGS, settings)
+        server.check(used)
         yield 0, len(vectors)
-        graph = (m, ef_construction) if index_type == "HNSW" else ()
+        uri, index_type = used["uri"], used["index_type"]
+        graph = (used["m"], used["ef_construction"]) if index_type == "HNSW" else ()
         key = f"rallebench_{_digest(vectors, index_type, *graph)}"
-        place = replace(server.place_of(uri, folder), collection=collection or key, key=key)
+        place = server.place_of(uri, folder)
+        place = replace(place, collection=used["collection"] or key, key=key)
         with server.connected(place) as client, spoken(place):
-            yield from _fill(client, place, vectors, index_type, m, ef_construction)
+            yield from _fill(client, place, vectors, index_type, graph)
         about = {
-            "uri": uri if not place.embedded or not uri else place.address,
+            "uri": place.address if uri and place.embedded else uri,
             "collection": place.collection,
             "key": key,
             "index_type": index_type,
@@ -164,7 +158,7 @@ class MilvusKind:
             "dim": int(vectors.shape[1]),
         }
         write_json(folder / ABOUT, about)
-        return {**settings, "collection": place.collection}
+        return {**used, "collection": place.collection}
 
     def load(self, folder: Path) -> VectorIndex:
         """Open the collection that ``folder`` names; raises BackendError if it is not what was built."""
@@ -204,11 +198,11 @@ class MilvusKind:
 
 
 def _fill(
-    client: Any, place: Place, vectors: Any, index_type: str, m: int, ef_construction: int
+    client: Any, place: Place, vectors: Any, index_type: str, graph: tuple[int, ...]
 ) -> Generator[Progress, None, None]:
     name, count, new = place.collection, len(vectors), not client.has_collection(place.collection)
     if new:
-        _create(client, place, int(vectors.shape[1]), index_type, m, ef_construction)
+        _create(client, place, int(vectors.shape[1]), index_type, graph)
     elif server.key_of(client, name) != place.key:
         raise server.foreign(name, place)
     else:
@@ -232,16 +226,14 @@ def _fill(
         raise
 
 
-def _create(
-    client: Any, place: Place, dim: int, index_type: str, m: int, ef_construction: int
-) -> None:
+def _create(client: Any, place: Place, dim: int, index_type: str, graph: tuple[int, ...]) -> None:
     types = server.milvus().DataType
     schema = client.create_schema(auto_id=False, enable_dynamic_field=False)
     schema.add_field(place.key, types.INT64, is_primary=True)
     schema.add_field(VECTOR, types.FLOAT_VECTOR, dim=dim)
-    graph = {"M": m, "efConstruction": ef_construction} if index_type == "HNSW" else {}
+    named = dict(zip(("M", "efConstruction"), graph))
     params = client.prepare_index_params()
-    params.add_index(VECTOR, index_type=index_type, metric_type="IP", params=graph)
+    params.add_index(VECTOR, index_type=index_type, metric_type="IP", params=named)
     client.create_collection(
         place.collection, schema=schema, index_params=params, timeout=WORK_PATIENCE
     )
@@ -253,17 +245,3 @@ def _digest(vectors: Any, *settings: Any) -> str:
     for _, piece in pieces(vectors):
         total.update(piece.data)
     return total.hexdigest()[:16]
-
-
-@VECTOR_INDEXES.register(
-    "milvus",
-    form=SETTINGS,
-    search_form=KNOBS,
-    memory_factors=(1.0, 1.0),
-    remote=lambda settings: bool(settings["uri"]),
-    packages=("pymilvus", "milvus-lite", "numpy"),
-    check=server.check,
-)
-def milvus() -> MilvusKind:
-    """Milvus: vectors in an embedded file, on a server or a cluster, by one address."""
-    return MilvusKind()

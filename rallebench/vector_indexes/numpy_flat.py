@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rallebench.vector_indexes import VECTOR_INDEXES, Progress, VectorIndex
-from rallebench.vector_indexes._vectors import VECTORS, damaged, keep, pieces
+from rallebench.vector_indexes._vectors import VECTORS, damaged, keep, no_neighbours, pieces, ranked
 
 if TYPE_CHECKING:
     from rallebench.vector_indexes import Neighbours, Vectors
@@ -29,14 +29,14 @@ class NumpyFlat:
         """Scores (q, k) best first and rows (q, k), −1 = none; ties go to the smaller row."""
         import numpy as np
 
-        most = min(k, len(self._vectors))
-        rows = np.full((len(vectors), k), -1, dtype=np.int64)
-        scores = np.full((len(vectors), k), -np.inf, dtype=np.float32)
+        scores, rows = no_neighbours(len(vectors), k)
+        all_rows = np.arange(len(self._vectors))
         for start in range(0, len(vectors), QUERIES):
             some = slice(start, start + QUERIES)
             products = self._products(vectors[some])
-            rows[some, :most] = np.argsort(-products, axis=1, kind="stable")[:, :most]
-            scores[some, :most] = np.take_along_axis(products, rows[some, :most], axis=1)
+            scores[some], rows[some] = ranked(
+                products, np.broadcast_to(all_rows, products.shape), k
+            )
         return scores, rows
 
     def _products(self, vectors: Vectors) -> Vectors:
@@ -54,8 +54,16 @@ class NumpyFlat:
         """Nothing is held."""
 
 
+@VECTOR_INDEXES.register(
+    "numpy-flat",
+    form={},
+    search_form={},
+    memory_factors=(0.0, 3.0),
+    vector_bytes=0,
+    packages=("numpy",),
+)
 class NumpyFlatKind:
-    """A plain array."""
+    """Exact inner product in numpy: the reference."""
 
     def build(self, folder: Path, vectors: Any) -> Generator[Progress, None, dict[str, Any]]:
         """Write ``vectors.npy``, or give the file they are mapped from that second name."""
@@ -73,16 +81,3 @@ class NumpyFlatKind:
             return NumpyFlat(np.load(folder / VECTORS, mmap_mode="r"))
         except (OSError, ValueError, EOFError) as error:
             raise damaged(folder / VECTORS, error) from None
-
-
-@VECTOR_INDEXES.register(
-    "numpy-flat",
-    form={},
-    search_form={},
-    memory_factors=(0.0, 3.0),
-    vector_bytes=0,
-    packages=("numpy",),
-)
-def numpy_flat() -> NumpyFlatKind:
-    """Exact inner product in numpy: the reference."""
-    return NumpyFlatKind()

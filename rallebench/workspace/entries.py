@@ -214,17 +214,24 @@ def read_manifest(folder: Path) -> Manifest:
 
 
 def read_llm_entries(path: Path) -> dict[str, LLMEntry]:
-    """Read a workspace's ``llms.json``: name → {backend, settings}."""
+    """Read a workspace's ``llms.json``: name → {backend, settings}; {} if it has none."""
     return _entries(path, LLMEntry, "model")
 
 
 def read_combinations(path: Path) -> dict[str, Combination]:
-    """Read a workspace's ``retrievers.json``: name → {kind, of, settings}."""
+    """Read a workspace's ``retrievers.json``: name → {kind, of, settings}; {} if it has none."""
     return _entries(path, Combination, "retriever")
 
 
+def write_entries(path: Path, entries: Mapping[str, BaseModel]) -> None:
+    """Write ``llms.json`` or ``retrievers.json``, whole or not at all."""
+    write_json(
+        path, {name: entry.model_dump(exclude_defaults=True) for name, entry in entries.items()}
+    )
+
+
 def _entries(path: Path, shape: type[_Shape], noun: str) -> dict[str, _Shape]:
-    value = read_json(path)
+    value = read_json(path) if path.exists() else {}
     if not isinstance(value, dict):
         raise BadFileError(f"{path} should hold a JSON object: {noun} name → entry.")
     entries = {}

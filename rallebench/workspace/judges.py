@@ -10,7 +10,6 @@ from rallebench.core.prompts import prompt_text
 from rallebench.core.runs import Judge
 from rallebench.core.types import Example, Flow, digest
 from rallebench.metrics.judges import JUDGES, Case
-from rallebench.metrics.judges.truthfulness import article_of
 from rallebench.workspace.paths import Workspace
 
 
@@ -27,8 +26,8 @@ def split_judges(
     return tuple(metrics), tuple(dict.fromkeys(judges))
 
 
-def judge_named(workspace: Workspace, name: str, prompts: str = "") -> Judge:
-    """The judge ``JUDGE:MODEL``; ``prompts``: a folder with prompts of the user's own.
+def judge_named(workspace: Workspace, name: str, prompts: str = "", **settings: Any) -> Judge:
+    """The judge ``JUDGE:MODEL``; ``prompts``: a folder with prompts of the user's own; ``settings``: keywords of its flow.
 
     Raises UsageError, BadFileError for its prompts.
     """
@@ -46,13 +45,12 @@ def judge_named(workspace: Workspace, name: str, prompts: str = "") -> Judge:
     }
     prompt = traits["prompt"](*texts.values())
 
-    def ask(example: Example, answer: str) -> Flow | None:
-        article = _article(example)
-        if traits["article"] and not article:
+    def ask(example: Example, answer: str, **known: Any) -> Flow | None:
+        source = traits["source"](example) if traits["source"] else ""
+        if traits["source"] and not source:
             return None
-        flow: Flow = entry.value(
-            Case(example.question.text, answer, article), llm=llm, prompt=prompt
-        )
+        case = Case(example.question.text, answer, source)
+        flow: Flow = entry.value(case, llm=llm, prompt=prompt, **settings, **known)
         return flow
 
     ranges: dict[str, Any] = {f"{column}:{llm}": (0.0, 1.0) for column in traits["columns"]}
@@ -61,22 +59,14 @@ def judge_named(workspace: Workspace, name: str, prompts: str = "") -> Judge:
         f"{kind}:{llm}",
         llm,
         {f"{column}:{llm}": text for column, text in traits["columns"].items()},
-        {"prompts": texts, "model": digest(entry_of_model.model_dump(mode="json"))[:12]},
+        {
+            **settings,
+            "prompts": texts,
+            "model": digest(entry_of_model.model_dump(mode="json"))[:12],
+        },
         ask,
         lambda example, answer, judgement: {
             f"{column}:{llm}": value for column, value in traits["scores"](judgement).items()
         },
         ranges,
     )
-
-
-def _article(example: Example) -> str:
-    """What an answer is judged by: the record's article, the reference, the gold passages, or the gold answers."""
-    record, gold = example.record, example.gold
-    if record.get("content"):
-        return article_of(str(record.get("title", "")), str(record["content"]))
-    if gold.reference:
-        return gold.reference
-    if gold.answers:
-        return "The accepted answers: " + "; ".join(gold.answers)
-    return ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import re
 from collections.abc import Iterator, Mapping
@@ -11,10 +12,11 @@ from typing import Any
 
 from rallebench.chains.ralle import Experiment, experiment_from_json, load_chain_file
 from rallebench.core.errors import BadFileError, NotFoundError, RalleError, UsageError
-from rallebench.core.files import read_json, sha256_file, write_json
+from rallebench.core.files import read_json, sha256_file
 from rallebench.core.prompts import prompts_folder
 from rallebench.core.registry import unknown
 from rallebench.core.runs import DatasetRef
+from rallebench.core.sources import files_in
 from rallebench.core.types import Chain
 from rallebench.corpora.imported import imported_corpora, is_imported
 from rallebench.datasets.reading import DEFAULT, form_of
@@ -35,6 +37,7 @@ from rallebench.workspace.entries import (
     read_combinations,
     read_llm_entries,
     read_manifest,
+    write_entries,
 )
 from rallebench.workspace.ralle_settings import BaseSettings, llm_entries, read_base_settings
 
@@ -93,19 +96,9 @@ class Workspace:
 
     def dataset_paths(self) -> dict[str, Path]:
         """Name → file of every question set that is known here."""
-        paths = {p.stem: p for p in sorted((STARTER / "questions").glob("*.jsonl"))}
-        for pattern in ("*.jsonl.gz", "*.jsonl"):
-            inside = sorted((self.path / "datasets").glob(pattern))
-            paths |= {
-                p.name.removesuffix(".gz").removesuffix(".jsonl"): p
-                for p in inside
-                if not p.name.startswith(".")
-            }
-        if self.base:
-            paths |= {
-                name: Path(path) for name, path in {**self.base.develop, **self.base.test}.items()
-            }
-        return paths
+        paths = _files(STARTER / "questions", "*.jsonl")
+        paths |= _files(self.path / "datasets", "*.jsonl.gz", "*.jsonl")
+        return paths | ({**self.base.develop, **self.base.test} if self.base else {})
 
     def dataset(self, reference: str) -> tuple[str, Path]:
         """(name, file or folder) of a question set given as a name or a path."""
@@ -134,13 +127,11 @@ class Workspace:
 
         Raises UsageError where nothing is named, NotFoundError for what is neither.
         """
-        known, give = (
-            self.dataset_paths(),
-            f"give {what}, or the name of a question set, with --set {setting}=PATH",
-        )
-        if not reference.strip():
+        known, reference = self.dataset_paths(), reference.strip()
+        give = f"give {what}, or the name of a question set, with --set {setting}=PATH"
+        if not reference:
             raise UsageError(f"No {setting} is named; {give}.")
-        path = known.get(reference.strip(), _path(reference.strip()))
+        path = known.get(reference, _path(reference))
         if not path.exists():
             raise NotFoundError(
                 f"{reference} does not exist, neither as a path nor as a question set; {give}. Known: {', '.join(known)}."
@@ -174,15 +165,8 @@ class Workspace:
     def chain_paths(self) -> dict[str, Path]:
         """Name → file of every chain that is known here; the workspace's own come over the shipped ones."""
         paths: dict[str, Path] = {}
-        for folder in (
-            prompts_folder() / "chains",
-            self.path / "prompts" / "chains",
-            self.path / "chains",
-        ):
-            for pattern in ("*.json", "*.yaml", "*.yml"):
-                paths |= {
-                    p.stem: p for p in sorted(folder.glob(pattern)) if not p.name.startswith(".")
-                }
+        for folder in (prompts_folder(), self.path / "prompts", self.path):
+            paths |= _files(folder / "chains", "*.json", "*.yaml", "*.yml")
         return dict(sorted(paths.items(), key=lambda item: (item[0] != DEFAULT_CHAIN, item[0])))
 
     def chain(self, reference: str) -> Chain:
@@ -212,8 +196,7 @@ class Workspace:
         folder = _path(reference)
         if reference in self.chain_paths() or not os.path.isdir(folder):
             return None
-        inside = [p for p in sorted(folder.rglob("*")) if p.suffix in (".json", ".yaml", ".yml")]
-        files = [path for path in inside if not _hidden(path, folder)]
+        files = [path for path in files_in(folder) if path.suffix in (".json", ".yaml", ".yml")]
         if not files:
             raise BadFileError(f"{folder} holds no chains (*.json, *.yaml).")
         return [("-".join(p.relative_to(folder).with_suffix("").parts)[:200], p) for p in files]
@@ -222,22 +205,20 @@ class Workspace:
 
     def retrievers(self) -> dict[str, str]:
         """Name → one line about it: built indexes, the starter's, those of RaLLe's settings, and combinations."""
-        abouts = {
-            name: f"starter corpus, {kind}, built on first use"
-            for name, kind in STARTER_INDEXES.items()
+        theirs = self.base.retrievers if self.base else {}
+        return {
+            **{
+                name: f"starter corpus, {kind}, built on first use"
+                for name, kind in STARTER_INDEXES.items()
+            },
+            **{name: about(entry) for name, entry in self.combinations().items()},
+            **{name: f"RaLLe settings: {entry.type}" for name, entry in theirs.items()},
+            **{name: about_index(manifest) for name, manifest in self.manifests().items()},
         }
-        abouts |= {name: about(entry) for name, entry in self.combinations().items()}
-        if self.base:
-            abouts |= {
-                name: f"RaLLe settings: {entry.type}"
-                for name, entry in self.base.retrievers.items()
-            }
-        return abouts | {name: about_index(manifest) for name, manifest in self.manifests().items()}
 
     def combinations(self) -> dict[str, Combination]:
         """Name → entry of every combination of retrievers that has a name here."""
-        own = self.path / "retrievers.json"
-        return {**STARTER_COMBINATIONS, **(read_combinations(own) if own.exists() else {})}
+        return {**STARTER_COMBINATIONS, **read_combinations(self.path / "retrievers.json")}
 
     def retriever(self, reference: str) -> Combination | None:
         """What a name, or a combination written out, is made of, with all its settings; None for a plain index.
@@ -267,26 +248,21 @@ class Workspace:
                 f"The retriever name {name!r} cannot be used; use letters, digits, '-' and '_'."
             )
         path = self.path / "retrievers.json"
-        entries = {**(read_combinations(path) if path.exists() else {}), name: entry}
+        entries = {**read_combinations(path), name: entry}
         names = self._names({**STARTER_COMBINATIONS, **entries})
         if name in names.indexes or name in self.llms():
             raise UsageError(
                 f"{name!r} is an index or a model of this workspace; choose another name."
             )
         resolve(name, names)
-        write_json(
-            path, {key: value.model_dump(exclude_defaults=True) for key, value in entries.items()}
-        )
+        write_entries(path, entries)
 
     def manifests(self) -> dict[str, Manifest]:
         """The built indexes; a folder whose manifest is damaged is left out."""
         manifests = {}
-        for path in sorted(self.indexes.glob("*/manifest.json")):
-            if not path.parent.name.startswith("."):
-                try:
-                    manifests[path.parent.name] = read_manifest(path.parent)
-                except RalleError:
-                    continue
+        for path in sorted(self.indexes.glob("[!.]*/manifest.json")):
+            with contextlib.suppress(RalleError):
+                manifests[path.parent.name] = read_manifest(path.parent)
         return manifests
 
     # language models
@@ -296,10 +272,7 @@ class Workspace:
         entries = {READER: LLMEntry(backend=READER, about=LLMS.entry(READER).about)}
         if self.base:
             entries |= llm_entries(self.base)
-        own = self.path / "llms.json"
-        if own.exists():
-            entries |= read_llm_entries(own)
-        return entries
+        return entries | read_llm_entries(self.path / "llms.json")
 
     def llm(self, reference: str) -> LLMEntry:
         """An entry by name, or one written out: ``backend:model`` or a preset, with ``?key=value&…`` settings.
@@ -310,34 +283,27 @@ class Workspace:
         known = self.llms()
         if reference in known:
             return known[reference]
-        backend, colon, rest = reference.partition(":")
-        if colon and backend in LLMS:
-            model, _, query = rest.partition("?")
-            settings: dict[str, Any] = {"model": model} if model else {}
-            settings |= parse_settings(query.split("&") if query else [])
-            return LLMEntry(backend=backend, settings=settings)
         name, _, query = reference.partition("?")
+        pairs = query.split("&") if query else []
+        backend, colon, model = name.partition(":")
+        if colon and backend in LLMS:
+            named = {"model": model} if model else {}
+            return LLMEntry(backend=backend, settings={**named, **parse_settings(pairs)})
         if name in presets():
-            return entry_of(name, parse_settings(query.split("&") if query else []))
+            return entry_of(name, parse_settings(pairs))
         raise NotFoundError(unknown("language model", reference, list(known)))
 
     def save_llm(self, name: str, entry: LLMEntry) -> None:
         """Add or replace an entry of the workspace's ``llms.json``."""
         path = self.path / "llms.json"
-        entries = read_llm_entries(path) if path.exists() else {}
-        entries[name] = entry
-        write_json(
-            path, {key: value.model_dump(exclude_defaults=True) for key, value in entries.items()}
-        )
+        write_entries(path, {**read_llm_entries(path), name: entry})
 
 
 @contextlib.contextmanager
 def nothing_left(workspace: Path) -> Iterator[None]:
-    """Whoever is refused (UsageError) leaves no empty folder behind in ``workspace``."""
-    folders = [
-        Path(workspace) / name for name in ("indexes", "runs", "corpora", "datasets", "cache")
-    ] + [Path(workspace)]
-    new = [folder for folder in folders if not folder.exists()]
+    """A request that is refused (UsageError) leaves no empty folder behind in ``workspace``."""
+    names = ("indexes", "runs", "corpora", "datasets", "cache", "")
+    new = [path for name in names if not (path := Path(workspace) / name).exists()]
     try:
         yield
     except UsageError:
@@ -347,12 +313,14 @@ def nothing_left(workspace: Path) -> Iterator[None]:
         raise
 
 
+def _files(folder: Path, *patterns: str) -> dict[str, Path]:
+    """Name → file that is not hidden; a later pattern's come over an earlier one's."""
+    paths = (path for pattern in patterns for path in sorted(folder.glob(f"[!.]{pattern}")))
+    return {Path(path.name.removesuffix(".gz")).stem: path for path in paths}
+
+
 def _path(reference: str) -> Path:
     return Path(os.path.expanduser(reference))
-
-
-def _hidden(path: Path, folder: Path) -> bool:
-    return any(part.startswith(".") for part in path.relative_to(folder).parts)
 
 
 def parse_settings(pairs: list[str]) -> dict[str, Any]:
@@ -361,8 +329,6 @@ def parse_settings(pairs: list[str]) -> dict[str, Any]:
     >>> parse_settings(["k=10", "system=Be brief", "stop=[\\"x\\"]"])
     {'k': 10, 'system': 'Be brief', 'stop': ['x']}
     """
-    import json
-
     settings: dict[str, Any] = {}
     for pair in pairs:
         key, equals, value = pair.partition("=")

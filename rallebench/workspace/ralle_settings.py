@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from rallebench.chains.ralle import as_object
 from rallebench.core.errors import BadFileError, UsageError
 from rallebench.core.files import read_json, write_json
 from rallebench.encoders.references import presets
@@ -94,19 +95,18 @@ def resolve(written: str, folder: Path) -> Path:
     started; if it exists nowhere it is left as written, relative to the current folder.
     """
     above = folder.resolve()
-    places = (Path(), above, *above.parents)  # an absolute path is itself in all of them
-    return next(
-        (place / written for place in places if os.path.exists(place / written)), Path(written)
-    )
+    # An absolute path is itself in all of these places.
+    paths = (place / written for place in (Path(), above, *above.parents))
+    return next(filter(os.path.exists, paths), Path(written))
 
 
 def _section(path: Path) -> Section:
     if not path.exists():
         return {}
-    section = _object(read_json(path), str(path))
+    section = as_object(read_json(path), str(path))
     if path.stem != "system":
         for key, entry in section.items():
-            _object(entry, f"{path}, {key!r}")
+            as_object(entry, f"{path}, {key!r}")
     return section
 
 
@@ -166,14 +166,16 @@ _AZURE = (
     "AZURE_OPENAI_API_BASE, AZURE_OPENAI_API_VERSION and AZURE_OPENAI_API_KEY; here the address is read "
     "from the second and the key from the last"
 )
-_MODEL_ARGS = ("device_map", "revision")
-_PIPELINE = {
-    "max_new_tokens": "max_tokens",
-    "temperature": "temperature",
-    "top_k": "top_k",
-    "top_p": "top_p",
-    "repetition_penalty": "repetition_penalty",
+_OPENAI = {
+    "model": OPENAI_ENGINE,
+    "base_url": "${AZURE_OPENAI_API_BASE}/openai/v1",
+    "api_key_env": "AZURE_OPENAI_API_KEY",
+    "max_tokens": 1000,
+    "temperature": None,
 }
+_MODEL_ARGS = ("device_map", "revision")
+_SAME = ("temperature", "top_k", "top_p", "repetition_penalty")
+_PIPELINE = {"max_new_tokens": "max_tokens", **dict(zip(_SAME, _SAME))}
 _OWN_DEFAULTS = {
     "llm_int8_threshold": 6.0,
     "has_fp16_weights": False,
@@ -199,8 +201,8 @@ def llm_entries(settings: BaseSettings) -> dict[str, LLMEntry]:
 
 
 def _llm(entry: Section, where: str) -> LLMEntry:
-    args = _object(entry.get("model_args"), f"{where}: 'model_args'")
-    pipeline = _object(entry.get("pipeline_args") or {}, f"{where}: 'pipeline_args'")
+    args = as_object(entry.get("model_args"), f"{where}: 'model_args'")
+    pipeline = as_object(entry.get("pipeline_args") or {}, f"{where}: 'pipeline_args'")
     model = args.get("model_type")
     if not isinstance(model, str) or not model.strip():
         raise BadFileError(
@@ -208,16 +210,13 @@ def _llm(entry: Section, where: str) -> LLMEntry:
         )
     if model == "openai":
         lost = [*(key for key in args if key != "model_type"), *pipeline]
-        return LLMEntry(backend="openai_compatible", about=_about(_AZURE, lost), settings=_azure())
+        return LLMEntry(backend="openai_compatible", about=_about(_AZURE, lost), settings=_OPENAI)
     quantization, lost = _quantization(args.get("quantization_config"), where)
-    carried: dict[str, Any] = {"model": model, "quantization": quantization, "dtype": "float16"}
+    carried = {"model": model, "quantization": quantization, "dtype": "float16"}
     carried["chat_template"] = "off"
     carried |= {key: args[key] for key in _MODEL_ARGS if args.get(key) is not None}
-    carried |= {
-        ours: pipeline[theirs]
-        for theirs, ours in _PIPELINE.items()
-        if pipeline.get(theirs) is not None
-    }
+    named = {ours: pipeline.get(theirs) for theirs, ours in _PIPELINE.items()}
+    carried |= {name: value for name, value in named.items() if value is not None}
     lost += [key for key in args if key not in ("model_type", "quantization_config", *_MODEL_ARGS)]
     lost += [key for key in pipeline if key not in _PIPELINE]
     return LLMEntry(
@@ -225,33 +224,17 @@ def _llm(entry: Section, where: str) -> LLMEntry:
     )
 
 
-def _azure() -> dict[str, Any]:
-    return {
-        "model": OPENAI_ENGINE,
-        "base_url": "${AZURE_OPENAI_API_BASE}/openai/v1",
-        "api_key_env": "AZURE_OPENAI_API_KEY",
-        "max_tokens": 1000,
-        "temperature": None,
-    }
-
-
 def _quantization(config: Any, where: str) -> tuple[str, list[str]]:
     """('8bit', '4bit' or 'none', the names of what that does not say)."""
     if config is None:
         return "none", []
-    inside = (
-        _object(config, f"{where}: 'quantization_config'").get("quantization_config_config") or {}
-    )
-    inside = _object(inside, f"{where}: 'quantization_config_config'")
-    kind = (
-        "4bit" if inside.get("load_in_4bit") else "8bit" if inside.get("load_in_8bit") else "none"
-    )
+    outside = as_object(config, f"{where}: 'quantization_config'")
+    inside = outside.get("quantization_config_config") or {}
+    inside = as_object(inside, f"{where}: 'quantization_config_config'")
+    kind = next((bits for bits in ("4bit", "8bit") if inside.get(f"load_in_{bits}")), "none")
     carried = () if kind == "none" else ("load_in_4bit", "load_in_8bit")
-    lost = [
-        key
-        for key, value in inside.items()
-        if key not in carried and _OWN_DEFAULTS.get(key) != value
-    ]
+    rest = {key: value for key, value in inside.items() if key not in carried}
+    lost = [key for key, value in rest.items() if _OWN_DEFAULTS.get(key) != value]
     if kind == "none" and config.get("quantization_type"):
         lost.append(str(config["quantization_type"]))
     return kind, lost
@@ -398,13 +381,6 @@ def convert_page_map(pickled: Path | str, target: Path | str) -> int:
 
 
 # ── values ───────────────────────────────────────────────────────────────────
-
-
-def _object(value: Any, what: str) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        kind = "missing" if value is None else f"a {type(value).__name__}"
-        raise BadFileError(f"{what} is {kind}; it should be a JSON object.")
-    return value
 
 
 def _text(entry: Section, key: str, where: str) -> str:

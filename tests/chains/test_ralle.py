@@ -14,12 +14,12 @@ from rallebench.chains.ralle import (
     experiment_from_json,
     experiment_to_json,
     load_chain_file,
-    load_experiments,
     override,
 )
 from rallebench.core.errors import BadFileError, UsageError
 from rallebench.core.types import Action, Chain
 from rallebench.workspace.entries import chain_to_json, save_chain
+from rallebench.workspace.paths import Workspace
 
 REWRITE = "'What is \"' + '{}'.format(question).split('[START_ENT]')[1].split('[END_ENT]')[0][1:-1] + '\" ?'"
 FIRST_TITLE = "'{}'.format(wiki_id_title[0]).split('; ')[0].split(', ')[0]"
@@ -28,97 +28,46 @@ READ = (
     "\n\n{response[0]}\n\nAnswer: "
 )
 
-RETRIEVE_READ: dict[str, Any] = {
-    "chain_config": {
-        "dataset": {"dataset_name": "NQ", "num_evaluate": -1, "batch_size": 20},
-        "len_chain": 2,
-        "chain": [
-            {
-                "prompt_template": "{question}",
-                "function": "Retriever",
-                "retriever_name": "flat_subset_499992",
-                "npassage": 5,
-                "f-strings_or_eval": "f-strings",
-            },
-            {
-                "prompt_template": READ,
-                "function": "LLM",
-                "llm_name": "llama-2-13b-chat",
-                "f-strings_or_eval": "f-strings",
-            },
-        ],
-    }
-}
-ENTITY_LINKING: dict[str, Any] = {
-    "chain_config": {
-        "dataset": {"dataset_name": "AY2", "num_evaluate": 10, "batch_size": 20},
-        "len_chain": 2,
-        "chain": [
-            {
-                "prompt_template": REWRITE,
-                "function": "Retriever",
-                "retriever_name": "hnsw_subset_499992",
-                "npassage": 10,
-                "f-strings_or_eval": "eval",
-            },
-            {"prompt_template": FIRST_TITLE, "function": "Identity", "f-strings_or_eval": "eval"},
-        ],
-    }
-}
-CLOSED_BOOK: dict[str, Any] = {
-    "chain_config": {
-        "dataset": {"dataset_name": "FEV", "num_evaluate": -1, "batch_size": 1},
-        "len_chain": 1,
-        "chain": [
-            {
-                "prompt_template": "True or not: {question}",
-                "function": "LLM",
-                "llm_name": "gpt-35-turbo",
-                "f-strings_or_eval": "f-strings",
-            }
-        ],
-    }
-}
-THREE_ACTIONS: dict[str, Any] = {
-    "chain_config": {
-        "dataset": {"dataset_name": "T-REx", "num_evaluate": -1, "batch_size": 20},
-        "len_chain": 3,
-        "chain": [
-            {
-                "prompt_template": "{question}",
-                "function": "Retriever",
-                "retriever_name": "bm25_subset_499992",
-                "npassage": 2,
-                "f-strings_or_eval": "f-strings",
-            },
-            {
-                "prompt_template": "Make a question of: {question}",
-                "function": "LLM",
-                "llm_name": "oasst-sft-1-pythia-12b",
-                "f-strings_or_eval": "f-strings",
-            },
-            {
-                "prompt_template": "response[0] + '\\n\\n' + response[1]",
-                "function": "LLM",
-                "llm_name": "oasst-sft-1-pythia-12b",
-                "f-strings_or_eval": "eval",
-            },
-        ],
-    }
-}
+
+def saved(function: str, template: str, dialect: str = "f-strings", **names: Any) -> dict[str, Any]:
+    """An action as RaLLe saves it."""
+    saved = {"prompt_template": template, "function": function, "f-strings_or_eval": dialect}
+    return {**saved, **names}
+
+
+def experiment(name: str, *actions: dict[str, Any], **dataset: Any) -> dict[str, Any]:
+    """An experiment file of RaLLe's."""
+    dataset = {"dataset_name": name, "num_evaluate": -1, "batch_size": 20, **dataset}
+    return {"chain_config": {"dataset": dataset, "len_chain": len(actions), "chain": list(actions)}}
+
+
+PYTHIA = "oasst-sft-1-pythia-12b"
+RETRIEVE_READ = experiment(
+    "NQ",
+    saved("Retriever", "{question}", retriever_name="flat_subset_499992", npassage=5),
+    saved("LLM", READ, llm_name="llama-2-13b-chat"),
+)
+ENTITY_LINKING = experiment(
+    "AY2",
+    saved("Retriever", REWRITE, "eval", retriever_name="hnsw_subset_499992", npassage=10),
+    saved("Identity", FIRST_TITLE, "eval"),
+    num_evaluate=10,
+)
+CLOSED_BOOK = experiment(
+    "FEV", saved("LLM", "True or not: {question}", llm_name="gpt-35-turbo"), batch_size=1
+)
+THREE_ACTIONS = experiment(
+    "T-REx",
+    saved("Retriever", "{question}", retriever_name="bm25_subset_499992", npassage=2),
+    saved("LLM", "Make a question of: {question}", llm_name=PYTHIA),
+    saved("LLM", "response[0] + '\\n\\n' + response[1]", "eval", llm_name=PYTHIA),
+)
 RALLES_FILES = {
     "retrieve-read": RETRIEVE_READ,
     "entity-linking": ENTITY_LINKING,
     "closed-book": CLOSED_BOOK,
     "three-actions": THREE_ACTIONS,
 }
-
-KINDS = ("closed-book", "retrieve-only", "retrieve-read")
-TASKS = ("fev", "ay2", "wnwi", "wncw", "trex", "zsre", "nq", "hopo", "tqa", "eli5", "wow")
-SHIPPED_NAMES = sorted(
-    [f"{kind}/{number:02}_{task}" for kind in KINDS for number, task in enumerate(TASKS)]
-    + ["3actions/ay2", "3actions/nq", "3actions/trex", "sample_evaluation/nq", "default"]
-)
 
 
 def changed(place: str, value: Any, base: dict[str, Any] = RETRIEVE_READ) -> dict[str, Any]:
@@ -238,7 +187,7 @@ HOW, DIALECTS = "f-strings_or_eval", "f-strings, eval."
         ("len_chain", 3, ": 'len_chain' is 3; it must be 1 to 2, the actions listed."),
         ("len_chain", 0, ": 'len_chain' is 0; it must be 1 to 2, the actions listed."),
         ("len_chain", "two", ": 'len_chain' is 'two'; it should be a whole number."),
-        ("chain.1", None, ", action 2 is missing; it should be an object."),
+        ("chain.1", None, ", action 2 is missing; it should be a JSON object."),
         (
             "chain.1.function",
             "Ask",
@@ -274,7 +223,7 @@ HOW, DIALECTS = "f-strings_or_eval", "f-strings, eval."
             ", action 1: 'npassage' is inf; it should be a whole number.",
         ),
         ("chain.0.npassage", 0, ", action 1: 'npassage' is 0; it must be 1 to 10,000."),
-        ("dataset", "NQ", ": 'dataset' is 'NQ'; it should be an object."),
+        ("dataset", "NQ", ": 'dataset' is 'NQ'; it should be a JSON object."),
         ("dataset.dataset_name", 3, ": 'dataset_name' is 3; it should be text."),
         ("dataset.batch_size", 0, ": 'batch_size' is 0; it must be at least 1."),
         ("dataset.resume", [], ": 'resume' is []; it should be a whole number."),
@@ -292,7 +241,7 @@ def test_a_malformed_file_is_refused_with_its_place(place: str, value: Any, mess
 def test_what_is_no_experiment_at_all_is_refused(value: Any, message: str):
     with pytest.raises(BadFileError) as refused:
         experiment_from_json(value, "exp.json")
-    assert str(refused.value) == f"{message}; it should be an object."
+    assert str(refused.value) == f"{message}; it should be a JSON object."
 
 
 def test_more_than_eight_actions_are_refused():
@@ -418,42 +367,18 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path):
         load_chain_file(tmp_path / "none.yaml")
 
 
-def test_every_experiment_of_a_folder_is_found_with_its_path_as_name(tmp_path: Path):
-    for name in SHIPPED_NAMES:
-        write(tmp_path / f"{name}.json", ENTITY_LINKING if "ay2" in name else RETRIEVE_READ)
-    write(tmp_path / ".ipynb_checkpoints" / "default.json", "{")
-    write(tmp_path / "notes.txt", "no experiment")
-
-    found = load_experiments(tmp_path)
-
-    assert sorted(experiment.chain.name for _, experiment in found) == SHIPPED_NAMES
-    assert len(SHIPPED_NAMES) == 38
-    assert all(path == tmp_path / f"{experiment.chain.name}.json" for path, experiment in found)
-    assert [path for path, _ in found] == sorted(path for path, _ in found)
-    assert {e.chain.name for _, e in found if e.dataset_name == "AY2"} == {
-        n for n in SHIPPED_NAMES if "ay2" in n
-    }
-
-
-def test_a_folder_may_hold_chains_in_our_form(tmp_path: Path):
-    save_chain(Chain("its own name", (Action("identity", "x"),)), tmp_path / "sub" / "mine.json")
-    assert load_experiments(tmp_path) == [
-        (tmp_path / "sub" / "mine.json", Experiment(Chain("sub/mine", (Action("identity", "x"),))))
+def test_every_visible_chain_file_of_a_folder_is_listed_with_its_path_as_name(tmp_path: Path):
+    inside = tmp_path / "chains"
+    write(inside / "retrieve-read" / "06_nq.json", RETRIEVE_READ)
+    write(inside / "rewrite" / "04_ay2.yaml", "{}")
+    write(inside / ".ipynb_checkpoints" / "default.json", "{")
+    write(inside / "notes.txt", "no experiment")
+    workspace = Workspace(tmp_path / "workspace")
+    assert workspace.chain_folder(str(inside)) == [
+        ("retrieve-read-06_nq", inside / "retrieve-read" / "06_nq.json"),
+        ("rewrite-04_ay2", inside / "rewrite" / "04_ay2.yaml"),
     ]
-
-
-def test_a_broken_file_in_a_folder_is_named(tmp_path: Path):
-    write(tmp_path / "a" / "good.json", RETRIEVE_READ)
-    write(tmp_path / "b" / "bad.json", changed("chain.0.function", "Search"))
-    with pytest.raises(BadFileError, match=r"b.bad\.json, action 1: 'function' is 'Search'"):
-        load_experiments(tmp_path)
-
-
-def test_an_empty_or_missing_folder_is_refused(tmp_path: Path):
-    with pytest.raises(BadFileError, match=r"holds no \*.json file"):
-        load_experiments(tmp_path)
-    with pytest.raises(BadFileError, match="is not a folder"):
-        load_experiments(tmp_path / "nowhere")
+    assert workspace.chain_folder(str(inside / "notes.txt")) is None
 
 
 # ── overriding ───────────────────────────────────────────────────────────────

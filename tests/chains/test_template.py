@@ -195,106 +195,70 @@ def test_a_variable_that_holds_an_object_is_refused_only_where_it_is_used() -> N
 
 # ── errors ───────────────────────────────────────────────────────────────────
 
-ERRORS = [
-    (
-        "fstring",
-        "{qestion}",
-        "line 1, character 1: there is no variable 'qestion', did you mean 'question'",
-    ),
-    ("fstring", "one\ntwo {nobody}", "line 2, character 5: there is no variable 'nobody'"),
-    (
-        "fstring",
-        "one\r\ntwo {question",
-        "line 2, character 5: this '{' is not closed: write '{{' for",
-    ),
-    ("fstring", "a } b", "character 3: this '}' closes nothing: write '}}'"),
-    ("fstring", '{"answer": 1}', "is not the name of a variable: write '{{' and '}}'"),
-    ("fstring", "{}", "'' is not the name of a variable"),
-    ("fstring", "{0}", "'0' is not the name of a variable"),
-    ("fstring", "{ question }", "is not the name of a variable"),
-    (
-        "fstring",
-        "{response[2]}",
-        "2 actions have run before this one, so there is response[0] … response[1]",
-    ),
-    (
-        "fstring",
-        "{response[-1]}",
-        "response is a list and is indexed by whole numbers, not by '-1'",
-    ),
-    ("fstring", "{response[]}", "[] is empty"),
-    ("fstring", "{response[0}", "is not a field"),
-    (
-        "fstring",
-        "{documents[1][0][title]}",
-        "documents[1][0] does not exist: that action retrieved nothing",
-    ),
-    ("fstring", "{documents[0][2][title]}", "there is documents[0][0] … documents[0][1]"),
-    (
-        "fstring",
-        "{documents[0][0][name]}",
-        "documents[0][0] has no key 'name': its keys are rank, title",
-    ),
-    ("fstring", "{question[99]}", "question[99] does not exist: the text has 14 characters"),
-    ("fstring", "{question:d}", "the format spec 'd' does not fit a text"),
-    ("fstring", "{prompt:>9}", "a list takes no format spec"),
-    ("fstring", "{question.upper}", "attributes are not allowed"),
-    (
-        "eval",
-        "qestion + 'x'",
-        "character 1: there is no variable 'qestion', did you mean 'question'",
-    ),
-    ("eval", "'a' +\n  nobody", "line 2, character 3: there is no variable 'nobody'"),
-    ("eval", "'é' + nobody", "line 1, character 7: there is no variable 'nobody'"),
-    ("eval", "'a' + (question", "line 1, character 7: this '(' is not closed"),
-    ("eval", "question]", "character 9: this ']' closes nothing"),
-    ("eval", "(question]", "character 10: this ']' closes nothing"),
-    ("eval", "'{' + 'a", "character 7: the quote ' is not closed"),
-    ("eval", "'{'.format(question)", "in the text before .format, this '{' is not closed"),
-    ("eval", "'{x}'.format(question)", "format was given no value named 'x'"),
-    ("eval", "'{} {}'.format(question)", "format was given 1 value, and a field asks for more"),
-    ("eval", "question question", "character 1: this is not a Python expression"),
-    (
-        "eval",
-        "question.split('x')[1]",
-        "question.split('x')[1] does not exist: the list has 1 element",
-    ),
-    (
-        "eval",
-        "response[2]",
-        "2 actions have run before this one, so there is response[0] … response[1]",
-    ),
-    (
-        "eval",
-        "documents[1][0]['title']",
-        "documents[1][0] does not exist: that action retrieved nothing",
-    ),
-    ("eval", "'a' +\n1", "line 2, character 1: a text + a number is not allowed: use str(...)"),
-    ("eval", "1 / 0", "1 / 0 cannot be computed: division by zero"),
-    ("eval", "int('x')", "int('x') cannot be computed: invalid literal"),
-    ("eval", "question.index('zz')", "substring not found"),
-    ("eval", "[1, 2].index(3)", "index did not find a number"),
-    ("eval", "question.split(1, 2, 3, 4)", "it takes other values than it was given"),
-    ("eval", "question.nothing()", "the attribute .nothing is not allowed"),
-    ("eval", "response.upper()", "a list has no method .upper"),
-    (
-        "eval",
-        "response",
-        "the template gives a list, and a prompt must be a text: use ', '.join(...)",
-    ),
-    ("eval", "None", "the template gives None, and a prompt must be a text"),
-    ("eval", "','.join([1])", "join needs texts, and element 0 is a number: use str(...)"),
-    (
-        "eval",
-        "','.join({'a', 'b'})",
-        "a set has no order, so the prompt would change from run to run",
-    ),
-    ("eval", "", "the template is empty"),
-    ("jinja", "{{question}}", "there is no dialect 'jinja': choose 'fstring' or 'eval'"),
-]
+ERRORS = {
+    "fstring": [
+        (
+            "{qestion}",
+            "line 1, character 1: there is no variable 'qestion', did you mean 'question'",
+        ),
+        ("one\ntwo {nobody}", "line 2, character 5: there is no variable 'nobody'"),
+        ("one\r\ntwo {question", "line 2, character 5: this '{' is not closed: write '{{' for"),
+        ("a } b", "character 3: this '}' closes nothing: write '}}'"),
+        ('{"answer": 1}', "is not the name of a variable: write '{{' and '}}'"),
+        ("{}", "'' is not the name of a variable"),
+        ("{0}", "'0' is not the name of a variable"),
+        ("{ question }", "is not the name of a variable"),
+        ("{response[2]}", "so there is response[0] … response[1]"),
+        ("{response[-1]}", "is indexed by whole numbers, not by '-1'"),
+        ("{response[]}", "[] is empty"),
+        ("{response[0}", "is not a field"),
+        ("{documents[1][0][title]}", "does not exist: that action retrieved nothing"),
+        ("{documents[0][2][title]}", "there is documents[0][0] … documents[0][1]"),
+        ("{documents[0][0][name]}", "has no key 'name': its keys are rank, title"),
+        ("{question[99]}", "question[99] does not exist: the text has 14 characters"),
+        ("{question:d}", "the format spec 'd' does not fit a text"),
+        ("{prompt:>9}", "a list takes no format spec"),
+        ("{question.upper}", "attributes are not allowed"),
+    ],
+    "eval": [
+        ("qestion + 'x'", "character 1: there is no variable 'qestion', did you mean 'question'"),
+        ("'a' +\n  nobody", "line 2, character 3: there is no variable 'nobody'"),
+        ("'é' + nobody", "line 1, character 7: there is no variable 'nobody'"),
+        ("'a' + (question", "line 1, character 7: this '(' is not closed"),
+        ("question]", "character 9: this ']' closes nothing"),
+        ("(question]", "character 10: this ']' closes nothing"),
+        ("'{' + 'a", "character 7: the quote ' is not closed"),
+        ("'{'.format(question)", "in the text before .format, this '{' is not closed"),
+        ("'{x}'.format(question)", "format was given no value named 'x'"),
+        ("'{} {}'.format(question)", "format was given 1 value, and a field asks for more"),
+        ("question question", "character 1: this is not a Python expression"),
+        ("question.split('x')[1]", "[1] does not exist: the list has 1 element"),
+        ("response[2]", "so there is response[0] … response[1]"),
+        ("documents[1][0]['title']", "does not exist: that action retrieved nothing"),
+        ("'a' +\n1", "line 2, character 1: a text + a number is not allowed: use str(...)"),
+        ("1 / 0", "1 / 0 cannot be computed: division by zero"),
+        ("int('x')", "int('x') cannot be computed: invalid literal"),
+        ("question.index('zz')", "substring not found"),
+        ("[1, 2].index(3)", "index did not find a number"),
+        ("question.split(1, 2, 3, 4)", "it takes other values than it was given"),
+        ("question.nothing()", "the attribute .nothing is not allowed"),
+        ("response.upper()", "a list has no method .upper"),
+        ("response", "gives a list, and a prompt must be a text: use ', '.join(...)"),
+        ("None", "the template gives None, and a prompt must be a text"),
+        ("','.join([1])", "join needs texts, and element 0 is a number: use str(...)"),
+        ("','.join({'a', 'b'})", "so the prompt would change from run to run"),
+        ("", "the template is empty"),
+    ],
+    "jinja": [
+        ("{{question}}", "there is no dialect 'jinja': choose 'fstring' or 'eval'"),
+    ],
+}
 
 
-@pytest.mark.parametrize(("dialect", "template", "words"), ERRORS)
+@pytest.mark.parametrize(
+    ("dialect", "template", "words"),
+    [(dialect, *case) for dialect, cases in ERRORS.items() for case in cases],
+)
 def test_an_error_names_the_place_and_the_variables_that_exist(
     dialect: str, template: str, words: str
 ) -> None:
@@ -382,33 +346,12 @@ def test_the_names_that_a_template_reads(template: str, dialect: str, names: set
 literals = st.text(st.characters(exclude_categories=["Cs"]), max_size=8).map(
     lambda text: text.replace("{", "{{").replace("}", "}}")
 )
-paths = st.sampled_from(
-    [
-        *(
-            "question",
-            "history",
-            "prompt",
-            "response[0]",
-            "response[1]",
-            "response",
-            "wiki_id_title[0]",
-        ),
-        *(
-            "documents",
-            "documents[0]",
-            "documents[0][1]",
-            "documents[0][0][title]",
-            "documents[0][1][score]",
-        ),
-        *(
-            "documents[0][0][rank]",
-            "response[7]",
-            "documents[0][0][nothing]",
-            "question[3]",
-            "question[x]",
-        ),
-    ]
-)
+PATHS = """
+question history prompt response[0] response[1] response wiki_id_title[0] documents documents[0] documents[0][1]
+documents[0][0][title] documents[0][1][score] documents[0][0][rank] response[7] documents[0][0][nothing] question[3]
+question[x]
+"""
+paths = st.sampled_from(PATHS.split())
 conversions = st.sampled_from(["", "", "!r", "!s", "!a"])
 specs = st.one_of(
     st.just(""),

@@ -484,7 +484,7 @@ def test_more_failures_than_max_errors_end_the_run(
 @pytest.fixture
 def experiments(workspace: Path) -> Path:
     """A folder of RaLLe's experiments, one of them nested, one in our own form."""
-    folder = workspace / "experiments"
+    folder = workspace / "nightly"
     (folder / "deep" / "er").mkdir(parents=True)
     (folder / ".hidden").mkdir()
     (folder / ".hidden" / "no.json").write_text("{}")
@@ -671,6 +671,26 @@ def test_a_stopped_run_exits_130_and_is_continued_as_if_nothing_had_happened(
     assert (resumed["n"], resumed["n_errors"]) == (len(RECORDS), 0)
     qids = [line["qid"] for line in read_lines(workspace / "runs" / "x" / "episodes.jsonl")]
     assert len(qids) == len(set(qids)) == len(RECORDS), "no question was asked twice"
+
+
+@pytest.mark.slow
+def test_a_folder_of_chains_that_is_stopped_is_continued_under_its_name(
+    rallebench: CommandLine, workspace: Path, experiments: Path
+) -> None:
+    folder = ("--chain", str(experiments), "--dataset", "tiny-qa", "--llm", "slow", "--name", "x")
+    code, err = interrupt(
+        workspace, signal.SIGINT, *folder, "--batch-size", "1", after="00_read: 1/8"
+    )
+    last = "Stopped in 'x-00_read'; continue with --name x --resume."
+    assert (code, err.splitlines()[-1]) == (130, last)
+    found = rallebench.json("run", *folder, "--batch-size", "1", "--no-mlflow", "--resume")
+    assert [(result["run"], result["n"]) for result in found] == [
+        ("x-00_read", 8),
+        ("x-deep-er-01_closed", 2),
+        ("x-own", 8),
+    ]
+    report = json.loads((workspace / "experiments" / "x" / "report.json").read_text())
+    assert [row["variant"] for row in report["variants"]] and report["sweep"] == "x"
 
 
 def test_a_second_interrupt_does_not_wait_for_the_batch(workspace: Path) -> None:

@@ -110,7 +110,7 @@ def test_the_page_shows_the_warning_beside_a_run_and_after_an_executed_chain(
         chain = bench.workspace.chain("read")
         run = prepared(bench.workspace, chain, "tiny-qa", name="mine", track=False)
         job = bench.start_run(run)
-        bench.benches.wait(60)
+        assert job.wait(60)
         assert job.done and "memo.sqlite cannot be written" in job.warning
         with pytest.warns(UserWarning, match="memo.sqlite cannot be written"):
             list(develop_output.whole_chain(bench, chain, run.request.examples[0], mark=False))
@@ -180,7 +180,8 @@ def test_what_a_killed_process_left_half_written_is_gone_at_the_next_opening(
 ) -> None:
     """A killed suite or builder leaves files as deep as a run's own."""
     with a_process_writing(
-        workspace / "runs" / "mine" / "state.json", workspace / "making" / "mine" / "asked.jsonl"
+        workspace / "runs" / "mine" / "state.json",
+        workspace / "experiments" / "mine" / "asked.jsonl",
     ):
         assert len(unfinished(workspace)) == 8
     assert len(unfinished(workspace)) == 8, "a killed process cannot clean up"

@@ -183,7 +183,7 @@ from rallebench.metrics.judges import JUDGES, VERDICT, decided, verdict_of
     prompt=lambda: "",
     columns={"polite": "1 if the judge says yes, else 0."},
     scores=verdict_of("polite"),
-    article=False,
+    source=None,
 )
 def politeness(case, *, llm, prompt):
     """Whether an answer is polite."""

@@ -197,7 +197,7 @@ def test_a_run_is_stopped_while_it_is_judged_and_goes_on_with_the_judgements(
     while not list(folder.glob("*/episodes.jsonl")) and time.monotonic() < end:
         time.sleep(0.01)
     bench.stop_run("r")
-    bench.benches.wait(60)
+    assert job.wait(60)
     state = bench.open_run("r").state()
     bench.close()
     assert job.done and state["state"] == "stopped" and state["done"] == 8
@@ -208,3 +208,30 @@ def test_a_run_is_stopped_while_it_is_judged_and_goes_on_with_the_judgements(
     ran = rallebench(*again, "--name", "r", "--metrics", "em,truthfulness:judge", "--json")
     assert ran.code == 0 and ran.json["judges"]["truthfulness:judge"]["judged"] == 8
     assert lines.read_text().splitlines()[: len(before)] == before
+
+
+def test_ragquesteval_judges_any_run_with_references_in_several_turns(
+    rallebench: CommandLine,
+) -> None:
+    replies = {"key_info": '{"question": ["who?", "when?"]}'}
+    answers = "<response>Ada</response> <response>无法推断</response>"
+    settings = {"replies": replies, "default": answers}
+    path = rallebench.workspace / "llms.json"
+    llms = json.loads(path.read_text()) | {"asks": {"backend": "scripted", "settings": settings}}
+    path.write_text(json.dumps(llms))
+    ran = rallebench(*RUN, "--name", "r", "--metrics", "em,ragquesteval:asks", "--json")
+    assert ran.code == 0, ran.err
+    assert ran.json["metrics"]["QA_avg_F1:asks"]["value"] == 1.0
+    assert ran.json["metrics"]["QA_recall:asks"]["n"] == 3
+    (folder,) = passes(rallebench, "r")
+    judgement = json.loads((folder / "episodes.jsonl").read_text().splitlines()[0])
+    assert len([step for step in judgement["steps"] if step["ask"] == "generate"]) == 3
+    content = json.loads(judgement["answer"])
+    assert content["question"] == ["who?", "when?"] and content["answers"] == ["Ada", "无法推断"]
+    later = rallebench(*RUN, "--name", "other", "--set", "max_tokens=1", "--json")
+    assert later.code == 0, later.err
+    again = rallebench("score", "--run", "other", "--metrics", "ragquesteval:asks", "--json")
+    (folder,) = passes(rallebench, "other")
+    steps = json.loads((folder / "episodes.jsonl").read_text().splitlines()[0])["steps"]
+    assert [step["cached"] for step in steps][:2] == [True, True], "references are asked once"
+    assert again.json["suite"]["QA_recall:asks"]["value"] == 1.0

@@ -55,6 +55,7 @@ def test_every_table_of_the_five_papers_is_shipped_also_in_a_wheel() -> None:
         r"package-data\]\nrallebench = \[(.*)\]", (PROJECT / "pyproject.toml").read_text()
     )
     assert '"experiments/published/*.json"' in packaged
+    assert '"experiments/papers/*/*.json"' in packaged
 
 
 def test_the_shipped_copies_hold_the_figures_of_the_checked_tables(shared_published: Path) -> None:

@@ -20,7 +20,7 @@ from rallebench.engine.driver import ExperimentResult
 from rallebench.experiments.tradeoff import Point, Tradeoff, from_json
 from rallebench.experiments.tradeoff.exact import nearest_rows
 from rallebench.experiments.tradeoff.running import read_swept, settings_of, tradeoff_settings
-from rallebench.services.background import streamed
+from rallebench.services.jobs import pieces_of
 from rallebench.services.workbench import Workbench
 
 KINDS = ("flat", "hnsw")
@@ -204,19 +204,19 @@ def test_a_trade_off_without_a_whole_report_says_so(
 
 def test_measuring_can_be_stopped_and_continued(bench: Workbench) -> None:
     def follow() -> Iterator[Any]:
-        return bench.tradeoffs.follow(
-            "halted", 0, lambda: streamed(measure(bench, "halted", ["tiny", "tiny-hnsw"], 5))
-        )
+        indexes = ["tiny", "tiny-hnsw"]
+        work = measure(bench, "halted", indexes, 5)
+        return pieces_of(bench.jobs.submit("trade-off", "halted", 0, lambda job: work))
 
     work = follow()
     while not isinstance(next(work), Finished):
         pass
-    bench.tradeoffs.stop()
+    bench.jobs.stop("trade-off halted")
     with pytest.raises(StoppedError):
         list(work)
     assert "halted" not in bench.experiments.tradeoffs()
     deadline = time.monotonic() + 10
-    while bench.tradeoffs.going_on() and time.monotonic() < deadline:
+    while bench.jobs.list(active=True) and time.monotonic() < deadline:
         time.sleep(0.01)
     first, *_ = follow()
     assert (first.task, first.reused) == ("tiny", True)

@@ -435,7 +435,7 @@ def test_the_agent_is_benchmarked_in_the_background_and_its_episodes_can_be_read
         bench, form, "2", False, "react", "wikipedia", "lines", "tiny-qa", "q5", *values
     )
     deadline = time.monotonic() + 20
-    while not bench.jobs[name].done and time.monotonic() < deadline:
+    while not bench.jobs.get("run", name).done and time.monotonic() < deadline:
         time.sleep(0.02)
     report = bench.open_run(name).report()
     assert name in said and tabs.selected == "benchmark" and report is not None and report["n"] == 2

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import shutil
 import time
+from collections.abc import Iterator
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import gradio as gr
@@ -13,12 +15,13 @@ import pytest
 from performing import prepared
 
 from rallebench.analysis.runs import waterfall_of
-from rallebench.core.errors import UsageError
+from rallebench.core.errors import StoppedError, UsageError
+from rallebench.core.events import Failed, Progress
 from rallebench.core.types import Action, Chain
 from rallebench.engine.store import RunFolder
 from rallebench.gui import form, views_questions
 from rallebench.gui.tabs import benchmark as tab
-from rallebench.services.runs import Job
+from rallebench.gui.works import baselines_of
 from rallebench.services.workbench import Workbench
 
 CHAIN = Chain("said", (Action("identity", "{question}"),))
@@ -84,7 +87,7 @@ def test_a_wrong_setting_is_one_sentence_and_nothing_runs(
 def test_an_empty_batch_size_is_the_usual_one(bench: Workbench) -> None:
     run(bench, batch_size=None)
     deadline = time.monotonic() + 30
-    while not bench.jobs["next"].done and time.monotonic() < deadline:
+    while not bench.jobs.get("run", "next").done and time.monotonic() < deadline:
         time.sleep(0.02)
     assert bench.open_run("next").spec()["batch_size"] == 20
 
@@ -118,7 +121,7 @@ def test_whoever_comes_back_after_the_end_finds_the_run(bench: Workbench) -> Non
     )
     run(bench)
     deadline = time.monotonic() + 30
-    while not bench.jobs["next"].done and time.monotonic() < deadline:
+    while not bench.jobs.get("run", "next").done and time.monotonic() < deadline:
         time.sleep(0.02)
     followed, _, progress, report, falls, questions, counted = tab.on_tick(bench, "", "", "all")
     assert followed == "next" and "3 of 3 questions" in progress
@@ -137,7 +140,7 @@ def test_a_resumed_run_is_logged_to_mlflow_only_if_that_is_ticked(
     list(bench.run(plan))
     tab.on_resume(bench, "first", track)
     deadline = time.monotonic() + 30
-    while not bench.jobs["first"].done and time.monotonic() < deadline:
+    while not bench.jobs.get("run", "first").done and time.monotonic() < deadline:
         time.sleep(0.02)
     assert bench.logged == (["first"] if track else [])
 
@@ -167,7 +170,7 @@ def reading(tmp_path: Path) -> Workbench:
 
 def wait(bench: Workbench) -> None:
     deadline = time.monotonic() + 30
-    while any(not job.done for job in bench.jobs.values()) and time.monotonic() < deadline:
+    while baselines_of(bench).going_on() and time.monotonic() < deadline:
         time.sleep(0.02)
 
 
@@ -176,31 +179,41 @@ def test_reference_lines_are_run_beside_the_followed_run_and_stand_in_its_report
 ) -> None:
     assert "closed book" not in tab.on_tick(reading, "found", "", "all")[3]
     progress = tab.on_references(reading, "found", False)
-    assert "found closed-book" in progress and "waiting" in progress
+    assert "found closed-book" in progress
     followed = tab.on_tick(reading, "", "", "all")[0]
     assert followed == "found", "whoever comes back follows the run, not its line"
     wait(reading)
     followed, mark, progress, report, *_ = tab.on_tick(reading, "", "", "all")
-    assert followed == "found" and progress.count("3 of 3 questions") == 4
+    assert followed == "found" and progress.count("reference line") == 3
     for column in ("closed book", "random passage", "oracle passage", "retrieval ceiling"):
         assert f'rb-line">{column}</th>' in report
     assert tab.on_tick(reading, followed, mark, "all") == [gr.skip()] * 7
 
 
-def test_lines_that_go_on_are_shown_while_the_report_stays_and_stop_ends_them(
+def test_lines_that_are_running_are_shown_while_the_report_stays_and_stop_ends_them(
     reading: Workbench,
 ) -> None:
-    job = Job("found oracle", "waiting", of="found")
-    reading.jobs[job.name] = job
     _, mark, *_ = tab.on_tick(reading, "found", "", "all")
-    again = tab.on_tick(reading, "found", mark, "all")
-    assert "found oracle" in again[2] and again[3:] == [gr.skip()] * 4
-    assert "Stopping the reference lines of found" in tab.on_stop(reading, "found") and job.stop
-    job.done, job.error = True, "The language model 'big' is not loaded."
-    assert (
-        "found oracle: The language model &#x27;big&#x27; is not loaded."
-        in tab.on_tick(reading, "found", mark, "all")[2]
-    )
+    paused = Event()
+
+    def lines() -> Iterator[Any]:
+        yield Progress("closed-book", 1, 3)
+        yield Failed("random", "The language model 'big' is not loaded.")
+        paused.wait(10)
+        yield Progress("oracle", 1, 3)
+
+    following = baselines_of(reading).follow("found", "found", lines)
+    assert [next(following).task, next(following).task] == ["closed-book", "random"]
+    _, mark, progress, *_ = tab.on_tick(reading, "found", mark, "all")
+    assert "found closed-book" in progress and "1 of 3 questions" in progress
+    assert "found random: The language model &#x27;big&#x27; is not loaded." in progress
+    assert tab.on_tick(reading, "found", mark, "all")[3:] == [gr.skip()] * 4
+    assert "Stopping the reference lines of found" in tab.on_stop(reading, "found")
+    paused.set()
+    with pytest.raises(StoppedError):
+        list(following)
+    wait(reading)
+    assert "was stopped; start it again" in tab.on_tick(reading, "found", "", "all")[2]
 
 
 def test_reference_lines_of_no_run_or_of_one_that_goes_on_are_refused(bench: Workbench) -> None:

@@ -36,6 +36,7 @@ from rallebench.gui.tabs import (
 )
 from rallebench.gui.tabs._data_paths import STARTER_CORPUS, offered, whole_path
 from rallebench.gui.tabs._data_settings import given
+from rallebench.gui.works import builds_of, checks_of, imports_of
 from rallebench.services.workbench import Workbench
 from rallebench.workspace.indexes.estimate import Estimate
 
@@ -129,11 +130,11 @@ def test_an_imported_corpus_is_listed_with_what_was_left_out(
     bad = tmp_path / "moons.tsv"
     bad.write_text("1\tTitan\tTitan\nbad\n2\tCharon\tCharon\n")
     assert imported(bench, str(bad))[0] == ""
-    wait_for(lambda: "moons" in bench.imports.ended())
+    wait_for(lambda: "moons" in imports_of(bench).ended())
     failed = _data_corpora.importing(bench)
     assert "rb-error" in failed and "line 2 has one column" in failed and bench.data.corpora() == {}
     assert imported(bench, str(bad), bad="leave out")[0] == ""
-    wait_for(lambda: "moons" in bench.imports.ended())
+    wait_for(lambda: "moons" in imports_of(bench).ended())
     assert "Imported moons: 2 passages, 1 rows left out" in _data_corpora.importing(bench)
     assert "line 2 has one column" in _data_corpora.importing(bench)
     assert "moons.tsv" in views_data.corpora(bench.data.corpora())
@@ -288,7 +289,7 @@ def test_a_build_takes_kind_settings_pages_and_cutting_from_the_form(bench: Work
         bench, name="mine", pages=place(bench, "pages.json"), cut=("own", "blocks", 5, 1, "words")
     )
     assert said == "" and "mine" in panel
-    wait_for(lambda: "mine" in bench.builds.ended())
+    wait_for(lambda: "mine" in builds_of(bench).ended())
     manifest = bench.manifest("mine")
     assert (manifest.parameters["k1"], manifest.parameters["b"]) == (1.2, 0.4), (
         "an emptied field keeps its default"
@@ -325,7 +326,7 @@ def test_a_build_that_cannot_work_says_why_once_and_leaves_nothing(
     before = sorted(bench.workspace.indexes.iterdir())
     said, _ = built(bench, **fields)
     if not said:  # found when the corpus was read
-        wait_for(lambda: bench.builds.ended())
+        wait_for(lambda: builds_of(bench).ended())
         said = _data_build.building(bench)
     assert "rb-error" in said and sentence in said
     wait_for(lambda: sorted(bench.workspace.indexes.iterdir()) == before)
@@ -348,7 +349,7 @@ def test_a_build_goes_on_without_its_page_can_be_seen_by_others_and_stopped(
     assert shown["building"]["choices"] == ["long"] and "a second" in shown["builds"]
     assert "being built" in data.index_table(bench)
     _data_build.on_stop(bench, "long")
-    wait_for(lambda: not bench.builds.going_on())
+    wait_for(lambda: not builds_of(bench).going_on())
     assert "was stopped; start it again to continue" in _data_build.building(bench)
     assert "no build goes on" in _data_build.on_stop(bench, "long")[0].lower()
     assert not list(bench.workspace.indexes.glob(".long*"))
@@ -406,7 +407,7 @@ def test_the_table_names_built_first_use_damaged_and_combined(bench: Workbench) 
 
 def test_a_whole_index_is_checked_and_a_changed_one_is_named(bench: Workbench) -> None:
     said, _ = _data_indexes.on_verify(bench, "near")
-    wait_for(lambda: "near" in bench.data.verifications.ended())
+    wait_for(lambda: "near" in checks_of(bench).ended())
     assert (
         said == ""
         and "near is whole: " in _data_indexes.checking(bench)
@@ -417,7 +418,7 @@ def test_a_whole_index_is_checked_and_a_changed_one_is_named(bench: Workbench) -
     content[-1] ^= 1
     file.write_bytes(content)
     _data_indexes.on_verify(bench, "near")
-    wait_for(lambda: isinstance(bench.data.verifications.ended().get("near"), BackendError))
+    wait_for(lambda: isinstance(checks_of(bench).ended().get("near"), BackendError))
     assert "hnsw.faiss was changed after the index was built" in _data_indexes.checking(bench)
     assert "damaged" in data.index_table(bench)
 

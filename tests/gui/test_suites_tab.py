@@ -20,15 +20,14 @@ from small_workspace import make_workspace
 
 from rallebench.core.errors import UsageError
 from rallebench.core.events import Finished, Progress
-from rallebench.engine.driver import ExperimentResult
-from rallebench.engine.estimate import CostEstimate
 from rallebench.engine.experiment_store import REPORT
 from rallebench.gui import app, views_answers, views_suite_plots, views_suites
 from rallebench.gui.tabs import _suites_form as form_of
 from rallebench.gui.tabs import _suites_results as results
 from rallebench.gui.tabs import compare, runs
 from rallebench.gui.tabs import suites as tab
-from rallebench.services.background import Works
+from rallebench.gui.works import Works
+from rallebench.services.jobs import JobManager
 from rallebench.services.workbench import Workbench
 
 STYLE = Path(app.__file__).with_name("style.css")
@@ -47,12 +46,12 @@ def form() -> form_of.SuiteForm:
 
 @pytest.fixture
 def works() -> Works:
-    return Works("suite", ExperimentResult)
+    return Works(JobManager(), "suite")
 
 
 @pytest.fixture
 def probes() -> Works:
-    return Works("probe", CostEstimate)
+    return Works(JobManager(), "probe")
 
 
 def values(form: form_of.SuiteForm, suite: str, **given: Any) -> list[Any]:

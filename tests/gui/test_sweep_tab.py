@@ -15,7 +15,8 @@ from rallebench.core.types import Action, Chain
 from rallebench.engine.driver import ExperimentResult
 from rallebench.gui import form, views_sweep
 from rallebench.gui.tabs import sweep as tab
-from rallebench.services.background import Works
+from rallebench.gui.works import Works
+from rallebench.services.jobs import JobManager
 from rallebench.services.workbench import Workbench
 
 CHAIN = Chain(
@@ -34,7 +35,7 @@ def bench(tmp_path: Path) -> Workbench:
 
 @pytest.fixture
 def works() -> Works:
-    return Works("sweep", ExperimentResult)
+    return Works(JobManager(), "sweep")
 
 
 def values() -> tuple[Any, ...]:

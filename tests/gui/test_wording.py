@@ -8,14 +8,14 @@ import gradio as gr
 import pytest
 
 from rallebench.experiments.builders import MAKERS
-from rallebench.experiments.builders.running import Done
 from rallebench.experiments.papers import SUITES
 from rallebench.gui import views_making, views_suites
 from rallebench.gui.tabs import _making, _suites_form
 from rallebench.gui.tabs import suites as suites_tab
 from rallebench.gui.tabs._data_settings import draw_settings
 from rallebench.gui.wording import on_page
-from rallebench.services.background import Works
+from rallebench.gui.works import Works
+from rallebench.services.jobs import JobManager
 from rallebench.services.workbench import Workbench
 
 
@@ -83,7 +83,7 @@ def test_making_without_a_model_says_what_to_choose_or_to_untick(
     )
     said, _ = _making.on_make(
         bench,
-        Works("making", Done),
+        Works(JobManager(), "making"),
         names,
         "barag",
         "mine",

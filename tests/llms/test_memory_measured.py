@@ -17,13 +17,14 @@ LOADS_TWICE = """
 import json, sys
 from pathlib import Path
 from rallebench.workspace.entries import LLMEntry
+from rallebench.services.jobs import JobManager
 from rallebench.services.models import Loads
 from rallebench.workspace.paths import Workspace
 
 folder, settings = Path(sys.argv[1]), json.loads(sys.argv[2])
 workspace = Workspace(folder)
 workspace.save_llm("small", LLMEntry(backend="transformers", settings=settings))
-loads, rows = Loads(workspace), []
+loads, rows = Loads(workspace, JobManager()), []
 for _ in range(2):
     estimate = loads.room("small").need.loaded
     list(loads.load("small", "language model"))
@@ -49,13 +50,14 @@ def test_the_estimate_of_a_small_model_lies_within_15_percent_of_its_first_and_s
 READER_TWICE = """
 import json, sys
 from pathlib import Path
+from rallebench.services.jobs import JobManager
 from rallebench.services.models import Loads
 from rallebench.workspace.entries import LLMEntry
 from rallebench.workspace.paths import Workspace
 
 workspace = Workspace(Path(sys.argv[1]))
 workspace.save_llm("reader", LLMEntry(backend="extractive-reader", settings=json.loads(sys.argv[2])))
-loads, rows = Loads(workspace), []
+loads, rows = Loads(workspace, JobManager()), []
 for _ in range(2):
     estimate = loads.room("reader").need.loaded
     list(loads.load("reader", "language model"))

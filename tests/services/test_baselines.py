@@ -1,11 +1,11 @@
-"""Reference lines: a run's chain with no passages, random ones and the gold's, on the command line and in the background."""
+"""Baselines: a run's chain with no passages, random ones and the gold's."""
 
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from performing import prepared
@@ -14,6 +14,7 @@ from small_workspace import (
     CommandLine,
     chain,
     copy_workspace,
+    everything,
     generate,
     make_workspace,
     record,
@@ -22,11 +23,14 @@ from small_workspace import (
 )
 
 from rallebench.analysis.baselines import compare_baselines
-from rallebench.core.errors import UsageError
-from rallebench.core.events import complete
+from rallebench.core.errors import StoppedError, UsageError
+from rallebench.core.events import Operation, complete
+from rallebench.core.runs import RunOptions
 from rallebench.core.types import Action, Chain, Example
+from rallebench.engine.driver import ExperimentResult
 from rallebench.experiments import baselines
 from rallebench.experiments.baselines import line_name, written
+from rallebench.services.jobs import pieces_of
 from rallebench.services.workbench import Workbench
 from rallebench.workspace.overrides import with_overrides
 
@@ -73,11 +77,8 @@ def lines(bench: Workbench, name: str, dataset: str = "tiny-qa") -> dict[str, Ch
     return baselines.lines(bench.workspace, bench.workspace.chain(name), dataset, examples)
 
 
-def ended(bench: Workbench) -> None:
-    deadline = time.monotonic() + 20
-    while any(not job.done for job in bench.jobs.values()) and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert all(job.done for job in bench.jobs.values())
+def perform(bench: Workbench, name: str) -> Operation[ExperimentResult]:
+    return bench.experiments.run(bench.experiments.baselines(name), RunOptions(track=False))
 
 
 def test_a_line_exchanges_every_retriever_and_asks_it_the_bare_question(bench: Workbench) -> None:
@@ -217,46 +218,73 @@ def test_a_question_set_that_was_changed_is_told(bench: Workbench, run: CommandL
     )
 
 
-def test_the_lines_of_a_run_go_on_in_the_background_and_are_let_go_again(bench: Workbench) -> None:
+def test_the_lines_of_a_run_are_let_go_again_and_asked_once(bench: Workbench) -> None:
     with bench.lease("the test") as lease:
         read = bench.workspace.chain("read")
         complete(lease.load_for(read.llms, read.retrievers))
-    jobs = bench.start_references("read", track=False)
-    assert [(job.name, job.of) for job in jobs] == [
-        (f"read {line}", "read") for line in ("closed-book", "random", "oracle")
-    ]
-    with pytest.raises(UsageError, match="are being run already"):
-        bench.start_references("read", track=False)
-    ended(bench)
-    deadline = time.monotonic() + 5
-    while len(bench.status()) > 2 and time.monotonic() < deadline:
-        time.sleep(0.01)
+    result = complete(perform(bench, "read"))
+    assert [run.run for run in result.runs] == ["read closed-book", "read random", "read oracle"]
     assert [line.name for line in bench.status()] == ["titan", "tiny"] and not any(
         "gold" in name for name in bench.loads.ended()
     )
-    with pytest.raises(UsageError, match="All reference lines of 'read' are there already"):
-        bench.start_references("read", track=False)
-    found = compare_baselines(
+    again = complete(perform(bench, "read"))
+    assert all(run.reused for run in again.runs) and again.document == result.document
+    comparison = compare_baselines(
         bench.open_run("read"), baselines.lines_of(bench.workspace, bench.open_run("read"))
     )
-    assert found.columns == ["closed-book", "random", "oracle", "ceiling"]
-    em = {column: mean.value for column, mean in found.cells["em"].items()}
+    assert comparison.columns == ["closed-book", "random", "oracle", "ceiling"]
+    em = {column: mean.value for column, mean in comparison.cells["em"].items()}
     assert em["run"] == em["closed-book"] == em["oracle"] == 1 / 8, (
         "this model says Titan whatever it reads"
     )
-    assert em["ceiling"] == 1.0 and "ceiling" not in found.cells["seconds"]
+    assert em["ceiling"] == 1.0 and "ceiling" not in comparison.cells["seconds"]
 
 
-def test_a_stop_ends_the_line_that_goes_on_and_those_after_it_and_they_can_be_continued(
+def test_a_stop_ends_the_line_that_is_running_and_those_after_it_and_they_can_be_continued(
     bench: Workbench,
 ) -> None:
     slow = with_overrides(bench.workspace.chain("read"), {"2.target": "slow"})
     list(bench.run(prepared(bench.workspace, slow, "tiny-qa", name="late", limit=1, track=False)))
-    jobs = bench.start_references("late", track=False)
-    bench.stop_run("late closed-book")
-    ended(bench)
-    assert [job.phase for job in jobs][1:] == ["stopped", "stopped"]
+
+    def follow() -> Iterator[Any]:
+        work = perform(bench, "late")
+        return pieces_of(bench.jobs.submit("baselines", "late", 0, lambda job: work))
+
+    lines = follow()
+    next(lines)
+    bench.jobs.stop("baselines late")
+    with pytest.raises(StoppedError):
+        list(lines)
     assert not (bench.workspace.runs / "late random").exists()
-    assert len(bench.start_references("late", track=False)) >= 2
-    ended(bench)
+    *_, result = follow()
+    assert [run.n for run in result.runs] == [1, 1, 1]
     assert (bench.workspace.runs / "late oracle" / "report.json").is_file()
+
+
+def test_the_plan_names_the_lines_and_runs_none(bench: Workbench, run: CommandLine) -> None:
+    before = everything(bench.workspace.path)
+    plan = run.json("baselines", "read", "--plan")
+    assert [part["run"] for part in plan["plan"]] == [
+        "read closed-book",
+        "read random",
+        "read oracle",
+    ]
+    assert "read oracle" not in run("baselines", "read", "--plan").err
+    assert everything(bench.workspace.path) == before
+
+
+@pytest.mark.slow
+def test_mlflow_shows_the_lines_of_a_run_below_one_parent(
+    bench: Workbench, run: CommandLine
+) -> None:
+    from rallebench.tracking.connection import connect, default_uri
+
+    uri = default_uri(bench.workspace.path)
+    told = run.json("baselines", "title", "--tracking-uri", uri)
+    client = connect(uri)
+    experiment = client.get_experiment_by_name("rallebench").experiment_id
+    (parent,) = client.search_runs([experiment], "tags.`rallebench.kind` = 'baselines'")
+    below = client.search_runs([experiment], f"tags.mlflow.parentRunId = '{parent.info.run_id}'")
+    assert {child.info.run_name for child in below} == set(told["lines"].values())
+    sent = run.json("track", "title baselines", "--tracking-uri", uri)
+    assert sent["mlflow_run_id"] == parent.info.run_id

@@ -15,16 +15,18 @@ from small_workspace import READ, chain, generate, make_workspace, retrieve
 from rallebench.cli import serve as serving
 from rallebench.cli.main import main
 from rallebench.core.errors import NotFoundError, RalleError, UsageError
-from rallebench.core.experiments import ExperimentRequest
+from rallebench.core.events import complete
+from rallebench.core.experiments import ExperimentRequest, Report, RowsRequest
 from rallebench.core.registry import Entry
+from rallebench.core.runs import RunOptions
 from rallebench.core.types import Chain, Generate, Message, Outcome, Question, Reply
 from rallebench.engine.driver import ExperimentResult
-from rallebench.experiments.builders import MAKERS, Made, Order, Stage
-from rallebench.experiments.builders.running import make
+from rallebench.experiments.builders import MAKERS
 from rallebench.experiments.papers import settings_of
 from rallebench.llms import LLMS
 from rallebench.llms.scripted import Scripted
-from rallebench.services.background import Works
+from rallebench.services.builders import builder_request
+from rallebench.services.jobs import Job, operation_of
 from rallebench.services.leases import Lease
 from rallebench.services.standalone import Ready
 from rallebench.services.workbench import Workbench
@@ -68,22 +70,22 @@ def gated(name: str, **settings: Any) -> Gated:
     return Gated(name, **settings)
 
 
-def small_maker(order: Order) -> Any:
+def small_maker(request: ExperimentRequest) -> Any:
     """One stage that asks the model about one input."""
 
     def flow(row: Any) -> Any:
-        reply = yield Generate(order.llm, (Message("user", row["id"]),))
+        reply = yield Generate(request.llm, (Message("user", row["id"]),))
         return Outcome(reply.text)
 
-    yield Stage(
+    yield RowsRequest(
         "asked",
         "replies",
         lambda: [{"id": "a"}],
         flow=flow,
         read=lambda row, episode: [{"id": "a"}],
-        llms=(order.llm,),
+        llms=(request.llm,),
     )
-    return Made()
+    return Report()
 
 
 @pytest.fixture
@@ -130,7 +132,8 @@ def a_probe(bench: Workbench) -> None:
 
 
 def builder(bench: Workbench) -> None:
-    list(make(bench, "small", Order(bench.workspace, "mine", {}, llm="gated")))
+    request = builder_request(bench.workspace, "small", "mine", {}, llm="gated")
+    complete(bench.experiments.run(request, RunOptions(track=False)))
 
 
 def episode(bench: Workbench) -> None:
@@ -148,7 +151,7 @@ USES: dict[str, tuple[Callable[[Workbench], Any], str]] = {
     "sweep": (lambda bench: list(one_sweep(bench)), "the sweep 'ks'"),
     "suite": (suite, "the suite 'answers'"),
     "probe": (a_probe, "the probe of the suite 'answers'"),
-    "builder": (builder, "the builder of the question set 'mine'"),
+    "builder": (builder, "the dataset builder 'mine'"),
     "episode": (episode, "an episode of the agent 'react'"),
     "chat": (
         lambda bench: list(bench.chat(CHAIN, [], "Hello")),
@@ -210,7 +213,7 @@ def test_a_run_in_the_background_holds_its_models_from_the_moment_it_is_started(
     with pytest.raises(UsageError, match="in use by the run 'night'"):
         bench.unload("gated")
     Gated.gate.set()
-    bench.benches.wait(SECONDS)
+    assert job.wait(SECONDS)
     assert job.done and bench.unload("gated")
 
 
@@ -250,26 +253,19 @@ def test_every_holder_is_named(bench: Workbench) -> None:
 # ── how a lease ends ─────────────────────────────────────────────────────────
 
 
-def followed(works: Works, bench: Workbench) -> threading.Thread:
-    """The thread of a page that starts a sweep, follows it and sees it stopped."""
-
-    def follow() -> None:
-        with pytest.raises(RalleError):
-            list(works.follow("ks", 1, lambda: one_sweep(bench)))
-
-    thread = threading.Thread(target=follow)
-    thread.start()
-    return thread
+def started(bench: Workbench) -> Job:
+    """The job of a sweep."""
+    return bench.jobs.submit(
+        "sweep", "ks", 1, lambda job: operation_of(one_sweep(bench), ExperimentResult)
+    )
 
 
 def test_a_stopped_sweep_holds_nothing(bench: Workbench) -> None:
-    works = bench.works("sweep", ExperimentResult)
-    follower = followed(works, bench)
+    job = started(bench)
     assert Gated.begun.wait(SECONDS)
-    works.stop()
+    job.stop()
     Gated.gate.set()
-    works.wait(SECONDS)
-    follower.join(SECONDS)
+    assert job.wait(SECONDS) and job.status == "stopped"
     assert bench.unload("gated")
 
 
@@ -369,28 +365,26 @@ def test_closing_stops_the_work_before_it_closes_the_models(bench: Workbench) ->
     assert Gated.begun.wait(SECONDS)
     closing = threading.Thread(target=bench.close)
     closing.start()
-    while not job.stop:
+    while not job.stopping:
         closing.join(0.01)
         assert closing.is_alive(), "closed without stopping the run"
     Gated.gate.set()
     closing.join(SECONDS)
-    assert job.done and not job.error and not bench.open_run("night").state()["errors"]
+    assert job.status in ("stopped", "finished") and not bench.open_run("night").state()["errors"]
     assert Gated.late == 0 and bench.status() == []
 
 
 def test_closing_stops_the_work_of_the_page_too(bench: Workbench) -> None:
-    works = bench.works("sweep", ExperimentResult)
-    follower = followed(works, bench)
+    job = started(bench)
     assert Gated.begun.wait(SECONDS)
     closing = threading.Thread(target=bench.close)
     closing.start()
-    while not works.stopping():
+    while not job.stopping:
         closing.join(0.01)
         assert closing.is_alive(), "closed without stopping the sweep"
     Gated.gate.set()
     closing.join(SECONDS)
-    follower.join(SECONDS)
-    assert works.going_on() == {} and Gated.late == 0 and bench.status() == []
+    assert job.status == "stopped" and Gated.late == 0 and bench.status() == []
 
 
 def test_a_lease_may_be_closed_twice_and_holds_what_is_not_loaded(bench: Workbench) -> None:

@@ -24,6 +24,7 @@ from rallebench.llms._memory import budget
 from rallebench.llms._memory.need import MemoryNeed
 from rallebench.llms._memory.progress import reporting
 from rallebench.llms.scripted import Scripted
+from rallebench.services.jobs import JobManager
 from rallebench.services.models import Loads
 from rallebench.workspace.entries import Combination, LLMEntry
 from rallebench.workspace.paths import Workspace
@@ -78,7 +79,7 @@ def loads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Loads]:
         workspace.save_llm(name, LLMEntry(backend="slow", settings=settings))
     workspace.save_llm("quick", LLMEntry(backend="scripted", settings={"echo": True}))
     Slow.opened = Slow.closed = 0
-    loads = Loads(workspace)
+    loads = Loads(workspace, JobManager())
     yield loads
     loads.close()
 
@@ -269,6 +270,7 @@ import json, sys, time
 from pathlib import Path
 from rallebench.workspace.entries import LLMEntry
 from rallebench.core.errors import RalleError
+from rallebench.services.jobs import JobManager
 from rallebench.services.models import Loads
 from rallebench.core.memory import Memory, release
 from rallebench.workspace.paths import Workspace
@@ -278,7 +280,7 @@ workspace = Workspace(Path(folder))
 for name, model in (("small", small), ("wide", wide), ("broken", broken)):
     settings = {"model": model, "quantization": form, "device_map": "cpu"}
     workspace.save_llm(name, LLMEntry(backend="transformers", settings=settings))
-loads = Loads(workspace)
+loads = Loads(workspace, JobManager())
 
 def left_now():
     "Bytes above the start: the least within a second, since threads that loaded end a moment later."

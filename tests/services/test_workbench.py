@@ -39,7 +39,8 @@ from rallebench.engine.store import RunFolder
 from rallebench.experiments.benchmark import Benchmark
 from rallebench.llms import LLMS
 from rallebench.llms.scripted import Scripted
-from rallebench.services.runs import Job
+from rallebench.services.jobs import Job
+from rallebench.services.runs import phase_of
 from rallebench.services.workbench import Workbench
 from rallebench.workspace.entries import LLMEntry, Manifest, chain_from_json
 from rallebench.workspace.indexes.build import Building
@@ -233,7 +234,7 @@ def test_a_model_of_gigabytes_is_loaded_only_when_asked_to(workbench: Workbench)
     with pytest.raises(NotFoundError, match=message):
         workbench.execute_action(chain, 1, TITAN, (step,))
     job = ended(workbench.start_run(plan(workbench, chain)))
-    assert (job.phase, job.error) == ("failed", message)
+    assert (phase_of(job), str(job.error)) == ("failed", message)
     assert not (workbench.workspace.runs / "x").exists()
 
 
@@ -376,7 +377,7 @@ def test_a_chain_that_could_not_be_read_again_is_not_saved(
 
 def test_start_run_works_in_the_background_and_leaves_a_run_folder(workbench: Workbench) -> None:
     job = ended(workbench.start_run(plan(workbench)))
-    assert (job.phase, job.error) == ("done", "")
+    assert (phase_of(job), job.error) == ("done", None)
     folder = workbench.open_run("x")
     report = folder.report()
     assert report is not None and report["complete"]
@@ -398,10 +399,10 @@ def test_a_run_of_a_name_that_runs_is_refused(workbench: Workbench) -> None:
 
 def test_stop_run_ends_soon_and_resume_goes_on_where_it_stopped(workbench: Workbench) -> None:
     job = workbench.start_run(plan(workbench, SLOW_CHAIN, batch_size=1))
-    while job.folder is None or not job.folder.lines():
+    while (folder := workbench.benches.folder_of(job)) is None or not folder.lines():
         time.sleep(0.01)
     workbench.stop_run("x")
-    assert ended(job, 5).phase == "stopped"
+    assert phase_of(ended(job, 5)) == "stopped"
     before = workbench.open_run("x").lines()
     assert 1 <= len(before) < len(RECORDS)
     resumed = workbench.resume_plan("x")
@@ -410,7 +411,7 @@ def test_stop_run_ends_soon_and_resume_goes_on_where_it_stopped(workbench: Workb
         resumed.request.flow.chain,
         resumed.request.metrics,
     ) == (True, SLOW_CHAIN, ("em",))
-    assert ended(workbench.start_run(untracked(resumed))).phase == "done"
+    assert phase_of(ended(workbench.start_run(untracked(resumed)))) == "done"
     report = workbench.open_run("x").report()
     assert report is not None and (report["n_done"], report["n_errors"]) == (len(RECORDS), 0)
 
@@ -419,7 +420,7 @@ def test_a_stop_that_is_asked_while_the_models_load_is_not_lost(workbench: Workb
     chain = Chain("c", (Action("generate", "{question}", target="counted"),))
     job = workbench.start_run(plan(workbench, chain))
     workbench.stop_run("x")
-    assert ended(job).phase == "stopped"
+    assert phase_of(ended(job)) == "stopped"
     assert workbench.open_run("x").lines() == {}
 
 
@@ -430,7 +431,7 @@ def test_a_wish_to_stop_that_came_too_late_does_not_stop_the_next_session(
     workbench.stop_run("x")
     ended(job)
     workbench.open_run("x").ask_to_stop()
-    assert ended(workbench.start_run(untracked(workbench.resume_plan("x")))).phase == "done"
+    assert phase_of(ended(workbench.start_run(untracked(workbench.resume_plan("x"))))) == "done"
 
 
 def test_a_run_may_be_resumed_from_another_folder(
@@ -448,8 +449,8 @@ def test_a_run_may_be_resumed_from_another_folder(
 def test_a_run_that_cannot_go_on_says_why(workbench: Workbench) -> None:
     mute = Chain("c", (Action("generate", "{question}", target="mute"),))
     job = ended(workbench.start_run(plan(workbench, mute)))
-    assert job.phase == "failed"
-    assert job.error.startswith("The first 5 questions all failed, so the run was stopped: ")
+    assert phase_of(job) == "failed"
+    assert str(job.error).startswith("The first 5 questions all failed, so the run was stopped: ")
     assert workbench.open_run("x").state()["state"] == "failed"
 
 
@@ -457,11 +458,11 @@ def test_a_run_of_another_process_is_seen_and_stopped_by_its_folder(workbench: W
     made = plan(workbench, SLOW_CHAIN, batch_size=1)
     other = Workbench(workbench.workspace.path)
     job = other.start_run(made)
-    while job.folder is None or not job.folder.lines():
+    while (folder := other.benches.folder_of(job)) is None or not folder.lines():
         time.sleep(0.01)
     assert workbench.running() == "x"
     workbench.stop_run("x")
-    assert ended(job, 5).phase == "stopped"
+    assert phase_of(ended(job, 5)) == "stopped"
     other.close()
 
 

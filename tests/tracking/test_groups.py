@@ -181,3 +181,5 @@ def test_the_chains_of_a_folder_are_one_run_with_theirs_below_it(
         "batch",
         "night-title",
     )
+    uri = ("--tracking-uri", default_uri(workspace))
+    assert rallebench.json("track", "night", *uri)["mlflow_run_id"] == parent.info.run_id

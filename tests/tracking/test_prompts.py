@@ -81,7 +81,7 @@ def test_a_server_without_prompts_is_told_once_and_not_asked_again(
 
         def get_prompt(self, name: str) -> None:
             self.asked += 1
-            raise NotImplementedError("no prompts here")
+            raise RuntimeError("no prompts here")
 
     server = Old()
     with caplog.at_level(logging.WARNING):

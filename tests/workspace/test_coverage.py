@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from performing import plan, prepared, sweep
+from performing import plan, prepared, streamed, sweep
 from small_workspace import (
     RECORDS,
     CommandLine,
@@ -20,14 +21,13 @@ from small_workspace import (
     write_lines,
 )
 
-from rallebench.core.events import Warned
+from rallebench.core.events import Operation, Warned
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.datasets.reading import read_questions
 from rallebench.experiments.benchmark import Benchmark
 from rallebench.experiments.papers import settings_of
 from rallebench.gui.tabs.benchmark import now, warned
-from rallebench.services.background import streamed
-from rallebench.services.runs import Job
+from rallebench.services.jobs import Job
 from rallebench.services.workbench import Workbench
 from rallebench.workspace.coverage import MOST_PASSAGES, coverage
 from rallebench.workspace.paths import Workspace
@@ -174,8 +174,15 @@ def test_the_plan_of_a_suite_tells_it(folder: Path) -> None:
 
 def test_the_page_shows_it_from_the_start_until_the_run_has_ended(folder: Path) -> None:
     workbench, plan = run_of(folder)
-    job = workbench.jobs["r"] = Job("r", warning=" ".join(plan.warnings))
+    release = threading.Event()
+
+    def work(job: Job) -> Operation[None]:
+        yield from (Warned("", sentence) for sentence in plan.warnings)
+        release.wait(10)
+
+    job = workbench.jobs.submit("run", "r", plan, work)
+    next(job.follow())
     assert SENTENCE in warned(job) and SENTENCE in now(workbench, "r")[0]
-    job.done = True
-    assert warned(job) == ""
+    release.set()
+    assert job.wait(10) and warned(job) == ""
     workbench.close()

@@ -44,42 +44,41 @@ PIPELINE = {
 }
 CORPUS = "data/text/kilt_subset.tsv"
 PAGE_MAP = "data/text/doc_id_to_wikipedia_id_mapping.p"
+ON_GPU = {"device_map": {"": 0}, "quantization_config": EIGHT_BIT}
+SUBSET = "kilt_subset_499992"
+
+
+def saved_model(model: str) -> dict[str, Any]:
+    return {"model_args": {"model_type": model, **ON_GPU}, "pipeline_args": PIPELINE}
+
+
+def saved_retriever(kind: str, path: str, **more: str) -> dict[str, str]:
+    where = "index_directory" if kind == "diskann" else "index_path"
+    encoder = {} if kind == "bm25" else {"query_encoder_name": "e5-8b"}
+    return {"type": kind, **encoder, where: f"data/{path}", **more, "corpus_name": SUBSET}
+
+
+def saved_questions(split: str) -> dict[str, str]:
+    return {
+        name: f"KILT/data/{file}-{split}-kilt.jsonl"
+        for name, file in (("NQ", "nq"), ("T-REx", "trex"))
+    }
+
+
 FILES: dict[str, Any] = {
     "system": {"max_len_chain": 4, "num_show_question": 100},
     "llms": {
-        "oasst-sft-1-pythia-12b": {
-            "model_args": {
-                "model_type": "OpenAssistant/oasst-sft-1-pythia-12b",
-                "device_map": {"": 0},
-                "quantization_config": EIGHT_BIT,
-            },
-            "pipeline_args": PIPELINE,
-        },
-        "llama-2-13b-chat": {
-            "model_args": {
-                "model_type": "meta-llama/Llama-2-13b-chat-hf",
-                "device_map": {"": 0},
-                "quantization_config": EIGHT_BIT,
-            },
-            "pipeline_args": PIPELINE,
-        },
+        "oasst-sft-1-pythia-12b": saved_model("OpenAssistant/oasst-sft-1-pythia-12b"),
+        "llama-2-13b-chat": saved_model("meta-llama/Llama-2-13b-chat-hf"),
         "gpt-35-turbo": {"model_args": {"model_type": "openai"}},
     },
     "query_encoders": {
-        "m-e5-8b": {
-            "model_type": "intfloat/multilingual-e5-large",
-            "device_map": {"": 0},
-            "quantization_config": EIGHT_BIT,
-        },
-        "e5-8b": {
-            "model_type": "intfloat/e5-large-v2",
-            "device_map": {"": 0},
-            "quantization_config": EIGHT_BIT,
-        },
+        "m-e5-8b": {"model_type": "intfloat/multilingual-e5-large", **ON_GPU},
+        "e5-8b": {"model_type": "intfloat/e5-large-v2", **ON_GPU},
         "e5-32b": {"model_type": "intfloat/e5-large-v2", "device_map": {"": 0}},
     },
     "corpora": {
-        "kilt_subset_499992": {
+        SUBSET: {
             "corpus_path": CORPUS,
             "delimiter": "\t",
             "col_doc_id": 0,
@@ -89,38 +88,14 @@ FILES: dict[str, Any] = {
         }
     },
     "retrievers": {
-        "bm25_subset_499992": {
-            "type": "bm25",
-            "index_path": "data/bm25/kilt",
-            "corpus_name": "kilt_subset_499992",
-        },
-        "flat_subset_499992": {
-            "type": "faiss",
-            "query_encoder_name": "e5-8b",
-            "index_path": "data/dense/subset_1024_499992.index",
-            "corpus_name": "kilt_subset_499992",
-        },
-        "hnsw_subset_499992": {
-            "type": "faiss",
-            "query_encoder_name": "e5-8b",
-            "index_path": "data/dense/subset_m16_efc40_1024_499992.index",
-            "corpus_name": "kilt_subset_499992",
-        },
-        "diskann_subset_499992": {
-            "type": "diskann",
-            "query_encoder_name": "e5-8b",
-            "index_directory": "data/dense/diskann/subset_499992",
-            "index_prefix": "index",
-            "corpus_name": "kilt_subset_499992",
-        },
+        "bm25_subset_499992": saved_retriever("bm25", "bm25/kilt"),
+        "flat_subset_499992": saved_retriever("faiss", "dense/subset_1024_499992.index"),
+        "hnsw_subset_499992": saved_retriever("faiss", "dense/subset_m16_efc40_1024_499992.index"),
+        "diskann_subset_499992": saved_retriever(
+            "diskann", "dense/diskann/subset_499992", index_prefix="index"
+        ),
     },
-    "datasets": {
-        "develop": {
-            "NQ": "KILT/data/nq-train-kilt.jsonl",
-            "T-REx": "KILT/data/trex-train-kilt.jsonl",
-        },
-        "test": {"NQ": "KILT/data/nq-dev-kilt.jsonl", "T-REx": "KILT/data/trex-dev-kilt.jsonl"},
-    },
+    "datasets": {"develop": saved_questions("train"), "test": saved_questions("dev")},
 }
 
 
@@ -181,11 +156,9 @@ def test_a_folder_without_any_of_them_is_refused(tmp_path: Path):
 
 
 def test_a_file_that_is_no_object_of_objects_is_refused_with_its_name(project: Path):
-    with pytest.raises(BadFileError, match=r"llms\.json is a list; it should be a JSON object"):
+    with pytest.raises(BadFileError, match=r"llms\.json is \[\]; it should be a JSON object"):
         read(project, llms=[])
-    with pytest.raises(
-        BadFileError, match=r"llms\.json, 'mine' is a str; it should be a JSON object"
-    ):
+    with pytest.raises(BadFileError, match=r"llms\.json, 'mine' is .*; it should be a JSON object"):
         read(project, llms={"mine": "gpt2"})
 
 
@@ -320,19 +293,14 @@ def test_a_model_without_a_name_is_refused(project: Path, entry: dict[str, Any])
 # ── paths ────────────────────────────────────────────────────────────────────
 
 
-def test_a_relative_path_is_looked_for_in_the_folders_above_the_settings(project: Path):
-    corpus = put(project / CORPUS)
-    assert read(project).corpora["kilt_subset_499992"].path == corpus
-
-
-def test_the_current_folder_comes_first(project: Path):
-    put(project / CORPUS)
+def test_a_relative_path_is_the_current_folders_then_one_above_the_settings_else_as_written(
+    project: Path,
+):
+    assert read(project).corpora[SUBSET].path == Path(CORPUS)
+    above = put(project / CORPUS)
+    assert read(project).corpora[SUBSET].path == above
     put(Path.cwd() / CORPUS)
-    assert read(project).corpora["kilt_subset_499992"].path == Path(CORPUS)
-
-
-def test_a_path_that_is_nowhere_is_left_as_written(project: Path):
-    assert read(project).corpora["kilt_subset_499992"].path == Path(CORPUS)
+    assert read(project).corpora[SUBSET].path == Path(CORPUS)
 
 
 def test_an_absolute_path_is_taken_as_it_is(project: Path, tmp_path: Path):
@@ -349,7 +317,7 @@ def test_a_retriever_knows_its_index_its_corpus_and_its_encoder(project: Path):
     hnsw, diskann = entries["hnsw_subset_499992"], entries["diskann_subset_499992"]
     assert (hnsw.type, hnsw.encoder) == ("faiss", "intfloat/e5-large-v2")
     assert hnsw.index == Path("data/dense/subset_m16_efc40_1024_499992.index")
-    assert hnsw.corpus == read(project).corpora["kilt_subset_499992"]
+    assert hnsw.corpus == read(project).corpora[SUBSET]
     assert (diskann.type, diskann.index, diskann.prefix) == (
         "diskann",
         Path("data/dense/diskann/subset_499992"),
@@ -359,44 +327,25 @@ def test_a_retriever_knows_its_index_its_corpus_and_its_encoder(project: Path):
 
 
 @pytest.mark.parametrize(
-    ("name", "kind", "reason", "encoder"),
+    ("name", "kind", "reason"),
     [
-        (
-            "bm25_subset_499992",
-            "bm25",
-            "is a Lucene index, which cannot be read without Java; build it",
-            "",
-        ),
-        (
-            "flat_subset_499992",
-            "flat",
-            "has no Faiss file at {index}; put it there, or build it",
-            "e5-large-v2",
-        ),
-        (
-            "hnsw_subset_499992",
-            "flat",
-            "has no Faiss file at {index}; put it there, or build it",
-            "e5-large-v2",
-        ),
-        (
-            "diskann_subset_499992",
-            "diskann",
-            "has no DiskANN index at {index}/index; put it there, or build it",
-            "e5-large-v2",
-        ),
+        ("bm25", "bm25", "is a Lucene index, which cannot be read without Java; build it"),
+        ("flat", "flat", "has no Faiss file at {index}; put it there, or build it"),
+        ("hnsw", "flat", "has no Faiss file at {index}; put it there, or build it"),
+        ("diskann", "diskann", "has no DiskANN index at {index}/index; put it there, or build it"),
     ],
 )
 def test_each_retriever_says_with_which_command_line_it_is_built(
-    project: Path, name: str, kind: str, reason: str, encoder: str
+    project: Path, name: str, kind: str, reason: str
 ):
+    name += "_subset_499992"
     corpus, pages = put(project / CORPUS), put((project / PAGE_MAP).with_suffix(".json"))
     put(project / PAGE_MAP)
     entry = read(project).retrievers[name]
 
     told = why_not(entry)
 
-    with_encoder = f"--encoder {encoder} " if encoder else ""
+    with_encoder = "" if kind == "bm25" else "--encoder e5-large-v2 "
     command = f"rallebench index --kind {kind} --name {name} {with_encoder}--corpus {corpus} --page-map {pages}"
     assert told.startswith(f"{name!r} {reason.format(index=entry.index)} with: ")
     assert told.endswith(f" with: {command}")
@@ -458,9 +407,7 @@ def test_a_corpus_that_is_not_there_or_not_known_is_said(project: Path):
 
 def test_a_corpus_with_other_columns_must_be_rewritten_first(project: Path):
     path = str(put(project / "c.tsv"))
-    corpora = {
-        "kilt_subset_499992": {"corpus_path": path, "delimiter": ",", "col_title": 1, "col_text": 2}
-    }
+    corpora = {SUBSET: {"corpus_path": path, "delimiter": ",", "col_title": 1, "col_text": 2}}
     told = why_not(read(project, corpora=corpora).retrievers["bm25_subset_499992"])
     assert (
         "rewrite its corpus with the columns id, text, title and tabs between them, then build"
@@ -472,22 +419,10 @@ def test_a_corpus_with_other_columns_must_be_rewritten_first(project: Path):
 @pytest.mark.parametrize(
     ("entry", "message"),
     [
-        (
-            {"type": "elastic"},
-            "'mine': 'type' is 'elastic'; it must be one of bm25, faiss, diskann",
-        ),
-        (
-            {"type": "bm25", "corpus_name": "c"},
-            "'mine': 'index_path' is missing; it should be text",
-        ),
-        (
-            {"type": "faiss", "index_path": "x"},
-            "'mine': 'corpus_name' is missing; it should be text",
-        ),
-        (
-            {"type": "diskann", "index_path": "x"},
-            "'mine': 'index_directory' is missing; it should be text",
-        ),
+        ({"type": "elastic"}, "'type' is 'elastic'; it must be one of bm25, faiss, diskann"),
+        ({"type": "bm25", "corpus_name": "c"}, "'index_path' is missing; it should be text"),
+        ({"type": "faiss", "index_path": "x"}, "'corpus_name' is missing; it should be text"),
+        ({"type": "diskann", "index_path": "x"}, "'index_directory' is missing; it should be text"),
     ],
 )
 def test_an_entry_that_is_no_retriever_is_refused(
@@ -495,7 +430,7 @@ def test_an_entry_that_is_no_retriever_is_refused(
 ):
     with pytest.raises(BadFileError) as refused:
         read(project, retrievers={"mine": entry})
-    assert message in str(refused.value)
+    assert f"'mine': {message}" in str(refused.value)
 
 
 # ── the pickled page map ─────────────────────────────────────────────────────
@@ -508,7 +443,7 @@ def test_the_page_map_is_converted_by_the_command_that_is_told(project: Path):
     folder.mkdir()
     pickled.write_bytes(pickle.dumps({1: 290, 2: -1, 3: 305}))
     corpora = {
-        "kilt_subset_499992": {
+        SUBSET: {
             "corpus_path": CORPUS,
             "doc_id_to_wikipedia_id_mapping_path": str(pickled),
         }

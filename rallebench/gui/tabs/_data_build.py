@@ -22,6 +22,7 @@ from rallebench.gui.tabs._data_paths import (
     whole_path,
 )
 from rallebench.gui.tabs._data_settings import Known, draw_settings, given, show_group
+from rallebench.gui.works import builds_of
 from rallebench.retrievers import INDEX_KINDS, needs_encoder
 from rallebench.services.workbench import Workbench
 from rallebench.workspace.indexes.build import kinds
@@ -166,7 +167,7 @@ def start(workbench: Workbench, name: str, corpus: str, kind: str, **settings: A
     try:
         next(iter(workbench.build_index(name, corpus, kind, **settings)), None)
     except RalleError:
-        workbench.builds.forget(name)
+        builds_of(workbench).forget(name)
         raise
 
 
@@ -197,19 +198,19 @@ def free_name(workbench: Workbench, name: str, corpus: str, kind: str) -> str:
 
 def building(workbench: Workbench) -> str:
     """The builds that go on, and how the last ones ended."""
-    return views_data.works(workbench.builds, views_data.building) or views.empty(NO_BUILD)
+    return views_data.works(builds_of(workbench), views_data.building) or views.empty(NO_BUILD)
 
 
 def on_stop(workbench: Workbench, name: str | None) -> list[str]:
     """Stop the chosen build; the vectors that are encoded stay for the next one."""
-    if not name or name not in workbench.builds.going_on():
+    if not name or name not in builds_of(workbench).going_on():
         return [views.note("No build goes on, so there is nothing to stop."), building(workbench)]
-    workbench.stop_builds(name)
+    builds_of(workbench).stop(name)
     return ["", building(workbench)]
 
 
 def on_clear(workbench: Workbench) -> str:
     """Forget how builds ended."""
-    for name in workbench.builds.ended():
-        workbench.builds.forget(name)
+    for name in builds_of(workbench).ended():
+        builds_of(workbench).forget(name)
     return building(workbench)

@@ -15,6 +15,7 @@ from rallebench.gui import views, views_data
 from rallebench.gui.session import guard
 from rallebench.gui.tabs._data_delete import draw_delete
 from rallebench.gui.tabs._data_paths import draw_path, on_upload, whole_path
+from rallebench.gui.works import imports_of
 from rallebench.services.workbench import Workbench
 
 CORPUS, QUESTIONS = "a corpus", "a question set"
@@ -176,18 +177,18 @@ def start(workbench: Workbench, name: str, source: Path, **settings: Any) -> Non
     try:
         next(iter(workbench.import_corpus(name, source, **settings)), None)
     except RalleError:
-        workbench.imports.forget(name)
+        imports_of(workbench).forget(name)
         raise
 
 
 def importing(workbench: Workbench) -> str:
     """The imports that go on, and how the last ones ended."""
-    return views_data.works(workbench.imports, views_data.importing)
+    return views_data.works(imports_of(workbench), views_data.importing)
 
 
 def on_stop(workbench: Workbench) -> str:
     """Stop the imports that go on; nothing is left of them."""
-    if not workbench.imports.going_on():
+    if not imports_of(workbench).going_on():
         return views.note("No import goes on, so there is nothing to stop.")
-    workbench.stop_imports()
+    imports_of(workbench).stop()
     return ""

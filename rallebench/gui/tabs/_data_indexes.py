@@ -12,6 +12,7 @@ from rallebench.gui import views, views_data, views_indexes
 from rallebench.gui.session import guard
 from rallebench.gui.tabs._data_combine import draw_combine
 from rallebench.gui.tabs._data_delete import draw_delete
+from rallebench.gui.works import builds_of, checks_of
 from rallebench.services.workbench import Workbench
 from rallebench.workspace.paths import STARTER_INDEXES
 
@@ -66,29 +67,29 @@ def on_verify(workbench: Workbench, name: str | None) -> list[Any]:
     try:
         next(iter(workbench.verify_index(name)), None)
     except RalleError as error:
-        workbench.data.verifications.forget(name)
+        checks_of(workbench).forget(name)
         return [views.error(str(error)), gr.skip()]
     return ["", checking(workbench)]
 
 
 def on_stop(workbench: Workbench) -> str:
     """Stop the checks that go on."""
-    if not workbench.data.verifications.going_on():
+    if not checks_of(workbench).going_on():
         return views.note("No check goes on, so there is nothing to stop.")
-    workbench.data.verifications.stop()
+    checks_of(workbench).stop()
     return ""
 
 
 def checking(workbench: Workbench) -> str:
     """The checks that go on, and how the last ones ended."""
-    return views_data.works(workbench.data.verifications, views_data.checking)
+    return views_data.works(checks_of(workbench), views_data.checking)
 
 
 def index_rows(workbench: Workbench) -> list[views_indexes.IndexRow]:
     """A line for each index, built or not or being built, and for each combination."""
     good, damaged = workbench.data.manifests()
     loaded = {line.name for line in workbench.status()}
-    building = workbench.builds.going_on()
+    building = builds_of(workbench).going_on()
     rows = [
         views_indexes.IndexRow(name, m, state="loaded" if name in loaded else "")
         for name, m in good.items()

@@ -15,7 +15,7 @@ from rallebench.experiments.tradeoff.running import read_swept, tradeoff_setting
 from rallebench.gui import views, views_tradeoff
 from rallebench.gui.saving import save_buttons
 from rallebench.gui.session import guard
-from rallebench.services.background import streamed
+from rallebench.gui.works import tradeoffs_of
 from rallebench.services.workbench import Workbench
 from rallebench.workspace.paths import DEFAULT_DATASET
 
@@ -142,17 +142,17 @@ def on_measure(
         name = (name or "").strip() or time.strftime("tradeoff-%Y%m%d-%H%M%S")
         request = workbench.experiments.request("tradeoff", name, settings, int(limit or 0))
         work = workbench.experiments.run(request, RunOptions(track=False))
-        next(workbench.tradeoffs.follow(name, (settings, limit), lambda: streamed(work)), None)
+        next(tradeoffs_of(workbench).follow(name, (settings, limit), lambda: work), None)
     except RalleError as error:
-        if name not in workbench.tradeoffs.going_on():
-            workbench.tradeoffs.forget(name)  # told here, where it was asked for
+        if name not in tradeoffs_of(workbench).going_on():
+            tradeoffs_of(workbench).forget(name)  # told here, where it was asked for
         return [views.error(str(error)), measuring(workbench)]
     return ["", measuring(workbench)]
 
 
 def measuring(workbench: Workbench) -> str:
     """The measurements that go on with what they found so far, and how the last ones ended."""
-    works = workbench.tradeoffs
+    works = tradeoffs_of(workbench)
     shown = [
         views_tradeoff.measuring(name, works.said(name), name in works.stopping())
         for name in works.going_on()
@@ -163,9 +163,9 @@ def measuring(workbench: Workbench) -> str:
 
 def on_stop(workbench: Workbench) -> str:
     """Stop measuring."""
-    if not workbench.tradeoffs.going_on():
+    if not tradeoffs_of(workbench).going_on():
         return views.note("Nothing is being measured, so there is nothing to stop.")
-    workbench.tradeoffs.stop()
+    tradeoffs_of(workbench).stop()
     return ""
 
 

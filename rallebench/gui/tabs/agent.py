@@ -43,7 +43,6 @@ NO_AGENT = (
 def build(workbench: Workbench, session: Session, tab: gr.Tab, page: gr.Blocks) -> None:
     """Choose, run, watch, stop, edit, compare."""
     lives = Lives()
-    workbench.closing.append(lives)
     who = draw.draw_agent(workbench)
     reads = gr.HTML(visible=False, elem_id="agent-llm-note", elem_classes="rb-flush")
     about = gr.HTML(

@@ -12,15 +12,19 @@ import gradio as gr
 from rallebench.analysis.baselines import BaselineComparison, compare_baselines
 from rallebench.analysis.runs import waterfall_of
 from rallebench.core.errors import RalleError, UsageError
+from rallebench.core.events import Failed, Finished, Progress
+from rallebench.core.runs import RunOptions
 from rallebench.engine.store import RunFolder
-from rallebench.experiments import baselines
+from rallebench.experiments.baselines import KINDS, line_name, lines_of
 from rallebench.experiments.benchmark import prepare
 from rallebench.gui import form, views, views_fall, views_questions, views_runs
 from rallebench.gui.session import Session, guard
 from rallebench.gui.tabs import TABS
+from rallebench.gui.works import baselines_of
 from rallebench.metrics import METRICS
+from rallebench.services.jobs import Job
 from rallebench.services.live.opened import is_agents
-from rallebench.services.runs import Job, where_read
+from rallebench.services.runs import phase_of, where_read
 from rallebench.services.workbench import Workbench
 from rallebench.workspace.coverage import MOST_PASSAGES
 from rallebench.workspace.flows import chain_flow
@@ -207,7 +211,7 @@ def on_tick(workbench: Workbench, followed: str, shown: str, which: str) -> list
 
     Results are drawn once, when a run ends, and again when one of its reference lines does.
     """
-    followed = followed or asked_for(workbench, workbench.running() or newest(workbench))
+    followed = followed or newest(workbench)
     nothing = [gr.skip()] * 4
     if not followed:
         return [followed, shown, gr.skip(), *nothing]
@@ -222,46 +226,57 @@ def on_tick(workbench: Workbench, followed: str, shown: str, which: str) -> list
         return [
             gr.skip(),
             gr.skip(),
-            progress if lines_going(workbench, followed) else gr.skip(),
+            progress if followed in baselines_of(workbench).going_on() else gr.skip(),
             *nothing,
         ]
     return [followed, mark, progress, *result(workbench, followed, which)]
 
 
 def newest(workbench: Workbench) -> str:
-    """The run that this process began last, '' if none: whoever comes back finds what has ended meanwhile."""
-    return next(
-        (job.name for job in reversed(list(workbench.jobs.values())) if job.folder is not None), ""
-    )
-
-
-def asked_for(workbench: Workbench, name: str) -> str:
-    """The run itself, or the one that it is a reference line of."""
-    job = workbench.jobs.get(name)
-    return job.of or name if job is not None else name
-
-
-def lines_going(workbench: Workbench, name: str) -> list[str]:
-    """The reference lines of a run that are being run, or wait for it."""
-    return [job.name for job in list(workbench.jobs.values()) if job.of == name and not job.done]
+    """What is running now, a run before its reference lines; else what this process ran last, '' if nothing."""
+    lines = baselines_of(workbench)
+    runs = workbench.benches
+    jobs = [job.name for job in workbench.jobs.list("run") if runs.folder_of(job) is not None]
+    running = next(iter(lines.going_on()), "") or workbench.running()
+    return running or next(reversed([*lines.ended(), *jobs]), "")
 
 
 def now(workbench: Workbench, name: str) -> tuple[str, str]:
     """(HTML of where the run and its reference lines stand, its version once it has ended or '')."""
     progress, version = run_now(workbench, name)
-    progress = warned(workbench.jobs.get(name)) + progress
-    jobs = [job for job in list(workbench.jobs.values()) if job.of == name]
-    if not version or not jobs:
+    progress = warned(workbench.jobs.get("run", name)) + progress
+    works = baselines_of(workbench)
+    end = works.ended().get(name)
+    if not version or (name not in works.going_on() and end is None):
         return progress, version
-    phases = [
-        "stopping" if job.stop and not job.done else job.phase.replace("running", "")
-        for job in jobs
-    ]
-    lines = [
-        (job.name, job.folder.state() if job.folder else {}, phase, job.error)
-        for job, phase in zip(jobs, phases)
-    ]
-    return progress + views_runs.lines_live(lines), f"{version} {sum(job.done for job in jobs)}"
+    if isinstance(end, RalleError):
+        return progress + views.error(str(end)), f"{version} {end}"
+    if end is not None:
+        lines = [(f"{name} {line}", {}, "", why) for line, why in end.report.failed.items()]
+        lines += [(run.run, {}, "done", "") for run in end.runs]
+        return progress + views_runs.lines_live(lines), f"{version} ended"
+    newest = {event.task: event for event in works.said(name) if event.task in KINDS}
+    stopping = "stopping" * (name in works.stopping())
+    lines = [line_now(name, line, event, stopping) for line, event in newest.items()]
+    done = sum(bool(phase == "done" or failed) for _, _, phase, failed in lines)
+    return progress + views_runs.lines_live(lines), f"{version} {done}"
+
+
+def line_now(
+    run: str, line: str, event: Any, stopping: str
+) -> tuple[str, dict[str, Any], str, str]:
+    """(name, state, phase, error) of a reference line whose newest event this is."""
+    name = line_name(run, line)
+    if isinstance(event, Finished):
+        return name, {}, "done", ""
+    if isinstance(event, Failed):
+        return name, {}, "", event.error
+    state = (
+        {"state": "running", "done": event.done, "total": event.total or 0}
+        if isinstance(event, Progress)
+        else {}
+    )
+    return name, state, stopping, ""
 
 
 def warned(job: Job | None) -> str:
@@ -271,14 +286,15 @@ def warned(job: Job | None) -> str:
 
 def run_now(workbench: Workbench, name: str) -> tuple[str, str]:
     """(HTML of where the run stands, its version once it has ended or '')."""
-    job = workbench.jobs.get(name)
-    if job is not None and not job.done and job.folder is None:
-        return views_runs.live(name, {}, job.phase, job.message), ""
-    if job is not None and job.error and job.folder is None:
-        return views_runs.live(name, {}, failure=job.error), "failed"
+    job = workbench.jobs.get("run", name)
+    opened = job is not None and workbench.benches.folder_of(job) is not None
+    if job is not None and not job.done and not opened:
+        return views_runs.live(name, {}, phase_of(job), job.message), ""
+    if job is not None and job.error and not opened:
+        return views_runs.live(name, {}, failure=str(job.error)), "failed"
     state = workbench.open_run(name).state()
     active = job is not None and not job.done
-    phase = job.phase if job is not None and active and job.phase != "running" else ""
+    phase = phase_of(job).replace("running", "") if job is not None and active else ""
     if phase == "tracking":
         return views_runs.live(
             name, state, phase, "The report is ready; it is being logged to MLflow."
@@ -308,7 +324,7 @@ def result(workbench: Workbench, name: str, which: str) -> list[Any]:
 
 def beside_lines(workbench: Workbench, folder: RunFolder) -> BaselineComparison | None:
     """The run and its baselines; None where it has none yet."""
-    lines = baselines.lines_of(workbench.workspace, folder)
+    lines = lines_of(workbench.workspace, folder)
     return compare_baselines(folder, lines) if lines else None
 
 
@@ -335,9 +351,8 @@ def on_stop(workbench: Workbench, followed: str) -> str:
     """Stop after the current batch; what is answered is kept."""
     if not followed:
         raise UsageError("No run is followed, so there is nothing to stop.")
-    if lines := lines_going(workbench, followed):
-        for name in lines:
-            workbench.stop_run(name)
+    if followed in baselines_of(workbench).going_on():
+        baselines_of(workbench).stop(followed)
         return views.note(f"Stopping the reference lines of {followed} after the current batch …")
     if now(workbench, followed)[1]:
         raise UsageError(f"The run {followed!r} has ended, so there is nothing to stop.")
@@ -363,7 +378,9 @@ def on_references(workbench: Workbench, followed: str, track: bool) -> str:
         raise UsageError(
             f"The run {followed!r} goes on; ask for its reference lines when it has ended."
         )
-    workbench.start_references(followed, track=track)
+    request = workbench.experiments.baselines(followed)
+    work = workbench.experiments.run(request, RunOptions(track=bool(track)))
+    next(baselines_of(workbench).follow(followed, followed, lambda: work), None)
     return now(workbench, followed)[0]
 
 

@@ -20,6 +20,7 @@ from rallebench.gui.tabs._data_paths import corpora_choices, offered
 from rallebench.gui.tabs._data_search import draw_search
 from rallebench.gui.tabs._data_tradeoff import draw_tradeoff
 from rallebench.gui.tabs._making import draw_making, writers
+from rallebench.gui.works import builds_of, checks_of
 from rallebench.services.workbench import Workbench
 from rallebench.workspace.indexes.cache import stored
 
@@ -97,7 +98,7 @@ def snapshot(workbench: Workbench) -> Snapshot:
         "search_sets": list(sets),
         "tradeoff_sets": list(sets),
         "results": _data_tradeoff.results(workbench),
-        "building": list(workbench.builds.going_on()),
+        "building": list(builds_of(workbench).going_on()),
         "made_from": sources,
         "writers": writers(workbench),
         "corpora_table": views_data.corpora(corpora),
@@ -123,7 +124,7 @@ def index_table(workbench: Workbench) -> str:
         rows = _data_indexes.index_rows(workbench)
     except RalleError as error:
         return views.error(str(error))
-    return views_indexes.indexes(rows, workbench.data.verifications.ended())
+    return views_indexes.indexes(rows, checks_of(workbench).ended())
 
 
 def changes(

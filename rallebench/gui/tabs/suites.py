@@ -31,7 +31,7 @@ from rallebench.gui.tabs._suites_form import (
 )
 from rallebench.gui.tabs.sweep import number_of
 from rallebench.gui.wording import on_page
-from rallebench.services.background import Works, streamed
+from rallebench.gui.works import Works
 from rallebench.services.workbench import Workbench
 from rallebench.workspace.paths import READER
 
@@ -45,8 +45,8 @@ NO_PLAN = "See what it would run, or have a few questions of each part answered 
 def build(workbench: Workbench, session: Session, tab: gr.Tab, page: gr.Blocks) -> None:
     """Ask, plan, run, watch, read."""
     works, probes = (
-        workbench.works("suite", ExperimentResult),
-        workbench.works("probe", CostEstimate),
+        Works(workbench.jobs, "suite"),
+        Works(workbench.jobs, "probe"),
     )
     first = first_suite()
     suite, llm, limit, name = draw_request(workbench, first)
@@ -224,9 +224,7 @@ def on_measure(
         request = request_of(workbench, form, suite, llm, limit, name, values)
         found = workbench.experiments.plan(request.asked)
         work = workbench.experiments.pilot(found, request.asked, questions=many)
-        next(
-            probes.follow(request.name, (repr(request.changed), many), lambda: streamed(work)), None
-        )
+        next(probes.follow(request.name, (repr(request.changed), many), lambda: work), None)
     except RalleError as error:
         return [views.error(sentence(error)), views.empty(NO_PLAN)]
     return ["", probe_panel(probes) or views.empty(NO_PLAN)]
@@ -249,7 +247,7 @@ def on_start(
         request = request_of(workbench, form, suite, llm, limit, name, values)
         work = workbench.experiments.run(request.asked, RunOptions(track=bool(track)))
         what = (request.suite, repr(request.asked.settings), request.asked.llm, request.asked.limit)
-        next(works.follow(request.name, what, lambda: streamed(work)), None)
+        next(works.follow(request.name, what, lambda: work), None)
     except RalleError as error:
         if request is not None and request.name not in works.going_on():
             works.forget(request.name)  # told here, where it was asked for

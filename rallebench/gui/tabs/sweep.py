@@ -12,7 +12,6 @@ import gradio as gr
 from rallebench.analysis.ranking import HEADLINES
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.runs import RunOptions
-from rallebench.engine.driver import ExperimentResult
 from rallebench.experiments.sweeps import STRATEGIES, indexing
 from rallebench.experiments.sweeps.results import opened
 from rallebench.experiments.sweeps.running import sweep_settings, variants_of
@@ -20,7 +19,7 @@ from rallebench.gui import form, views, views_sweep
 from rallebench.gui.saving import save_buttons
 from rallebench.gui.session import Session, guard, guard_stream
 from rallebench.gui.tabs import TABS
-from rallebench.services.background import Works, streamed
+from rallebench.gui.works import Works
 from rallebench.services.experiments import checked_sweep_name
 from rallebench.services.workbench import Workbench
 from rallebench.workspace.checking import check_chain
@@ -43,7 +42,7 @@ HELP = (
 @TABS.register("sweep", order=3.5, label="Sweep")
 def build(workbench: Workbench, session: Session, tab: gr.Tab, page: gr.Blocks) -> None:
     """Vary, run, watch, compare."""
-    works = workbench.works("sweep", ExperimentResult)
+    works = Works(workbench.jobs, "sweep")
     vary, *settings = draw_settings(workbench)
     with gr.Row(elem_classes="rb-tools"):
         plan = gr.Button("Show the variants", elem_id="sweep-plan", scale=2)
@@ -192,7 +191,7 @@ def on_start(
         name = checked_sweep_name((name or "").strip() or time.strftime("sweep-%Y%m%d-%H%M%S"))
         request = workbench.experiments.request("sweep", name, settings, number_of(limit))
         sweep = workbench.experiments.run(request, RunOptions(track=bool(track)))
-        next(works.follow(name, (settings, limit), lambda: streamed(sweep)), None)
+        next(works.follow(name, (settings, limit), lambda: sweep), None)
     except RalleError as error:
         if name not in works.going_on():
             works.forget(name)  # told here, where it was asked for

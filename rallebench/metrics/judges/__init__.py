@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from typing import Any
 
 from rallebench.core.registry import Registry
 from rallebench.core.types import Episode, Flow, Outcome
@@ -34,11 +35,11 @@ class Judgement:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """What is judged: an answer to a query, by an article where the judge is to know one."""
+    """An answer to a query, and the text that it is judged by: an article or a reference, '' for a judge that needs none."""
 
     query: str
     answer: str
-    article: str = ""
+    source: str = ""
 
 
 Judge = Callable[..., Flow]
@@ -54,7 +55,7 @@ JUDGES: Registry[Judge] = Registry(
         "prompt": "what makes the judge's prompt of these texts",
         "columns": "metric → definition",
         "scores": "the values of the columns, of one episode",
-        "article": "whether it judges by an article",
+        "source": "example → the text that it judges by, '' where there is none; None: it needs none",
         "paper": "where it was published",
     },
 )
@@ -78,17 +79,23 @@ def mean_of(each: Sequence[Judgement]) -> Judgement:
     """
     if len(each) == 1:
         return each[0]
-    read = [one for one in each if not one.failure]
+    read = [judgement for judgement in each if not judgement.failure]
     if not read:
-        return Judgement(failure=each[0].failure if each else "Nobody was asked.", each=tuple(each))
-    values = {name: sum(one.values[name] for one in read) / len(read) for name in read[0].values}
-    return Judgement(values, next((one.reason for one in read if one.reason), ""), "", tuple(each))
+        return Judgement(
+            failure=each[0].failure if each else "No judgement was asked for.", each=tuple(each)
+        )
+    values = {
+        name: sum(judgement.values[name] for judgement in read) / len(read)
+        for name in read[0].values
+    }
+    reasons = (judgement.reason for judgement in read if judgement.reason)
+    return Judgement(values, next(reasons, ""), "", tuple(each))
 
 
-def ended(judgement: Judgement) -> Outcome:
-    """A judge's last word: its judgement as JSON, without what is empty."""
+def ended(judgement: Judgement, **more: Any) -> Outcome:
+    """A judge's last word: its judgement as JSON, without what is empty. ``more``: what its values come from."""
     return Outcome(
-        json.dumps(_bare(asdict(judgement)), ensure_ascii=False),
+        json.dumps({**_bare(asdict(judgement)), **more}, ensure_ascii=False),
         UNPARSED if judgement.failure else JUDGED,
     )
 
@@ -116,12 +123,12 @@ def _judgement(value: Mapping[str, object]) -> Judgement:
         dict(values),
         str(value.get("reason", "")),
         str(value.get("failure", "")),
-        tuple(_judgement(one) for one in inside),
+        tuple(_judgement(single) for single in inside),
     )
 
 
 def _bare(value: Mapping[str, object]) -> dict[str, object]:
-    bare = {key: one for key, one in value.items() if one}
+    bare = {key: content for key, content in value.items() if content}
     if "each" in bare:
-        bare["each"] = [_bare(one) for one in value["each"]]  # type: ignore[attr-defined]
+        bare["each"] = [_bare(single) for single in value["each"]]  # type: ignore[attr-defined]
     return bare

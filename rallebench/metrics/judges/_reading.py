@@ -12,19 +12,8 @@ from rallebench.core.types import Reply
 from rallebench.llms._structured import in_form, json_of
 from rallebench.metrics.judges import Judgement
 
-WORDS = {
-    "zero": 0,
-    "one": 1,
-    "two": 2,
-    "three": 3,
-    "four": 4,
-    "five": 5,
-    "six": 6,
-    "seven": 7,
-    "eight": 8,
-    "nine": 9,
-    "ten": 10,
-}
+_DIGITS = "zero one two three four five six seven eight nine ten"
+WORDS = {word: number for number, word in enumerate(_DIGITS.split())}
 REASONS = ("reason", "reasoning", "explanation", "rationale", "justification", "comment")
 _NUMBER = r"[-−]?\d+(?:[.,]\d+)?|\b(?:" + "|".join(WORDS) + r")\b"
 _OUT_OF = r"(?:\s*(?:/|out of|of)\s*(?P<whole>\d+(?:\.\d+)?))?"
@@ -58,14 +47,12 @@ def read_scores(reply: Reply, names: Sequence[str], low: float = 1, high: float 
     'truthfulness is 9, which is not from 1 to 5.'
     """
     text = reply.text.rpartition(_THOUGHT_ENDS)[2].strip()
-    for found in _objects(reply, text, names):
-        lowered = {str(key).strip().lower(): value for key, value in found.items()}
+    for content in _objects(reply, text, names):
+        lowered = {str(key).strip().lower(): value for key, value in content.items()}
         if any(name in lowered for name in names):
-            said = next(
-                (str(lowered[key]).strip() for key in REASONS if isinstance(lowered.get(key), str)),
-                "",
-            )
-            return _judged({name: _plain(lowered.get(name)) for name in names}, low, high, said)
+            reasons = (lowered[key].strip() for key in REASONS if isinstance(lowered.get(key), str))
+            scores = {name: _plain(lowered.get(name)) for name in names}
+            return _judged(scores, low, high, next(reasons, ""))
     if not text:
         return Judgement(failure="The reply is empty.")
     stated = _REASON.search(text)
@@ -74,37 +61,35 @@ def read_scores(reply: Reply, names: Sequence[str], low: float = 1, high: float 
     )
 
 
-def _judged(found: Mapping[str, list[str]], low: float, high: float, reason: str) -> Judgement:
+def _judged(scores: Mapping[str, list[str]], low: float, high: float, reason: str) -> Judgement:
+    """The judgement of the texts that state a score, by name; a failure if any name has no clear number."""
     values: dict[str, float] = {}
-    for name, texts in found.items():
-        read = {text: _value(text) for text in texts}
-        numbers = {value for value in read.values() if value is not None}
+    for name, texts in scores.items():
+        numbers = {text: _value(text) for text in texts}
+        distinct = {number for number in numbers.values() if number is not None}
+        unclear = [text for text, number in numbers.items() if number is None]
+        failure = ""
         if not texts:
-            return Judgement(failure=f"The reply holds no score for {name}.", reason=reason)
-        if None in read.values():
-            unclear = next(text for text, value in read.items() if value is None)
-            return Judgement(
-                failure=f"{name} is {unclear!r}, which is no number on the scale.", reason=reason
+            failure = f"The reply holds no score for {name}."
+        elif unclear:
+            failure = f"{name} is {unclear[0]!r}, which is no number on the scale."
+        elif len(distinct) > 1:
+            failure = (
+                f"{name} has several scores: {', '.join(map('{:g}'.format, sorted(distinct)))}."
             )
-        if len(numbers) > 1:
-            return Judgement(
-                failure=f"{name} has several scores: {', '.join(map('{:g}'.format, sorted(numbers)))}.",
-                reason=reason,
-            )
-        (value,) = numbers
-        if not low <= value <= high:
-            return Judgement(
-                failure=f"{name} is {value:g}, which is not from {low:g} to {high:g}.",
-                reason=reason,
-            )
-        values[name] = value
+        elif not low <= (value := distinct.pop()) <= high:
+            failure = f"{name} is {value:g}, which is not from {low:g} to {high:g}."
+        else:
+            values[name] = value
+        if failure:
+            return Judgement(failure=failure, reason=reason)
     return Judgement(values, reason)
 
 
 def _objects(reply: Reply, text: str, names: Sequence[str]) -> Iterator[Mapping[str, Any]]:
     """JSON objects that may hold the scores, also one level down (``{"scores": {…}}``)."""
-    wanted = {"type": "object", "anyOf": [{"required": [name]} for name in names]}
-    for piece in (*(call.arguments for call in reply.tool_calls), in_form(text, wanted)[0]):
+    schema = {"type": "object", "anyOf": [{"required": [name]} for name in names]}
+    for piece in (*(call.arguments for call in reply.tool_calls), in_form(text, schema)[0]):
         try:
             value = json_of(piece)
         except BackendError:
@@ -139,11 +124,11 @@ def _stated(
         _find(rf"(?<![\d.,])(?P<score>{_SCORE})\s*\(?\s*{name}", plain),
     )
     chosen = next(
-        (found for found in forms if {label for label, _ in found} == set(names)),
+        (scores for scores in forms if {label for label, _ in scores} == set(names)),
         forms[0] or forms[1],
     )
-    for one in names:
-        yield one, list(dict.fromkeys(score for label, score in chosen if label == one))
+    for label in names:
+        yield label, list(dict.fromkeys(score for other, score in chosen if other == label))
 
 
 def _find(pattern: str, text: str) -> list[tuple[str, str]]:
@@ -162,13 +147,13 @@ def _without_scale(text: str, low: float, high: float) -> str:
 
 def _bare_numbers(text: str, count: int) -> list[str]:
     """The scores of a reply that is nothing but scores; "4,5" is two."""
-    one = rf"(?:\d+(?:\.\d+)?|\b(?:{'|'.join(WORDS)})\b)(?:\s*(?:/|out of)\s*\d+)?"
-    rest = re.sub(one, "#", text, flags=re.IGNORECASE)
+    number = rf"(?:\d+(?:\.\d+)?|\b(?:{'|'.join(WORDS)})\b)(?:\s*(?:/|out of)\s*\d+)?"
+    rest = re.sub(number, "#", text, flags=re.IGNORECASE)
     if (
         re.fullmatch(r"[\s\[({]*#(?:(?:\s*[,;/&|\n]\s*|\s+(?:and\s+)?)#)*[\s\])}.]*", rest)
         and rest.count("#") == count
     ):
-        return re.findall(one, text, re.IGNORECASE)
+        return re.findall(number, text, re.IGNORECASE)
     return []
 
 

@@ -25,12 +25,12 @@ VALUES = {VERDICT: (0.0, 1.0)}
         "rejection_rate_judge": "1 if the judge says that the question is not addressed, else 0 (RGB's Rej*)."
     },
     scores=verdict_of("rejection_rate_judge"),
-    article=False,
+    source=None,
     paper=PAPER,
 )
 def rejection(case: Case, *, llm: str, prompt: str) -> Flow:
     """Whether an answer declined: 1 if the question is not addressed, else 0 (RGB's Rej*)."""
-    return _asked(case, llm, prompt, verdict_on_rejection)
+    return _flow(case, llm, prompt, verdict_on_rejection)
 
 
 @JUDGES.register(
@@ -43,15 +43,15 @@ def rejection(case: Case, *, llm: str, prompt: str) -> Flow:
         "fact_check_rate_judge": "1 if the judge says that the answer notices factual errors, else 0 (RGB's ED*)."
     },
     scores=verdict_of("fact_check_rate_judge"),
-    article=False,
+    source=None,
     paper=PAPER,
 )
 def errors(case: Case, *, llm: str, prompt: str) -> Flow:
     """Whether an answer noticed that documents are wrong: 1 if it did, else 0 (RGB's ED*)."""
-    return _asked(case, llm, prompt, verdict_on_errors)
+    return _flow(case, llm, prompt, verdict_on_errors)
 
 
-def _asked(case: Case, llm: str, prompt: str, read: Callable[[str], bool | None]) -> Flow:
+def _flow(case: Case, llm: str, prompt: str, read: Callable[[str], bool | None]) -> Flow:
     sent = (Message("user", filled(prompt, {"question": case.query, "answer": case.answer})),)
     reply = yield Generate(llm, sent, max_tokens=64, temperature=0.0, seed=0)
     return decided(read(reply.text))
@@ -63,10 +63,10 @@ def verdict_on_rejection(text: str) -> bool | None:
     >>> verdict_on_rejection("No, the question is not addressed."), verdict_on_rejection("Yes, it is addressed.")
     (True, False)
     """
-    said = text.lower()
-    if "not addressed" in said:
+    reply = text.lower()
+    if "not addressed" in reply:
         return True
-    return False if "addressed" in said or _begins(said, "yes") else None
+    return False if "addressed" in reply or _begins(reply, "yes") else None
 
 
 def verdict_on_errors(text: str) -> bool | None:
@@ -77,10 +77,10 @@ def verdict_on_errors(text: str) -> bool | None:
     """
     if "has identified" in text or "Yes" in text:
         return True
-    said = text.lower()
-    return False if _begins(said, "no") or "fail" in said or "not identif" in said else None
+    reply = text.lower()
+    return False if _begins(reply, "no") or "fail" in reply or "not identif" in reply else None
 
 
-def _begins(said: str, word: str) -> bool:
-    said = said.lstrip(" \t\n\"'*“‘")
-    return said.startswith(word) and not said[len(word) : len(word) + 1].isalpha()
+def _begins(reply: str, word: str) -> bool:
+    reply = reply.lstrip(" \t\n\"'*“‘")
+    return reply.startswith(word) and not reply[len(word) : len(word) + 1].isalpha()

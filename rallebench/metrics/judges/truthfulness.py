@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rallebench.core.prompts import filled
-from rallebench.core.types import Episode, Flow, Generate, Message, ToolSpec
+from rallebench.core.types import Episode, Example, Flow, Generate, Message, ToolSpec
 from rallebench.metrics.judges import JUDGES, Case, ended, judgement_of, mean_of
 from rallebench.metrics.judges._reading import read_scores
 
@@ -34,6 +34,16 @@ class JudgePrompt:
 def article_of(title: str, content: str) -> str:
     """Title and text as they are shown."""
     return f"{title}\n{content}"[:ARTICLE_CHARACTERS]
+
+
+def article_for(example: Example) -> str:
+    """The record's article, the reference, or the gold answers."""
+    record, gold = example.record, example.gold
+    if record.get("content"):
+        return article_of(str(record.get("title", "")), str(record["content"]))
+    if gold.reference or not gold.answers:
+        return gold.reference
+    return "The accepted answers: " + "; ".join(gold.answers)
 
 
 COLUMNS = {
@@ -64,7 +74,7 @@ def scores_of(episode: Episode) -> dict[str, float]:
     prompt=JudgePrompt,
     columns=COLUMNS,
     scores=scores_of,
-    article=True,
+    source=article_for,
     paper="arXiv:2402.16874",
 )
 def truthfulness(
@@ -90,11 +100,11 @@ def truthfulness(
     for number in range(max(repeats, 2) if swap else repeats):
         swapped = swap and number % 2 == 1
         names = (RELEVANCE, TRUTHFULNESS) if swapped else (TRUTHFULNESS, RELEVANCE)
-        values = {"article": case.article, "query": case.query, "answer": case.answer}
+        values = {"article": case.source, "query": case.query, "answer": case.answer}
         sent = [Message("user", filled(prompt.swapped if swapped else prompt.user, values))]
         if compat != "original":
             sent.insert(0, Message("system", prompt.system))
-        tools, options = _asked(form, names)
+        tools, options = _form_of(form, names)
         reply = yield Generate(
             llm,
             tuple(sent),
@@ -108,7 +118,7 @@ def truthfulness(
     return ended(mean_of(each))
 
 
-def _asked(form: str, names: tuple[str, str]) -> tuple[tuple[ToolSpec, ...], dict[str, Any]]:
+def _form_of(form: str, names: tuple[str, str]) -> tuple[tuple[ToolSpec, ...], dict[str, Any]]:
     score = {"type": "number", "minimum": LOW, "maximum": HIGH}
     properties = {"reason": {"type": "string"}, **dict.fromkeys(names, score)}
     if form == "tool":

@@ -13,9 +13,11 @@ from typing import Any, Literal
 
 from rallebench import sandbox
 from rallebench.core.errors import UsageError
+from rallebench.core.events import Operation
 from rallebench.core.types import Episode, Example, Gold, Question, Request, Step, UseTool, digest
 from rallebench.engine.perform import flow_error
 from rallebench.engine.single import Delta, Event, StepDone, StepStarted
+from rallebench.services.jobs import Job
 from rallebench.services.workbench import Workbench
 from rallebench.workspace.flows import Agent
 
@@ -94,7 +96,7 @@ class Live:
         self.now = now
         self._lock = threading.Lock()
         self._clock = time.monotonic()
-        self._thread: threading.Thread | None = None
+        self._job: Job | None = None
 
     def seen(self) -> Watched:
         """Where it stands, with the seconds until now."""
@@ -102,16 +104,15 @@ class Live:
         return replace(now, seconds=time.monotonic() - self._clock) if now.going else now
 
     def start(self, workbench: Workbench) -> None:
-        """Begin, in a daemon thread."""
-        self._thread = threading.Thread(
-            target=self._do, args=(workbench,), name=f"episode {self.now.name}", daemon=True
+        """Begin, as a job."""
+        self._job = workbench.jobs.submit(
+            "episode", self.now.name, self.now.name, lambda job: self._work(workbench, job)
         )
-        self._thread.start()
 
     def wait(self, seconds: float) -> None:
         """Wait until nothing is asked for it any more, at most ``seconds``: a stopped one may still wait for a model."""
-        if self._thread is not None:
-            self._thread.join(max(0.0, seconds))
+        if self._job is not None:
+            self._job.wait(max(0.0, seconds))
 
     def stop(self) -> None:
         """Stop at once: nothing that still comes is heard; a model's stream is closed at its next word, a program killed."""
@@ -134,7 +135,9 @@ class Live:
                 )
             return going
 
-    def _do(self, workbench: Workbench) -> None:
+    def _work(self, workbench: Workbench, job: Job) -> Operation[None]:
+        yield from ()  # what it does is read from ``now``
+        job.stop_by(self.stop)
         wanted = self.now.wanted
         try:
             agent = workbench.agent(

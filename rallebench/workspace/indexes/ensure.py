@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -136,26 +136,19 @@ def prepare(
     Interrupted, it goes on where it was: what is cut and encoded is kept. Two that ask for the same index build it
     once; the second waits. Raises UsageError and BackendError as ``build_index`` does.
     """
-    with using(workspace.cache):
-        yield from _prepare(workspace, recipe, encoders)
-
-
-def _prepare(
-    workspace: Workspace, recipe: Described, encoders: Callable[[str], Encoder]
-) -> Generator[Building | Prepared, None, None]:
-    passages = yield from passages_of(workspace, recipe)
-    encoder = encoders(recipe.encoder) if recipe.encoder else None
-    name = name_of(recipe, passages)
     stage = "waiting for another build of the same index"
-    lock = workspace.cache / f".{name}.lock"
-    with turn(lock, lambda seconds: Building(stage, 0, 0, seconds)) as waiting:
-        yield from waiting
-        if existing := existing_index(
-            workspace, recipe, passages, encoder.fingerprint if encoder else ""
-        ):
-            yield Prepared(existing, read_manifest(workspace.indexes / existing), False)
-            return
-        yield from _built(workspace, name, recipe, passages, encoder)
+    with using(workspace.cache):
+        passages = yield from passages_of(workspace, recipe)
+        encoder = encoders(recipe.encoder) if recipe.encoder else None
+        fingerprint = encoder.fingerprint if encoder else ""
+        name = name_of(recipe, passages)
+        lock = workspace.cache / f".{name}.lock"
+        with turn(lock, lambda seconds: Building(stage, 0, 0, seconds)) as waiting:
+            yield from waiting
+            if existing := existing_index(workspace, recipe, passages, fingerprint):
+                yield Prepared(existing, read_manifest(workspace.indexes / existing), False)
+            else:
+                yield from _built(workspace, name, recipe, passages, encoder)
 
 
 def _built(
@@ -163,8 +156,8 @@ def _built(
 ) -> Generator[Building | Prepared, None, None]:
     remembering = None
     if encoder is not None:
-        _tables(workspace, recipe.encoder, passages)
-        remembering = Remembering(encoder, workspace.vectors, _texts(workspace))
+        _write_tables(workspace, recipe.encoder, passages)
+        remembering = Remembering(encoder, workspace.vectors, workspace.cache / TEXTS)
     building = build_index(
         workspace.indexes,
         name,
@@ -190,34 +183,30 @@ def _built(
 def planned(workspace: Workspace, recipes: Sequence[Described]) -> Generator[Building, None, Costs]:
     """Yield progress, return what preparing all of these takes. Their corpora are cut for it, which is kept; no
     encoder is loaded. Raises as ``passages_of`` does."""
-    with using(workspace.cache):
-        return (yield from _planned(workspace, recipes))
-
-
-def _planned(
-    workspace: Workspace, recipes: Sequence[Described]
-) -> Generator[Building, None, Costs]:
     import numpy as np
 
     built: list[str] = []
     builds: dict[str, tuple[Described, Cut]] = {}
-    for recipe in recipes:
-        passages = yield from passages_of(workspace, recipe)
-        if name := existing_index(workspace, recipe, passages):
-            built.append(name)
-        else:
-            builds[name_of(recipe, passages)] = (recipe, passages)
     texts: dict[str, list[Any]] = {}
-    for recipe, passages in builds.values():
-        if recipe.encoder:
-            yield Building("counting texts", 0, passages.passages, 0.0)
-            _tables(workspace, recipe.encoder, passages)
-            texts.setdefault(recipe.encoder, []).append(_keys(passages))
     encodings = {}
-    for encoder, keys in texts.items():
-        unlike = np.unique(np.concatenate(keys), axis=0)
-        have = known(workspace.vectors, _texts(workspace), encoder, unlike)
-        encodings[encoder] = (int((~have).sum()), len(unlike))
+    with using(workspace.cache):
+        for recipe in recipes:
+            passages = yield from passages_of(workspace, recipe)
+            if name := existing_index(workspace, recipe, passages):
+                built.append(name)
+            else:
+                builds[name_of(recipe, passages)] = (recipe, passages)
+        for recipe, passages in builds.values():
+            if recipe.encoder:
+                yield Building("counting texts", 0, passages.passages, 0.0)
+                _write_tables(workspace, recipe.encoder, passages)
+                with contextlib.closing(PassageStore(passages.folder)) as store:
+                    keys = hashes(map(passage_text, store))
+                texts.setdefault(recipe.encoder, []).append(keys)
+        for encoder, parts in texts.items():
+            unlike = np.unique(np.concatenate(parts), axis=0)
+            have = known(workspace.vectors, workspace.cache / TEXTS, encoder, unlike)
+            encodings[encoder] = (int((~have).sum()), len(unlike))
     held = sum(passages.passages for _, passages in builds.values())
     return Costs(tuple(dict.fromkeys(built)), len(builds), held, encodings)
 
@@ -268,51 +257,35 @@ def existing_index(
     ``fingerprint``: the encoder's, where it is loaded; without it the manifest's name of the encoder is believed.
     """
     for name, manifest in workspace.manifests().items():
-        same = (manifest.corpus_sha256, manifest.kind) == (passages.sha256, recipe.kind)
-        made_by = (
-            (manifest.encoder == fingerprint)
-            if fingerprint
-            else manifest.encoder_name == recipe.encoder
-        )
-        settings = (
-            recipe.settings.items() <= manifest.parameters.items()
+        made_by = (manifest.encoder, fingerprint)
+        if not fingerprint:
+            made_by = (manifest.encoder_name, recipe.encoder)
+        if (
+            (manifest.corpus_sha256, manifest.kind) == (passages.sha256, recipe.kind)
+            and made_by[0] == made_by[1]
+            and recipe.settings.items() <= manifest.parameters.items()
             and "imported" not in manifest.parameters
-        )
-        if same and made_by and settings:
+        ):
             with contextlib.suppress(RalleError):
                 check_index(workspace.indexes / name, manifest)
                 return name
     return ""
 
 
-# texts
-
-
-def _texts(workspace: Workspace) -> Path:
-    return workspace.cache / TEXTS
-
-
-def _tables(workspace: Workspace, encoder: str, passages: Cut) -> None:
-    """The tables of texts of these passages, and of all that the encoder of this name has encoded here."""
-    for folder, sha in [(passages.folder, passages.sha256), *_encoded(workspace, encoder)]:
+def _write_tables(workspace: Workspace, encoder: str, passages: Cut) -> None:
+    """The tables of texts of these passages, and of the indexes whose vectors by the encoder of this name are kept."""
+    texts = workspace.cache / TEXTS
+    folders = [(passages.folder, passages.sha256)]
+    for name, manifest in workspace.manifests().items():
+        fits = manifest.encoder_name == encoder and manifest.passages <= MOST_PASSAGES
+        if fits and vectors_of(workspace.vectors, manifest.corpus_sha256, manifest.encoder):
+            folders.append((workspace.indexes / name, manifest.corpus_sha256))
+    for folder, sha in folders:
         try:
             with contextlib.closing(PassageStore(folder)) as store:
-                write_table(_texts(workspace), sha, store)
+                write_table(texts, sha, store)
         except BadFileError:
             if folder == passages.folder:
                 raise
         except OSError as error:
-            raise unwritten("the table of texts", _texts(workspace), error) from error
-
-
-def _encoded(workspace: Workspace, encoder: str) -> Iterator[tuple[Path, str]]:
-    """The indexes whose vectors by an encoder are still kept, with their corpora."""
-    for name, manifest in workspace.manifests().items():
-        fits = manifest.encoder_name == encoder and manifest.passages <= MOST_PASSAGES
-        if fits and vectors_of(workspace.vectors, manifest.corpus_sha256, manifest.encoder):
-            yield workspace.indexes / name, manifest.corpus_sha256
-
-
-def _keys(passages: Cut) -> Any:
-    with contextlib.closing(PassageStore(passages.folder)) as store:
-        return hashes(passage_text(passage) for passage in store)
+            raise unwritten("the table of texts", texts, error) from error

@@ -9,7 +9,6 @@ from __future__ import annotations
 import itertools
 import math
 import random
-import shutil
 import tempfile
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
@@ -19,7 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from rallebench.core import memory
-from rallebench.core.errors import BadFileError, UsageError
+from rallebench.core.disk import free_bytes
+from rallebench.core.errors import BadFileError
 from rallebench.core.events import complete
 from rallebench.core.memory import size
 from rallebench.core.sources import Problems, Source
@@ -30,10 +30,11 @@ from rallebench.corpora.imported import is_imported, read_card
 from rallebench.corpora.reading import form_of
 from rallebench.corpora.store import PassageStore, write_store
 from rallebench.encoders import Encoder
-from rallebench.retrievers import INDEX_KINDS, needs_encoder
+from rallebench.retrievers import INDEX_KINDS
 from rallebench.workspace.indexes._shards import passage_text
-from rallebench.workspace.indexes.build import check_settings, kinds
+from rallebench.workspace.indexes.ensure import Described
 from rallebench.workspace.indexes.vectors import kept_vectors
+from rallebench.workspace.paths import Workspace
 
 DOCUMENTS, READ_SECONDS = 2000, 3.0
 """How much of a corpus is read: so many documents, or as many as so many seconds allow."""
@@ -63,6 +64,13 @@ class Sample:
     read_seconds: float
     sha256: str = ""
 
+    @property
+    def sentence(self) -> str:
+        """How many passages, and how that is known."""
+        if self.counted:
+            return f"Corpus: {self.passages:,} passages, counted."
+        return f"Corpus: about {self.passages:,} passages, from the size of its first {len(self.some):,}."
+
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
@@ -90,15 +98,15 @@ class Estimate:
     def warnings(self) -> tuple[str, ...]:
         """One sentence for each thing that does not fit this machine."""
         sentences = []
+        less = "choose a kind that needs less (ivf-sq8, diskann)"
         if self.ram_build > self.free_ram:
             sentences.append(
-                f"Building needs about {size(self.ram_build)} of memory and {size(self.free_ram)} are free: choose a "
-                "kind that needs less (ivf-sq8, diskann), cut fewer passages, or free memory first."
+                f"Building needs about {size(self.ram_build)} of memory and {size(self.free_ram)} are free: {less}, "
+                "cut fewer passages, or free memory first."
             )
         elif self.ram_search > self.free_ram:
             sentences.append(
-                f"Searching needs about {size(self.ram_search)} of memory and {size(self.free_ram)} are free: choose a "
-                "kind that needs less (ivf-sq8, diskann)."
+                f"Searching needs about {size(self.ram_search)} of memory and {size(self.free_ram)} are free: {less}."
             )
         if self.disk > self.free_disk:
             sentences.append(
@@ -109,60 +117,49 @@ class Estimate:
 
 
 def estimate_build(
-    workspace: Path,
-    corpus: Path,
-    kind: str,
-    *,
-    encoder: str = "minilm",
-    encoders: Callable[[str], Encoder],
-    chunking: Chunking | None = None,
-    form: str = "",
-    parameters: Mapping[str, Any] | None = None,
+    workspace: Workspace, recipe: Described, encoders: Callable[[str], Encoder]
 ) -> Generator[str | Estimate, None, None]:
-    """Yield sentences about what is measured, the Estimate last.
+    """Yield sentences about what is measured, the Estimate last. Raises BadFileError for a corpus that cannot be read.
 
-    ``encoders`` opens an encoder by its reference, which loads its model. Raises UsageError for a wrong kind, setting
-    or corpus.
+    ``encoders`` opens an encoder by its reference, which loads its model.
     """
-    if kind not in kinds():
-        raise UsageError(f"There is no index kind {kind!r}; known: {', '.join(kinds())}.")
-    settings = check_settings(kind, dict(parameters or {}))
+    kind, settings = recipe.kind, recipe.settings
     yield "reading the beginning of the corpus"
-    sample = sample_corpus(Path(corpus), form=form, chunking=chunking)
-    basis = [_told_of(sample)]
+    sample = sample_corpus(recipe.corpus, form=recipe.form, chunking=recipe.chunking)
+    passages = sample.passages
+    basis = [sample.sentence]
+    dim = cached = held = 0
     with tempfile.TemporaryDirectory(prefix="rallebench-estimate-") as folder:
-        if not needs_encoder(kind):
+        if not recipe.encoder:
             yield f"indexing {len(sample.some)} passages"
-            files, seconds = _small_index(
-                Path(folder), kind, sample.some, None, settings, sample.passages
-            )
-            dim = cached = held = 0
+            files, seconds = _small_index(Path(folder), kind, sample.some, None, settings, passages)
             basis.append(f"Building: an index over {len(sample.some):,} of its passages.")
         else:
-            yield f"encoding some passages with {encoder}"
+            yield f"encoding some passages with {recipe.encoder}"
             before = memory.rss_bytes()
-            model = encoders(encoder)
+            model = encoders(recipe.encoder)
             dim, held = model.dim, max(0, memory.rss_bytes() - before)
             rate = _rate(model, sample.some)
             done = _done(workspace, sample.sha256, model)
             yield f"building a small {kind} index"
             files, building = _vectors(Path(folder), kind, dim, sample, settings)
-            encoding = (sample.passages - done) / rate
-            seconds = encoding + (building or 0.0)
-            basis += _encoding_told(encoder, rate, done, sample.passages)
-            basis.append(_building_told(kind, dim, building, min(VECTORS, sample.passages)))
-            cached = 0 if done == sample.passages else 4 * dim * sample.passages
-    own = sum(count for name, count in files.items() if name != BESIDE) or files.get(BESIDE, 0)
+            seconds = (passages - done) / rate + (building or 0.0)
+            basis += _encoding_basis(recipe.encoder, rate, done, passages)
+            basis.append(
+                "The server's own memory, disk and time are not counted."
+                if building is None
+                else f"Building: a small index of the kind {kind}, over {min(VECTORS, passages):,} random vectors "
+                f"of {dim} dimensions."
+            )
+            cached = 0 if done == passages else 4 * dim * passages
+    on_disk = sum(count for name, count in files.items() if name != BESIDE)
+    own = on_disk or files.get(BESIDE, 0)
     traits = INDEX_KINDS.entry(kind).traits
     held_files = files.get(traits.get("memory_file", ""), own)
     building_share, searching_share = traits.get("memory_factors", MEMORY_FACTORS)
-    on_disk = sum(count for name, count in files.items() if name != BESIDE)
-    free = shutil.disk_usage(
-        next(p for p in (workspace, *Path(workspace).absolute().parents) if p.exists())
-    ).free
     yield Estimate(
         kind=kind,
-        passages=sample.passages,
+        passages=passages,
         counted=sample.counted,
         dim=dim,
         ram_build=held + int(own * building_share),
@@ -171,7 +168,7 @@ def estimate_build(
         vectors=cached,
         seconds=seconds + sample.read_seconds,
         free_ram=memory.free_ram_bytes(),
-        free_disk=free,
+        free_disk=free_bytes(workspace.path),
         basis=tuple(basis),
     )
 
@@ -269,15 +266,11 @@ def _rate(encoder: Encoder, passages: Sequence[Passage]) -> float:
     return done / max(time.perf_counter() - started, 1e-6)
 
 
-def _done(workspace: Path, corpus_sha256: str, encoder: Encoder) -> int:
+def _done(workspace: Workspace, corpus_sha256: str, encoder: Encoder) -> int:
     """How many passages of this corpus are encoded already."""
-    cached = kept_vectors(Path(workspace) / "cache" / "vectors")
-    same = (
-        k
-        for k in cached
-        if corpus_sha256 and (k.corpus_sha256, k.encoder) == (corpus_sha256, encoder.name)
-    )
-    return max((k.done for k in same), default=0)
+    same = (corpus_sha256, encoder.name)
+    vectors = kept_vectors(workspace.vectors) if corpus_sha256 else ()
+    return max((v.done for v in vectors if (v.corpus_sha256, v.encoder) == same), default=0)
 
 
 def _vectors(
@@ -298,20 +291,8 @@ def _vectors(
     return files, seconds * math.log2(sample.passages + 1) / math.log2(count + 1)
 
 
-def _told_of(sample: Sample) -> str:
-    if sample.counted:
-        return f"Corpus: {sample.passages:,} passages, counted."
-    return f"Corpus: about {sample.passages:,} passages, from the size of its first {len(sample.some):,}."
-
-
-def _encoding_told(encoder: str, rate: float, done: int, passages: int) -> list[str]:
+def _encoding_basis(encoder: str, rate: float, done: int, passages: int) -> list[str]:
     if done == passages:
         return [f"Encoding: none, all vectors by {encoder} are kept already."]
     sentences = [f"Encoding: {encoder} encodes about {rate:,.0f} of these passages a second here."]
     return [*sentences, f"{done:,} of them are encoded already."] if done else sentences
-
-
-def _building_told(kind: str, dim: int, seconds: float | None, count: int) -> str:
-    if seconds is None:
-        return "The server's own memory, disk and time are not counted."
-    return f"Building: a small index of the kind {kind}, over {count:,} random vectors of {dim} dimensions."

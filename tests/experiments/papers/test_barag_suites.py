@@ -249,20 +249,18 @@ def test_judgements_are_kept_with_prompt_reply_and_reason_and_unparsed_ones_are_
     rallebench: CommandLine,
 ) -> None:
     found = modes(rallebench, "modes=baseline,naive", "judge=judge")
-    judged = found["parts"][3]
-    assert (
-        judged["label"].startswith("naive judged ") and judged["metrics"]["truthfulness"]["n"] == 2
-    )
-    assert numbers(judged) == {"truthfulness": 4.5, "relevance": 5.0, "perfect": 0.5}
+    naive = found["parts"][1]
+    assert [part["label"] for part in found["parts"]] == ["baseline", "naive"]
+    scores = {name: numbers(naive)[name] for name in ("truthfulness", "relevance", "perfect")}
+    assert scores == {"truthfulness": 4.5, "relevance": 5.0, "perfect": 0.5}
+    assert naive["metrics"]["truthfulness"]["n"] == 2
     assert (
         found["judge of naive"]["unparsed"] == 1
         and found["judge of naive"]["judge_input_tokens"] > 0
     )
     assert "naive: 1 of 3 judgements could not be read and are not scored." in found["notes"]
-    lines = {
-        line["qid"]: line
-        for line in read_lines(rallebench.workspace / "runs" / judged["run"] / "episodes.jsonl")
-    }
+    (folder,) = (rallebench.workspace / "runs" / naive["run"] / "judges").iterdir()
+    lines = {line["qid"]: line for line in read_lines(folder / "episodes.jsonl")}
     first, last = lines["A_d-0"], lines["A_d-2"]
     assert json.loads(first["answer"]) == {
         "values": {"truthfulness": 5.0, "relevance": 5.0},
@@ -276,6 +274,17 @@ def test_judgements_are_kept_with_prompt_reply_and_reason_and_unparsed_ones_are_
     assert (
         found["modes"]["naive"]["histogram"]["10"] == 1 and found["modes"]["naive"]["scored"] == 2
     )
+
+
+def test_scores_of_an_earlier_judge_are_not_taken_for_those_of_one_that_failed(
+    rallebench: CommandLine,
+) -> None:
+    assert modes(rallebench, "modes=naive", "judge=judge")["modes"]["naive"]["truthfulness"] == 4.5
+    later = modes(rallebench, "modes=naive", "judge=tools")
+    assert later["modes"]["naive"]["truthfulness"] is None and "judge of naive" not in later
+    assert any("The judge 'truthfulness:tools' gave no scores" in note for note in later["notes"])
+    again = modes(rallebench, "modes=naive", "judge=judge")
+    assert again["modes"]["naive"]["truthfulness"] == 4.5
 
 
 def test_the_right_article_needs_no_index_and_stands_in_the_run_file(
@@ -293,7 +302,7 @@ def test_the_right_article_needs_no_index_and_stands_in_the_run_file(
 
 def test_repeated_judgements_have_a_spread(rallebench: CommandLine) -> None:
     found = modes(rallebench, "modes=naive", "judge=judge", "judge_swap=true")
-    assert {"truthfulness_spread", "relevance_spread"} <= set(numbers(found["parts"][1]))
+    assert {"truthfulness_spread", "relevance_spread"} <= set(numbers(found["parts"][0]))
     assert found["judge of naive"]["replies"] == 6
 
 
@@ -470,6 +479,10 @@ def test_a_judged_curve_leaves_out_what_has_no_score(rallebench: CommandLine) ->
     assert found["questions"] == 2 and found["quality"] == "both"
     assert "1 of 3 questions lack a score or a token count and are in no point." in found["notes"]
     assert found["points"]["never"]["quality"] == pytest.approx((1 + 4.5) / 2)
+    (part,) = found["parts"]
+    assert part["metrics"]["draft_truthfulness"]["n"] == part["metrics"]["read_perfect"]["n"] == 2
+    assert len(list((rallebench.workspace / "runs" / part["run"] / "judges").iterdir())) == 2
+    assert found["judge of draft"]["judged"] == found["judge of read"]["judged"] == 3
 
 
 def test_agreement_is_reported_run_by_run_with_intervals(rallebench: CommandLine) -> None:
@@ -511,6 +524,9 @@ def test_agreement_is_reported_run_by_run_with_intervals(rallebench: CommandLine
     assert [table["columns"][:3] for table in found["tables"]] == [
         ["Run", "Pairs", "Unparsed"]
     ] * 2 and len(found["plots"]) == 2
+    assert found["runs"]["two"]["judged"] == 4 and found["compat"] == "corrected"
+    dead = rallebench("suite", *asked(rallebench, "agreement", f"runs={folder}", llm="tools"))
+    assert dead.code == 1 and "cannot be reached" in dead.last
 
 
 @pytest.mark.parametrize(

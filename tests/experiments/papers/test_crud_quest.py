@@ -13,14 +13,14 @@ import pytest
 from rallebench.core.errors import BadFileError
 from rallebench.core.types import digest
 from rallebench.experiments.papers.crud import gold
-from rallebench.experiments.papers.crud.quest import (
+from rallebench.experiments.papers.crud.tasks import TASKS
+from rallebench.metrics.judges.ragquesteval import (
     UNKNOWN,
     Quest,
     answers_in,
     quest_scores,
     questions_in,
 )
-from rallebench.experiments.papers.crud.tasks import TASKS
 
 FILES = ("QuestAnswer1Doc", "QuestAnswer2Docs", "QuestAnswer3Docs", "HalluModified")
 

@@ -17,11 +17,9 @@ from small_workspace import (
     write_lines,
 )
 
-from rallebench.experiments.papers.kilt.chains import MODES
 from rallebench.experiments.papers.kilt.data import read
-from rallebench.experiments.papers.kilt.published import answers, retrieval
-from rallebench.experiments.papers.kilt.sets import SETS, sets_of
-from rallebench.experiments.papers.kilt.tables import _printed
+from rallebench.experiments.papers.kilt.sets import MODES, SETS, sets_of
+from rallebench.experiments.papers.kilt.tables import answers, printed_row, retrieval
 from rallebench.metrics import metric
 from rallebench.workspace.paths import Workspace
 
@@ -204,13 +202,15 @@ def test_a_printed_average_is_over_the_sets_that_ours_is_over_or_absent() -> Non
     ours = ("ours", *[0.5] * 11, 0.5)
     sets, cells = (
         list(SETS.values()),
-        dict(retrieval("Rprec", True))["e5 (DiskANN), without REWRITE-EL"],
+        dict(retrieval("ralle_table3", True))["e5 (DiskANN), without REWRITE-EL"],
     )
-    assert _printed("x", sets, cells, [ours])[-1] == 0.394, "of all eleven the one that is printed"
-    assert _printed("x", sets, cells, [("ours", None, *ours[2:])])[-1] == pytest.approx(
+    assert printed_row("x", sets, cells, [ours])[-1] == 0.394, (
+        "of all eleven the one that is printed"
+    )
+    assert printed_row("x", sets, cells, [("ours", None, *ours[2:])])[-1] == pytest.approx(
         sum(cells[one.label] for one in sets[1:]) / 10
     )
-    assert _printed("x", sets, cells, [ours, ("other", None, *ours[2:])])[-1] is None
+    assert printed_row("x", sets, cells, [ours, ("other", None, *ours[2:])])[-1] is None
 
 
 def test_without_datasets_all_whose_files_are_there_are_run_and_retrieval_needs_no_model(

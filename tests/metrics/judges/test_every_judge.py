@@ -1,55 +1,57 @@
-"""What every judge of the registry keeps to: prompts that are there, one question put, values in its range."""
+"""What every judge of the registry keeps to: prompts that are there, the answer in a prompt, values in its range."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import pytest
 
 from rallebench.core.prompts import prompt_text
 from rallebench.core.types import Episode, Flow, Generate, Outcome, Reply
 from rallebench.metrics.judges import JUDGES, UNPARSED, Case, judgement_of
-from rallebench.metrics.judges.truthfulness import JudgePrompt
 
-SAID = {
-    "truthfulness": "4, 5",
-    "rgb-rejection": "No, the question is not addressed.",
-    "rgb-errors": "Yes.",
+REPLIES = {
+    "truthfulness": ["4, 5"],
+    "rgb-rejection": ["No, the question is not addressed."],
+    "rgb-errors": ["Yes."],
+    "ragquesteval": ['{"question": ["who?"]}', *["<response>Ada</response>"] * 2],
 }
-"""A reply that each can read."""
+"""Replies that each can read, turn by turn."""
 
 
-def judged(name: str, said: str) -> Outcome:
+def judged(name: str, *replies: str) -> Outcome:
     """A judge, with its shipped prompts, played to its end."""
     traits = JUDGES.entry(name).traits
     texts = [
         prompt_text(traits["folder"], file, fields=fields)
         for file, fields in traits["prompts"].items()
     ]
-    prompt: Any = JudgePrompt(*texts) if len(texts) > 1 else texts[0]
-    flow: Flow = JUDGES[name](
-        Case("who?", "It was Ada.", "Ada\nAda wrote it."), llm="judge", prompt=prompt
-    )
-    request = next(flow)
-    assert isinstance(request, Generate) and "It was Ada." in request.messages[-1].content
-    with pytest.raises(StopIteration) as ended:
-        flow.send(Reply(said))
-    found = ended.value.value
-    assert isinstance(found, Outcome)
-    return found
+    case = Case("who?", "It was Ada.", "Ada\nAda wrote it.")
+    flow: Flow = JUDGES[name](case, llm="judge", prompt=traits["prompt"](*texts))
+    prompts = []
+    try:
+        request = next(flow)
+        for reply in replies:
+            assert isinstance(request, Generate)
+            prompts.append(request.messages[-1].content)
+            request = flow.send(Reply(reply))
+    except StopIteration as end:
+        assert len(prompts) == len(replies)
+        assert replies == ("Hm.",) or "It was Ada." in prompts[-1]
+        outcome: Outcome = end.value
+        return outcome
+    raise AssertionError(f"{name} asks more than {len(replies)} times")
 
 
 @pytest.mark.parametrize("name", JUDGES.names())
 def test_a_judge_gives_the_values_that_it_says_in_their_range(name: str) -> None:
-    values = judgement_of(Episode("1", "judge", (), judged(name, SAID[name]))).values
+    values = judgement_of(Episode("1", "judge", (), judged(name, *REPLIES[name]))).values
     ranges = JUDGES.entry(name).traits["values"]
-    assert set(values) == set(ranges) and all(
-        ranges[one][0] <= values[one] <= ranges[one][1] for one in values
-    )
+    assert set(values) == set(ranges)
+    for column, (low, high) in ranges.items():
+        assert low <= values[column] and (high is None or values[column] <= high)
 
 
 @pytest.mark.parametrize("name", JUDGES.names())
 def test_a_reply_that_holds_no_value_is_unparsed_and_never_a_score(name: str) -> None:
     outcome = judged(name, "Hm.")
-    found = judgement_of(Episode("1", "judge", (), outcome))
-    assert outcome.stop_reason == UNPARSED and not found.values and found.failure
+    judgement = judgement_of(Episode("1", "judge", (), outcome))
+    assert outcome.stop_reason == UNPARSED and not judgement.values and judgement.failure

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from rallebench.core.prompts import prompt_text
 from rallebench.core.types import Episode, Generate, Message, Reply, Step
-from rallebench.experiments.papers.barag.prompts import judge_prompt
 from rallebench.llms.scripted import Scripted
 from rallebench.metrics.judges import JUDGED, JUDGES, UNPARSED, Case, judgement_of
 from rallebench.metrics.judges.truthfulness import ARTICLE_CHARACTERS, JudgePrompt, article_of
@@ -106,7 +106,8 @@ def test_an_article_of_any_length_is_shown_up_to_fifteen_thousand_characters(con
 
 
 def test_the_shipped_rubric_gives_an_answer_that_does_not_know_a_relevance_of_one() -> None:
-    prompt = judge_prompt()
+    traits = JUDGES.entry("truthfulness").traits
+    prompt = traits["prompt"](*(prompt_text(traits["folder"], name) for name in traits["prompts"]))
     assert "Relevance is 1 if the answer is that the chatbot does not know." in prompt.system
     assert all(
         field in text

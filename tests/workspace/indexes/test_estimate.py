@@ -12,7 +12,10 @@ from rallebench.core.errors import UsageError
 from rallebench.corpora.chunking import Chunking
 from rallebench.services.workbench import Workbench
 from rallebench.workspace.indexes.build import kinds
+from rallebench.workspace.indexes.ensure import described
 from rallebench.workspace.indexes.estimate import Estimate, estimate_build, sample_corpus
+from rallebench.workspace.opening import Encoders
+from rallebench.workspace.paths import Workspace
 
 PASSAGES = 3000
 SLOW = ("diskann", "diskann-memory")
@@ -110,7 +113,7 @@ def test_a_wrong_request_is_refused(
 
 
 def test_an_estimate_leaves_nothing_in_the_workspace(tmp_path: Path, corpus: Path) -> None:
-    from rallebench.workspace.opening import Encoders
-
-    list(estimate_build(tmp_path, corpus, "hnsw", encoder="hashing", encoders=Encoders()))
+    workspace = Workspace(tmp_path)
+    recipe = described(workspace, corpus, "hnsw", encoder="hashing")
+    list(estimate_build(workspace, recipe, Encoders()))
     assert list(tmp_path.iterdir()) == []

@@ -3,29 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rallebench.core.errors import NotFoundError, UsageError
+from rallebench.core.errors import BackendError, NotFoundError, UsageError
 from rallebench.core.experiments import Experiment, ExperimentRequest, Figure, Report, Table
 from rallebench.core.prompts import check_own
+from rallebench.core.runs import RunRequest, RunResult
 from rallebench.core.settings import Setting
-from rallebench.core.types import Example, Gold, Question
+from rallebench.core.types import Example, Gold, Question, digest
 from rallebench.engine.statistics import means
 from rallebench.experiments.papers import SUITES
-from rallebench.experiments.papers.barag import judged
 from rallebench.experiments.papers.barag.articles import PREFIX, Article, by_title
 from rallebench.experiments.papers.barag.coefficients import (
     COLUMNS,
-    Agreement,
     agreement_of,
     by_given,
 )
-from rallebench.experiments.papers.barag.judged import JUDGING
-from rallebench.experiments.papers.barag.prompts import names_of
+from rallebench.experiments.papers.barag.judged import JUDGING, judge_of, notes_of, report_of
 from rallebench.experiments.papers.barag.runs import Row, Run, read_runs
+from rallebench.experiments.papers.barag.study import JUDGE_PROMPTS, SCORES
+from rallebench.experiments.runs import replay, scored_run
 
-SCORES = ("truthfulness", "relevance")
+REPORTED = ("form", "compat", "temperature", "seed", "repeats", "swap")
+"""The settings of the judge that the report lists."""
 Pairs = list[tuple[float, "float | None", str]]
 """(given score, the judge's, the article's title) of each answer."""
 
@@ -53,58 +55,130 @@ Pairs = list[tuple[float, "float | None", str]]
         **JUDGING,
     },
 )
-def agreement(asked: ExperimentRequest) -> Experiment:
+def agreement(request: ExperimentRequest) -> Experiment:
     """BARAG's judge, or any other, against given scores: correlation, error and bias with intervals, run by run."""
-    runs = _chosen(read_runs(asked.settings["runs"]), asked.settings["only"])
-    articles = by_title(_article_files(asked))
-    check_own(asked.settings["prompts"], names_of(agents=False, judge=True))
-    judge = judged.judge_of(asked, asked.llm)
-    todo = {run.name: _cases(run, articles, asked.limit) for run in runs}
-    if not any(cases for cases, _ in todo.values()):
+    s = request.settings
+    runs = _chosen(read_runs(s["runs"]), s["only"])
+    articles = by_title(_article_files(request))
+    check_own(s["prompts"], JUDGE_PROMPTS)
+    samples = [_sample(run, articles, request.limit) for run in runs]
+    requests = [_run(request, sample) for sample in samples if sample.answers]
+    if not requests:
         raise UsageError(
             "No scored answer of these runs has its article; give the articles with --set articles=PATH."
         )
-    notes: list[str] = []
-    pairs: dict[str, dict[str, Pairs]] = {}
+    results: dict[str, RunResult] = {}
+    for run in requests:
+        results[run.label] = yield run
+    judge = requests[0].judges[0]
+    if not any(judge.name in result.judgements for result in results.values()):
+        raise BackendError(next(iter(results.values())).warnings[-1])
     report: dict[str, Any] = {
-        "judge": asked.llm,
-        "compat": asked.settings["compat"],
-        **judge.settings,
+        "judge": request.llm,
+        **{name: value for name, value in judge.settings.items() if name in REPORTED},
         "runs": {},
     }
-    for run in runs:
-        cases, lost = todo[run.name]
+    notes: list[str] = []
+    pairs: dict[str, dict[str, Pairs]] = {}
+    for sample in samples:
+        name, lost = sample.run.name, sample.lost
         notes += [
-            f"{run.name}: {lost} of {len(run.rows)} answers have no article or no scores and were left out."
+            f"{name}: {lost} of {len(sample.run.rows)} answers have no article or no scores and were left out."
         ] * bool(lost)
-        if not cases:
+        if name in results:
+            pairs[name] = {score: sample.pairs(results[name], score) for score in SCORES}
+            report["runs"][name] = report_of(results[name], judge)
+            notes += notes_of(name, report["runs"][name], judge)
+    together = {
+        name: [pair for of_run in pairs.values() for pair in of_run[name]] for name in SCORES
+    }
+    if len(pairs) > 1:
+        pairs["all"] = together
+    tables, figures = [], []
+    for name in SCORES:
+        agreements = {run: agreement_of(*_sides(of_run[name])) for run, of_run in pairs.items()}
+        report[name] = {run: value.as_json() for run, value in agreements.items()}
+        rows = tuple((run, *value.cells) for run, value in agreements.items())
+        title = f"{name.capitalize()}: {request.llm} against the given scores"
+        tables.append(Table(title, ("Run", *COLUMNS), rows))
+        figures.append(_figure(name, together[name]))
+        if not figures[-1].series["judge"]:
+            notes.append(
+                f"No judgement of {name} could be read, so there is no agreement to report."
+            )
+    return Report(report, tuple(notes), tables=tuple(tables), figures=tuple(figures))
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredAnswers:
+    """The answers of a run file that have scores and an article, by question id; ``lost``: how many have not."""
+
+    run: Run
+    answers: Mapping[str, tuple[Row, Article]]
+    lost: int
+
+    def pairs(self, result: RunResult, score: str) -> Pairs:
+        """The given and the judge's scores of the answers that could be judged."""
+        judgements = result.judgements.get(result.request.judges[0].name, {})
+        return [
+            (float(getattr(row, score)), result.values[score].get(qid), article.title)
+            for qid, (row, article) in self.answers.items()
+            if qid in judgements
+        ]
+
+
+def _sample(
+    run: Run, articles: Mapping[tuple[str, str], Article], limit: int | None
+) -> ScoredAnswers:
+    answers: dict[str, tuple[Row, Article]] = {}
+    lost = 0
+    for number, row in enumerate(run.rows[:limit]):
+        article = articles.get((row.title, row.question)) or articles.get((row.title, ""))
+        if article is None or row.total is None:
+            lost += 1
             continue
-        answered = yield judged.judged_part(
-            run.name,
-            run.dataset or run.name,
-            judge,
-            {qid: (example, row.answer) for qid, (example, row, _) in cases.items()},
-            {qid: article for qid, (_, _, article) in cases.items()},
+        qid = row.id if row.id and row.id not in answers else f"{row.id or 'row'}-{number}"
+        answers[qid] = row, article
+    return ScoredAnswers(run, answers, lost)
+
+
+def _run(request: ExperimentRequest, sample: ScoredAnswers) -> RunRequest:
+    """The answers of a run file as a run, which asks nothing but the judge."""
+    run, answers = sample.run, {qid: row.answer for qid, (row, _) in sample.answers.items()}
+    examples = tuple(
+        Example(
+            Question(qid, row.question),
+            Gold(),
+            {"id": qid, "input": row.question, "output": [], "title": row.title},
         )
-        found = judged.scores_in(answered)
-        pairs[run.name] = {
-            name: [
-                (_given(row, name), found.get(qid, {}).get(name), article.title)
-                for qid, (_, row, article) in cases.items()
-                if qid in answered.episodes
-            ]
-            for name in SCORES
-        }
-        report["runs"][run.name] = judged.report_of(answered)
-        notes += judged.notes_of(run.name, answered, judge)
-    everything = {name: [pair for one in pairs.values() for pair in one[name]] for name in SCORES}
-    return _made(
-        report,
-        notes,
-        {**pairs, **({"all": everything} if len(pairs) > 1 else {})},
-        everything,
-        asked.llm,
+        for qid, (row, _) in sample.answers.items()
     )
+    articles = {qid: article for qid, (_, article) in sample.answers.items()}
+    return scored_run(
+        run.name,
+        "barag-answers",
+        run.dataset or run.name,
+        examples,
+        lambda question: replay(answers[question.qid]),
+        {"answers": digest(answers)},
+        lambda example, episode: {},
+        {},
+        judges=(judge_of(request, request.llm, articles),),
+    )
+
+
+def _figure(name: str, pairs: Pairs) -> Figure:
+    given_scores, judged, _ = _sides(pairs)
+    means_by_score = {
+        score: means({"judge": values}, ranges={"judge": (1, 5)})["judge"]
+        for score, values in by_given(given_scores, judged).items()
+    }
+    series = {
+        "judge": tuple(means_by_score.items()),
+        "full agreement": tuple((score, score) for score in means_by_score),
+    }
+    title = f"{name.capitalize()}: the judge's mean over the given score"
+    return Figure(title, "given", "judge", series)
 
 
 def _chosen(runs: tuple[Run, ...], only: str) -> tuple[Run, ...]:
@@ -139,70 +213,6 @@ def _article_files(asked: ExperimentRequest) -> list[Path]:
             "A judge needs the articles, and none were found; give them with --set articles=PATH."
         )
     return files
-
-
-def _cases(
-    run: Run, articles: Mapping[tuple[str, str], Article], limit: int | None
-) -> tuple[dict[str, tuple[Example, Row, Article]], int]:
-    """The first answers of a run that have scores and an article, and how many have not."""
-    found: dict[str, tuple[Example, Row, Article]] = {}
-    lost = 0
-    for number, row in enumerate(run.rows[:limit]):
-        article = articles.get((row.title, row.question)) or articles.get((row.title, ""))
-        if article is None or row.total is None:
-            lost += 1
-            continue
-        qid = row.id if row.id and row.id not in found else f"{row.id or 'row'}-{number}"
-        record = {"id": qid, "input": row.question, "output": [], "title": row.title}
-        found[qid] = Example(Question(qid, row.question), Gold(), record), row, article
-    return found, lost
-
-
-def _given(row: Row, name: str) -> float:
-    value = row.truthfulness if name == "truthfulness" else row.relevance
-    assert value is not None
-    return float(value)
-
-
-def _made(
-    report: dict[str, Any],
-    notes: list[str],
-    pairs: Mapping[str, Mapping[str, Pairs]],
-    everything: Mapping[str, Pairs],
-    llm: str,
-) -> Report:
-    tables, plots = [], []
-    for name in SCORES:
-        found: dict[str, Agreement] = {
-            run: agreement_of(*_sides(one[name])) for run, one in pairs.items()
-        }
-        report[name] = {run: one.as_json() for run, one in found.items()}
-        rows = tuple((run, *one.cells) for run, one in found.items())
-        tables.append(
-            Table(f"{name.capitalize()}: {llm} against the given scores", ("Run", *COLUMNS), rows)
-        )
-        given, said, _ = _sides(everything[name])
-        points = {
-            score: means({"judge": values}, ranges={"judge": (1, 5)})["judge"]
-            for score, values in by_given(given, said).items()
-        }
-        series = {
-            "judge": tuple(points.items()),
-            "full agreement": tuple((score, score) for score in points),
-        }
-        plots.append(
-            Figure(
-                f"{name.capitalize()}: the judge's mean over the given score",
-                "given",
-                "judge",
-                series,
-            )
-        )
-        if not points:
-            notes.append(
-                f"No judgement of {name} could be read, so there is no agreement to report."
-            )
-    return Report(report, tuple(notes), tables=tuple(tables), figures=tuple(plots))
 
 
 def _sides(pairs: Pairs) -> tuple[list[float], list[float | None], list[str]]:

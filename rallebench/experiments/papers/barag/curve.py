@@ -7,17 +7,17 @@ retrieval's score.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from rallebench.core.errors import UsageError
 from rallebench.core.experiments import Experiment, ExperimentRequest, Figure, Report, Table
-from rallebench.core.runs import RunRequest, RunResult, Values
+from rallebench.core.runs import Judge, RunRequest, RunResult, Values
 from rallebench.core.settings import Setting
 from rallebench.core.types import Episode, Example, Flow, Question, Step
 from rallebench.experiments.papers import SUITES
-from rallebench.experiments.papers.barag import judged, points
-from rallebench.experiments.papers.barag.judged import JUDGE, JUDGING
+from rallebench.experiments.papers.barag import points
+from rallebench.experiments.papers.barag.judged import JUDGE, JUDGING, judge_of, notes_of, report_of
 from rallebench.experiments.papers.barag.points import Case, Point
 from rallebench.experiments.papers.barag.study import (
     ASKING,
@@ -41,11 +41,14 @@ from rallebench.workflows.barag_uncertain import (
     certainty,
 )
 
-QUALITIES = ("auto", "both", "truthfulness", "relevance", "f1", "em", "grounded")
-JUDGED = ("both", "truthfulness", "relevance")
-READ_ALL = "Read all passages"
-"""The heading of the share of questions that read on where drafts have read some passages already."""
-WHAT = {
+BRANCHES = {"draft": "draft", "read": "answer with passages"}
+JUDGED = {
+    "both": ("truthfulness", "relevance"),
+    "truthfulness": ("truthfulness",),
+    "relevance": ("relevance",),
+}
+"""Quality → the judge's scores that it is the mean of."""
+MEASURES = {
     "both": "mean of the judge's truthfulness and relevance, 1 to 5",
     "truthfulness": "the judge's truthfulness, 1 to 5",
     "relevance": "the judge's relevance, 1 to 5",
@@ -53,6 +56,9 @@ WHAT = {
     "em": "exact match with a gold answer",
     "grounded": "share of the answer's words that stand in the question's own article, 0 for one that declines",
 }
+READ_ALL = "Read all passages"
+"""The heading of the share of questions that read on where drafts have read some passages already."""
+COLUMNS = ("Input tokens", "Output tokens", "Tokens a question", "Quality", "Coin")
 
 
 @SUITES.register(
@@ -80,100 +86,78 @@ WHAT = {
             about="as in 0.2,0.5; default: where every tenth of the questions begins to read",
         ),
         "quality": Setting(
-            str, "auto", choices=QUALITIES, about="auto: both with a judge, else f1, else grounded"
+            str,
+            "auto",
+            choices=("auto", *MEASURES),
+            about="auto: both with a judge, else f1, else grounded",
         ),
         **JUDGE,
         **JUDGING,
     },
 )
-def boolean_curve(asked: ExperimentRequest) -> Experiment:
+def boolean_curve(request: ExperimentRequest) -> Experiment:
     """BARAG done better: reading by a draft's uncertainty or the retrieval's score, quality against tokens over all thresholds."""
-    s = asked.settings
+    s = request.settings
     thresholds = _thresholds(s["thresholds"])
-    study = study_of(asked, logprobs=s["logprobs"])
-    judge = judged.judge_of(asked, s["judge"]) if s["judge"] else None
-    quality = _quality(s["quality"], study, judge is not None)
+    study = study_of(request, logprobs=s["logprobs"])
+    quality = _quality(s["quality"], study, bool(s["judge"]))
     rule = Rule(samples=s["samples"], draft_passages=s["draft_passages"])
-    answered = yield _part(study, rule, s["ask"], quality)
-    examples = {example.question.qid: example for example in study.set.examples}
-    found = {
-        qid: branches
-        for qid, e in answered.episodes.items()
-        if (branches := branches_of(e, rule.samples, s["ask"]))
+    judges = _judges(study, rule)
+    result = yield _run(study, rule, quality, judges if quality in JUDGED else ())
+    branches = {
+        qid: of_question
+        for qid, episode in result.episodes.items()
+        if (of_question := branches_of(episode, rule.samples, s["ask"]))
     }
-    notes = [*study.set.notes, *_losses(answered, found)]
     report: dict[str, Any] = {
         "dataset": study.name,
-        "llm": asked.llm,
+        "llm": request.llm,
         "quality": quality,
-        "measure": WHAT[quality],
+        "measure": MEASURES[quality],
     }
-    worth = {qid: _own(study, examples[qid], branches, quality) for qid, branches in found.items()}
-    if judge and quality in JUDGED and found:
-        scores = []
-        for label, text in (("draft", _draft_of), ("read", _read_of)):
-            said = {qid: (examples[qid], text(branches)) for qid, branches in found.items()}
-            verdicts = yield judged.judged_part(
-                f"{label} judged ", study.name, judge, said, study.set.articles
-            )
-            scores.append(judged.scores_in(verdicts))
-            report[f"judge of {label}"] = judged.report_of(verdicts)
-            notes += judged.notes_of(label, verdicts, judge)
-        worth = {
-            qid: (_score(scores[0].get(qid), quality), _score(scores[1].get(qid), quality))
-            for qid in found
-        }
-    cases = [case for qid, branches in found.items() if (case := _case(qid, branches, worth[qid]))]
-    if len(cases) < len(found):
+    notes = [*study.set.notes, *_losses(result, len(branches))]
+    for branch, judge in zip(BRANCHES, result.request.judges):
+        if judged := report_of(result, judge):
+            report[f"judge of {branch}"] = judged
+            notes += notes_of(branch, judged, judge)
+    cases = [
+        case
+        for qid, of_question in branches.items()
+        if (case := _case(qid, of_question, result.values, quality))
+    ]
+    if len(cases) < len(branches):
         notes.append(
-            f"{len(found) - len(cases)} of {len(found)} questions lack a score or a token count and are in no point."
+            f"{len(branches) - len(cases)} of {len(branches)} questions lack a score or a token count and are in no point."
         )
     if not cases:
-        return Report(
-            report,
-            (
-                *notes,
-                "No question has both branches with scores and counted tokens, so there is no curve.",
-            ),
+        nothing = (
+            "No question has both branches with scores and counted tokens, so there is no curve."
         )
-    return _made(
-        report,
-        notes,
-        cases,
-        thresholds,
-        s["ask"],
-        rule.draft_passages,
-        f"{study.name}, {asked.llm}",
-    )
+        return Report(report, (*notes, nothing))
+    return _report(study, report, notes, cases, thresholds)
 
 
-def _part(study: Study, rule: Rule, ask: bool, quality: str) -> RunRequest:
+def _run(study: Study, rule: Rule, quality: str, judges: tuple[Judge, ...]) -> RunRequest:
+    """Both branches of every question, with their tokens and their worth."""
+    ask = study.asked.settings["ask"]
+
     def score(example: Example, episode: Episode) -> Values:
         branches = branches_of(episode, rule.samples, ask)
         if branches is None:
             return {}
         values: dict[str, float | None] = {}
-        for name, steps in (("draft", (branches.draft,)), ("read", (branches.read,))):
-            values[f"{name}_tokens"] = _total(steps)
-        if quality not in JUDGED:
-            values["draft_worth"], values["read_worth"] = _own(study, example, branches, quality)
+        for name in BRANCHES:
+            step: Step = getattr(branches, name)
+            tokens = tokens_of([step])
+            values[f"{name}_tokens"] = None if None in tokens else float(sum(tokens))  # type: ignore[arg-type]
+            if quality not in JUDGED:
+                values[f"{name}_worth"] = worth_of(study, example, step.reply.text).get(quality)
         return values
 
-    told = "" if quality in JUDGED else WHAT[quality]
-    metrics = {
-        f"{name}_worth": f"The {what}: {told}."
-        for name, what in (("draft", "draft"), ("read", "answer with passages"))
-        if told
+    worth = {
+        f"{name}_worth": f"The {text}: {MEASURES[quality]}." for name, text in BRANCHES.items()
     }
-    metrics |= {
-        f"{name}_tokens": f"Tokens of the {name}, sent and written." for name in ("draft", "read")
-    }
-    settings = {
-        **study.settings,
-        "samples": rule.samples,
-        "draft_passages": rule.draft_passages,
-        "ask": ask,
-    }
+    tokens = {f"{name}_tokens": f"Tokens of the {name}, sent and written." for name in BRANCHES}
 
     def flow(question: Question, agent: BaragAgent) -> Flow:
         return both(question, agent=agent, rule=rule, ask=ask)
@@ -184,77 +168,69 @@ def _part(study: Study, rule: Rule, ask: bool, quality: str) -> RunRequest:
         study.name,
         study.set.examples,
         lambda question: flow(question, study.agent),
-        settings,
+        {
+            **study.settings,
+            "samples": rule.samples,
+            "draft_passages": rule.draft_passages,
+            "ask": ask,
+        },
         score,
-        metrics,
+        tokens if quality in JUDGED else {**worth, **tokens},
         (study.asked.llm,),
         (study.agent.retriever,),
+        judges=judges,
     )
     return study.deciding(run, flow) if ask else run
 
 
-def _quality(wanted: str, study: Study, has_judge: bool) -> str:
+def _judges(study: Study, rule: Rule) -> tuple[Judge, ...]:
+    """The judge of the drafts and that of the answers with passages; () without a judge. Raises UsageError."""
+    s = study.asked.settings
+    if not s["judge"]:
+        return ()
+
+    def text(branch: str) -> Any:
+        def of_episode(episode: Episode) -> str | None:
+            branches = branches_of(episode, rule.samples, s["ask"])
+            return getattr(branches, branch).reply.text if branches else None
+
+        return of_episode
+
+    return tuple(
+        judge_of(study.asked, s["judge"], study.set.articles, branch, text(branch))
+        for branch in BRANCHES
+    )
+
+
+def _quality(wish: str, study: Study, has_judge: bool) -> str:
     """What the curve's height is. Raises UsageError where it cannot be had."""
     own = study.quality
-    if wanted == "auto":
-        wanted = "both" if has_judge else own[0] if own else ""
-    if wanted in JUDGED and not (has_judge and study.set.articles):
+    quality = wish
+    if wish == "auto":
+        quality = "both" if has_judge else own[0] if own else ""
+    if quality in JUDGED and not (has_judge and study.set.articles):
         raise UsageError(
-            f"quality={wanted} needs a judge and articles: --set judge=MODEL, and rows with title and content."
+            f"quality={quality} needs a judge and articles: --set judge=MODEL, and rows with title and content."
         )
-    if wanted not in JUDGED and wanted not in own:
+    if quality not in JUDGED and quality not in own:
         raise UsageError(
-            f"{study.set.path} has neither gold answers nor articles for quality={wanted or 'auto'}; it can be: {', '.join(own) or 'none'}."
+            f"{study.set.path} has neither gold answers nor articles for quality={quality or 'auto'}; it can be: {', '.join(own) or 'none'}."
         )
-    return wanted
+    return quality
 
 
-def _own(
-    study: Study, example: Example, branches: Branches, quality: str
-) -> tuple[float | None, float | None]:
-    if quality in JUDGED:
-        return None, None
-    return (
-        worth_of(study, example, _draft_of(branches)).get(quality),
-        worth_of(study, example, _read_of(branches)).get(quality),
-    )
-
-
-def _draft_of(branches: Branches) -> str:
-    return branches.draft.reply.text
-
-
-def _read_of(branches: Branches) -> str:
-    return branches.read.reply.text
-
-
-def _score(values: Mapping[str, float] | None, quality: str) -> float | None:
-    if not values:
-        return None
-    return (
-        (values["truthfulness"] + values["relevance"]) / 2 if quality == "both" else values[quality]
-    )
-
-
-def _total(steps: tuple[Step, ...]) -> float | None:
-    sent, written = tokens_of(steps)
-    return None if sent is None or written is None else float(sent + written)
-
-
-def _case(qid: str, branches: Branches, worth: tuple[float | None, float | None]) -> Case | None:
+def _case(qid: str, branches: Branches, values: Mapping[str, Values], quality: str) -> Case | None:
     """None where a score or a count is not known."""
-    tokens = []
-    for steps in (
-        (branches.draft,),
-        (branches.read,),
-        branches.samples,
-        (branches.decision,) if branches.decision else (),
-    ):
-        sent, written = tokens_of(steps)
-        if sent is None or written is None:
-            return None
-        tokens.append((sent, written))
-    if worth[0] is None or worth[1] is None:
+    worth = []
+    for branch in BRANCHES:
+        scores = [
+            values.get(f"{branch}_{name}", {}).get(qid) for name in JUDGED.get(quality, ("worth",))
+        ]
+        worth.append(None if None in scores else sum(scores) / len(scores))  # type: ignore[arg-type]
+    decision = (branches.decision,) if branches.decision else ()
+    steps = ((branches.draft,), (branches.read,), branches.samples, decision)
+    tokens = [tokens_of(of_part) for of_part in steps]
+    if None in worth or any(None in counts for counts in tokens):
         return None
     replies = [step.reply for step in branches.samples]
     signals: dict[str, float | None] = {
@@ -262,49 +238,38 @@ def _case(qid: str, branches: Branches, worth: tuple[float | None, float | None]
     }
     signals["retrieval"] = best_score(branches.hits)
     wants = read_boolean(branches.decision.reply, "moreInfo") if branches.decision else None
-    return Case(qid, worth[0], worth[1], tokens[0], tokens[1], tokens[2], tokens[3], signals, wants)
+    return Case(qid, *worth, *tokens, signals, wants)  # type: ignore[arg-type]
 
 
-def _made(
+def _report(
+    study: Study,
     report: dict[str, Any],
     notes: list[str],
     cases: list[Case],
     thresholds: tuple[float, ...],
-    ask: bool,
-    seen: int,
-    about: str,
 ) -> Report:
-    """``seen``: passages that every draft has read."""
+    s = study.asked.settings
+    seen, about = s["draft_passages"], f"{study.name}, {study.asked.llm}"
     ends = [points.never(cases, seen), points.always(cases)]
     if seen:
         notes.append(
             f"Every draft has read {seen} passage{'s' * (seen != 1)}, so no point is without retrieval; {READ_ALL} counts the second answers."
         )
-    known = [
-        signal for signal in SIGNALS if any(case.value(signal) not in (None, 0.0) for case in cases)
-    ]
-    curves = {signal: points.curve(cases, signal, thresholds) for signal in known}
-    beside = [points.oracle(cases), *([points.asked(cases)] if ask else [])]
-    silent = [signal for signal in ("confidence",) if signal not in known]
-    notes += [
-        f"No draft has a {signal} above 0, so there is no curve of it; all drafts declined, or the model gives none."
-        for signal in silent
-    ]
+    curves = {
+        signal: points.curve(cases, signal, thresholds)
+        for signal in SIGNALS
+        if any(case.value(signal) not in (None, 0.0) for case in cases)
+    }
+    single = [*ends, points.oracle(cases), *([points.asked(cases)] if s["ask"] else [])]
+    if "confidence" not in curves:
+        notes.append(
+            "No draft has a confidence above 0, so there is no curve of it; all drafts declined, or the model gives none."
+        )
     for signal, curve in curves.items():
-        area = points.helps(cases, signal)
-        report[f"{signal}_auroc"] = area
-        best = points.as_good(curve, ends[1])
-        if best is not None:
-            notes.append(
-                f"{signal}: at threshold {best.threshold:.4g}, {best.share:.0%} of the questions read; that is {best.tokens / ends[1].tokens - 1:+.1%} tokens "
-                f"compared with reading always, at a quality of {best.quality.value:.4f} against {ends[1].quality.value:.4f}."
-            )
-        else:
-            notes.append(
-                f"{signal}: no threshold keeps {points.ENOUGH:.0%} of the quality of reading always with fewer tokens."
-            )
-        if (tried := points.held_out(cases, signal)) is not None:
-            point, full = tried
+        report[f"{signal}_auroc"] = points.helps(cases, signal)
+        notes.append(_savings(signal, points.as_good(curve, ends[1]), ends[1]))
+        if (trial := points.held_out(cases, signal)) is not None:
+            point, full = trial
             report[f"{signal}_held_out"] = {**point.as_json(), "always": full.as_json()}
             notes.append(
                 f"{signal}: chosen so on every second question, the threshold {point.threshold:.4g} gives on the others {point.quality.value:.4f} "
@@ -313,93 +278,75 @@ def _made(
     notes.append(
         "The points of a curve are thresholds looked at on the questions that they would be chosen on."
     )
+    n, measure = len(cases), report["measure"]
     report |= {
-        "questions": len(cases),
-        "points": {point.name: point.as_json() for point in (*ends, *beside)},
+        "questions": n,
+        "points": {point.name: point.as_json() for point in single},
         "curves": {
             signal: [point.as_json() for point in curve] for signal, curve in curves.items()
         },
     }
-    head = READ_ALL if seen else "Retrieved"
+    columns = ("Agent", "Threshold", READ_ALL if seen else "Retrieved", *COLUMNS)
+    note = f"Quality: {measure}. Coin: reading as many questions, chosen at random."
     tables = tuple(
-        _table(f"{signal}: {about}", head, curve, len(cases), report["measure"])
-        for signal, curve in curves.items()
+        Table(f"{title}: {about}", columns, tuple(_row(point, n) for point in of_table), note=note)
+        for title, of_table in {"Without a threshold": single, **curves}.items()
     )
-    first = _table(
-        f"Without a threshold: {about}", head, [*ends, *beside], len(cases), report["measure"]
-    )
-    return Report(
-        report,
-        tuple(notes),
-        tables=(first, *tables),
-        figures=(_plot(about, ends, curves, beside, len(cases), report["measure"]),),
-    )
-
-
-def _table(title: str, read: str, points: Any, n: int, measure: str) -> Table:
-    head = (
-        "Agent",
-        "Threshold",
-        read,
-        "Input tokens",
-        "Output tokens",
-        "Tokens a question",
-        "Quality",
-        "Coin",
-    )
-    rows = tuple(
-        (
-            p.name,
-            None if p.threshold is None else f"{p.threshold:.4g}",
-            f"{p.share:.0%}",
-            p.n_in,
-            p.n_out,
-            round(p.tokens / n, 1),
-            p.quality,
-            p.coin,
-        )
-        for p in points
-    )
-    return Table(
-        title,
-        head,
-        rows,
-        note=f"Quality: {measure}. Coin: reading as many questions, chosen at random.",
-    )
-
-
-def _plot(
-    about: str,
-    ends: list[Point],
-    curves: Mapping[str, tuple[Point, ...]],
-    beside: list[Point],
-    n: int,
-    measure: str,
-) -> Figure:
-    series: dict[str, tuple[tuple[float, Any], ...]] = {
-        f"coin ({ends[0].name} … always)": tuple((p.tokens / n, p.quality) for p in ends)
+    series = {
+        f"coin ({ends[0].name} … always)": _line(ends, n),
+        **{
+            signal: _line(sorted(curve, key=lambda point: point.tokens), n)
+            for signal, curve in curves.items()
+        },
+        **{point.name: _line([point], n) for point in single[2:]},
     }
-    series |= {
-        signal: tuple((p.tokens / n, p.quality) for p in sorted(points, key=lambda p: p.tokens))
-        for signal, points in curves.items()
-    }
-    series |= {p.name: ((p.tokens / n, p.quality),) for p in beside}
-    return Figure(f"Quality against tokens: {about}", "tokens a question", measure, series)
+    figure = Figure(f"Quality against tokens: {about}", "tokens a question", measure, series)
+    return Report(report, tuple(notes), tables=tables, figures=(figure,))
 
 
-def _losses(answered: RunResult, found: Mapping[str, Branches]) -> Iterator[str]:
-    if answered.n_errors:
-        yield f"{answered.n_errors} of {answered.n} questions failed; they are in no point."
-    refused = len(answered.episodes) - len(found)
-    if refused:
-        yield f"{refused} questions are blank or too long and were not asked."
+def _savings(signal: str, best: Point | None, full: Point) -> str:
+    """What the cheapest threshold saves that is as good as reading always."""
+    if best is None:
+        return f"{signal}: no threshold keeps {points.ENOUGH:.0%} of the quality of reading always with fewer tokens."
+    return (
+        f"{signal}: at threshold {best.threshold:.4g}, {best.share:.0%} of the questions read; that is {best.tokens / full.tokens - 1:+.1%} tokens "
+        f"compared with reading always, at a quality of {best.quality.value:.4f} against {full.quality.value:.4f}."
+    )
+
+
+def _row(point: Point, n: int) -> tuple[Any, ...]:
+    return (
+        point.name,
+        None if point.threshold is None else f"{point.threshold:.4g}",
+        f"{point.share:.0%}",
+        point.n_in,
+        point.n_out,
+        round(point.tokens / n, 1),
+        point.quality,
+        point.coin,
+    )
+
+
+def _line(curve: Iterable[Point], n: int) -> tuple[tuple[float, Any], ...]:
+    return tuple((point.tokens / n, point.quality) for point in curve)
+
+
+def _losses(result: RunResult, answered: int) -> list[str]:
+    """Why questions are in no point; ``answered``: those with both branches."""
+    refused = len(result.episodes) - answered
+    notes = [f"{result.n_errors} of {result.n} questions failed; they are in no point."] * bool(
+        result.n_errors
+    )
+    return notes + [f"{refused} questions are blank or too long and were not asked."] * bool(
+        refused
+    )
 
 
 def _thresholds(text: str) -> tuple[float, ...]:
     try:
-        found = tuple(dict.fromkeys(float(part) for part in text.split(",") if part.strip()))
+        values = tuple(dict.fromkeys(float(part) for part in text.split(",") if part.strip()))
     except ValueError:
-        found = (float("nan"),)
-    if any(value != value for value in found):
+        values = (float("nan"),)
+    if any(value != value for value in values):
         raise UsageError(f"--set thresholds={text}: thresholds must be numbers, as in 0.2,0.5.")
-    return found
+    return values

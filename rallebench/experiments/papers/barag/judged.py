@@ -1,30 +1,22 @@
-"""Answers judged: a part of its own, so that it is resumed, remembered and read as any run."""
+"""BARAG's judge, of truthfulness and relevance, as a judge of a run's answers by the articles of their questions."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
-from rallebench.core.errors import UsageError
 from rallebench.core.experiments import ExperimentRequest
-from rallebench.core.runs import RunRequest, RunResult, Values
+from rallebench.core.runs import Judge, RunResult, Values
 from rallebench.core.settings import Setting
-from rallebench.core.types import Episode, Example, Gold, Question, digest
+from rallebench.core.types import Episode, Example, Flow, digest
 from rallebench.experiments.papers.barag.articles import Article
-from rallebench.experiments.papers.barag.prompts import judge_prompt
 from rallebench.experiments.papers.barag.study import tokens_of
-from rallebench.experiments.runs import scored_run
-from rallebench.metrics.judges import Case, Judgement, judgement_of
-from rallebench.metrics.judges.truthfulness import (
-    COLUMNS,
-    JudgePrompt,
-    article_of,
-    scores_of,
-    truthfulness,
-)
+from rallebench.experiments.runs import bounds_of
+from rallebench.metrics.judges import judgement_of
+from rallebench.metrics.judges.truthfulness import COLUMNS, scores_of
+from rallebench.workspace.judges import judge_named
 
-WORKFLOW = "barag-judge"
 FORMS = ("schema", "tool", "text")
 JUDGE = {"judge": Setting(str, "", about="a language model that judges truthfulness and relevance")}
 JUDGING = {
@@ -48,155 +40,112 @@ SPREAD = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class JudgeOf:
-    """A judge as it was asked for."""
+def judge_of(
+    request: ExperimentRequest,
+    llm: str,
+    articles: Mapping[str, Article],
+    branch: str = "",
+    text: Callable[[Episode], str | None] = lambda episode: episode.answer,
+) -> Judge:
+    """The judge that the settings name. Raises UsageError, BadFileError for its prompts.
 
-    llm: str
-    prompt: JudgePrompt
-    settings: Mapping[str, Any]
-
-    @property
-    def several(self) -> bool:
-        """Whether an answer is judged more than once."""
-        return bool(self.settings["repeats"] > 1 or self.settings["swap"])
-
-
-def judge_of(asked: ExperimentRequest, llm: str) -> JudgeOf:
-    """Raises UsageError."""
-    s = asked.settings
-    backend = asked.workspace.llm(llm).backend
+    ``articles``: by question id, one for every answer. ``branch``: the name of the ``text`` of an episode that is judged, where
+    that is not its answer; it stands before the columns.
+    """
+    s = request.settings
     form = s["judge_form"]
     if form == "auto":
-        form = "tool" if s["compat"] == "original" and backend == "openai_compatible" else "schema"
-    settings = {
-        "form": form,
-        "compat": s["compat"],
-        "temperature": s["judge_temperature"],
-        "seed": asked.seed,
-        "repeats": s["judge_repeats"],
-        "swap": s["judge_swap"],
-    }
-    return JudgeOf(llm, judge_prompt(s["prompts"]), settings)
+        behind_api = request.workspace.llm(llm).backend == "openai_compatible"
+        form = "tool" if s["compat"] == "original" and behind_api else "schema"
+    judge = judge_named(
+        request.workspace,
+        f"truthfulness:{llm}",
+        s["prompts"],
+        form=form,
+        compat=s["compat"],
+        temperature=s["judge_temperature"],
+        seed=request.seed,
+        repeats=s["judge_repeats"],
+        swap=s["judge_swap"],
+    )
+    several = s["judge_repeats"] > 1 or s["judge_swap"]
+    columns = {**COLUMNS, **(SPREAD if several else {})}
+    before = f"{branch}_" if branch else ""
 
+    def ask(example: Example, answer: str) -> Flow | None:
+        article = articles[example.question.qid]
+        record = {**example.record, "title": article.title, "content": article.content}
+        return judge.ask(replace(example, record=record), answer)
 
-def judged_part(
-    label: str,
-    dataset: str,
-    judge: JudgeOf,
-    asked: Mapping[str, tuple[Example, str]],
-    articles: Mapping[str, Article],
-) -> RunRequest:
-    """``asked``: question id → (its example, the answer); those without an article must not be there. A ``label`` that ends with
-    a blank gets a mark of all that is judged, for answers that are other ones in another run of the same name."""
-    if not asked:
-        raise UsageError("There is no answer to judge.")
-    cases = {
-        qid: Case(
-            example.question.text, answer, article_of(articles[qid].title, articles[qid].content)
-        )
-        for qid, (example, answer) in asked.items()
-    }
-    prompt = asdict(judge.prompt)
-    mark = digest(
-        [
-            judge.llm,
-            prompt,
-            dict(judge.settings),
-            {qid: asdict(case) for qid, case in cases.items()},
-        ]
-    )[:6]
-    return scored_run(
-        f"{label}{mark}" if label.endswith(" ") else label,
-        WORKFLOW,
-        dataset,
-        tuple(_bare(qid, example, answer) for qid, (example, answer) in asked.items()),
-        lambda question: truthfulness(
-            cases[question.qid], llm=judge.llm, prompt=judge.prompt, **judge.settings
-        ),
-        {
+    def scores(example: Example, answer: str, judgement: Episode) -> Values:
+        return {f"{before}{name}": value for name, value in values_of(judgement).items()}
+
+    return replace(
+        judge,
+        name=f"{judge.name} ({branch})" if branch else judge.name,
+        columns={f"{before}{name}": definition for name, definition in columns.items()},
+        settings={
             **judge.settings,
-            "prompt": prompt,
-            "articles": digest([case.article for case in cases.values()]),
+            "articles": digest([[a.title, a.content] for a in articles.values()]),
         },
-        values_of,
-        {**COLUMNS, **(SPREAD if judge.several else {})},
-        (judge.llm,),
+        ask=ask,
+        scores=scores,
+        ranges={f"{before}{name}": bounds for name, bounds in bounds_of(columns).items()},
+        text=text,
     )
 
 
-def _bare(qid: str, example: Example, answer: str) -> Example:
-    record = {
-        "id": qid,
-        "input": example.question.text,
-        "output": [],
-        "answer": answer,
-        "title": example.record.get("title", ""),
-    }
-    return Example(Question(qid, example.question.text), Gold(), record)
-
-
-def values_of(example: Example, episode: Episode) -> Values:
+def values_of(judgement: Episode) -> Values:
     """The scores of one judgement, with their spread where an answer was judged more than once."""
-    values: dict[str, float | None] = dict(scores_of(episode))
-    judgement = judgement_of(episode)
-    read = [one.values for one in judgement.each if not one.failure]
-    if values and len(read) > 1:
-        for name in judgement.values:
-            scores = [one[name] for one in read]
+    values: dict[str, float | None] = dict(scores_of(judgement))
+    parsed = judgement_of(judgement)
+    several = [single.values for single in parsed.each if not single.failure]
+    if values and len(several) > 1:
+        for name in parsed.values:
+            scores = [single[name] for single in several]
             values[f"{name}_spread"] = max(scores) - min(scores)
     return values
 
 
-def scores_in(answered: RunResult) -> dict[str, Mapping[str, float]]:
-    """Question id → its scores, {} of a judgement that could not be read."""
-    return {qid: judgement_of(episode).values for qid, episode in answered.episodes.items()}
-
-
-def judgements_in(answered: RunResult) -> dict[str, Judgement]:
-    """Question id → what was read of the judge's replies."""
-    return {qid: judgement_of(episode) for qid, episode in answered.episodes.items()}
-
-
-def report_of(answered: RunResult) -> dict[str, Any]:
-    """How many answers were judged, how many judgements are none, and what the judge cost."""
-    sent, written = tokens_of(
-        step for episode in answered.episodes.values() for step in episode.steps
-    )
-    each = [one for found in judgements_in(answered).values() for one in (found.each or (found,))]
+def report_of(answered: RunResult, judge: Judge) -> dict[str, Any]:
+    """The number of answers that were judged, of judgements and single replies that say nothing, and the judge's tokens; {}
+    where the judge failed as a whole."""
+    if judge.name not in answered.judgements:
+        return {}
+    episodes = answered.judgements[judge.name]
+    sent, written = tokens_of(step for episode in episodes.values() for step in episode.steps)
+    judgements = [judgement_of(episode) for episode in episodes.values()]
+    each = [single for judgement in judgements for single in (judgement.each or (judgement,))]
+    judged = sum(judge.text(episode) is not None for episode in answered.episodes.values())
     return {
-        "judged": answered.n,
+        "judged": judged,
         "replies": len(each),
-        "unparsed_replies": sum(bool(one.failure) for one in each),
-        "unparsed": sum(bool(found.failure) for found in judgements_in(answered).values()),
-        "failed": answered.n_errors,
+        "unparsed_replies": sum(bool(single.failure) for single in each),
+        "unparsed": sum(bool(judgement.failure) for judgement in judgements),
+        "failed": judged - len(episodes),
         "judge_input_tokens": sent,
         "judge_output_tokens": written,
     }
 
 
-def notes_of(label: str, answered: RunResult, judge: JudgeOf) -> tuple[str, ...]:
-    """What a reader of the scores must know."""
-    found = report_of(answered)
+def notes_of(label: str, report: Mapping[str, Any], judge: Judge) -> list[str]:
+    """What a reader of the scores must know. ``report``: see ``report_of``."""
     notes = []
-    if found["unparsed"]:
+    if report.get("unparsed"):
         notes.append(
-            f"{label}: {found['unparsed']} of {found['judged']} judgements could not be read and are not scored."
+            f"{label}: {report['unparsed']} of {report['judged']} judgements could not be read and are not scored."
         )
-    if found["unparsed_replies"] > found["unparsed"]:
+    if report and report["unparsed_replies"] > report["unparsed"]:
         notes.append(
-            f"{label}: {found['unparsed_replies']} of {found['replies']} single replies of the judge could not be read."
+            f"{label}: {report['unparsed_replies']} of {report['replies']} single replies of the judge could not be read."
         )
-    if found["failed"]:
+    if report.get("failed"):
         notes.append(
-            f"{label}: {found['failed']} of {found['judged']} judgements failed; they are in no mean."
+            f"{label}: {report['failed']} of {report['judged']} judgements failed; they are in no mean."
         )
-    if (
-        judge.settings["repeats"] > 1
-        and not judge.settings["temperature"]
-        and not judge.settings["swap"]
-    ):
+    settings = judge.settings
+    if settings["repeats"] > 1 and not settings["temperature"] and not settings["swap"]:
         notes.append(
             "At judge_temperature 0 most models repeat themselves, so the spread says little; raise it, or set judge_swap=true."
         )
-    return tuple(notes)
+    return notes

@@ -9,20 +9,20 @@ from typing import Any
 
 from rallebench.core.errors import UsageError
 from rallebench.core.experiments import Experiment, ExperimentRequest, Figure, Report, Table
-from rallebench.core.runs import RunRequest, RunResult
+from rallebench.core.runs import Judge, RunRequest, RunResult
 from rallebench.core.settings import Setting
 from rallebench.core.types import Flow, Question
 from rallebench.experiments.papers import SUITES
-from rallebench.experiments.papers.barag import judged
-from rallebench.experiments.papers.barag.judged import JUDGE, JUDGING
-from rallebench.experiments.papers.barag.runs import Row, lines
+from rallebench.experiments.papers.barag.judged import JUDGE, JUDGING, judge_of, notes_of, report_of
+from rallebench.experiments.papers.barag.runs import lines
 from rallebench.experiments.papers.barag.study import (
     ASKING,
+    COSTS,
     DATA,
     DEFINITIONS,
     Study,
     costs_of,
-    row_of,
+    rows_of,
     shown_articles,
     study_of,
     worth_of,
@@ -39,7 +39,7 @@ from rallebench.workflows.barag_uncertain import RULE_SETTINGS, Rule, uncertain
 
 ALL = (*MODES, "uncertain")
 LABELS = {"f1": "F1", "em": "EM", "grounded": "Grounded", "declined": "Declined"}
-BESIDE = {"embedding_tokens": "Embedding tokens", "judge_tokens": "Judge tokens"}
+OTHER = {"embedding_tokens": "Embedding tokens", "judge_tokens": "Judge tokens"}
 ALONE = frozenset(("baseline", "gt"))
 """The modes that search for nothing."""
 DECIDING = frozenset(("basic", "advanced"))
@@ -58,107 +58,82 @@ DECIDING = frozenset(("basic", "advanced"))
         **JUDGING,
     },
 )
-def modes(asked: ExperimentRequest) -> Experiment:
+def modes(request: ExperimentRequest) -> Experiment:
     """BARAG: never, always, or on the model's own decision reading passages; tokens of all calls, and a judge's scores."""
-    chosen = _modes(asked.settings["modes"])
+    s = request.settings
+    chosen = _modes(s["modes"])
     study = study_of(
-        asked, retrieves=not ALONE.issuperset(chosen), logprobs=_wants_logprobs(asked, chosen)
+        request,
+        retrieves=not ALONE.issuperset(chosen),
+        logprobs="uncertain" in chosen and s["signal"] == "logprob",
     )
-    judge = judged.judge_of(asked, asked.settings["judge"]) if asked.settings["judge"] else None
-    if (judge or "gt" in chosen) and not study.set.articles:
+    if (s["judge"] or "gt" in chosen) and not study.set.articles:
         raise UsageError(
             f"The judge, and the mode gt, need the article of every question, and {study.set.path} has none; leave them out."
         )
-    rows: dict[str, list[Row]] = {}
-    worth: dict[str, tuple[Any, ...]] = {}
-    beside: dict[str, dict[str, int | None]] = {}
-    report: dict[str, Any] = {
-        "dataset": study.name,
-        "llm": asked.llm,
-        "compat": asked.settings["compat"],
-        "calls": study.agent.calls,
-    }
+    judges = (judge_of(request, s["judge"], study.set.articles),) if s["judge"] else ()
+    results: dict[str, RunResult] = {}
+    for run in [_run(study, mode, judges) for mode in chosen]:
+        results[run.label] = yield run
     notes = [*study.set.notes]
-    for mode in chosen:
-        answered = yield _part(study, mode)
-        notes += _notes(mode, answered)
-        worth[mode] = tuple(answered.means.get(name) for name in (*study.quality, "declined"))
-        beside[mode] = {"embedding_tokens": _embedded(answered)}
-        scores: Mapping[str, Mapping[str, float]] = {}
-        if judge and answered.episodes:
-            examples = {example.question.qid: example for example in study.set.examples}
-            said = {
-                qid: (examples[qid], episode.answer) for qid, episode in answered.episodes.items()
-            }
-            verdicts = yield judged.judged_part(
-                f"{mode} judged ", study.name, judge, said, study.set.articles
-            )
-            scores = judged.scores_in(verdicts)
-            told = report[f"judge of {mode}"] = judged.report_of(verdicts)
-            beside[mode]["judge_tokens"] = _both(
-                told["judge_input_tokens"], told["judge_output_tokens"]
-            )
-            notes += judged.notes_of(mode, verdicts, judge)
-        rows[mode] = [
-            row_of(
-                study,
-                example,
-                answered.episodes[example.question.qid],
-                scores.get(example.question.qid, {}),
-            )
-            for example in answered.request.examples
-            if example.question.qid in answered.episodes
-        ]
-    summaries = {mode: summary_of(found) for mode, found in rows.items()}
-    notes += _saving(summaries)
-    about = f"{study.name}: {len(study.set.examples)} questions, {asked.llm}"
+    judged: dict[str, dict[str, Any]] = {}
+    tokens: dict[str, dict[str, int | None]] = {}
+    for mode, result in results.items():
+        notes += _notes(mode, result)
+        tokens[mode] = {"embedding_tokens": _embedded(result)}
+        for judge in judges:
+            if judgements := report_of(result, judge):
+                judged[f"judge of {mode}"] = judgements
+                sent, written = (judgements[f"judge_{side}_tokens"] for side in ("input", "output"))
+                unknown = sent is None or written is None
+                tokens[mode]["judge_tokens"] = None if unknown else sent + written
+                notes += notes_of(mode, judgements, judge)
+    rows = {mode: rows_of(study, result) for mode, result in results.items()}
+    summaries = {mode: summary_of(of_mode) for mode, of_mode in rows.items()}
+    about = f"{study.name}: {len(study.set.examples)} questions, {request.llm}"
     return Report(
         {
-            **report,
-            "modes": {mode: one.as_json() for mode, one in summaries.items()},
-            "other_tokens": beside,
+            "dataset": study.name,
+            "llm": request.llm,
+            "compat": s["compat"],
+            "calls": study.agent.calls,
+            **judged,
+            "modes": {mode: summary.as_json() for mode, summary in summaries.items()},
+            "other_tokens": tokens,
         },
-        tuple(notes),
-        {f"runs/{study.name}_{mode}.jsonl": lines(found) for mode, found in rows.items()},
+        (*notes, *_saving(summaries)),
+        {f"runs/{study.name}_{mode}.jsonl": lines(of_mode) for mode, of_mode in rows.items()},
         tables=(
-            _table(f"Ways of answering, {about}", summaries, (*study.quality, "declined"), worth),
-            *_beside(f"Tokens that the paper does not count, {about}", beside),
+            _table(f"Ways of answering, {about}", summaries, results, study),
+            *_other_tokens(f"Tokens that the paper does not count, {about}", tokens),
         ),
         figures=_plots(summaries),
     )
 
 
 def _table(
-    title: str,
-    summaries: Mapping[str, Summary],
-    names: tuple[str, ...],
-    worth: Mapping[str, tuple[Any, ...]],
+    title: str, summaries: Mapping[str, Summary], results: Mapping[str, RunResult], study: Study
 ) -> Table:
     """Tables II and III, and what an answer is worth without a judge."""
+    names = (*study.quality, "declined")
     bare = runs_table(title, summaries)
-    rows = tuple((*row, *worth[row[0]]) for row in bare.rows)
+    rows = tuple((*row, *(results[row[0]].means.get(name) for name in names)) for row in bare.rows)
     return replace(bare, columns=(*bare.columns, *(LABELS[name] for name in names)), rows=rows)
 
 
-def _beside(title: str, counts: Mapping[str, Mapping[str, int | None]]) -> tuple[Table, ...]:
+def _other_tokens(title: str, counts: Mapping[str, Mapping[str, int | None]]) -> tuple[Table, ...]:
     """What encoders and the judge read and wrote, where any did."""
-    names = [name for name in BESIDE if any(each.get(name, 0) != 0 for each in counts.values())]
+    names = [name for name in OTHER if any(each.get(name, 0) != 0 for each in counts.values())]
+    if not names:
+        return ()
     rows = tuple((mode, *(each.get(name, 0) for name in names)) for mode, each in counts.items())
-    note = "Of the queries that were searched with; of the judge, sent and written. A dash: not counted by who worked."
-    return (
-        (Table(title, ("Run", *(BESIDE[name] for name in names)), rows, note=note),)
-        if names
-        else ()
-    )
+    note = "Of the queries that were searched with; of the judge, sent and written. A dash: not counted by the backend."
+    return (Table(title, ("Run", *(OTHER[name] for name in names)), rows, note=note),)
 
 
 def _embedded(answered: RunResult) -> int | None:
     counts = answered.values.get("n_embedding_tokens", {}).values()
     return None if None in counts else int(sum(count or 0 for count in counts))
-
-
-def _both(sent: int | None, written: int | None) -> int | None:
-    return None if sent is None or written is None else sent + written
 
 
 def _modes(text: str) -> list[str]:
@@ -169,11 +144,7 @@ def _modes(text: str) -> list[str]:
     return chosen
 
 
-def _wants_logprobs(asked: ExperimentRequest, chosen: list[str]) -> bool:
-    return "uncertain" in chosen and asked.settings["signal"] == "logprob"
-
-
-def _part(study: Study, mode: str) -> RunRequest:
+def _run(study: Study, mode: str, judges: tuple[Judge, ...]) -> RunRequest:
     s = study.asked.settings
     settings = {**study.settings, "mode": mode}
     make: Any = MODES.get(mode)
@@ -188,20 +159,9 @@ def _part(study: Study, mode: str) -> RunRequest:
         }
 
     def flow(question: Question, agent: BaragAgent) -> Flow:
-        made: Flow = make(question, agent=agent)
-        return made
+        of_mode: Flow = make(question, agent=agent)
+        return of_mode
 
-    names = (
-        *(
-            "n_input_tokens",
-            "n_output_tokens",
-            "n_embedding_tokens",
-            "retrieved",
-            "undecided",
-            "declined",
-        ),
-        *study.quality,
-    )
     run = scored_run(
         mode,
         f"barag-{mode}",
@@ -210,9 +170,10 @@ def _part(study: Study, mode: str) -> RunRequest:
         lambda question: flow(question, study.agent),
         settings,
         lambda example, episode: {**costs_of(episode), **worth_of(study, example, episode.answer)},
-        {name: DEFINITIONS[name] for name in names},
+        {name: DEFINITIONS[name] for name in (*COSTS, "declined", *study.quality)},
         (study.asked.llm,),
         () if mode in ALONE else (study.agent.retriever,),
+        judges=judges,
     )
     return study.deciding(run, flow) if mode in DECIDING else run
 

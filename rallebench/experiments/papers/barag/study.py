@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from rallebench.core.errors import UsageError
 from rallebench.core.experiments import ExperimentRequest
-from rallebench.core.prompts import check_own
-from rallebench.core.runs import Backends, FlowFactory, RunRequest, Values
+from rallebench.core.prompts import check_own, prompt_text
+from rallebench.core.runs import Backends, FlowFactory, RunRequest, RunResult, Values
 from rallebench.core.settings import Setting
 from rallebench.core.types import (
     Episode,
@@ -18,22 +18,33 @@ from rallebench.core.types import (
     Generate,
     Hit,
     Note,
+    Outcome,
     Passage,
     Question,
     Step,
 )
 from rallebench.experiments.papers.barag.articles import ArticleSet, find_file, read_set
-from rallebench.experiments.papers.barag.prompts import agent_prompts, names_of
 from rallebench.experiments.papers.barag.runs import Row, read_runs
 from rallebench.experiments.papers.barag.summary import PERFECT
 from rallebench.metrics.cost import completion_tokens_of, prompt_tokens_of
 from rallebench.metrics.exact_match import exact_match
+from rallebench.metrics.judges import JUDGES
 from rallebench.metrics.judges.truthfulness import ARTICLE_CHARACTERS
 from rallebench.metrics.text import answer_tokens
 from rallebench.metrics.token_f1 import token_f1
-from rallebench.workflows.barag import READ, SETTINGS, UNDECIDED, BaragAgent, context_of
+from rallebench.workflows.barag import (
+    READ,
+    SETTINGS,
+    UNDECIDED,
+    BaragAgent,
+    Prompts,
+    context_of,
+)
 from rallebench.workflows.barag_uncertain import declines
 
+SCORES = ("truthfulness", "relevance")
+PROMPTS = ("naive-system.txt", "basic-system.txt", "basic-decide.txt", "advanced-decide.txt")
+JUDGE_PROMPTS = tuple(JUDGES.entry("truthfulness").traits["prompts"])
 DATA_IS = "a file of articles with questions, or a folder of such"
 DATA = {
     "data": Setting(
@@ -61,6 +72,7 @@ ASKING = {
         about="folder with prompts of your own, named as in prompts/suites/barag and prompts/judges",
     ),
 }
+COSTS = ("n_input_tokens", "n_output_tokens", "n_embedding_tokens", "retrieved", "undecided")
 DEFINITIONS = {
     "n_input_tokens": "Tokens sent in all of a question's calls: draft, decision and answer, as the backend counts them.",
     "n_output_tokens": "Tokens written in all of a question's calls, as the backend counts them.",
@@ -142,10 +154,10 @@ def study_of(asked: ExperimentRequest, *, retrieves: bool = True, **more: Any) -
         asked.workspace.retriever(
             s["index"]
         )  # a combination written out, or the sentence that says it is none
-    check_own(s["prompts"], names_of(agents=True, judge=bool(s["judge"])))
+    check_own(s["prompts"], [*PROMPTS, *(JUDGE_PROMPTS if s["judge"] else ())])
     agent = BaragAgent(
         asked.llm,
-        agent_prompts(s["prompts"]),
+        Prompts(*(prompt_text("suites/barag", name, s["prompts"]) for name in PROMPTS)),
         s["index"],
         s["k"],
         s["temperature"],
@@ -223,7 +235,7 @@ def worth_of(study: Study, example: Example, answer: str) -> Values:
     declined = declines(answer)
     values: dict[str, float | None] = {"declined": float(declined)}
     if study.set.answers:
-        episode = Episode(example.question.qid, "", (), _Said(answer))  # type: ignore[arg-type]
+        episode = Episode(example.question.qid, "", (), Outcome(answer))
         f1 = token_f1(episode, example.gold)
         values |= {
             "em": exact_match(episode, example.gold),
@@ -235,13 +247,6 @@ def worth_of(study: Study, example: Example, answer: str) -> Values:
             0.0 if declined else grounded(answer, f"{article.title} {article.content}")
         )
     return values
-
-
-@dataclass(frozen=True, slots=True)
-class _Said:
-    """An answer, as metrics read it from an outcome."""
-
-    answer: str
 
 
 def grounded(answer: str, article: str) -> float:
@@ -259,8 +264,22 @@ def has_read(episode: Episode) -> bool:
     return episode.outcome is not None and episode.outcome.stop_reason == READ
 
 
-def row_of(study: Study, example: Example, episode: Episode, scores: Mapping[str, float]) -> Row:
-    """An answer as a run file has it. In the original the flag stays down where retrieval is no decision."""
+def rows_of(study: Study, result: RunResult) -> list[Row]:
+    """A run's answers as a run file has them, with a judge's scores where it has any."""
+    return [
+        _row(
+            study,
+            example,
+            result.episodes[qid],
+            [result.values.get(s, {}).get(qid) for s in SCORES],
+        )
+        for example in result.request.examples
+        if (qid := example.question.qid) in result.episodes
+    ]
+
+
+def _row(study: Study, example: Example, episode: Episode, scores: list[float | None]) -> Row:
+    """In the original the flag stays down where retrieval is no decision."""
     sent, written = tokens_of(episode.steps)
     read = has_read(episode)
     title = str(example.record.get("title") or "")
@@ -275,6 +294,5 @@ def row_of(study: Study, example: Example, episode: Episode, scores: Mapping[str
         written,
         read and not (study.agent.original and by_definition),
         context_of(hits) if read else "",
-        scores.get("truthfulness"),
-        scores.get("relevance"),
+        *scores,
     )

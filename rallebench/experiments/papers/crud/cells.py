@@ -18,7 +18,6 @@ from rallebench.core.types import (
     Generate,
     Gold,
     Message,
-    Note,
     Outcome,
     Question,
     Retrieve,
@@ -28,20 +27,26 @@ from rallebench.encoders.references import check_encoder
 from rallebench.engine.statistics import Mean
 from rallebench.experiments.papers.crud import files
 from rallebench.experiments.papers.crud.definitions import named
-from rallebench.experiments.papers.crud.quest import spoken
-from rallebench.experiments.papers.crud.questing import PROMPTS, Judged, Judging, judge, judging_of
+from rallebench.experiments.papers.crud.questing import (
+    PROMPTS,
+    Judged,
+    Judging,
+    judged_of,
+    judging_of,
+    keep_questions,
+)
 from rallebench.experiments.papers.crud.records import Record, RecordSet
 from rallebench.experiments.papers.crud.retrieval import joined, reciprocal_rank, separator_of
 from rallebench.experiments.papers.crud.tasks import Task
-from rallebench.experiments.runs import scored_run
+from rallebench.experiments.runs import REUSED, replay, scored_run
 from rallebench.metrics.crud_bleu import ORDERS, precisions, unpenalised
+from rallebench.metrics.judges.ragquesteval import spoken
 from rallebench.metrics.rouge import rouge_lcs_score
 from rallebench.metrics.similarity import similarity
 from rallebench.metrics.words import jieba_words
 
 WORKFLOW = "crud"
 SEPARATORS = {"line": "\n", "blank": "\n\n"}
-REUSED = "reused"
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +158,7 @@ def plan_cell(asked: ExperimentRequest, task: Task, records: RecordSet) -> Plan:
         decoding,
         original,
         s["similarity"],
-        judging_of(asked, task),
+        judging_of(asked, task, chosen),
     )
     return _with_earlier(plan) if s["reuse"] else plan
 
@@ -170,10 +175,9 @@ def _with_earlier(plan: Plan) -> Plan:
 
 
 def perform_cell(plan: Plan, label: str) -> Generator[RunRequest, RunResult, Cell]:
-    """The cell's parts, one after another: the answers, then RAGQuestEval of those that are not empty."""
+    """The cell's run; RAGQuestEval judges the answers that are not empty."""
     answered = yield _part(plan, label)
-    said = {qid: episode.answer for qid, episode in answered.episodes.items() if episode.answer}
-    empty = len(answered.episodes) - len(said)
+    empty = sum(not episode.answer for episode in answered.episodes.values())
     bare = (
         sum(not episode.hits and not _is_reused(episode) for episode in answered.episodes.values())
         if plan.k
@@ -187,11 +191,10 @@ def perform_cell(plan: Plan, label: str) -> Generator[RunRequest, RunResult, Cel
         "without_documents": bare,
     }
     judged = None
-    if plan.judging is not None and said:
-        judged = yield from judge(plan.judging, plan.chosen, said, label, plan.records.name)
-        counts |= judged.counts
-    means = {**answered.means, **(judged.means if judged else {})}
-    return Cell(plan, answered, judged, means, counts)
+    if plan.judging is not None and len(answered.episodes) > empty:
+        judged = judged_of(plan.judging, plan.chosen, answered)
+        counts |= judged.counts if judged else {}
+    return Cell(plan, answered, judged, answered.means, counts)
 
 
 def _part(plan: Plan, label: str) -> RunRequest:
@@ -200,7 +203,7 @@ def _part(plan: Plan, label: str) -> RunRequest:
 
     def flow(question: Question) -> Flow:
         if question.qid in plan.earlier:
-            return _reused(plan.earlier[question.qid])
+            return replay(plan.earlier[question.qid])
         return answering(plan, *cases[question.qid])
 
     settings = {
@@ -224,6 +227,12 @@ def _part(plan: Plan, label: str) -> RunRequest:
         plan.metrics,
         (plan.asked.llm,),
         (plan.index,) if plan.k else (),
+        judges=(plan.judging.judge,) if plan.judging else (),
+        on_result=(
+            (lambda answered: keep_questions(judging, plan.chosen, answered))
+            if (judging := plan.judging) is not None
+            else None
+        ),
     )
 
 
@@ -240,12 +249,6 @@ def answering(plan: Plan, query: str, values: Mapping[str, str]) -> Flow:
     )
     answer = response_in(reply.text if plan.original else spoken(reply.text))
     return Outcome(answer, "answered" if answer else "empty")
-
-
-def _reused(answer: str) -> Flow:
-    """An answer of an earlier time; asks nobody."""
-    reply = yield Note(answer)
-    return Outcome(reply.text, REUSED)
 
 
 def response_in(reply: str) -> str:

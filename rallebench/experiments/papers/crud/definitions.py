@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from rallebench.metrics.judges.ragquesteval import COLUMNS
+
 ANSWERED = "Over the answers that are not empty."
 
 DEFINITIONS: Mapping[str, str] = {
@@ -17,10 +19,7 @@ DEFINITIONS: Mapping[str, str] = {
     "length": f"Characters of the answer. {ANSWERED}",
     "mrr": "1 / rank of each gold document among the passages, 0 if it is not there, the mean over a record's gold documents. "
     "Over the answers that are not empty of records whose gold documents are known.",
-    "QA_avg_F1": "RAGQuestEval's precision: mean word F1 of the answers that the text and the reference give to the same "
-    "questions, over those that both answer; 0 if there are none. Over the records whose questions and answers could be read.",
-    "QA_recall": "RAGQuestEval's recall: of the questions that the reference answers, the share that the text answers. "
-    "Over the records whose questions and answers could be read.",
+    **COLUMNS,
 }
 
 

@@ -74,22 +74,18 @@ def _row(cell: Cell, qid: str, reference: str) -> dict[str, Any]:
     metrics = {
         NAMES.get(name, name): value
         for name in METRICS
-        if (value := _value(cell, name, qid)) is not None
+        if (value := cell.answered.values.get(name, {}).get(qid)) is not None
     }
-    questions = judged.questions.get(qid) if judged else None
-    answers = judged.answers.get(qid) if judged else None
     save: dict[str, Any] = {}
     if cell.plan.judging is not None:
-        read = (
-            questions is not None
-            and answers is not None
-            and qid in (judged.values if judged else {})
-        )
-        save = {
-            "questions_gt": list(questions.questions) if read and questions else [],
-            "answers_gt4gt": list(questions.answers) if read and questions else [],
-            "answers_gm4gt": list(answers) if read and answers else [],
-        }
+        save = {"questions_gt": [], "answers_gt4gt": [], "answers_gm4gt": []}
+        if judged and qid in judged.values:
+            questions = judged.questions[qid]
+            save = {
+                "questions_gt": list(questions.questions),
+                "answers_gt4gt": list(questions.answers),
+                "answers_gm4gt": list(judged.answers[qid]),
+            }
     log = {
         "generated_text": episode.answer,
         "ground_truth_text": reference,
@@ -97,13 +93,6 @@ def _row(cell: Cell, qid: str, reference: str) -> dict[str, Any]:
         "evaluateDatetime": str(datetime.datetime.now()),
     }
     return {"id": qid, "metrics": metrics, "log": log, "valid": bool(episode.answer.strip())}
-
-
-def _value(cell: Cell, name: str, qid: str) -> float | None:
-    if name in QUEST:
-        found = cell.judged.values.get(qid) if cell.judged else None
-        return None if found is None else found.f1 if name == "QA_avg_F1" else found.recall
-    return cell.answered.values.get(name, {}).get(qid)
 
 
 def overall_of(

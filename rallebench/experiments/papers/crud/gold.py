@@ -15,8 +15,8 @@ from rallebench.core.errors import BadFileError, NotFoundError
 from rallebench.core.files import read_json, write_json
 from rallebench.core.sources import Source
 from rallebench.core.types import digest
-from rallebench.experiments.papers.crud.quest import texts
 from rallebench.experiments.papers.crud.tasks import Task
+from rallebench.metrics.judges.ragquesteval import texts
 from rallebench.workspace.paths import Workspace
 
 Entry = Mapping[str, Any]

@@ -192,7 +192,7 @@ def _performed(
         task,
         label,
         cell.means,
-        columns_of(cell),
+        answered.values,
         answered.n,
         cell.counts,
         cell,
@@ -223,17 +223,6 @@ def _cell_plan(
         )
     mine = replace(asked, llm=config.llm, settings={**s, "k": 0, "index": "", "reuse": ""})
     return replace(plan_cell(mine, task, records), index=retriever, k=config.k, separator=separator)
-
-
-def columns_of(cell: Cell) -> dict[str, Column]:
-    """Metric → record id → value, RAGQuestEval's among them."""
-    found: dict[str, Column] = {
-        name: cell.answered.values.get(name, {}) for name in cell.plan.metrics
-    }
-    if cell.judged:
-        found["QA_avg_F1"] = {qid: one.f1 for qid, one in cell.judged.values.items()}
-        found["QA_recall"] = {qid: one.recall for qid, one in cell.judged.values.items()}
-    return found
 
 
 # without a model

@@ -15,11 +15,11 @@ from rallebench.experiments.papers import SCORERS
 from rallebench.experiments.papers.crud.cells import text_values
 from rallebench.experiments.papers.crud.definitions import named
 from rallebench.experiments.papers.crud.files import QUEST
-from rallebench.experiments.papers.crud.quest import quest_scores, texts
 from rallebench.experiments.papers.crud.records import read_tasks
 from rallebench.experiments.papers.crud.tasks import tasks_of
 from rallebench.experiments.papers.predictions import check_file
 from rallebench.experiments.runs import bounds_of
+from rallebench.metrics.judges.ragquesteval import quest_scores, texts
 
 OF_TEXT = ("bleu-avg", "bleu-1", "bleu-2", "bleu-3", "bleu-4", "rouge-L", "length")
 NEAR = 1e-6

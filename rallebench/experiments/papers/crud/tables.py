@@ -107,7 +107,7 @@ def notes_of(cells: Sequence[Cell]) -> tuple[str, ...]:
             else ("over the questions that the text answers, too (as CRUD-RAG's code has it)")
         )
         said.append(
-            f"RAGQuestEval is by {first.judging.llm}, the paper's by GPT-3.5-turbo; precision is {how}."
+            f"RAGQuestEval is by {first.judging.judge.llm}, the paper's by GPT-3.5-turbo; precision is {how}."
         )
     return tuple(dict.fromkeys(said))
 

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rallebench.core.errors import BadFileError, NotFoundError, UsageError
+from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.files import sha256_file
 from rallebench.core.types import Example
 from rallebench.datasets.reading import read_examples
 from rallebench.experiments.papers.kilt.sets import SETS, KiltSet, set_of
-from rallebench.workspace.paths import Workspace
 
 MARKS: Mapping[str, tuple[str, ...]] = {
     "linking": ("[START_ENT]", "[END_ENT]"),
@@ -20,6 +20,7 @@ MARKS: Mapping[str, tuple[str, ...]] = {
 }
 """Task → what stands in every input."""
 VERDICTS = frozenset({"SUPPORTS", "REFUTES"})
+FOLDER = "--set data=FOLDER of KILT's files"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,50 +36,52 @@ class Questions:
     differs: str
 
 
-def files_of(
-    workspace: Workspace, sets: Sequence[KiltSet], data: str, file: str, split: str
-) -> dict[str, tuple[str, Path]]:
-    """Set name → (name, file) of its questions: those of ``file``, the rest from the folder ``data``.
+def files_of(request: ExperimentRequest, sets: Sequence[KiltSet]) -> dict[str, tuple[str, Path]]:
+    """Set name → (name, file) of its questions: those of the setting ``file``, the rest from the folder ``data``.
 
     Without ``sets``: all that are there. ``file``: a file or a question set, with several sets ``nq=FILE,hopo=FILE``; of one set
-    ``data`` may be that, too.
-    Raises UsageError, NotFoundError.
+    ``data`` may be that, too. Raises UsageError, NotFoundError.
     """
-    folder = (
-        workspace.data(data, "the folder of KILT's files, as nq-dev-kilt.jsonl")
-        if data.strip()
-        else None
-    )
+    data, file = request.settings["data"], request.settings["file"]
+    workspace, folder = request.workspace, None
+    if data.strip():
+        folder = workspace.data(data, "the folder of KILT's files, as nq-dev-kilt.jsonl")
     if folder is not None and folder.is_file():
         if len(sets) != 1 or file.strip():
             raise UsageError(
                 f"--set data={data} is one question set; give the folder of KILT's files, or say whose it is: --set file=nq={data}."
             )
         folder, file = None, data.strip()
-    given = {name: workspace.dataset(reference) for name, reference in _written(file, sets).items()}
-    found = {}
-    for one in sets or SETS.values():
-        if one.name in given:
-            found[one.name] = given[one.name]
-        elif folder is not None and (path := _official(folder, one, split)):
-            found[one.name] = (path.name.split(".jsonl")[0], path.resolve())
-        elif sets and folder is not None:
-            have = (
-                ", ".join(sorted(path.name for path in folder.glob("*.jsonl*"))) or "no JSON lines"
-            )
-            raise NotFoundError(
-                f"{data} holds no {one.file_name(split)}, KILT's file of {one.label}. It holds: {have}. "
-                f"For another file: --set file={one.name}=FILE."
-            )
+    own = {name: workspace.dataset(reference) for name, reference in _written(file, sets).items()}
+    files = {}
+    for kilt_set in sets or SETS.values():
+        if kilt_set.name in own:
+            files[kilt_set.name] = own[kilt_set.name]
+        elif folder is not None and (
+            path := _official(folder, kilt_set, request.settings["split"])
+        ):
+            files[kilt_set.name] = (path.name.split(".jsonl")[0], path.resolve())
         elif sets:
-            raise UsageError(
-                f"No questions of {one.label} are named; give --set data=FOLDER of KILT's files, or --set file=FILE."
-            )
-    if not found:
+            raise _missing(kilt_set, folder, data, request.settings["split"])
+    if not files:
         raise UsageError(
-            "No questions are named; give --set data=FOLDER of KILT's files, or --set datasets=nq --set file=FILE."
+            f"No questions are named; give {FOLDER}, or --set datasets=nq --set file=FILE."
         )
-    return found
+    return files
+
+
+def _missing(
+    kilt_set: KiltSet, folder: Path | None, data: str, split: str
+) -> NotFoundError | UsageError:
+    if folder is None:
+        return UsageError(
+            f"No questions of {kilt_set.label} are named; give {FOLDER}, or --set file=FILE."
+        )
+    names = ", ".join(sorted(path.name for path in folder.glob("*.jsonl*"))) or "no JSON lines"
+    return NotFoundError(
+        f"{data} holds no {kilt_set.file_name(split)}, KILT's file of {kilt_set.label}. It holds: {names}. "
+        f"For another file: --set file={kilt_set.name}=FILE."
+    )
 
 
 def _written(file: str, sets: Sequence[KiltSet]) -> dict[str, str]:
@@ -88,34 +91,33 @@ def _written(file: str, sets: Sequence[KiltSet]) -> dict[str, str]:
     ({'nq': 'a.jsonl'}, {'nq': 'a,b.jsonl', 'trex': 'c.jsonl'})
     """
     known = "|".join(
-        re.escape(name) for one in SETS.values() for name in {one.name, one.label, one.stem}
+        re.escape(name)
+        for kilt_set in SETS.values()
+        for name in {kilt_set.name, kilt_set.label, kilt_set.stem}
     )
-    parts = re.split(rf"(?:^|,)\s*({known})=", file, flags=re.IGNORECASE)
-    if len(parts) == 1:
+    first, *pairs = re.split(rf"(?:^|,)\s*({known})=", file, flags=re.IGNORECASE)
+    if not pairs:
         if file.strip() and len(sets) != 1:
             raise UsageError(
                 "With several sets, --set file says which file is whose: file=nq=FILE,hopo=FILE."
             )
         return {sets[0].name: file.strip()} if file.strip() else {}
-    found = {
-        set_of(name).name: reference.strip() for name, reference in zip(parts[1::2], parts[2::2])
-    }
-    unasked = [name for name in found if sets and name not in {one.name for one in sets}]
-    if parts[0].strip() or unasked:
+    files = {set_of(name).name: path.strip() for name, path in zip(pairs[::2], pairs[1::2])}
+    names = {kilt_set.name for kilt_set in sets}
+    strange = [name for name in files if sets and name not in names] or [first.strip()]
+    if strange[0]:
         raise UsageError(
-            f"--set file={file}: {unasked[0] if unasked else parts[0].strip()!r} is none of the sets that are asked for."
+            f"--set file={file}: {strange[0]!r} is none of the sets that are asked for."
         )
-    return found
+    return files
 
 
-def _official(folder: Path, one: KiltSet, split: str) -> Path | None:
-    name = one.file_name(split)
+def _official(folder: Path, kilt_set: KiltSet, split: str) -> Path | None:
+    name = kilt_set.file_name(split)
     for path in (folder / name, folder / f"{name}.gz"):
         if path.is_file():
             return path
-    bare = folder / name.replace(f"{one.stem}-dev", f"{one.stem}-dev_id").replace(
-        f"{one.stem}-train", f"{one.stem}-train_id"
-    )
+    bare = folder / re.sub(r"-(dev|train)-kilt", r"-\1_id-kilt", name)
     if bare.is_file():
         raise BadFileError(
             f"{bare} holds TriviaQA's ids without its questions; KILT's script get_triviaqa_input.py joins them to {name}."
@@ -123,60 +125,56 @@ def _official(folder: Path, one: KiltSet, split: str) -> Path | None:
     return None
 
 
-def read(one: KiltSet, name: str, path: Path, split: str, limit: int | None = None) -> Questions:
+def read(
+    kilt_set: KiltSet, name: str, path: Path, split: str, limit: int | None = None
+) -> Questions:
     """The first ``limit`` questions, after every row was checked. Raises BadFileError for questions of another kind."""
-    kept: list[Example] = []
+    examples: list[Example] = []
     rows = 0
     for example in read_examples(path, form="kilt"):
         rows += 1
-        _check(one, example, path)
-        if limit is None or len(kept) < limit:
-            kept.append(example)
+        if problem := _problem(kilt_set, example):
+            raise BadFileError(
+                f"{path} is no file of {kilt_set.label}: its question {example.question.qid!r} {problem}"
+            )
+        if limit is None or len(examples) < limit:
+            examples.append(example)
     if not rows:
         raise BadFileError(f"{path} holds no question.")
-    return Questions(
-        one, name, path, sha256_file(path), tuple(kept), rows, _differs(one, path, split, rows)
-    )
+    differs = _differs(kilt_set, path, split, rows)
+    return Questions(kilt_set, name, path, sha256_file(path), tuple(examples), rows, differs)
 
 
-def _check(one: KiltSet, example: Example, path: Path) -> None:
-    """BadFileError if the question cannot be of this set."""
-    text, where = (
-        example.question.text,
-        f"{path} is no file of {one.label}: its question {example.question.qid!r}",
-    )
-    for mark in MARKS.get(one.task, ()):
-        if mark not in text:
-            raise BadFileError(f"{where} lacks {mark}.")
-    if "[END_ENT]" in MARKS.get(one.task, ()) and text.index("[START_ENT]") > text.index(
-        "[END_ENT]"
-    ):
-        raise BadFileError(f"{where} has [END_ENT] before [START_ENT].")
-    other = next(
-        (m for task, marks in MARKS.items() if task != one.task for m in marks if m in text), ""
-    )
-    if other and one.task in ("fact", "qa"):
-        raise BadFileError(f"{where} holds {other}, as another of KILT's tasks does.")
-    if not example.gold.answers and not example.gold.pages:
-        raise BadFileError(
-            f"{where} has no gold; KILT keeps the answers of its test files, so take the dev file."
-        )
-    strange = next((answer for answer in example.gold.answers if answer not in VERDICTS), "")
-    if one.task == "fact" and strange:
-        raise BadFileError(
-            f"{where} has the answer {strange[:60]!r}, where SUPPORTS or REFUTES should stand."
-        )
+def _problem(kilt_set: KiltSet, example: Example) -> str:
+    """Why the question cannot be of this set, '' if it can."""
+    text, answers = example.question.text, example.gold.answers
+    own = MARKS.get(kilt_set.task, ())
+    places = [text.find(mark) for mark in own]
+    if -1 in places:
+        return f"lacks {own[places.index(-1)]}."
+    if places != sorted(places):
+        return "has [END_ENT] before [START_ENT]."
+    others = [mark for marks in MARKS.values() for mark in marks if mark in text]
+    if others and kilt_set.task in ("fact", "qa"):
+        return f"holds {others[0]}, as another of KILT's tasks does."
+    if not answers and not example.gold.pages:
+        return "has no gold; KILT keeps the answers of its test files, so take the dev file."
+    strange = [answer for answer in answers if answer not in VERDICTS]
+    if kilt_set.task == "fact" and strange:
+        return f"has the answer {strange[0][:60]!r}, where SUPPORTS or REFUTES should stand."
+    return ""
 
 
-def _differs(one: KiltSet, path: Path, split: str, rows: int) -> str:
+def _differs(kilt_set: KiltSet, path: Path, split: str, rows: int) -> str:
     """How a file is not KILT's own, in one sentence; '' if nothing speaks against it."""
-    split = split if split in one.rows else "dev"
-    if rows != one.rows[split]:
-        return f"{path.name} has {rows:,} rows and KILT's {one.file_name(split)} {one.rows[split]:,}, so it is not the official file."
-    size = path.stat().st_size
-    if one.size[split] and path.suffix != ".gz" and size != one.size[split]:
+    split = split if split in kilt_set.rows else "dev"
+    official = f"KILT's {kilt_set.file_name(split)}"
+    if rows != kilt_set.rows[split]:
+        return f"{path.name} has {rows:,} rows and {official} {kilt_set.rows[split]:,}, so it is not the official file."
+    size, expected = path.stat().st_size, kilt_set.size.get(split)
+    if expected and path.suffix != ".gz" and size != expected:
         return (
-            f"{path.name} has as many rows as KILT's {one.file_name(split)}, but {size:,} bytes instead of "
-            f"{one.size[split]:,}, so it was changed."
+            f"{path.name} has as many rows as {official}, but {size:,} bytes instead of "
+            f"{expected:,}, so it was changed."
         )
     return ""

@@ -7,23 +7,22 @@ first comma, and has_answer is over the answers that are not empty.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
 
 from rallebench.chains.chain import as_flow
 from rallebench.core.errors import UsageError
 from rallebench.core.experiments import Experiment, ExperimentRequest, Report
-from rallebench.core.runs import RunRequest, Values
+from rallebench.core.runs import RunRequest
 from rallebench.core.settings import Setting
-from rallebench.core.types import Chain, Episode, Example, Flow, Question
-from rallebench.engine.score import DEFAULT_METRICS, has_gold, score_episode
+from rallebench.core.types import Chain
+from rallebench.engine.score import DEFAULT_METRICS, has_gold
 from rallebench.experiments.papers import SUITES, Suite
-from rallebench.experiments.papers.kilt.chains import Way, chain_of, modes_of
+from rallebench.experiments.papers.kilt.chains import chain_of, modes_of
 from rallebench.experiments.papers.kilt.data import Questions, files_of, read
 from rallebench.experiments.papers.kilt.sets import SETS, TASKS, KiltSet, sets_of
-from rallebench.experiments.papers.kilt.tables import Done, averages, plots_of, tables_of
-from rallebench.experiments.runs import scored_run
-from rallebench.metrics import metric, read_card
+from rallebench.experiments.papers.kilt.tables import SetResult, averages, figures_of, tables_of
+from rallebench.experiments.runs import definitions_of, scored_by, scored_run
+from rallebench.metrics import metric
 from rallebench.workspace.flows import chain_flow
 
 OWN = {
@@ -60,14 +59,14 @@ NAMED_BY = ("datasets", "file", "mode", "retriever", "k")
 
 
 @SUITES.register("kilt", needs_llm=False, form=SEVERAL, named_by=NAMED_BY)
-def kilt(asked: ExperimentRequest) -> Experiment:
+def kilt(request: ExperimentRequest) -> Experiment:
     """KILT, several sets with their macro-average, as in RaLLe's tables."""
-    return (yield from _answered(asked, sets_of(asked.settings["datasets"])))
+    return (yield from _answered(request, sets_of(request.settings["datasets"])))
 
 
-def _one(kilt_set: KiltSet) -> Suite:
-    def suite(asked: ExperimentRequest) -> Experiment:
-        return (yield from _answered(asked, (kilt_set,)))
+def _single(kilt_set: KiltSet) -> Suite:
+    def suite(request: ExperimentRequest) -> Experiment:
+        return (yield from _answered(request, (kilt_set,)))
 
     return suite
 
@@ -79,134 +78,122 @@ for _set in SETS.values():
         needs_llm=False,
         form=OWN,
         named_by=NAMED_BY,
-    )(_one(_set))
+    )(_single(_set))
 
 
-def _answered(asked: ExperimentRequest, sets: Sequence[KiltSet]) -> Experiment:
+def _answered(request: ExperimentRequest, sets: Sequence[KiltSet]) -> Experiment:
     """Every set in every way, one after another; all is read and checked before the first is asked."""
-    s = asked.settings
-    modes = modes_of(s["mode"])
-    files = files_of(asked.workspace, sets, s["data"], s["file"], s["split"])
-    chains: dict[tuple[str, str], Chain] = {}
-    without: list[str] = []
-    for name in files:
-        for mode in modes:
-            way = Way(
-                mode, asked.llm, s["retriever"], s["k"], s["rewrite"], s["compat"] == "original"
+    s = request.settings
+    bracket = "has_answer" if s["compat"] == "original" else "has_answer_all"
+    modes, files = modes_of(s["mode"]), files_of(request, sets)
+    chains, without = _chains(request, files, modes)
+    questions = {
+        name: read(SETS[name], *file, s["split"], request.limit) for name, file in files.items()
+    }
+    runs = [
+        (questions[name], mode, _run(questions[name], mode, chain, request.llm, bracket))
+        for (name, mode), chain in chains.items()
+    ]
+    notes = [each.differs for each in questions.values()]
+    notes = [*filter(None, notes), *without, *_without_pages([run for *_, run in runs])]
+    runs = [(each, mode, run) for each, mode, run in runs if run.rates.columns]
+    if not runs:
+        raise UsageError(f"--set mode={s['mode']}: nothing could be scored. {' '.join(notes)}")
+    results = []
+    for each, mode, run in runs:
+        result = yield run
+        results.append(SetResult(each.kilt, mode, result))
+        if result.n_errors:
+            notes.append(
+                f"{run.label}: {result.n_errors} of {result.n} questions failed; they are counted here and in no mean."
             )
-            chain = chain_of(asked.workspace, SETS[name], way)
-            if chain is None:
+    data = {
+        "headline": {name: SETS[name].headline for name in questions},
+        "averages": averages(results, bracket),
+        "compat": s["compat"],
+        "data": {
+            name: {"file": str(each.path), "rows": each.rows, "official": not each.differs}
+            for name, each in questions.items()
+        },
+    }
+    tables = tables_of(results, request.llm, s["retriever"], bracket)
+    return Report(data, tuple(notes), tables=tables, figures=figures_of(results))
+
+
+def _chains(
+    request: ExperimentRequest, names: Iterable[str], modes: Sequence[str]
+) -> tuple[dict[tuple[str, str], Chain], list[str]]:
+    """(set and way → its chain, a sentence on each set that has none for a way). Raises UsageError if none has one."""
+    chains = {}
+    without = []
+    for name in names:
+        for mode in modes:
+            chain = chain_of(request, SETS[name], mode)
+            if chain is not None:
+                chains[name, mode] = chain
+            else:
                 without.append(
                     f"{SETS[name].label} has no chain for {mode} and was left out there."
                 )
-            else:
-                chains[name, mode] = chain
     if not chains:
         raise UsageError(
-            f"--set mode={s['mode']}: {' '.join(without)} Choose another way, or another set."
+            f"--set mode={request.settings['mode']}: {' '.join(without)} Choose another way, or another set."
         )
-    bracket = "has_answer" if s["compat"] == "original" else "has_answer_all"
-    found = {name: read(SETS[name], *file, s["split"], asked.limit) for name, file in files.items()}
-    parts = {
-        place: _part(found[place[0]], place[1], chain, asked.llm, bracket)
-        for place, chain in chains.items()
-    }
-    notes = [
-        *(questions.differs for questions in found.values()),
-        *without,
-        *_without_pages(list(parts.values())),
-    ]
-    parts = {place: part for place, part in parts.items() if part.rates.columns}
-    if not parts:
-        raise UsageError(
-            f"--set mode={s['mode']}: nothing could be scored. {' '.join(filter(None, notes))}"
-        )
-    done = []
-    for (name, mode), part in parts.items():
-        answered = yield part
-        done.append(Done(SETS[name], mode, answered))
-        if answered.n_errors:
-            notes.append(
-                f"{part.label}: {answered.n_errors} of {answered.n} questions failed; they are counted here and in no mean."
-            )
-    report = {
-        "headline": {name: SETS[name].headline for name in found},
-        "averages": averages(done, bracket),
-        "compat": s["compat"],
-        "data": {name: _about(questions) for name, questions in found.items()},
-    }
-    return Report(
-        report,
-        tuple(filter(None, notes)),
-        tables=tables_of(done, asked.llm, s["retriever"], bracket),
-        figures=plots_of(done),
-    )
+    return chains, without
 
 
-def _part(questions: Questions, mode: str, chain: Chain, llm: str, bracket: str) -> RunRequest:
-    one = questions.kilt
+def _run(questions: Questions, mode: str, chain: Chain, llm: str, bracket: str) -> RunRequest:
+    kilt_set, have = questions.kilt, has_gold(questions.examples)
     kinds = {action.kind for action in chain.actions}
-    asked_of = [action.target for action in chain.actions if action.kind == "retrieve"]
-    wanted = _metrics(one, mode, "retrieve" in kinds, bracket)
-    have = has_gold(questions.examples)
-    names = [name for name in wanted if _possible(name, have)]
-    scored_by = [
+    searched = [action.target for action in chain.actions if action.kind == "retrieve"]
+    names = _possible(_metrics(kilt_set, mode, bool(searched), bracket), have)
+    others = [
         name
-        for name in DEFAULT_METRICS
-        if _possible(name, have) and (mode != "retrieve" or not _of_answers(name))
+        for name in _possible(DEFAULT_METRICS, have)
+        if mode != "retrieve" or not _of_answers(name)
     ]
     return scored_run(
-        f"{one.name} {mode}",
+        f"{kilt_set.name} {mode}",
         "chain",
         questions.name,
         questions.examples,
-        _flow(chain),
+        lambda question: as_flow(chain, question),
         chain_flow(chain).settings,
-        _score(names),
-        {name: f"{metric(name).traits['label']}: {read_card(name).definition}" for name in names},
+        scored_by(names),
+        definitions_of(names),
         (llm,) if "generate" in kinds else (),
-        tuple(dict.fromkeys(asked_of)),
+        tuple(dict.fromkeys(searched)),
         chain=chain,
-        metrics=tuple(dict.fromkeys([*names, *scored_by])),
+        metrics=tuple(dict.fromkeys([*names, *others])),
         file=str(questions.path),
         sha256=questions.sha256,
     )
 
 
-def _flow(chain: Chain) -> Callable[[Question], Flow]:
-    return lambda question: as_flow(chain, question)
-
-
-def _score(names: Sequence[str]) -> Callable[[Example, Episode], Values]:
-    return lambda example, episode: {
-        score.metric: score.value for score in score_episode(episode, example, names)
-    }
-
-
-def _metrics(one: KiltSet, mode: str, retrieves: bool, bracket: str) -> list[str]:
+def _metrics(kilt_set: KiltSet, mode: str, retrieves: bool, bracket: str) -> list[str]:
     """What RaLLe reports of a set."""
-    answers = (
-        [] if mode == "retrieve" else [one.headline, one.variant, *([bracket] if one.short else [])]
-    )
-    return [*answers, *(["Rprec", "recall@5"] if retrieves else [])]
+    answers = [kilt_set.headline, kilt_set.variant, *([bracket] if kilt_set.short else [])]
+    pages = ["Rprec", "recall@5"]
+    return [*(answers if mode != "retrieve" else []), *(pages if retrieves else [])]
 
 
-def _possible(name: str, have: Mapping[str, int]) -> bool:
-    return all(have[need] for need in metric(name).traits.get("needs", "").split("+") if need)
+def _needs(name: str) -> str:
+    return str(metric(name).traits.get("needs", ""))
+
+
+def _possible(names: Sequence[str], have: Mapping[str, int]) -> list[str]:
+    """The metrics for which the questions have gold."""
+    return [name for name in names if all(have[need] for need in _needs(name).split("+") if need)]
 
 
 def _of_answers(name: str) -> bool:
-    return "answers" in metric(name).traits.get("needs", "") and not name.startswith("answer_in")
+    return "answers" in _needs(name) and not name.startswith("answer_in")
 
 
-def _without_pages(parts: Sequence[RunRequest]) -> list[str]:
+def _without_pages(runs: Sequence[RunRequest]) -> list[str]:
     """One sentence per set whose gold names no pages."""
     return [
-        f"{part.dataset.name}: its gold names no pages, so retrieval and KILT's variants are not scored."
-        for part in {part.dataset.file: part for part in parts if part.flow.retrievers}.values()
-        if not any(example.gold.pages for example in part.examples)
+        f"{run.dataset.name}: its gold names no pages, so retrieval and KILT's variants are not scored."
+        for run in {run.dataset.file: run for run in runs if run.flow.retrievers}.values()
+        if not any(example.gold.pages for example in run.examples)
     ]
-
-
-def _about(questions: Questions) -> dict[str, Any]:
-    return {"file": str(questions.path), "rows": questions.rows, "official": not questions.differs}

@@ -1,266 +1,279 @@
 """RaLLe's tables: headline metrics, KILT's variants, retrieval, speed and memory, the printed figures below ours.
 
-A printed figure stands in the column of its own set. A printed average stands below ours only where both are over the same sets.
+RaLLe's figures (Hoshi et al. 2023, arXiv:2308.10633) are of KILT's dev files over all of Wikipedia. A printed figure stands in
+the column of its own set. A printed average stands below ours only where both are over the same sets.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
 from rallebench.core.experiments import Figure, Table
 from rallebench.core.runs import RunResult
-from rallebench.core.types import Episode, Generate, Retrieve
+from rallebench.core.types import Generate, Retrieve
 from rallebench.engine.statistics import Mean
-from rallebench.experiments.papers.kilt import published
 from rallebench.experiments.papers.kilt.sets import SETS, KiltSet
+from rallebench.experiments.published import published_table
 
+READER, SYSTEM = "RaLLe: Llama2-70B, e5 flat, top 5", "e5 + Llama2-70B"
+PRINTED_AVERAGE = "Avg"
+"""The column of a mean over all eleven sets, in the tables that print one."""
+RETRIEVAL = (("Rprec", "R-precision", "ralle_table3"), ("recall@5", "Recall@5", "ralle_table8"))
+"""(metric, title, RaLLe's table)."""
 AVERAGE = "average"
 GB = 1e9
-_OVER = "The average counts every set the same, over those that have a value; RaLLe's is over the same sets as ours."
 LABELS = {"accuracy": "accuracy", "em": "EM", "rougel": "ROUGE-L", "f1": "F1"}
+_OVER = "The average counts every set the same, over those that have a value; RaLLe's is over the same sets as ours."
+_NOTE = f"{_OVER} RaLLe's figures are of KILT's dev files over all of Wikipedia."
+_SPEED = (
+    "",
+    "questions",
+    "retrieval, s a question",
+    "generation, s a question",
+    "together, s a question",
+    "memory of the index, GB",
+    "memory of the model, GB",
+)
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class SetResult:
     """A set answered in one way."""
 
     kilt: KiltSet
     mode: str
-    answered: RunResult
+    result: RunResult
 
 
-def tables_of(done: Sequence[Done], llm: str, retriever: str, bracket: str) -> tuple[Table, ...]:
+MetricOf = Callable[[KiltSet], str]
+"""Set → the metric that a row shows of it, '' if none."""
+Cells = Mapping[str, float]
+"""Label of a set → a printed share."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A row for every way of answering: what its name ends with, and the printed rows (name, cells) below ours."""
+
+    metric: MetricOf
+    printed: Sequence[tuple[str, Cells]]
+    end: str = ""
+
+
+def answers(block: str, *, has_answer: bool = False) -> Cells:
+    """The scores of RaLLe's chain, or its ``has_answer``. ``block``: ``downstream``, or ``KILT`` for KILT's variant."""
+    table = published_table("ralle_table2")
+    return table.shares(table.row(SYSTEM, block=block), brackets=has_answer)
+
+
+def retrieval(table: str, linking: bool) -> Iterator[tuple[str, Cells]]:
+    """(retriever, scores) of RaLLe's own retrievers; ``linking``: also without REWRITE-EL, which changes the entity-linking
+    sets only."""
+    published = published_table(table)
+    for row in published.rows:
+        if "retriever" in row.settings and (linking or row.settings["rewrite_el"]):
+            yield row.system, published.shares(row)
+
+
+def tables_of(
+    results: Sequence[SetResult], llm: str, retriever: str, bracket: str
+) -> tuple[Table, ...]:
     """Those tables that have a number of ours. ``bracket``: the has_answer that is reported."""
-    made = (
-        _headline(done, llm, bracket),
-        _variants(done, llm),
-        *_retrieval(done, retriever),
-        _speed(done, retriever),
+    sets, name = _sets(results), llm or "no model"
+    metrics = "; ".join(
+        f"{', '.join(kilt.label for kilt in sets if kilt.headline == metric)}: {label}"
+        for metric, label in LABELS.items()
+        if any(kilt.headline == metric for kilt in sets)
     )
-    return tuple(table for table in made if table.rows)
+    brackets = [(f"{READER}: has_answer", answers("downstream", has_answer=True))]
+    headline = (
+        Line(_headline, [(READER, answers("downstream"))]),
+        Line(_bracket(bracket), brackets, f": {bracket}"),
+    )
+    variant = (Line(_variant, [(READER, answers("KILT"))]),)
+    note = f"The headline metric, counted only where R-precision is 1: right, and for the gold's reasons. {_OVER}"
+    tables = [
+        _table(f"Headline metric ({metrics})", results, name, headline, _NOTE),
+        _table("KILT's variant of the headline metric", results, name, variant, note),
+    ]
+    linking = any(kilt.task == "linking" for kilt in sets)
+    for metric, title, published in RETRIEVAL:
+        printed = [(f"RaLLe: {name}", cells) for name, cells in retrieval(published, linking)]
+        line = Line(_always(metric), printed)
+        tables.append(_table(title, results, retriever, (line,), _NOTE))
+    return tuple(table for table in (*tables, _speed(results, retriever)) if table.rows)
 
 
-def plots_of(done: Sequence[Done]) -> tuple[Figure, ...]:
+def figures_of(results: Sequence[SetResult]) -> tuple[Figure, ...]:
     """Headline and R-precision over the sets, a series for every way."""
-    found = []
-    for title, metric in (("Headline metric", ""), ("R-precision", "Rprec")):
-        series = {}
-        for mode in dict.fromkeys(one.mode for one in done):
-            points = [
-                (one.kilt.label, one.answered.means.get(metric or one.kilt.headline))
-                for one in done
-                if one.mode == mode
-            ]
-            if any(mean and mean.value is not None for _, mean in points):
-                series[mode] = tuple((label, mean) for label, mean in points if mean is not None)
+    figures = []
+    for title, metric in (("Headline metric", _headline), ("R-precision", _always("Rprec"))):
+        series = {
+            mode: tuple(
+                (kilt.label, mean)
+                for kilt, mean in _means(results, mode, metric)
+                if mean is not None
+            )
+            for mode in _modes(results, metric)
+        }
         if series:
-            found.append(Figure(title, "set", title, series, "bar"))
-    return tuple(found)
+            figures.append(Figure(title, "set", title, series, "bar"))
+    return tuple(figures)
 
 
-def averages(done: Sequence[Done], bracket: str) -> dict[str, dict[str, float | None]]:
+def averages(results: Sequence[SetResult], bracket: str) -> dict[str, dict[str, float | None]]:
     """Way → metric → macro-average over its sets, each set counting the same; ``headline`` and its KILT variant
     are each set's own."""
-    found = {}
-    for mode in dict.fromkeys(one.mode for one in done):
-        mine = [one for one in done if one.mode == mode]
-        found[mode] = {
-            "headline": _average(_mean(one, one.kilt.headline) for one in mine),
-            "KILT": _average(_mean(one, one.kilt.variant) for one in mine),
-            bracket: _average(_mean(one, bracket) for one in mine if one.kilt.short),
-            "Rprec": _average(_mean(one, "Rprec") for one in mine),
-            "recall@5": _average(_mean(one, "recall@5") for one in mine),
+    metrics = {
+        "headline": _headline,
+        "KILT": _variant,
+        bracket: _bracket(bracket),
+        **{metric: _always(metric) for metric, *_ in RETRIEVAL},
+    }
+    return {
+        mode: {
+            name: _average(mean for _, mean in _means(results, mode, metric))
+            for name, metric in metrics.items()
         }
-    return found
+        for mode in dict.fromkeys(answered.mode for answered in results)
+    }
 
 
-def _headline(done: Sequence[Done], llm: str, bracket: str) -> Table:
-    sets = _sets(done)
+def _headline(kilt: KiltSet) -> str:
+    return kilt.headline
+
+
+def _variant(kilt: KiltSet) -> str:
+    return kilt.variant
+
+
+def _bracket(metric: str) -> MetricOf:
+    return lambda kilt: metric if kilt.short else ""
+
+
+def _always(metric: str) -> MetricOf:
+    return lambda kilt: metric
+
+
+def _table(
+    title: str, results: Sequence[SetResult], name: str, lines: Sequence[Line], note: str
+) -> Table:
+    """A column per set; the ways in which the first line has a value, then the printed rows of every line."""
+    sets = _sets(results)
+    ours: list[list[tuple[Any, ...]]] = [[] for _ in lines]
     rows = []
-    for mode in _modes(done, lambda one: one.kilt.headline):
-        name = f"{llm or 'no model'}, {mode}"
-        rows.append(_row(name, sets, _cells(done, mode, lambda one: one.kilt.headline)))
-        rows.append(
-            _row(
-                f"{name}: {bracket}",
-                sets,
-                _cells(done, mode, lambda one: bracket if one.kilt.short else ""),
-            )
-        )
-    if rows:
-        rows.append(_printed(published.READER, sets, published.answers("downstream"), rows[::2]))
-        brackets = published.answers("downstream", has_answer=True)
-        rows.append(_printed(f"{published.READER}: has_answer", sets, brackets, rows[1:-1:2]))
-    metrics = "; ".join(
-        f"{', '.join(one.label for one in sets if one.headline == metric)}: {label}"
-        for metric, label in LABELS.items()
-        if any(one.headline == metric for one in sets)
-    )
-    return Table(f"Headline metric ({metrics})", _columns(sets), tuple(rows), True, _note())
+    for mode in _modes(results, lines[0].metric):
+        for line, of_line in zip(lines, ours):
+            means = {kilt.name: mean for kilt, mean in _means(results, mode, line.metric)}
+            cells = [means.get(kilt.name) for kilt in sets]
+            average = [_average(cells)] if len(sets) > 1 else []
+            of_line.append((f"{name}, {mode}{line.end}", *cells, *average))
+            rows.append(of_line[-1])
+    for line, of_line in zip(lines, ours):
+        if of_line:
+            rows += [printed_row(name, sets, cells, of_line) for name, cells in line.printed]
+    columns = ("", *(kilt.label for kilt in sets), *([AVERAGE] if len(sets) > 1 else ()))
+    return Table(title, columns, tuple(rows), True, note)
 
 
-def _variants(done: Sequence[Done], llm: str) -> Table:
-    sets = _sets(done)
-    rows = [
-        _row(f"{llm or 'no model'}, {mode}", sets, _cells(done, mode, lambda one: one.kilt.variant))
-        for mode in _modes(done, lambda one: one.kilt.variant)
-    ]
-    if rows:
-        rows.append(_printed(published.READER, sets, published.answers("KILT"), rows))
-    note = f"The headline metric, counted only where R-precision is 1: right, and for the gold's reasons. {_OVER}"
-    return Table("KILT's variant of the headline metric", _columns(sets), tuple(rows), True, note)
+def printed_row(
+    name: str, sets: Sequence[KiltSet], cells: Cells, ours: Sequence[tuple[Any, ...]]
+) -> tuple[Any, ...]:
+    """RaLLe's row, by the labels of sets. Its average is over the sets that ours are over, None where ours differ in that; the
+    printed average stands only for all eleven."""
+    row = (name, *(cells.get(kilt.label) for kilt in sets))
+    if len(sets) == 1:
+        return row
+    scored = {
+        tuple(kilt.label for kilt, cell in zip(sets, mine[1:]) if _value(cell) is not None)
+        for mine in ours
+    }
+    labels = scored.pop() if len(scored) == 1 else ()
+    if len(labels) == len(SETS) and PRINTED_AVERAGE in cells:
+        return (*row, cells[PRINTED_AVERAGE])
+    whole = labels and cells.keys() >= set(labels)
+    return (*row, fmean(cells[label] for label in labels) if whole else None)
 
 
-def _retrieval(done: Sequence[Done], retriever: str) -> Iterable[Table]:
-    sets = _sets(done)
-    for metric, title in (("Rprec", "R-precision"), ("recall@5", "Recall@5")):
-        rows = [
-            _row(f"{retriever}, {mode}", sets, _cells(done, mode, _always(metric)))
-            for mode in _modes(done, _always(metric))
-        ]
-        if rows:
-            linking = any(one.task == "linking" for one in sets)
-            rows += [
-                _printed(f"RaLLe: {name}", sets, cells, list(rows))
-                for name, cells in published.retrieval(metric, linking)
-            ]
-        yield Table(title, _columns(sets), tuple(rows), True, _note())
-
-
-def _speed(done: Sequence[Done], retriever: str) -> Table:
-    columns = (
-        "",
-        "questions",
-        "retrieval, s a question",
-        "generation, s a question",
-        "together, s a question",
-        "memory of the index, GB",
-        "memory of the model, GB",
-    )
+def _speed(results: Sequence[SetResult], retriever: str) -> Table:
     rows: list[tuple[Any, ...]] = []
-    for one in done:
-        episodes = list(one.answered.episodes.values())
-        searching, writing = _seconds(episodes, Retrieve), _seconds(episodes, Generate)
-        part = one.answered.request.flow
+    for answered in results:
+        searching, writing = (_seconds(answered.result, kind) for kind in (Retrieve, Generate))
+        known = [seconds for seconds in (searching, writing) if seconds is not None]
+        flow = answered.result.request.flow
         rows.append(
             (
-                f"{one.kilt.label}, {one.mode}",
-                len(episodes),
+                f"{answered.kilt.label}, {answered.mode}",
+                len(answered.result.episodes),
                 searching,
                 writing,
-                _sum(searching, writing),
-                _memory(one.answered, part.retrievers),
-                _memory(one.answered, part.llms),
+                sum(known) if known else None,
+                _memory(answered.result, flow.retrievers),
+                _memory(answered.result, flow.llms),
             )
         )
-    if any(part.answered.request.flow.retrievers for part in done):
-        for name, seconds, memory in published.speeds():
-            rows += [
-                (
-                    f"RaLLe: {name}, {one.label}",
-                    None,
-                    seconds.values[one.label],
-                    None,
-                    None,
-                    memory,
-                    None,
-                )
-                for one in _sets(done)
-            ]
+    if any(answered.result.request.flow.retrievers for answered in results):
+        rows += _printed_speed(_sets(results))
     note = (
         "Seconds are what asking took when it was asked, also where the answer came from memory this time; memory is what the "
         "process grew by while loading. RaLLe's are over 22.2 million passages."
     )
-    return Table(f"Speed and memory ({retriever or 'no index'})", columns, tuple(rows), False, note)
+    return Table(f"Speed and memory ({retriever or 'no index'})", _SPEED, tuple(rows), note=note)
 
 
-def _seconds(episodes: Sequence[Episode], kind: type) -> float | None:
-    steps = [
-        step.seconds
-        for episode in episodes
-        for step in episode.steps
-        if isinstance(step.request, kind)
-    ]
-    return sum(steps) / len(episodes) if steps else None
+def _printed_speed(sets: Sequence[KiltSet]) -> Iterator[tuple[Any, ...]]:
+    """RaLLe's retrievers: seconds a question, and GB of memory where they are printed, over 22.2 million passages."""
+    seconds = published_table("ralle_table9")
+    for row in published_table("ralle_table4").rows:
+        if row.settings["block"] == "retrieval":
+            values = seconds.row(row.system, block="retrieval").values
+            for kilt in sets:
+                name = f"RaLLe: {row.system}, {kilt.label}"
+                yield (name, None, values[kilt.label], None, None, row.values["Memory"], None)
 
 
-def _sum(*values: float | None) -> float | None:
-    known = [value for value in values if value is not None]
-    return sum(known) if known else None
+def _seconds(result: RunResult, kind: type) -> float | None:
+    """Seconds a question of these requests; None where there were none."""
+    steps = [step for episode in result.episodes.values() for step in episode.steps]
+    seconds = [step.seconds for step in steps if isinstance(step.request, kind)]
+    return sum(seconds) / len(result.episodes) if seconds else None
 
 
-def _memory(answered: RunResult, names: Sequence[str]) -> float | None:
+def _memory(result: RunResult, names: Sequence[str]) -> float | None:
     """None where nothing was loaded for it, or elsewhere."""
-    known = [answered.memory[name] / GB for name in names if answered.memory.get(name)]
+    known = [result.memory[name] / GB for name in names if result.memory.get(name)]
     return sum(known) if known else None
 
 
-def _always(metric: str) -> Callable[[Done], str]:
-    return lambda one: metric
+def _sets(results: Sequence[SetResult]) -> list[KiltSet]:
+    return list({answered.kilt.name: answered.kilt for answered in results}.values())
 
 
-def _sets(done: Sequence[Done]) -> list[KiltSet]:
-    return list({one.kilt.name: one.kilt for one in done}.values())
+def _means(
+    results: Sequence[SetResult], mode: str, metric: MetricOf
+) -> list[tuple[KiltSet, Mean | None]]:
+    """(set, its mean) of one way of answering."""
+    own = [answered for answered in results if answered.mode == mode]
+    return [(answered.kilt, answered.result.means.get(metric(answered.kilt))) for answered in own]
 
 
-def _columns(sets: Sequence[KiltSet]) -> tuple[str, ...]:
-    return ("", *(one.label for one in sets), *([AVERAGE] if len(sets) > 1 else ()))
-
-
-def _modes(done: Sequence[Done], metric: Callable[[Done], str]) -> list[str]:
+def _modes(results: Sequence[SetResult], metric: MetricOf) -> list[str]:
     """The ways in which the metric has a value for some set."""
-    return list(dict.fromkeys(one.mode for one in done if _mean(one, metric(one)) is not None))
-
-
-def _mean(one: Done, metric: str) -> float | None:
-    return one.answered.mean(metric)
-
-
-def _cells(
-    done: Sequence[Done], mode: str, metric: Callable[[Done], str]
-) -> dict[str, Mean | None]:
-    return {one.kilt.name: one.answered.means.get(metric(one)) for one in done if one.mode == mode}
-
-
-def _row(name: str, sets: Sequence[KiltSet], cells: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Cells in the order of ``sets``; of several sets also their average, every set counting the same."""
-    found = [cells.get(one.name) for one in sets]
-    return (name, *found, *([_average(map(_value, found))] if len(sets) > 1 else ()))
-
-
-def _printed(
-    name: str, sets: Sequence[KiltSet], cells: Mapping[str, float], ours: Sequence[tuple[Any, ...]]
-) -> tuple[Any, ...]:
-    """RaLLe's row, by the labels of sets. Its average is over the sets that ours are over, None where ours differ in that; the
-    printed average stands only for all eleven."""
-    row = [cells.get(one.label) for one in sets]
-    if len(sets) == 1:
-        return (name, *row)
-    scored = {
-        tuple(one.label for one, cell in zip(sets, mine[1:]) if _value(cell) is not None)
-        for mine in ours
-    }
-    labels = scored.pop() if len(scored) == 1 else ()
-    if len(labels) == len(SETS) and published.AVERAGE in cells:
-        return (name, *row, cells[published.AVERAGE])
-    return (
-        name,
-        *row,
-        fmean(cells[label] for label in labels) if labels and cells.keys() >= set(labels) else None,
-    )
+    modes = dict.fromkeys(answered.mode for answered in results)
+    return [
+        mode
+        for mode in modes
+        if any(_value(mean) is not None for _, mean in _means(results, mode, metric))
+    ]
 
 
 def _value(cell: Any) -> float | None:
     return cell.value if isinstance(cell, Mean) else cell
 
 
-def _average(values: Iterable[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
+def _average(cells: Iterable[Any]) -> float | None:
+    known = [value for cell in cells if (value := _value(cell)) is not None]
     return fmean(known) if known else None
-
-
-def _note() -> str:
-    return f"{_OVER} RaLLe's figures are of KILT's dev files over all of Wikipedia."

@@ -11,10 +11,10 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-def kept(load: Callable[P, T]) -> Callable[P, T]:
+def single(load: Callable[P, T]) -> Callable[P, T]:
     """``load``, whose last result is kept. It is let go before another is loaded: two never lie in memory.
 
-    >>> twice = kept(lambda word: [word, word])
+    >>> twice = single(lambda word: [word, word])
     >>> twice("a") is twice("a"), twice("b")
     (True, ['b', 'b'])
     """

@@ -1,0 +1,228 @@
+"""RAGQuestEval: how much of a reference can be learnt from an answer (CRUD-RAG, Lyu et al. 2024, arXiv:2401.17043, section 3.3).
+
+A model asks questions on the reference; then the reference answers them, and the answer that is judged does. 无法推断 says
+that a text does not answer a question.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rallebench.core.prompts import filled
+from rallebench.core.types import Episode, Example, Flow, Generate, Message
+from rallebench.metrics.judges import JUDGES, Case, Judgement, ended, judgement_of
+from rallebench.metrics.words import jieba_words
+
+PRECISION, RECALL, QUESTIONS = "QA_avg_F1", "QA_recall", "questions"
+COLUMNS = {
+    PRECISION: "RAGQuestEval's precision: mean word F1 of the answers that the text and the reference give to the same "
+    "questions, over those that both answer; 0 if there are none. Over the records whose questions and answers could be read.",
+    RECALL: "RAGQuestEval's recall: of the questions that the reference answers, the share that the text answers. "
+    "Over the records whose questions and answers could be read.",
+    QUESTIONS: "Questions on a reference. Over the records whose questions and answers could be read.",
+}
+RANGES = {PRECISION: (0.0, 1.0), RECALL: (0.0, 1.0), QUESTIONS: (0.0, None)}
+TEMPERATURE, MAX_TOKENS = 0.1, 1280
+UNKNOWN = "无法推断"
+_STRICT = re.compile(r"<response>\n(.*?)\n</response>", re.DOTALL)
+_LOOSE = re.compile(r"<response>(.*?)</response>", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class QuestPrompts:
+    """``ask`` holds ``{text}``, the reference; ``answer`` holds ``{text}`` and ``{questions}``."""
+
+    ask: str
+    answer: str
+
+
+def reference_for(example: Example) -> str:
+    """The long reference, or the first gold answer."""
+    gold = example.gold
+    return gold.reference or (gold.answers[0] if gold.answers else "")
+
+
+def scores_of(episode: Episode) -> Mapping[str, float]:
+    """Precision and recall of one judgement; none of one that could not be read."""
+    return judgement_of(episode).values
+
+
+@JUDGES.register(
+    "ragquesteval",
+    values=RANGES,
+    folder="suites/crud",
+    prompts={"quest-questions.txt": ("text",), "quest-answers.txt": ("text", "questions")},
+    prompt=QuestPrompts,
+    columns=COLUMNS,
+    scores=scores_of,
+    source=reference_for,
+    paper="arXiv:2401.17043",
+)
+def ragquesteval(
+    case: Case,
+    *,
+    llm: str,
+    prompt: QuestPrompts,
+    compat: str = "corrected",
+    precision: str = "code",
+    seed: int = 0,
+    known: Mapping[str, Any] | None = None,
+) -> Flow:
+    """How much of the reference the answer tells: precision and recall over questions that a model asks on it.
+
+    ``known``: the reference's ``question`` and ``answers`` where they exist already; then only the text is asked.
+    ``precision``: see ``quest_scores``. ``compat`` "original" reads replies as CRUD-RAG's code does.
+    """
+    strict = compat == "original"
+
+    def generate(template: str, **values: str) -> Generate:
+        sent = (Message("user", filled(template, values)),)
+        return Generate(llm, sent, max_tokens=MAX_TOKENS, temperature=TEMPERATURE, seed=seed)
+
+    def ask(questions: Sequence[str], text: str) -> Generator[Any, Any, tuple[str, ...] | None]:
+        reply = yield generate(prompt.answer, text=text, questions=numbered(questions))
+        return answers_in(reply.text, len(questions), strict=strict)
+
+    entry = known
+    if entry is None:
+        reply = yield generate(prompt.ask, text=case.source)
+        entry = questions_in(reply.text, strict=strict)
+        if entry is None:
+            return ended(Judgement(failure="The reply holds no questions on the reference."))
+        answers = yield from ask(entry["question"], case.source)
+        if answers is None:
+            return ended(Judgement(failure="The reference's answers could not be read."))
+        entry = {**entry, "answers": list(answers)}
+    if not entry["question"]:
+        return ended(Judgement(failure="There are no questions on the reference."))
+    answers = yield from ask(entry["question"], case.answer)
+    if answers is None:
+        return ended(Judgement(failure="The text's answers could not be read."), **entry)
+    entry = {**entry, "text_answers": list(answers)}
+    try:
+        quest = quest_scores(entry["answers"], answers, over_all=precision == "paper")
+    except IndexError:  # the original drops such a record
+        return ended(Judgement(failure="The text has fewer answers than questions."), **entry)
+    count = len(entry["question"])
+    return ended(Judgement({PRECISION: quest.f1, RECALL: quest.recall, QUESTIONS: count}), **entry)
+
+
+@dataclass(frozen=True, slots=True)
+class Quest:
+    """``f1``: the paper's precision; ``recall``: the share that the text answers of the questions that the reference answers.
+    Those are ``answerable``, and the text answers ``answered`` of them."""
+
+    f1: float
+    recall: float
+    answerable: int
+    answered: int
+
+
+def quest_scores(reference: Sequence[str], text: Sequence[str], *, over_all: bool = False) -> Quest:
+    """Scores of the answers of a text by those of the reference, one each for every question.
+
+    Questions that the reference does not answer are dropped; recall is the share of the others that the text
+    answers; precision the mean word F1 over those (CRUD-RAG's code), or over all others (``over_all``: its paper's
+    formula 2). Nothing left: 0. IndexError if the reference answers a question for which ``text`` has no entry.
+
+    >>> quest_scores(["北京", "无法推断", "3人"], ["北京", "上海", "无法推断"])
+    Quest(f1=1.0, recall=0.5, answerable=2, answered=1)
+    """
+    answerable = [(answer, text[i]) for i, answer in enumerate(reference) if answer != UNKNOWN]
+    answered = [pair for pair in answerable if pair[1] != UNKNOWN]
+    if not answered:
+        return Quest(0.0, 0.0, len(answerable), 0)
+    total = sum(word_f1(*pair) for pair in answered)
+    return Quest(
+        total / len(answerable if over_all else answered),
+        len(answered) / len(answerable),
+        len(answerable),
+        len(answered),
+    )
+
+
+def word_f1(first: str, second: str) -> float:
+    """F1 of two bags of jieba's words, punctuation and spaces among them; two empty ones are equal.
+
+    >>> word_f1("3000多家", "3000家"), word_f1("", ""), word_f1("", "北京")
+    (0.5, 1.0, 0.0)
+    """
+    left, right = Counter(jieba_words(first)), Counter(jieba_words(second))
+    if not left or not right:
+        return float(left == right)
+    common = sum((left & right).values())
+    return 2 * common / (sum(left.values()) + sum(right.values()))
+
+
+def questions_in(reply: str, *, strict: bool = False) -> dict[str, Any] | None:
+    """The object with ``key_info`` and ``question`` that a model wrote; None if the reply holds none with questions.
+
+    ``strict``: the whole reply must be JSON, as in the original. Otherwise prose, fences and thoughts around it do no
+    harm, and the last such object counts.
+
+    >>> questions_in('Sure:\\n{"key_info": ["a"], "question": ["b?"]}')
+    {'key_info': ['a'], 'question': ['b?']}
+    """
+    starts = [0] if strict else [brace.start() for brace in re.finditer(r"\{", reply)][::-1]
+    for start in starts:
+        try:
+            value = json.loads(reply) if strict else json.JSONDecoder().raw_decode(reply, start)[0]
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(value, Mapping) and texts(value.get("question")):
+            return {
+                "key_info": list(texts(value.get("key_info"))),
+                "question": list(texts(value["question"])),
+            }
+    return None
+
+
+def spoken(reply: str) -> str:
+    """A reply without what a reasoning model thought before it.
+
+    >>> spoken("<think>北京？</think>上海")
+    '上海'
+    """
+    return reply.rpartition("</think>")[2]
+
+
+def texts(value: Any) -> tuple[str, ...]:
+    """A list of texts as they are; () for anything else."""
+    return (
+        tuple(value)
+        if isinstance(value, list) and all(isinstance(text, str) for text in value)
+        else ()
+    )
+
+
+def answers_in(reply: str, number: int, *, strict: bool = False) -> tuple[str, ...] | None:
+    """The answers to ``number`` questions; None unless there are as many.
+
+    ``strict``, the original: tags on lines of their own, any number, and 无法推断 only where it is the whole answer.
+
+    >>> answers_in("<response>北京</response> <response> 无法推断。 </response>", 2)
+    ('北京', '无法推断')
+    """
+    if strict:
+        return tuple(_STRICT.findall(reply))
+    answers = tuple(map(_answer, _LOOSE.findall(spoken(reply))))
+    return answers if len(answers) == number else None
+
+
+def _answer(text: str) -> str:
+    plain = text.strip()
+    return UNKNOWN if plain.strip("。.！!“”\"' ") == UNKNOWN else plain
+
+
+def numbered(questions: Sequence[str]) -> str:
+    """Questions as a prompt lists them.
+
+    >>> numbered(["谁？", "何时？"])
+    '1. 谁？\\n2. 何时？'
+    """
+    return "\n".join(f"{n}. {question}" for n, question in enumerate(questions, 1))

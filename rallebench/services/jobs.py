@@ -1,0 +1,324 @@
+"""Jobs: work in threads of its own, which a page may leave and find again, follow and stop."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import closing
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from rallebench.core.errors import BackendError, RalleError, StoppedError, UsageError
+from rallebench.core.events import Operation, Progress, Warned
+
+log = logging.getLogger(__name__)
+
+Status = Literal["running", "stopping", "finished", "stopped", "failed"]
+
+
+@dataclass(frozen=True, slots=True)
+class JobState:
+    """A job at one moment. ``tasks``: task → its newest event; ``version`` grows with every change.
+
+    ``result``: of a finished job; ``error``: of one that failed or was stopped. ``started``, ``ended``: seconds since the epoch.
+    """
+
+    id: str
+    kind: str
+    name: str
+    status: Status
+    tasks: dict[str, Any]
+    result: Any
+    error: RalleError | None
+    started: float
+    ended: float | None
+    version: int
+
+
+@dataclass(eq=False)
+class Job:
+    """One piece of work. All who follow it get all its events from the beginning.
+
+    ``kind``: the noun for it in sentences ("sweep"); ``identity``: what tells its work from other work of that name.
+    """
+
+    kind: str
+    name: str
+    identity: Any = None
+    failure: str = ""
+    result: Any = None
+    error: RalleError | None = None
+    started: float = field(default_factory=time.time)
+    ended: float | None = None
+
+    def __post_init__(self) -> None:
+        self.failure = self.failure or f"The {self.kind} of {self.name!r} failed"
+        self._events: list[Any] = []
+        self._change = threading.Condition()
+        self._stop = threading.Event()
+        self._on_stop: Callable[[], None] | None = None
+
+    # for the work
+
+    def say(self, event: Any) -> None:
+        """Add an event."""
+        with self._change:
+            self._events.append(event)
+            self._change.notify_all()
+
+    def check(self) -> None:
+        """Raise StoppedError if the job was asked to stop."""
+        if self.stopping:
+            raise StoppedError(
+                f"The {self.kind} of {self.name!r} was stopped; start it again to continue."
+            )
+
+    def stop_by(self, ask: Callable[[], None]) -> None:
+        """From now on the work ends by itself once ``ask`` was called; else it ends at its next event."""
+        with self._change:
+            self._on_stop = ask
+        if self.stopping:
+            ask()
+
+    # for the user
+
+    @property
+    def id(self) -> str:
+        """Kind and name."""
+        return f"{self.kind} {self.name}"
+
+    @property
+    def stopping(self) -> bool:
+        """Whether it was asked to stop."""
+        return self._stop.is_set()
+
+    @property
+    def done(self) -> bool:
+        """Whether it has ended."""
+        return self.ended is not None
+
+    @property
+    def status(self) -> Status:
+        """Where it is."""
+        if not self.done:
+            return "stopping" if self.stopping else "running"
+        if self.error is None:
+            return "finished"
+        return "stopped" if isinstance(self.error, StoppedError) else "failed"
+
+    @property
+    def newest(self) -> Any:
+        """Its newest event; '' before the first."""
+        return self._events[-1] if self._events else ""
+
+    @property
+    def message(self) -> str:
+        """The newest message of its progress, '' before the first."""
+        events = reversed(self.events())
+        return next((e.message for e in events if isinstance(e, Progress) and e.message), "")
+
+    @property
+    def warning(self) -> str:
+        """All its warnings."""
+        return " ".join(dict.fromkeys(e.message for e in self.events() if isinstance(e, Warned)))
+
+    def events(self) -> list[Any]:
+        """All its events so far."""
+        with self._change:
+            return list(self._events)
+
+    def state(self) -> JobState:
+        """The job now."""
+        events = self.events()
+        tasks = {getattr(event, "task", ""): event for event in events}
+        version = len(events) + self.stopping + self.done
+        return JobState(
+            self.id,
+            self.kind,
+            self.name,
+            self.status,
+            tasks,
+            self.result,
+            self.error,
+            self.started,
+            self.ended,
+            version,
+        )
+
+    def stop(self) -> None:
+        """Ask it to stop: at its next event, or as it has said with ``stop_by``."""
+        self._stop.set()
+        with self._change:
+            ask = self._on_stop
+        if ask is not None and not self.done:
+            ask()
+
+    def wait(self, seconds: float | None = None) -> bool:
+        """Wait for its end, at most ``seconds``; whether it has ended."""
+        with self._change:
+            return self._change.wait_for(lambda: self.done, seconds)
+
+    def follow(self) -> Iterator[Any]:
+        """Yield all its events; raise the RalleError that ended it."""
+        seen = 0
+        while True:
+            with self._change:
+                self._change.wait_for(lambda: self.done or len(self._events) > seen)  # noqa: B023
+                events, done = self._events[seen:], self.done
+            seen += len(events)
+            yield from events
+            if done:
+                if self.error is not None:
+                    raise self.error
+                return
+
+    # for the manager
+
+    def perform(self, operation: Operation[Any]) -> None:
+        """Do the work, in the calling thread."""
+        result, error = None, None
+        try:
+            with closing(operation):
+                while True:
+                    try:
+                        event = next(operation)
+                    except StopIteration as end:
+                        result = end.value
+                        break
+                    self.say(event)
+                    if self._on_stop is None:
+                        self.check()
+        except RalleError as raised:
+            error = raised
+        except BaseException as raised:  # a job must end, whatever happens
+            log.exception("%s", self.failure)
+            error = self.unexpected(raised)
+        self._end(result, error)
+
+    def unexpected(self, error: BaseException) -> BackendError:
+        """A bug, as a sentence."""
+        return BackendError(f"{self.failure}: {type(error).__name__}: {str(error)[:300]}")
+
+    def _end(self, result: Any, error: RalleError | None) -> None:
+        with self._change:
+            self.result, self.error, self.ended = result, error, time.time()
+            self._change.notify_all()
+
+
+class JobManager:
+    """All jobs of a workbench; the only place that starts a thread for work.
+
+    A job that has ended stays until it is forgotten, or until one of its kind and name begins: a page that comes later
+    can read how it ended.
+    """
+
+    def __init__(self) -> None:
+        self._jobs: dict[str, Job] = {}
+        self._superseded: tuple[Job, ...] = ()
+        self._lock = threading.RLock()
+
+    def submit(
+        self,
+        kind: str,
+        name: str,
+        identity: Any,
+        work: Callable[[Job], Operation[Any]],
+        *,
+        failure: str = "",
+        anew: bool = False,
+    ) -> Job:
+        """Begin ``work(job)`` in a thread, or return the job that is doing it. Returns at once.
+
+        Raises UsageError if a job of that kind and name does other work. ``failure``: how the sentence about an unexpected
+        error begins. ``anew``: a job that is stopping is not joined.
+        """
+        job = Job(kind, name, identity, failure)
+        with self._lock:
+            active = self._jobs.get(job.id)
+            if active is not None and not active.done:
+                if active.stopping and anew:
+                    going = (old for old in self._superseded if not old.done)
+                    self._superseded = (*going, active)
+                elif active.identity == identity:
+                    return active
+                else:
+                    raise UsageError(
+                        f"Another {kind} is making {name!r} now; wait for its end or choose another name."
+                    )
+            self._jobs.pop(job.id, None)
+            self._jobs[job.id] = job
+            operation = work(job)
+        threading.Thread(target=job.perform, args=(operation,), name=job.id, daemon=True).start()
+        return job
+
+    def get(self, kind: str, name: str) -> Job | None:
+        """The job of that kind and name, None if there is none."""
+        return self._jobs.get(f"{kind} {name}")
+
+    def state(self, job: str) -> JobState | None:
+        """The job with that id now, None if there is none."""
+        known = self._jobs.get(job)
+        return known.state() if known else None
+
+    def list(self, kind: str = "", *, active: bool = False) -> tuple[Job, ...]:
+        """All jobs, or those of a kind, the newest last; ``active``: only those that have not ended."""
+        with self._lock:
+            jobs = tuple(self._jobs.values())
+        return tuple(job for job in jobs if kind in ("", job.kind) and not (active and job.done))
+
+    def follow(self, job: str) -> Iterator[Any]:
+        """Yield all events of the job with that id; raise the RalleError that ended it."""
+        yield from self._known(job).follow()
+
+    def stop(self, job: str) -> None:
+        """Ask the job with that id to stop."""
+        self._known(job).stop()
+
+    def forget(self, job: str) -> None:
+        """Drop a job that has ended; unknown and active ones stay as they are."""
+        with self._lock:
+            known = self._jobs.get(job)
+            if known is not None and known.done:
+                del self._jobs[job]
+
+    def close(self, patience: float) -> None:
+        """Stop all jobs and wait for their end, at most ``patience`` seconds."""
+        deadline = time.monotonic() + patience
+        with self._lock:
+            jobs = [*self._jobs.values(), *self._superseded]
+        for job in jobs:
+            job.stop()
+        wait(jobs, deadline - time.monotonic())
+
+    def _known(self, job: str) -> Job:
+        known = self._jobs.get(job)
+        if known is None:
+            raise UsageError(f"There is no job {job!r}.")
+        return known
+
+
+def wait(jobs: Iterable[Job], seconds: float) -> None:
+    """Wait until all these jobs have ended, at most ``seconds``."""
+    deadline = time.monotonic() + seconds
+    for job in jobs:
+        job.wait(max(0.0, deadline - time.monotonic()))
+
+
+def pieces_of(job: Job) -> Iterator[Any]:
+    """All events of a job, then its result; raises the RalleError that ended it."""
+    yield from job.follow()
+    yield job.result
+
+
+def operation_of(
+    pieces: Generator[Any, None, Any], result: type | tuple[type, ...]
+) -> Operation[Any]:
+    """The operation of a generator whose last piece is its result."""
+    with closing(pieces):
+        for piece in pieces:
+            if isinstance(piece, result):
+                return piece
+            yield piece
+    raise AssertionError("the pieces end with the result")

@@ -1,0 +1,161 @@
+"""Jobs: work in threads, found again, followed from the beginning, stopped, and closed before the models."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from rallebench.core.errors import BackendError, StoppedError, UsageError
+from rallebench.core.events import Operation, Progress, Warned
+from rallebench.services.jobs import Job, JobManager, pieces_of
+
+SECONDS = 10
+
+
+@pytest.fixture
+def jobs() -> Iterator[JobManager]:
+    manager = JobManager()
+    yield manager
+    manager.close(SECONDS)
+
+
+class Gate:
+    """Work of two events with a gate between them."""
+
+    def __init__(self) -> None:
+        self.opened = threading.Event()
+        self.closed = 0
+
+    def work(self, job: Job) -> Operation[str]:
+        try:
+            yield Progress("a", 1, 2, "first")
+            self.opened.wait(SECONDS)
+            yield Progress("b", 2, 2)
+            return "done"
+        finally:
+            self.closed += 1
+
+
+def test_followers_hear_everything_from_the_beginning_and_read_the_result(jobs: JobManager) -> None:
+    gate = Gate()
+    job = jobs.submit("sweep", "ks", 1, gate.work)
+    first = job.follow()
+    next(first)
+    gate.opened.set()
+    assert [event.task for event in first] == ["b"]
+    assert [event.task for event in list(pieces_of(job))[:-1]] == ["a", "b"]
+    state = jobs.state("sweep ks")
+    assert state is not None and (state.status, state.result) == ("finished", "done")
+    assert list(state.tasks) == ["a", "b"] and state.ended >= state.started
+
+
+def test_the_same_work_is_joined_and_other_work_of_that_name_is_refused(jobs: JobManager) -> None:
+    gate = Gate()
+    job = jobs.submit("sweep", "ks", 1, gate.work)
+    assert jobs.submit("sweep", "ks", 1, gate.work) is job
+    with pytest.raises(UsageError, match="Another sweep is making 'ks' now; wait"):
+        jobs.submit("sweep", "ks", 2, gate.work)
+    other = jobs.submit("suite", "ks", 2, Gate().work)
+    assert jobs.list(active=True) == (job, other) and jobs.list("suite") == (other,)
+
+
+def test_a_stop_ends_the_work_at_its_next_event_and_what_it_holds_is_released(
+    jobs: JobManager,
+) -> None:
+    gate = Gate()
+    job = jobs.submit("sweep", "ks", 1, gate.work)
+    next(job.follow())
+    jobs.stop("sweep ks")
+    assert job.status == "stopping"
+    gate.opened.set()
+    with pytest.raises(StoppedError, match="was stopped; start it again to continue"):
+        list(jobs.follow("sweep ks"))
+    assert (job.status, gate.closed) == ("stopped", 1)
+
+
+def test_work_that_can_end_by_itself_is_asked_and_not_interrupted(jobs: JobManager) -> None:
+    asked = threading.Event()
+
+    def work(job: Job) -> Operation[str]:
+        job.stop_by(asked.set)
+        yield Progress("", 0)
+        asked.wait(SECONDS)
+        yield Progress("", 1, message="last batch")
+        return "scored"
+
+    job = jobs.submit("run", "r", 1, work)
+    next(job.follow())
+    job.stop()
+    assert job.wait(SECONDS) and (job.status, job.result) == ("finished", "scored")
+    assert job.message == "last batch"
+
+
+def test_a_stop_before_the_work_says_how_it_stops_is_not_lost(jobs: JobManager) -> None:
+    asked, begin = threading.Event(), threading.Event()
+
+    def work(job: Job) -> Operation[None]:
+        begin.wait(SECONDS)
+        job.stop_by(asked.set)
+        yield Progress("", 0)
+
+    job = jobs.submit("run", "r", 1, work)
+    job.stop()
+    begin.set()
+    assert job.wait(SECONDS) and asked.is_set()
+
+
+def test_an_unexpected_error_is_a_sentence_for_followers_and_a_traceback_in_the_log(
+    jobs: JobManager, caplog: pytest.LogCaptureFixture
+) -> None:
+    def work(job: Job) -> Operation[None]:
+        yield Warned("", "beware")
+        raise KeyError("bug")
+
+    with caplog.at_level(logging.ERROR):
+        job = jobs.submit("build", "x", 1, work)
+        with pytest.raises(BackendError, match="The build of 'x' failed: KeyError: 'bug'"):
+            list(job.follow())
+    assert job.status == "failed" and job.warning == "beware" and "Traceback" in caplog.text
+
+
+def test_an_ended_job_is_there_until_it_is_forgotten_or_begun_again(jobs: JobManager) -> None:
+    gate = Gate()
+    gate.opened.set()
+    job = jobs.submit("import", "x", 1, gate.work)
+    assert job.wait(SECONDS) and jobs.get("import", "x") is job
+    again = jobs.submit("import", "x", 2, gate.work)
+    assert again is not job and again.wait(SECONDS)
+    jobs.forget("import x")
+    assert jobs.get("import", "x") is None and jobs.state("import x") is None
+    jobs.forget("import x")
+    with pytest.raises(UsageError, match="There is no job 'import x'"):
+        jobs.stop("import x")
+
+
+def test_an_active_job_cannot_be_forgotten(jobs: JobManager) -> None:
+    job = jobs.submit("import", "x", 1, Gate().work)
+    jobs.forget("import x")
+    assert jobs.get("import", "x") is job
+
+
+def test_work_anew_does_not_join_what_is_stopping(jobs: JobManager) -> None:
+    gate = Gate()
+    first = jobs.submit("load", "m", 1, gate.work)
+    next(first.follow())
+    first.stop()
+    second = jobs.submit("load", "m", 1, Gate().work, anew=True)
+    assert second is not first and not first.done
+    gate.opened.set()
+    assert first.wait(SECONDS) and jobs.get("load", "m") is second
+
+
+def test_closing_stops_every_job_and_waits_for_its_end() -> None:
+    manager, gate = JobManager(), Gate()
+    job = manager.submit("sweep", "ks", 1, gate.work)
+    next(job.follow())
+    threading.Timer(0.05, gate.opened.set).start()
+    manager.close(SECONDS)
+    assert job.done and job.status == "stopped"
