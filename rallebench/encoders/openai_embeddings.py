@@ -20,11 +20,11 @@ from rallebench.core.settings import Setting, checked
 from rallebench.core.types import digest
 from rallebench.encoders import ENCODERS
 from rallebench.encoders._engine import unit
-from rallebench.http.endpoint import MAX_RATE
-from rallebench.http.endpoint import OPENAI, check_address
+from rallebench.http import MAX_RATE
+from rallebench.http.addresses import OPENAI, check_address
 from rallebench.http.client import Connection
 from rallebench.http.failures import NOT_OPENAI, SEE_LOG, Failure, Refusal, parsed, refused, short
-from rallebench.http.endpoint import check_variable, key_from_environment
+from rallebench.http.keys import check_variable, key_from_environment
 from rallebench.http.limiter import LimiterClient, Permit
 from rallebench.http.retry import MAX_PAUSE, attempts
 

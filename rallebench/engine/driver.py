@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Mapping
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from rallebench.core.errors import MismatchError, RalleError, StoppedError, UsageError
+from rallebench.core.errors import BadFileError, MismatchError, RalleError, StoppedError, UsageError
 from rallebench.core.events import Failed, Finished, Operation, Warned, under
 from rallebench.core.experiments import (
     Experiment,
@@ -207,10 +207,13 @@ class Performer:
         folder = self._store.folder(self._request.name) / MEASUREMENTS
         file = folder / f"{folder_name(step.label, LONGEST_RUN)}.json"
         job = digest([step.module, step.job])
-        stored = read_json(file) if file.is_file() else None
-        if isinstance(stored, dict) and stored.get("job") == job:
+        stored = None
+        with suppress(BadFileError, KeyError, TypeError):  # none yet, or damaged: measured anew
+            content = read_json(file)
+            stored = tuple(content["measurements"]) if content["job"] == job else None
+        if stored is not None:
             yield Finished(step.label, reused=True)
-            return tuple(stored["measurements"])
+            return stored
         self.save()
         try:
             lines = yield from under(step.label, measurements(step))
@@ -304,6 +307,7 @@ def perform(
             request, folder, tuple(performer.results), report, files, rows=performer.rows
         )
         value = document(result)
+        performer.save()
         store.save_report(
             request.name,
             {**value, "request": request.as_json(), "made": time.strftime("%Y-%m-%dT%H:%M:%S%z")},

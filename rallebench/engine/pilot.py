@@ -17,6 +17,7 @@ from rallebench.core.experiments import (
     ExperimentRequest,
     IndexRequest,
     IndexResult,
+    MeasureRequest,
     RowsRequest,
     WorkRequest,
 )
@@ -71,7 +72,7 @@ class Pilot:
         if isinstance(step, RowsRequest):
             raise _Enough  # a pilot writes no file
         if not isinstance(step, (RunRequest, IndexRequest)):
-            return None
+            return () if isinstance(step, MeasureRequest) else None
         if isinstance(step, IndexRequest):
             name, built = self.context.foresee(step.recipe)
             if not built:

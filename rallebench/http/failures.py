@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from rallebench.core.errors import BackendError
-from rallebench.http.endpoint import Endpoint
-from rallebench.http.endpoint import how_to_set, without_keys
+from rallebench.http import Endpoint
+from rallebench.http.keys import how_to_set, without_keys
 
 TIMEOUT_RETRIES = 2
 """A time-out costs ``timeout`` seconds each, so it is not worth all of ``max_retries``."""
@@ -85,7 +85,7 @@ THROTTLED = (408, 503, 529)
 """Statuses, besides 429, of an overloaded server."""
 
 
-def failure_of(error: Refusal, message: str, endpoint: Endpoint, key: str) -> Failure:
+def refused(error: Refusal, message: str, endpoint: Endpoint, key: str) -> Failure:
     """The failure for a status other than 2xx; ``message`` is the server's own text."""
     status = error.status_code
     quoted = f"({status}: {message})" if message else f"({status})"

@@ -17,7 +17,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from rallebench.http.failures import Failure, unloaded
-from rallebench.http.limiter import Rate, RequestWindow, remainder
+from rallebench.http.limits import Rate, RequestWindow, remainder
 
 LONGEST_PAUSE = 120.0
 """Seconds: the longest pause that holds back all requests. A longer one is reported as an error."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import TypeVar
 
 from rallebench.core.errors import BackendError
-from rallebench.http.endpoint import Endpoint
+from rallebench.http import Endpoint
 from rallebench.http.failures import Failure, unloaded
 from rallebench.http.limiter import LimiterClient, Permit
 

@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 
 from rallebench.core.errors import BackendError, RalleError
 from rallebench.core.types import Generate, Reply, digest
-from rallebench.http.endpoint import key_from_environment
+from rallebench.http.keys import key_from_environment
 from rallebench.http.limiter import LimiterClient, Status
 from rallebench.http.retry import attempts
 from rallebench.llms import LLMS, settings_from

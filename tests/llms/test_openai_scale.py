@@ -23,7 +23,7 @@ from loopback import (
 
 from rallebench.core.errors import UsageError
 from rallebench.core.types import Generate, Message
-from rallebench.http.limiter import Rate, RequestWindow, remainder
+from rallebench.http.limits import Rate, RequestWindow, remainder
 from rallebench.llms import LLMS
 
 Load = Callable[..., Any]

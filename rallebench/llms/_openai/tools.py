@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from rallebench.core.errors import RalleError
 from rallebench.core.types import Generate, Message
-from rallebench.http.endpoint import is_openai
+from rallebench.http.addresses import is_openai
 from rallebench.http.client import Connection
 from rallebench.http.failures import Failure, Refusal, parsed, refused
 from rallebench.llms._openai.requests import body_of
