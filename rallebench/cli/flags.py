@@ -51,11 +51,7 @@ def settings(help: str) -> Flag:
 
 COMMON = (
     flag(
-        "--workspace",
-        "DIR",
-        "holds indexes/, runs/, … (default: .)",
-        type=Path,
-        default=Path("."),
+        "--workspace", "DIR", "holds indexes/, runs/, … (default: .)", type=Path, default=Path(".")
     ),
     switch("--json", "print exactly one JSON document on stdout"),
     flag("--base-settings", "DIR", "folder with RaLLe's base settings (llms.json, …)", type=Path),

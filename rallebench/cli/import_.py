@@ -34,17 +34,9 @@ FORMATS = (
         flag("--page-map", "FILE", "passage id → page id: JSON, JSON lines or TSV", type=Path),
         switch("--skip-bad", "leave bad rows out and count them"),
         flag(
-            "--sample",
-            "N",
-            "dataset: so many questions drawn at random (default: all)",
-            type=int,
+            "--sample", "N", "dataset: so many questions drawn at random (default: all)", type=int
         ),
-        flag(
-            "--seed",
-            help=f"of --sample (default: {SEED}, as R-Eval)",
-            type=int,
-            default=SEED,
-        ),
+        flag("--seed", help=f"of --sample (default: {SEED}, as R-Eval)", type=int, default=SEED),
         flag("--dataset", "D", "predictions: the question set that they answer", default=""),
         flag(
             "--system",

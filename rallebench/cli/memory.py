@@ -27,9 +27,7 @@ COLUMNS = (
     order=2,
     flags=(
         flag(
-            "model",
-            "MODEL",
-            "a language model of this workspace or an encoder, or one written out",
+            "model", "MODEL", "a language model of this workspace or an encoder, or one written out"
         ),
         flag("--context", "N", "tokens of prompt and answer (default: 2048)", type=int),
         flag("--batch", "B", "answers at once (default: 1)", type=int),

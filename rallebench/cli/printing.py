@@ -9,16 +9,7 @@ import time
 from collections.abc import Callable, Generator, Iterator, Mapping
 from typing import Any
 
-from rallebench.core.events import (
-    Event,
-    Failed,
-    Finished,
-    Operation,
-    Progress,
-    T,
-    Warned,
-    complete,
-)
+from rallebench.core.events import Event, Failed, Finished, Operation, Progress, T, Warned, complete
 from rallebench.core.runs import RunResult
 from rallebench.services.builders import FilledRows
 

@@ -41,10 +41,7 @@ STRATEGIES = catalog.names("strategies")
             default=STRATEGIES[0],
         ),
         flag(
-            "--name",
-            "SWEEP",
-            "the same name again continues a sweep that was stopped",
-            default="",
+            "--name", "SWEEP", "the same name again continues a sweep that was stopped", default=""
         ),
         flag("--dataset", "FILE|NAME"),
         flag("--limit", "N", type=int),

@@ -48,10 +48,7 @@ COLUMNS = (
             default=QUESTIONS,
         ),
         flag(
-            "--name",
-            "T",
-            "the same name again continues a trade-off that was stopped",
-            default="",
+            "--name", "T", "the same name again continues a trade-off that was stopped", default=""
         ),
         switch("--plan", "only say what it would measure"),
         many("--knob", "KEY=V,V,…", "values to sweep, as in ef_search=16,64,256"),

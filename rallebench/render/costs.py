@@ -37,14 +37,7 @@ QUANTITIES: Mapping[str, tuple[str, Format]] = {
 }
 """Quantity → a few words with its unit, and the format of its numbers."""
 _ABSENT = {"prompt_tokens": NOT_COUNTED, "completion_tokens": NOT_COUNTED, "usd": UNKNOWN}
-_BESIDE = (
-    "model_calls",
-    "retrievals",
-    "seconds",
-    "prompt_tokens",
-    "completion_tokens",
-    "usd",
-)
+_BESIDE = ("model_calls", "retrievals", "seconds", "prompt_tokens", "completion_tokens", "usd")
 
 
 def recorded(cost: Mapping[str, Any]) -> bool:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from rallebench.core.tables import Code, Column, Figure, Fold, Format, Mean, Section, Table
+from rallebench.core.tables import Code, Column, Figure, Fold, Format, Kind, Mean, Section, Table
 from rallebench.render import csv, html, latex, numbers, plotly, report, svg, text
 
 TABLE = Table(
@@ -140,6 +140,15 @@ def test_a_figure_in_a_report_has_no_keys_but_the_five_of_the_stored_form() -> N
     figure = Figure("t", "x", "y", {"a": ((1, Mean(0.5, None, None, 3)),)}, high=1.0)
     assert set(figure.as_json()) == {"title", "x", "y", "series", "kind"}
     assert figure.as_json()["series"]["a"][0][1]["value"] == 0.5
+
+
+@pytest.mark.parametrize("kind", ["line", "bar", "scatter"])
+def test_every_kind_of_plot_is_drawn_with_what_was_measured(kind: Kind) -> None:
+    mean = {"value": 0.5, "low": 0.4, "high": 0.7, "n": 3}
+    figure = Figure("t", "x", "y", {"a": ((0, mean), (0.2, None), (0.4, 0.1))}, kind)
+    (trace,) = plotly.figure(figure).data
+    assert list(trace.x) == [0, 0.4] and list(trace.error_y.array) == pytest.approx([0.2, 0])
+    assert trace.type == ("bar" if kind == "bar" else "scatter")
 
 
 def test_points_without_a_value_are_left_out_of_a_plot_and_an_empty_plot_says_so() -> None:
