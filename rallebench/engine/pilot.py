@@ -18,6 +18,7 @@ from rallebench.core.experiments import (
     IndexRequest,
     IndexResult,
     MeasureRequest,
+    RowsRequest,
     WorkRequest,
 )
 from rallebench.core.runs import Backends, RunRequest, RunResult
@@ -68,6 +69,8 @@ class Pilot:
 
     def play(self, step: WorkRequest) -> Operation[Any]:
         """Perform one request with a few questions."""
+        if isinstance(step, RowsRequest):
+            raise _Enough  # a pilot writes no file
         if not isinstance(step, (RunRequest, IndexRequest)):
             return () if isinstance(step, MeasureRequest) else None
         if isinstance(step, IndexRequest):
