@@ -15,7 +15,7 @@ from rallebench.experiments.papers.crud.gold import Entry
 from rallebench.experiments.papers.crud.records import Record
 from rallebench.experiments.papers.crud.tasks import Task
 from rallebench.metrics.judges import JUDGES
-from rallebench.metrics.judges.ragquesteval import COLUMNS, RANGES, quest_scores
+from rallebench.metrics.judges.ragquesteval import COLUMNS, quest_scores
 from rallebench.workspace.judges import judge_named
 from rallebench.workspace.paths import Workspace
 
@@ -72,11 +72,11 @@ def judging_of(request: ExperimentRequest, task: Task, records: Sequence[Record]
     settings = {**judge.settings, "gold": digest(published)[:12] if published else ""}
     named = replace(
         judge,
-        columns=COLUMNS,
+        columns={column.name: column.definition for column in COLUMNS},
         settings=settings,
         ask=ask,
         scores=lambda example, answer, judgement: _content(judgement).get("values", {}),
-        ranges=RANGES,
+        ranges={column.name: column.range for column in COLUMNS},
         text=lambda episode: episode.answer or None,
     )
     return replace(judging, judge=named)
