@@ -233,3 +233,17 @@ class CommandLine:
         ran = self(command, *arguments, "--json")
         assert ran.code == 0, ran.err
         return ran.json
+
+    def suite(
+        self, suite: str, *pairs: str, llm: str = "", run: str = "", flags: Iterable[Any] = ()
+    ) -> Ran:
+        """A suite with the settings ``pairs``, as in data=FILE."""
+        words = [word for pair in pairs for word in ("--set", pair)]
+        words += ["--llm", llm] * bool(llm) + ["--name", run] * bool(run)
+        return self("suite", suite, "--no-mlflow", *words, *flags)
+
+    def report(self, suite: str, *pairs: str, **more: Any) -> Any:
+        """The report of a suite that must succeed."""
+        ran = self.suite(suite, *pairs, **{**more, "flags": (*more.get("flags", ()), "--json")})
+        assert ran.code == 0, ran.err
+        return ran.json
