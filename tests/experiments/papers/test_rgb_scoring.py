@@ -288,7 +288,9 @@ def test_published_answers_are_right_by_any_alias_and_an_empty_reply_is_wrong(
         )
 
 
-def test_three_published_false_answers_hold_the_true_one_and_are_told(shared_data: Path) -> None:
+def test_three_published_false_answers_contain_the_true_one_and_are_named(
+    shared_data: Path,
+) -> None:
     found = {
         name: read_records(shared_data / "rgb" / f"{name}.jsonl").records
         for name in ("en_fact", "zh_fact")

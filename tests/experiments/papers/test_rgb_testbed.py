@@ -36,7 +36,7 @@ def test_a_false_copy_has_every_occurrence_replaced_and_the_rest_as_it_was() -> 
     assert replaced("第六届共有70个议席。", ("70",), "90") == "第六届共有90个议席。"
 
 
-def test_a_false_answer_looks_like_the_true_one_and_can_be_told_from_it() -> None:
+def test_a_false_answer_looks_like_the_true_one_and_differs_from_it() -> None:
     asked = [
         SourceQuestion("a", "?", (("Tampa",),)),
         SourceQuestion("b", "?", (("Paris",),)),
