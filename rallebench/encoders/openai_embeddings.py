@@ -20,11 +20,15 @@ from rallebench.core.settings import Setting, checked
 from rallebench.core.types import digest
 from rallebench.encoders import ENCODERS
 from rallebench.encoders._engine import unit
-from rallebench.http import MAX_RATE
-from rallebench.http.addresses import OPENAI, check_address
 from rallebench.http.client import Connection
-from rallebench.http.failures import NOT_OPENAI, SEE_LOG, Failure, Refusal, parsed, refused, short
-from rallebench.http.keys import check_variable, key_from_environment
+from rallebench.http.endpoint import (
+    MAX_RATE,
+    OPENAI,
+    check_address,
+    check_variable,
+    key_from_environment,
+)
+from rallebench.http.failures import NOT_OPENAI, SEE_LOG, Failure, Refusal, failure_of, short
 from rallebench.http.limiter import LimiterClient, Permit
 from rallebench.http.retry import MAX_PAUSE, attempts
 
@@ -185,22 +189,19 @@ class OpenAIEmbeddings:
     def _request(self, texts: Sequence[str]) -> tuple[Vectors, int | None]:
         """The vectors of one request and its token count, with retries."""
         tokens = sum(len(text.encode("utf-8", "replace")) for text in texts) / 4
-        kind = f"{PATH} {self.settings.model}"
         (answer,) = attempts(
             lambda permit: self._ask(texts, permit),
             self.settings,
             self._limiter,
-            kind=kind,
             tokens=tokens,
         )
         return answer
 
     def _ask(self, texts: Sequence[str], permit: Permit) -> Iterator[tuple[Vectors, int | None]]:
-        permit.work = 10 + permit.expected
-        with self._connection.request("POST", PATH, self._body(texts), self._refused) as answer:
-            permit.headers(answer.headers)
-            body = answer.read()
-        document = parsed(body, self._key)
+        document, headers = self._connection.document(
+            "POST", PATH, self._body(texts), self._refused
+        )
+        permit.headers(headers)
         vectors = vectors_of(document, len(texts), self._key)
         with self._lock:
             if self._dim and vectors.shape[1] != self._dim:
@@ -221,7 +222,7 @@ class OpenAIEmbeddings:
         }
 
     def _refused(self, error: Refusal, message: str) -> Failure:
-        failure = refused(error, message, self.settings, self._key)
+        failure = failure_of(error, message, self.settings, self._key)
         if error.status_code in TOO_LONG:
             failure.mend = "Set max_characters if a text is too long, batch if there are too many, or the setting in the message."
         return failure

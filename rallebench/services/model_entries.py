@@ -16,8 +16,7 @@ from rallebench.core.errors import NotFoundError, RalleError, UsageError
 from rallebench.core.files import write_json
 from rallebench.core.memory import size
 from rallebench.core.registry import unknown
-from rallebench.http.addresses import OPENAI, is_loopback
-from rallebench.http.keys import check_variable, variable_of
+from rallebench.http.endpoint import OPENAI, check_variable, is_loopback, variable_of
 from rallebench.http.model_list import Server, served_models
 from rallebench.llms import LLMS, settings_from
 from rallebench.llms import extractive_reader as reader

@@ -11,7 +11,7 @@ from typing import Any
 
 from rallebench.core.types import Reply, ToolSpec
 from rallebench.http.client import Answer, Connection
-from rallebench.http.failures import Failure, Refusal, parsed, refused
+from rallebench.http.failures import Failure, Refusal, failure_of, parsed
 from rallebench.http.limiter import Permit
 from rallebench.llms._openai.dialect import Dialect
 from rallebench.llms._openai.forms import (
@@ -122,7 +122,7 @@ class Client:
                 reply = self._finished(piece, asking, no_form)
                 if form and stream and reply.text:
                     yield reply.text
-                _weigh(permit, reply, asking)
+                permit.tokens = _tokens_of(reply, asking)
                 yield reply
             answer.deadline.end = min(answer.deadline.end, time.monotonic() + REUSE_SECONDS)
             with suppress(*self._connection.lost, Failure):
@@ -171,16 +171,13 @@ class Client:
                 answer = f"({error.status_code}: {said})" if said else f"({error.status_code})"
                 asking.no_form = refusal(answer)
                 return Failure("asks for another form", at_once=True)
-        return refused(error, said, self._settings, self._key)
+        return failure_of(error, said, self._settings, self._key)
 
 
-def _weigh(permit: Permit, reply: Reply, asking: Asking) -> None:
-    """What the request took: for the rates in tokens, for the pace in the steps a server needs for it (it reads
-    a prompt many times faster than it writes, and everything takes it something)."""
-    prompt = reply.prompt_tokens or asking.prompt_tokens
+def _tokens_of(reply: Reply, asking: Asking) -> float:
+    """The tokens that the request took: those that the server counted, else an estimate."""
     written = reply.completion_tokens or len(reply.text.encode("utf-8", "replace")) / BYTES_A_TOKEN
-    permit.tokens = prompt + written
-    permit.work = 10 + written + prompt / 20
+    return (reply.prompt_tokens or asking.prompt_tokens) + written
 
 
 def _tokens_in(messages: Any) -> float:

@@ -8,9 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rallebench.core.errors import UsageError
-from rallebench.http import MAX_RATE
-from rallebench.http.addresses import OPENAI, check_address
-from rallebench.http.keys import check_variable
+from rallebench.http.endpoint import MAX_RATE, OPENAI, check_address, check_variable
 from rallebench.http.retry import MAX_PAUSE
 from rallebench.llms import DEFAULT_MAX_TOKENS, DEFAULT_TEMPERATURE, checked_number
 
