@@ -46,9 +46,9 @@ class ReaderSettings:
     )
 
 
-def settings_of(name: str, /, **given: Any) -> ReaderSettings:
+def settings_of(name: str, /, **values: Any) -> ReaderSettings:
     """The settings of the model ``name``. Raises UsageError for the first invalid one."""
-    return settings_from(ReaderSettings, name, given)
+    return settings_from(ReaderSettings, name, values)
 
 
 class ExtractiveReader:

@@ -147,5 +147,5 @@ def _fingerprint(settings: Settings) -> str:
 @LLMS.register("openai_compatible", form=form_of(Settings), settings=settings_of)
 def openai_compatible(name: str, /, **settings: Any) -> OpenAICompatible:
     """Any OpenAI-compatible endpoint (OpenAI, vLLM, llama.cpp, Ollama …); key from the environment."""
-    given = settings_of(name, **settings)
-    return OpenAICompatible(name, given, key_from_environment(name, given))
+    own = settings_of(name, **settings)
+    return OpenAICompatible(name, own, key_from_environment(name, own))

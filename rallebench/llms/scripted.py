@@ -190,9 +190,9 @@ class ScriptedSettings:
     concurrency: int = declare(int, 1, 1, 256, about="requests at once")
 
 
-def settings_of(name: str, /, **given: Any) -> ScriptedSettings:
+def settings_of(name: str, /, **values: Any) -> ScriptedSettings:
     """The settings of the model ``name``. Raises UsageError for the first invalid one."""
-    settings = settings_from(ScriptedSettings, name, given)
+    settings = settings_from(ScriptedSettings, name, values)
     if settings.echo and settings.replies:
         raise UsageError(f"{name!r}: give either replies or echo, not both.")
     _check_replies(name, settings.replies)

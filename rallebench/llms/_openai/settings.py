@@ -68,9 +68,9 @@ class Settings:
     )
 
 
-def settings_of(name: str, /, **given: Any) -> Settings:
+def settings_of(name: str, /, **values: Any) -> Settings:
     """The settings of the model ``name``. Raises UsageError for the first invalid one."""
-    settings = settings_from(Settings, name, given)
+    settings = settings_from(Settings, name, values)
     if not settings.model.strip():
         raise UsageError(
             f"{name!r}: model is empty; it must be the name the server knows the model by."

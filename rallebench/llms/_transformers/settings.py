@@ -122,9 +122,9 @@ class DecodingRules:
     repetition_penalty: float | None
 
 
-def settings_of(name: str, /, **given: Any) -> TransformersSettings:
+def settings_of(name: str, /, **values: Any) -> TransformersSettings:
     """The settings of the model ``name``. Raises UsageError for the first invalid one."""
-    settings = settings_from(TransformersSettings, name, given)
+    settings = settings_from(TransformersSettings, name, values)
     if not any(settings.chat_template is c or settings.chat_template == c for c in CHAT_TEMPLATE):
         raise UsageError(
             f"{name!r}: chat_template is {settings.chat_template!r}; it must be one of auto, on, off, true, false."
