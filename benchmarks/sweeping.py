@@ -24,7 +24,7 @@ from rallebench.core.events import complete
 from rallebench.core.files import write_text
 from rallebench.core.runs import RunOptions
 from rallebench.core.types import Action, Chain, Generate, Retrieve, Step
-from rallebench.experiments.sweeps import run_name
+from rallebench.engine.experiment_store import run_name
 from rallebench.experiments.sweeps.running import sweep_settings, variants_of
 from rallebench.services.workbench import Workbench
 from rallebench.workspace.entries import LLMEntry
@@ -82,7 +82,7 @@ def measure(folder: Path, questions: int, rounds: int, delay: float) -> Report:
         seconds, result = _report.timed(lambda sweep=sweep: complete(sweep))
         took.append(seconds.wall)
         assert len(result.runs) == len(variants)
-        steps = steps_of(workbench, [run_name("s", cell) for cell in variants])
+        steps = steps_of(workbench, [run_name("s", cell.label) for cell in variants])
         real = [step.request for step in steps if not step.cached]
         searched += sum(isinstance(request, Retrieve) for request in real)
         asked += sum(isinstance(request, Generate) for request in real)

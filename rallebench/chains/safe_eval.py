@@ -16,10 +16,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from rallebench.chains.safe_format import check_spec, format_value
-from rallebench.chains.safe_functions import FUNCTIONS
+from rallebench.chains.safe_functions import FUNCTIONS, arithmetic, holds
 from rallebench.chains.safe_limits import STEP, Budget, TemplateRefused, clip
 from rallebench.chains.safe_methods import METHODS, elements
-from rallebench.chains.safe_operators import arithmetic, holds
 from rallebench.chains.safe_syntax import Parsed
 from rallebench.chains.safe_values import NUMBERS, Value, check_key, item, joined, kind
 

@@ -57,9 +57,8 @@ def _parse(text: str) -> tuple[str | Field, ...]:
         start, position = brace.span()
         pieces.append(text[done:start])
         if brace[0] == "}":
-            raise TemplateRefused(
-                "this '}' closes nothing: write '}}' for a brace that is text", start
-            )
+            unpaired = "this '}' closes nothing: write '}}' for a brace that is text"
+            raise TemplateRefused(unpaired, start)
         if brace[0] == "{":
             field, position = _parse_field(text, start)
             pieces.append(field)
@@ -81,18 +80,15 @@ def _parse_field(text: str, start: int) -> tuple[Field, int]:
     if not match:
         raise TemplateRefused(_why_no_field(text, start), start)
     name, keys, conversion, spec = match.groups()
+    why = ""
     if "." in name:
-        raise TemplateRefused(
-            f"attributes are not allowed: {clip(match[0])} may only use [number] or [key]", start
-        )
-    if conversion is not None and conversion not in ("r", "s", "a"):
-        raise TemplateRefused(
-            f"the conversion !{clip(conversion)} is not allowed: only !r, !s and !a are", start
-        )
-    if keys.count("[") > MAX_KEYS:
-        raise TemplateRefused(
-            f"more than {MAX_KEYS} pairs of [] in one field are not allowed", start
-        )
+        why = f"attributes are not allowed: {clip(match[0])} may only use [number] or [key]"
+    elif conversion is not None and conversion not in ("r", "s", "a"):
+        why = f"the conversion !{clip(conversion)} is not allowed: only !r, !s and !a are"
+    elif keys.count("[") > MAX_KEYS:
+        why = f"more than {MAX_KEYS} pairs of [] in one field are not allowed"
+    if why:
+        raise TemplateRefused(why, start)
     check_spec(spec or "", start)
     path = tuple(_key(key, start) for key in re.findall(r"\[(.*?)\]", keys, re.DOTALL))
     return Field(start, name, path, conversion or "", spec or ""), match.end()

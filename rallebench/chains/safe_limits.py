@@ -10,9 +10,7 @@ a tenth.
 from __future__ import annotations
 
 MAX_TEMPLATE = 100_000  # characters of a template
-MAX_CODE = (
-    10_000  # characters of an eval template outside its string literals: parsing takes 1 us each
-)
+MAX_CODE = 10_000  # characters of an eval template outside its literals: parsing takes 1 us each
 MAX_BRACES = 20_000  # braces of one format string
 MAX_FIELDS = 1_000  # replacement fields of one format string
 MAX_KEYS = 10  # [number] or [key] in one field
@@ -59,19 +57,20 @@ class Budget:
 
     def elements(self, count: int) -> None:
         """Pay for a list of ``count`` elements."""
-        if count > MAX_ELEMENTS:
-            raise TemplateRefused(
-                f"a list of {count:,} elements is not allowed: the limit is {MAX_ELEMENTS:,}"
-            )
+        check_limit(count, MAX_ELEMENTS, "a list of {} elements")
         self.spend(ELEMENT * count)
 
 
 def check_length(length: int) -> None:
     """Raises TemplateRefused if a text of ``length`` characters would be too long."""
-    if length > MAX_TEXT:
-        raise TemplateRefused(
-            f"a text of {length:,} characters is not allowed: the limit is {MAX_TEXT:,}"
-        )
+    check_limit(length, MAX_TEXT, "a text of {} characters")
+
+
+def check_limit(count: int, limit: int, what: str) -> None:
+    """Raises TemplateRefused if ``count`` is above the limit; ``what`` names the thing, with {} for the count."""
+    if count > limit:
+        size = what.format(f"{count:,}")
+        raise TemplateRefused(f"{size} is not allowed: the limit is {limit:,}")
 
 
 def clip(text: str, length: int = 60) -> str:
@@ -89,6 +88,5 @@ def listing(names: list[str], last: str = "and") -> str:
     >>> listing(["a", "b", "c"])
     'a, b and c'
     """
-    return (
-        f" {last} ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else "".join(names)
-    )
+    *first, final = names or [""]
+    return f"{', '.join(first)} {last} {final}" if first else final

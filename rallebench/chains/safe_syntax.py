@@ -13,17 +13,17 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from rallebench.chains.safe_format import parse_format
-from rallebench.chains.safe_functions import FUNCTIONS
+from rallebench.chains.safe_functions import FUNCTIONS, PERCENT, SIGNS
 from rallebench.chains.safe_limits import (
     INTEGER_BOUND,
     MAX_CODE,
     MAX_NESTING,
     MAX_TEMPLATE,
     TemplateRefused,
+    check_limit,
     clip,
 )
 from rallebench.chains.safe_methods import METHOD_NAMES
-from rallebench.chains.safe_operators import PERCENT, SIGNS
 
 _MARK = re.compile(r"""[()\[\]{}#]|'''|\"""|'|\"|\d{41}""", re.ASCII)
 _PREFIX = re.compile(r"[rRbBuUfFtT]{1,2}$")
@@ -72,10 +72,7 @@ class Parsed:
 
 def parse(text: str) -> Parsed:
     """The checked tree of an eval template. Raises TemplateRefused with the position."""
-    if len(text) > MAX_TEMPLATE:
-        raise TemplateRefused(
-            f"a template of {len(text):,} characters is not allowed: the limit is {MAX_TEMPLATE:,}"
-        )
+    check_limit(len(text), MAX_TEMPLATE, "a template of {} characters")
     return _cached_parse(text) if len(text) <= 2_000 else _parse(text)
 
 
@@ -132,9 +129,8 @@ def _scan(text: str) -> None:
         elif sign in "([{":
             open_brackets.append((sign, start))
             if len(open_brackets) > MAX_NESTING:
-                raise TemplateRefused(
-                    f"brackets nested more than {MAX_NESTING} deep are not allowed", start
-                )
+                too_deep = f"brackets nested more than {MAX_NESTING} deep are not allowed"
+                raise TemplateRefused(too_deep, start)
         elif sign in ")]}":
             if not open_brackets or open_brackets.pop()[0] != _PAIRS[sign]:
                 raise TemplateRefused(f"this '{sign}' closes nothing", start)
@@ -154,8 +150,7 @@ def _is_fstring(text: str, quote: int) -> bool:
 def _check_code_length(length: int, what: str = "") -> None:
     if length > MAX_CODE:
         raise TemplateRefused(
-            f"a template{what} may have at most {MAX_CODE:,} characters outside of plain texts in quotes",
-            None,
+            f"a template{what} may have at most {MAX_CODE:,} characters outside of plain texts in quotes"
         )
 
 
@@ -175,13 +170,11 @@ def _python_tree(source: str, text: str, starts: tuple[int, ...]) -> ast.Express
     except (RecursionError, MemoryError):
         raise TemplateRefused("the expression is nested too deeply or is too long") from None
     except UnicodeEncodeError as error:
-        raise TemplateRefused(
-            "half of a surrogate pair is not allowed: it is no character", error.start - 1
-        ) from None
+        half = "half of a surrogate pair is not allowed: it is no character"
+        raise TemplateRefused(half, error.start - 1) from None
     except (ValueError, OverflowError) as error:  # a null byte, before Python 3.11.4
-        raise TemplateRefused(
-            f"this is not a Python expression ({clip(str(error), 100)})"
-        ) from None
+        reason = clip(str(error), 100)
+        raise TemplateRefused(f"this is not a Python expression ({reason})") from None
 
 
 def _why_no_expression(text: str, reason: str) -> str:
@@ -227,10 +220,8 @@ def _scoped_children(node: ast.AST, local: frozenset[str]) -> list[tuple[ast.AST
     if isinstance(node, ast.Call):
         # the function's name and the method's name were checked with the call itself
         receiver = [node.func.value] if isinstance(node.func, ast.Attribute) else []
-        return [
-            (child, local)
-            for child in (*receiver, *node.args, *(word.value for word in node.keywords))
-        ]
+        values = [word.value for word in node.keywords]
+        return [(child, local) for child in (*receiver, *node.args, *values)]
     if not isinstance(node, Comprehension):
         return [(child, local) for child in ast.iter_child_nodes(node)]
     children: list[tuple[ast.AST, frozenset[str]]] = []
@@ -266,10 +257,8 @@ def _check_node(node: ast.AST) -> None:
     elif isinstance(node, ast.Call):
         _check_call(node)
     elif isinstance(node, ast.BinOp) and type(node.op) not in SIGNS:
-        raise _At(
-            f"the operator {type(node.op).__name__} is not allowed: only + - * / // % and ** are",
-            node,
-        )
+        operator = type(node.op).__name__
+        raise _At(f"the operator {operator} is not allowed: only + - * / // % and ** are", node)
     elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod) and _is_text(node.left):
         raise _At(PERCENT, node)
     elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Invert):
@@ -287,10 +276,8 @@ def _is_text(node: ast.expr) -> bool:
 def _check_constant(node: ast.Constant) -> None:
     value = node.value
     if type(value) not in (str, int, float, bool, type(None)):
-        raise _At(
-            f"{clip(repr(value))} is not allowed: only texts, numbers, True, False and None are",
-            node,
-        )
+        allowed = "only texts, numbers, True, False and None are"
+        raise _At(f"{clip(repr(value))} is not allowed: {allowed}", node)
     if type(value) is int and value >= INTEGER_BOUND:
         raise _At("a whole number beyond 2**64 is not allowed", node)
 
@@ -306,10 +293,8 @@ def _check_call(node: ast.Call) -> None:
     elif not isinstance(node.func, ast.Name):
         raise _At("only functions and methods can be called, by their names", node)
     elif node.func.id not in FUNCTIONS:
-        raise _At(
-            f"calling {clip(node.func.id)!r} is not allowed: the functions are {', '.join(FUNCTIONS)}",
-            node,
-        )
+        known = ", ".join(FUNCTIONS)
+        raise _At(f"calling {clip(node.func.id)!r} is not allowed: the functions are {known}", node)
 
 
 def _check_format(node: ast.Constant) -> None:

@@ -12,7 +12,14 @@ from contextlib import contextmanager
 
 from rallebench.chains.safe_eval import evaluate
 from rallebench.chains.safe_format import Field, fill, parse_format
-from rallebench.chains.safe_limits import MAX_TEMPLATE, Budget, TemplateRefused, clip, listing
+from rallebench.chains.safe_limits import (
+    MAX_TEMPLATE,
+    Budget,
+    TemplateRefused,
+    check_limit,
+    clip,
+    listing,
+)
 from rallebench.chains.safe_syntax import parse
 from rallebench.chains.safe_values import Value, kind, plain
 from rallebench.core.errors import TemplateError
@@ -63,9 +70,8 @@ def _template_errors(template: str, variables: Iterable[str]) -> Iterator[None]:
     except TemplateRefused as refusal:
         raise _error(refusal, template, variables) from None
     except (RecursionError, MemoryError):
-        raise _error(
-            TemplateRefused("the template is nested too deeply"), template, variables
-        ) from None
+        refusal = TemplateRefused("the template is nested too deeply")
+        raise _error(refusal, template, variables) from None
 
 
 def _names(template: str, dialect: str) -> dict[str, int]:
@@ -73,13 +79,9 @@ def _names(template: str, dialect: str) -> dict[str, int]:
     if dialect == "eval":
         return parse(template).names
     if dialect != "fstring":
-        raise TemplateRefused(
-            f"there is no dialect {clip(str(dialect))!r}: choose 'fstring' or 'eval'"
-        )
-    if len(template) > MAX_TEMPLATE:
-        raise TemplateRefused(
-            f"a template of {len(template):,} characters is not allowed: the limit is {MAX_TEMPLATE:,}"
-        )
+        name = clip(str(dialect))
+        raise TemplateRefused(f"there is no dialect {name!r}: choose 'fstring' or 'eval'")
+    check_limit(len(template), MAX_TEMPLATE, "a template of {} characters")
     fields = [piece for piece in parse_format(template) if isinstance(piece, Field)]
     return {field.name: field.at for field in reversed(fields)}
 
@@ -109,11 +111,8 @@ def _evaluate(template: str, variables: Mapping[str, Value]) -> str:
         return str(value)
     if type(value) is str:
         return value
-    hints: dict[type, str] = {
-        list: "use ', '.join(...)",
-        tuple: "use ', '.join(...)",
-        set: "use ', '.join(sorted(...))",
-    }
+    join = "use ', '.join(...)"
+    hints = {list: join, tuple: join, set: "use ', '.join(sorted(...))"}
     hint = hints.get(type(value), "use str(...)")
     raise TemplateRefused(f"the template gives {kind(value)}, and a prompt must be a text: {hint}")
 

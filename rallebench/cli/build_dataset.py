@@ -17,9 +17,10 @@ from rallebench.cli.verbs import (
     written,
 )
 from rallebench.core.errors import UsageError
-from rallebench.core.events import Progress
-from rallebench.experiments.builders import MAKERS, Order, settings_of
-from rallebench.experiments.builders.running import Done, Filed, make
+from rallebench.core.events import Event, Finished, Progress, complete
+from rallebench.core.runs import RunOptions
+from rallebench.experiments.builders import MAKERS, settings_of
+from rallebench.services.builders import FilledRows, builder_request
 
 
 def _flags(parser: argparse.ArgumentParser) -> None:
@@ -89,25 +90,18 @@ def make_dataset(args: argparse.Namespace) -> dict[str, Any]:
     if not args.name:
         raise UsageError("The question set needs a name: --name N; its stages are kept under it.")
     workbench = workbench_of(args)
-    order = Order(workbench.workspace, args.name, settings, args.articles, args.llm, args.limit)
-    done: Done | None = None
-    told = Paced()
-    for news in make(
-        workbench, args.maker, order, batch_size=args.batch_size, max_errors=args.max_errors
-    ):
-        if isinstance(news, Done):
-            done = news
-        elif isinstance(news, Filed):
-            say(f"{news.label}: {sentence_of(news.counts)}")
-        elif isinstance(news, Progress):
-            of = f" of {news.total}" if news.total else ""
-            told.say(f"{news.task}: {news.message or f'{news.done}{of}'}")
-    assert done is not None
-    return {
-        "name": done.name,
-        "maker": args.maker,
-        "folder": str(done.folder),
-        "files": list(done.files),
-        "counts": dict(done.counts),
-        "notes": list(done.notes),
-    }
+    request = builder_request(
+        workbench.workspace, args.maker, args.name, settings, args.articles, args.llm, args.limit
+    )
+    progress = Paced()
+
+    def hear(event: Event) -> None:
+        if isinstance(event, Finished) and isinstance(event.result, FilledRows):
+            say(f"{event.task}: {sentence_of(event.result.counts)}")
+        elif isinstance(event, Progress):
+            of = f" of {event.total}" if event.total else ""
+            progress.say(f"{event.task}: {event.message or f'{event.done}{of}'}")
+
+    options = RunOptions(args.batch_size, args.max_errors, track=False)
+    value = complete(workbench.experiments.run(request, options), hear).document
+    return {key: value[key] for key in ("name", "maker", "folder", "files", "counts", "notes")}

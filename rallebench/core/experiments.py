@@ -13,11 +13,19 @@ is thrown in at its yield; an experiment that catches it continues without that 
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Union
 
 from rallebench.core.runs import RunRequest
+from rallebench.core.types import Episode, Flow
+
+FOLDER = "experiments"
+"""The folder of all experiments in a workspace."""
+
+Row = dict[str, Any]
+"""A row of a file that a person may edit: ``id``, ``keep`` (whether it is used), ``why`` (the reason if it is not) and others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +45,11 @@ class ExperimentRequest:
     allow_python: bool = False
     kind: str = ""
     name: str = ""
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the experiment's own files."""
+        return Path(self.workspace.path) / FOLDER / self.name
 
     def as_json(self) -> dict[str, Any]:
         """The stored form of the request."""
@@ -67,6 +80,30 @@ class IndexResult:
     name: str
     built: bool = False
     encoded: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RowsRequest:
+    """The request for the file ``<label>.jsonl``, of which a person may edit every row; the reply is an ``engine.RowFile``.
+
+    ``about``: the rows in a word or two. ``inputs``: what rows are made of, each with an ``id``. Either ``make`` gives an
+    input's rows without a model, or ``flow`` asks ``llms`` about it and ``read`` gives the rows of its episode, also of one that
+    failed (``episode.error``; such a row has ``error`` and is tried again the next time). ``depends_on``: all that an input's
+    rows depend on, JSON-able; rows that were made of something else are made again, rows that a person edited never.
+    ``source``: all that ``inputs`` reads and depends on; a file that was ended with the same is not made again.
+    ``summary``: what to know of the inputs once they have been read, JSON-able; its ``left_out`` (reason → number) joins the counts.
+    """
+
+    label: str
+    about: str
+    inputs: Callable[[], Iterable[Row]]
+    make: Callable[[Row], Sequence[Row]] | None = None
+    flow: Callable[[Row], Flow] | None = None
+    read: Callable[[Row, Episode], Sequence[Row]] | None = None
+    depends_on: Callable[[Row], Any] = lambda row: None
+    llms: tuple[str, ...] = ()
+    source: str = ""
+    summary: Callable[[], Mapping[str, Any]] = dict
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +139,9 @@ class IndexCosts:
     recipes: tuple[Any, ...]
 
 
-WorkRequest = Union[RunRequest, IndexRequest, MeasureRequest, IndexCosts, Notice, Release]
+WorkRequest = Union[
+    RunRequest, IndexRequest, RowsRequest, MeasureRequest, IndexCosts, Notice, Release
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,17 +176,18 @@ class Report:
     """The result of an experiment.
 
     ``data``: JSON with the experiment's own keys; ``notes``: sentences for the reader of the numbers; ``files``: path
-    below the experiment's folder → text; ``files_to_edit``: the same for files that a person edits, written only if
-    absent; ``failed``: failed run → reason.
+    below the experiment's folder → text, or pieces of it; ``files_to_edit``: the same for files that a person edits, written only if
+    absent; ``failed``: failed run → reason. ``questions``: records in KILT's form, which become the dataset of the experiment's name.
     """
 
     data: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
-    files: Mapping[str, str] = field(default_factory=dict)
+    files: Mapping[str, str | Iterable[str]] = field(default_factory=dict)
     files_to_edit: Mapping[str, str] = field(default_factory=dict)
     tables: tuple[Table, ...] = ()
     figures: tuple[Figure, ...] = ()
     failed: Mapping[str, str] = field(default_factory=dict)
+    questions: tuple[Mapping[str, Any], ...] = ()
 
 
 Experiment = Generator[WorkRequest, Any, Report]

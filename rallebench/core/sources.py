@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import csv
 import gzip
+import itertools
 import json
 import os
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
@@ -186,6 +187,29 @@ class Source:
                 continue
             if any(value.strip() for value in fields):
                 yield lines.begun, fields
+
+    def named_rows(
+        self, check: Callable[[int, list[str]], None]
+    ) -> Iterator[tuple[int, int, dict[str, str]]]:
+        """(first line, number from 1, column → stripped field) of each row of a table after the header.
+
+        Columns are in small letters; ``check(line, columns)`` raises for a header that will not do. A row of another
+        length is a bad row.
+        """
+        rows = self.table()
+        for line, header in itertools.islice(rows, 1):
+            names = [name.strip().lower() for name in header]
+            check(line, names)
+        for number, (line, fields) in enumerate(rows, 1):
+            if len(fields) != len(names):
+                self.bad(line, f" has {len(fields)} fields where the header names {len(names)}.")
+            else:  # of two columns of one name the first counts
+                yield line, number, dict(zip(reversed(names), map(str.strip, reversed(fields))))
+
+
+def value_of(row: Mapping[str, str], names: Iterable[str], default: str = "") -> str:
+    """The field of the first column that the row has."""
+    return next((row[name] for name in names if name in row), default)
 
 
 class _CsvLines:

@@ -35,11 +35,9 @@ def ends_of(
 ) -> Iterator[int]:
     """The ends of sentences, except after abbreviations."""
     for match in end.finditer(text, start, len(text) if stop is None else stop):
-        if match[0] == "." and ABBREVIATION.search(
-            text, max(start, match.end() - LOOK_BACK), match.end()
-        ):
-            continue
-        yield match.end()
+        look_back = max(start, match.end() - LOOK_BACK)
+        if match[0] != "." or not ABBREVIATION.search(text, look_back, match.end()):
+            yield match.end()
 
 
 def sentences(text: str, size: int, overlap: int) -> Spans:
@@ -52,16 +50,14 @@ def sentences(text: str, size: int, overlap: int) -> Spans:
     """
     starts, ends = pieces(text, "tokens")
     atoms: Spans = []  # (first token, last token + 1)
-    for first, last in _ranges(
-        [bisect_left(starts, at) for at in ends_of(text, END)], 0, len(starts)
-    ):
+    sentence_ends = [bisect_left(starts, at) for at in ends_of(text, END)]
+    for first, last in _ranges(sentence_ends, 0, len(starts)):
         if last - first <= size:
             atoms.append((first, last))
             continue
         clauses = CLAUSE.finditer(text, starts[first], ends[last - 1])
-        for low, high in _ranges(
-            [bisect_left(starts, match.end()) for match in clauses], first, last
-        ):
+        clause_ends = [bisect_left(starts, match.end()) for match in clauses]
+        for low, high in _ranges(clause_ends, first, last):
             atoms.extend((low + a, low + b) for a, b in windows(high - low, size, 0))
     chunks: Spans = []
     current: Spans = []

@@ -7,10 +7,11 @@ Fields may hold line ends; other columns are ignored.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 from rallebench.core.errors import BadFileError
-from rallebench.core.sources import Source
+from rallebench.core.sources import Source, value_of
 from rallebench.corpora import CORPORA, ID_NAMES, PAGE_NAMES, TEXT_NAMES, CorpusRow
 
 
@@ -26,32 +27,19 @@ SAMPLE = (
 @CORPORA.register("csv", recognises=_recognises, sample={"corpus.csv": SAMPLE})
 def read_csv(source: Source) -> Iterator[CorpusRow]:
     """CSV with a header row that names text, and optionally id, title and page_id."""
-    rows = source.table()
-    header = next(rows, None)
-    if header is None:
-        return
-    names = [name.strip().lower() for name in header[1]]
-    at_text = _first(names, TEXT_NAMES)
-    if at_text is None:
+    for line, number, row in source.named_rows(partial(_check, source)):
+        yield CorpusRow(
+            line,
+            value_of(row, ID_NAMES, str(number)),
+            value_of(row, TEXT_NAMES),
+            value_of(row, ("title",)),
+            value_of(row, PAGE_NAMES),
+        )
+
+
+def _check(source: Source, line: int, columns: list[str]) -> None:
+    if not set(columns) & set(TEXT_NAMES):
         raise BadFileError(
-            f"{source.where(header[0])} names the columns {', '.join(names)[:200]}, and none is 'text'; "
+            f"{source.where(line)} names the columns {', '.join(columns)[:200]}, and none is 'text'; "
             "the first row of a CSV corpus names its columns, for example id,text,title."
         )
-    at_id, at_title, at_page = (
-        _first(names, accepted) for accepted in (ID_NAMES, ("title",), PAGE_NAMES)
-    )
-    for count, (number, fields) in enumerate(rows, 1):
-        if len(fields) != len(names):
-            source.bad(number, f" has {len(fields)} fields where the header names {len(names)}.")
-            continue
-        yield CorpusRow(
-            number,
-            str(count) if at_id is None else fields[at_id].strip(),
-            fields[at_text].strip(),
-            "" if at_title is None else fields[at_title].strip(),
-            "" if at_page is None else fields[at_page].strip(),
-        )
-
-
-def _first(names: list[str], accepted: tuple[str, ...]) -> int | None:
-    return next((names.index(name) for name in accepted if name in names), None)

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from rallebench.core.errors import BadFileError
-from rallebench.core.sources import Source
+from rallebench.core.sources import Source, value_of
 from rallebench.core.types import Example
 from rallebench.datasets import DATASETS
 from rallebench.datasets.kilt import examples
@@ -29,37 +30,22 @@ def recognises(path: Path) -> bool:
 
 def records(source: Source) -> Iterator[tuple[int, dict[str, Any]]]:
     """(line, KILT record). Raises BadFileError if no column is the question."""
-    rows = source.table()
-    header = next(rows, None)
-    if header is None:
-        return
-    names = [name.strip().lower() for name in header[1]]
-    columns = [
-        next((names.index(n) for n in known if n in names), None)
-        for known in (QUESTION, ANSWER, ID, PAGE)
-    ]
-    if columns[0] is None:
+    for line, number, row in source.named_rows(partial(_check, source)):
+        output: list[dict[str, Any]] = [
+            {"answer": text} for text in _answers(value_of(row, ANSWER))
+        ]
+        if page := value_of(row, PAGE):
+            provenance = {"provenance": [{"wikipedia_id": page}]}
+            output = [{**element, **provenance} for element in output or [{}]]
+        qid = value_of(row, ID, str(number))
+        yield line, {"id": qid, "input": value_of(row, QUESTION), "output": output}
+
+
+def _check(source: Source, line: int, columns: list[str]) -> None:
+    if not set(columns) & set(QUESTION):
         raise BadFileError(
-            f"{source.where(header[0])} names the columns {', '.join(names)[:200]}, and none is 'question'; "
+            f"{source.where(line)} names the columns {', '.join(columns)[:200]}, and none is 'question'; "
             "the first row of a CSV question set names its columns, for example id,question,answer."
-        )
-    for count, (line, fields) in enumerate(rows, 1):
-        if len(fields) != len(names):
-            source.bad(line, f" has {len(fields)} fields where the header names {len(names)}.")
-            continue
-        question, answer, qid, page = ("" if at is None else fields[at].strip() for at in columns)
-        output: list[dict[str, Any]] = [{"answer": text} for text in _answers(answer)]
-        if page:
-            output = [
-                {**element, "provenance": [{"wikipedia_id": page}]} for element in output or [{}]
-            ]
-        yield (
-            line,
-            {
-                "id": qid if columns[2] is not None else str(count),
-                "input": question,
-                "output": output,
-            },
         )
 
 

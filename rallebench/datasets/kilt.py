@@ -68,9 +68,8 @@ def examples(source: Source, records: Iterable[tuple[int, Record]]) -> Iterator[
                 raise BadFileError(
                     f"{where} repeats the id {qid!r} of line {seen[qid]}; every question needs its own."
                 )
-            example = Example(
-                Question(qid, record_input(record, where)), read_gold(record, where), record
-            )
+            question = Question(qid, record_input(record, where))
+            example = Example(question, read_gold(record, where), record)
         except BadFileError as error:
             source.problems.add(line, str(error))
             continue
@@ -85,11 +84,8 @@ def record_id(record: Mapping[str, Any], where: str) -> str:
     """The record's id as stripped text."""
     qid = record.get("id")
     if isinstance(qid, bool) or not isinstance(qid, (str, int)):
-        problem = (
-            "has no 'id'"
-            if qid is None
-            else f"has an 'id' that is {_kind(qid)}, not text or a whole number"
-        )
+        problem = f"has an 'id' that is {_kind(qid)}, not text or a whole number"
+        problem = problem if qid is not None else "has no 'id'"
         raise BadFileError(f'{where} {problem}; a KILT record has "id", "input" and "output".')
     text = str(qid).strip()
     if not text:
@@ -110,29 +106,25 @@ def read_gold(
     elements = read_output(record, where)
     answers = dict.fromkeys(answer for element in elements if (answer := _alias(element, where)))
     items = [read_provenance(element, where) for element in elements]
-    sets = (
-        frozenset(i for item in group if (i := provenance_id(item, rank_keys, where)))
-        for group in items
-    )
+    sets = [{provenance_id(item, rank_keys, where) for item in group} - {""} for group in items]
     titles: dict[str, str] = {}
     for item in (item for group in items for item in group):
         if page := provenance_id(item, (PAGE_KEY,), where):
             titles[page] = titles.get(page) or str(item.get("title") or "").strip()
-    passages = (frozenset(i for item in group if (i := _passage_id(item))) for group in items)
+    passages = [set(map(_passage_id, group)) - {""} for group in items]
     return Gold(
         tuple(answers),
-        provenance=tuple(ids for ids in sets if ids),
+        provenance=tuple(frozenset(ids) for ids in sets if ids),
         titles=titles,
-        passages=tuple(ids for ids in passages if ids),
+        passages=tuple(frozenset(ids) for ids in passages if ids),
     )
 
 
 def _passage_id(item: Mapping[str, Any]) -> str:
     """The stripped ``doc_id``; '' where it is absent or no id: the field is none of KILT's."""
     value = item.get("doc_id")
-    return (
-        "" if isinstance(value, bool) or not isinstance(value, (str, int)) else str(value).strip()
-    )
+    is_id = isinstance(value, (str, int)) and not isinstance(value, bool)
+    return str(value).strip() if is_id else ""
 
 
 def read_output(record: Mapping[str, Any], where: str) -> Sequence[Mapping[str, Any]]:
@@ -175,11 +167,8 @@ def record_input(record: Mapping[str, Any], where: str) -> str:
 def _alias(element: Mapping[str, Any], where: str) -> str:
     answer = element.get("answer")
     if answer is not None and not isinstance(answer, str):
-        mend = (
-            "give each accepted answer an output of its own"
-            if isinstance(answer, list)
-            else "put it in quotes"
-        )
+        many = isinstance(answer, list)
+        mend = "give each accepted answer an output of its own" if many else "put it in quotes"
         raise BadFileError(f"{where}: an 'answer' is {_kind(answer)}, not text; {mend}.")
     return (answer or "").strip()
 

@@ -56,21 +56,12 @@ def records(source: Source, *, first_only: bool = False) -> Iterator[tuple[int, 
             source.bad(line, ": '_id' should be text.")
             continue
         answers = [str(element) for element in outputs]
-        rest = {
-            key: value
-            for key, value in row.items()
-            if key not in ("_id", "id", "outputs", "output")
-        }
-        yield (
-            line,
-            {
-                "id": str(qid or id_of(row)),
-                "output": [
-                    {"answer": element} for element in (answers[:1] if first_only else answers)
-                ],
-                **rest,
-            },
-        )
+        rest = {key: value for key, value in row.items() if key not in _OWN_KEYS}
+        output = [{"answer": answer} for answer in (answers[:1] if first_only else answers)]
+        yield line, {"id": str(qid or id_of(row)), "output": output, **rest}
+
+
+_OWN_KEYS = ("_id", "id", "outputs", "output")
 
 
 def id_of(record: Mapping[str, Any]) -> str:
@@ -84,9 +75,8 @@ def id_of(record: Mapping[str, Any]) -> str:
 
 def _hashed(record: Mapping[str, Any], ascii_only: bool) -> str:
     plain = {key: value for key, value in record.items() if key != "_id"}
-    return hashlib.sha256(
-        (SALT + json.dumps(plain, ensure_ascii=ascii_only)).encode("utf-8", "surrogatepass")
-    ).hexdigest()
+    text = SALT + json.dumps(plain, ensure_ascii=ascii_only)
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def id_holds(record: Mapping[str, Any]) -> bool:

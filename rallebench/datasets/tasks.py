@@ -23,16 +23,20 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """``number``: R-Eval's. ``domain``: wiki or aminer. ``file``: its questions in R-Eval's record form, below ``data/KoLA2/``.
-    ``how``: one sentence, how to get them. ``stand_in``: a question set of the starter that is made like it."""
+    """``number``: R-Eval's, whose first digit is the level. ``domain``: wiki or aminer. ``source``: where its questions come
+    from, '' for those made of triples. ``stand_in``: a question set of the starter that is made like it."""
 
     name: str
     number: str
-    level: str
     domain: str
     about: str
-    how: str
+    source: str = ""
     stand_in: str = ""
+
+    @property
+    def level(self) -> str:
+        """A key of LEVELS."""
+        return list(LEVELS)[int(self.number[0]) - 1]
 
     @property
     def environment(self) -> str:
@@ -41,99 +45,41 @@ class Task:
 
     @property
     def file(self) -> str:
-        """As R-Eval names it."""
+        """Its questions in R-Eval's record form, below ``data/KoLA2/``."""
         return f"{self.number}_{self.name}.jsonl"
 
+    @property
+    def how(self) -> str:
+        """One sentence, how to get its questions."""
+        if not self.source:
+            return "Make it of Wikidata5M's triples with relation templates: 'rallebench build-dataset templates'."
+        return (
+            f"Get {self.source}, write it in R-Eval's record form and import it with "
+            f"'rallebench import FILE --kind dataset --name {self.name}'."
+        )
 
-_IMPORT = "import it with 'rallebench import FILE --kind dataset --name {name}'"
-_TRIPLES = (
-    "Make it of Wikidata5M's triples with relation templates: 'rallebench build-dataset templates'."
-)
 
-
-def _get(name: str, source: str) -> str:
-    return f"Get {source}, write it in R-Eval's record form and {_IMPORT.format(name=name)}."
-
-
+SOAY = "the questions of SoAyBench"
 TASKS: tuple[Task, ...] = (
-    Task("high_freq_ent", "1-1", "KS", "wiki", "one relation of a frequent entity", _TRIPLES),
-    Task("low_freq_ent", "1-2", "KS", "wiki", "one relation of a rare entity", _TRIPLES),
+    Task("high_freq_ent", "1-1", "wiki", "one relation of a frequent entity"),
+    Task("low_freq_ent", "1-2", "wiki", "one relation of a rare entity"),
     Task(
-        "soay_easy",
-        "1-3",
-        "KS",
-        "aminer",
-        "one call about a scholar or publication",
-        _get("soay_easy", "the questions of SoAyBench"),
+        *("soay_easy", "1-3", "aminer", "one call about a scholar or publication", SOAY),
         "starter-scholar-easy",
     ),
+    Task("csj", "2-1", "wiki", "conceptual similarity", "COPEN's conceptual similarity judgment"),
+    Task("cpj", "2-2", "wiki", "properties of concepts", "COPEN's conceptual property judgment"),
+    Task("cic", "2-3", "wiki", "a concept in its context", "COPEN's conceptualization in contexts"),
     Task(
-        "csj",
-        "2-1",
-        "KU",
-        "wiki",
-        "conceptual similarity",
-        _get("csj", "COPEN's conceptual similarity judgment"),
+        *("profiling", "2-4", "aminer", "the position of a scholar among eleven titles"),
+        *("R-Eval's profiling questions", "starter-scholar-profiling"),
     ),
+    Task("hotpotqa", "3-1", "wiki", "two hops (medium)", "HotpotQA's dev set"),
+    Task("2wikimultihopqa", "3-2", "wiki", "two to four hops", "2WikiMultihopQA's dev set"),
+    Task("musique", "3-3", "wiki", "two to four hops, answerable", "MuSiQue's answerable dev set"),
+    Task("kqapro", "3-4", "wiki", "compositional questions", "KQA Pro's validation set"),
     Task(
-        "cpj",
-        "2-2",
-        "KU",
-        "wiki",
-        "properties of concepts",
-        _get("cpj", "COPEN's conceptual property judgment"),
-    ),
-    Task(
-        "cic",
-        "2-3",
-        "KU",
-        "wiki",
-        "a concept in its context",
-        _get("cic", "COPEN's conceptualization in contexts"),
-    ),
-    Task(
-        "profiling",
-        "2-4",
-        "KU",
-        "aminer",
-        "the position of a scholar among eleven titles",
-        _get("profiling", "R-Eval's profiling questions"),
-        "starter-scholar-profiling",
-    ),
-    Task(
-        "hotpotqa", "3-1", "KA", "wiki", "two hops (medium)", _get("hotpotqa", "HotpotQA's dev set")
-    ),
-    Task(
-        "2wikimultihopqa",
-        "3-2",
-        "KA",
-        "wiki",
-        "two to four hops",
-        _get("2wikimultihopqa", "2WikiMultihopQA's dev set"),
-    ),
-    Task(
-        "musique",
-        "3-3",
-        "KA",
-        "wiki",
-        "two to four hops, answerable",
-        _get("musique", "MuSiQue's answerable dev set"),
-    ),
-    Task(
-        "kqapro",
-        "3-4",
-        "KA",
-        "wiki",
-        "compositional questions",
-        _get("kqapro", "KQA Pro's validation set"),
-    ),
-    Task(
-        "soay_hard",
-        "3-5",
-        "KA",
-        "aminer",
-        "several calls about scholars and publications",
-        _get("soay_hard", "the questions of SoAyBench"),
+        *("soay_hard", "3-5", "aminer", "several calls about scholars and publications", SOAY),
         "starter-scholar-hard",
     ),
 )
@@ -176,12 +122,10 @@ def described(paths: Mapping[str, Path]) -> dict[str, str]:
     lines = {}
     for task in TASKS:
         name = names.get(task.name, "")
-        known = f"question set {name}" + (
-            " (a stand-in of the starter)" if name == task.stand_in and name else ""
-        )
-        lines[task.name] = f"{task.number} {task.level}, {task.environment}: {task.about}. " + (
-            known if name else f"Not here. {task.how}"
-        )
+        known = f"question set {name}" if name else f"Not here. {task.how}"
+        stand_in = " (a stand-in of the starter)" if name and name == task.stand_in else ""
+        about = f"{task.number} {task.level}, {task.environment}: {task.about}."
+        lines[task.name] = f"{about} {known}{stand_in}"
     return lines
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Mapping
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from rallebench.core.errors import MismatchError, RalleError, StoppedError, UsageError
+from rallebench.core.errors import BadFileError, MismatchError, RalleError, StoppedError, UsageError
 from rallebench.core.events import Failed, Finished, Operation, Warned, under
 from rallebench.core.experiments import (
     Experiment,
@@ -22,6 +22,7 @@ from rallebench.core.experiments import (
     Notice,
     Release,
     Report,
+    RowsRequest,
     WorkRequest,
 )
 from rallebench.core.files import read_json, write_json, write_text
@@ -36,13 +37,15 @@ from rallebench.engine.experiment_store import (
     run_name,
 )
 from rallebench.engine.measure import measurements
+from rallebench.engine.rows import FilledRows, RowsContext, RowsFiller
 from rallebench.engine.store import RunFolder
+from rallebench.engine.written_files import WrittenFiles
 
 MEASUREMENTS = "measurements"
 """The folder of an experiment's measurements, one file for each request."""
 
 
-class ExperimentContext(RunContext, Protocol):
+class ExperimentContext(RunContext, RowsContext, Protocol):
     """What the performer needs of the product around it."""
 
     def ensure_index(self, recipe: Any) -> Operation[IndexResult]:
@@ -97,6 +100,7 @@ class ExperimentResult:
     files: tuple[str, ...] = ()
     document: Mapping[str, Any] = field(default_factory=dict)
     warning: str = ""
+    rows: tuple[FilledRows, ...] = ()
 
 
 class Performer:
@@ -115,6 +119,10 @@ class Performer:
         self._options, self._noun, self._fixed = replace(options, resume=True), noun, fixed
         self._runs: dict[str, str] = {}
         self._transient = ""
+        self._filler = RowsFiller(
+            store.folder(request.name), context, self._options, self._save_once
+        )
+        self._saved = False
         self.results: list[RunResult] = []
         self.warnings: dict[str, None] = {}
 
@@ -126,6 +134,8 @@ class Performer:
             return (yield from self._index(step))
         if isinstance(step, MeasureRequest):
             return (yield from self._measure(step))
+        if isinstance(step, RowsRequest):
+            return (yield from self._filler.fill(step))
         if isinstance(step, IndexCosts):
             sentence = yield from self._context.index_costs(step.recipes)
             yield Warned("", sentence)
@@ -146,7 +156,7 @@ class Performer:
             return result
         size = request.batch_size or self._options.batch_size
         options = replace(self._options, batch_size=size)
-        running = execute(request, self._context, options, lambda run: self._save())
+        running = execute(request, self._context, options, lambda run: self.save())
         try:
             result = yield from self._heard(running, request)
         except (StoppedError, MismatchError):
@@ -189,7 +199,7 @@ class Performer:
         if self._transient and self._transient != result.name:
             self._context.release((self._transient,))
         self._transient = result.name if step.transient else ""
-        self._save()
+        self.save()
         return result
 
     def _measure(self, step: MeasureRequest) -> Operation[tuple[Mapping[str, Any], ...]]:
@@ -197,11 +207,14 @@ class Performer:
         folder = self._store.folder(self._request.name) / MEASUREMENTS
         file = folder / f"{folder_name(step.label, LONGEST_RUN)}.json"
         job = digest([step.module, step.job])
-        stored = read_json(file) if file.is_file() else None
-        if isinstance(stored, dict) and stored.get("job") == job:
+        stored = None
+        with suppress(BadFileError, KeyError, TypeError):  # none yet, or damaged: measured anew
+            content = read_json(file)
+            stored = tuple(content["measurements"]) if content["job"] == job else None
+        if stored is not None:
             yield Finished(step.label, reused=True)
-            return tuple(stored["measurements"])
-        self._save()
+            return stored
+        self.save()
         try:
             lines = yield from under(step.label, measurements(step))
         except RalleError as error:
@@ -212,12 +225,24 @@ class Performer:
         return lines
 
     def close(self) -> None:
-        """Unload the last transient index."""
+        """Close the files of rows and unload the last transient index."""
+        self._filler.close()
         if self._transient:
             self._context.release((self._transient,))
             self._transient = ""
 
-    def _save(self) -> None:
+    @property
+    def rows(self) -> tuple[FilledRows, ...]:
+        """The files of rows that are complete."""
+        return tuple(self._filler.filled)
+
+    def _save_once(self) -> None:
+        if not self._saved:
+            self.save()
+
+    def save(self) -> None:
+        """Write what was asked for and the runs that it has."""
+        self._saved = True
         self._store.save_request(
             self._request.name,
             self._request.kind,
@@ -237,38 +262,63 @@ def perform(
     document: Callable[[ExperimentResult], Mapping[str, Any]],
     noun: str,
     fixed: bool = False,
+    same: tuple[str, ...] = (),
+    guarded: bool = False,
 ) -> Operation[ExperimentResult]:
     """Perform all requests of an experiment, one after another, and store its report.
 
     Runs that are complete under the experiment's name are not asked again. Raises RalleError; UsageError comes before
     anything is written, unless a run of that name was made with other settings. ``document``: the report as JSON. ``fixed``:
-    the name stands for one request, so that another one is refused, and a run that has ended needs no second look.
+    the name stands for one request, so that another one is refused, and a run that has ended needs no second look; ``same``: else the settings that must be the same.
+    ``guarded``: files that somebody has changed since they were written are refused, not written over.
     """
     check_free(store.root, request.kind, request.name, noun)
     with store.locked(request.name, noun):
         if fixed and store.exists(request.name):
             _check_same(store.open(request.name).request, request, noun)
+        if same and store.exists(request.name):
+            _check_settings(store.open(request.name).request["settings"], request, same)
+        folder = store.folder(request.name)
+        written = WrittenFiles(folder) if guarded else None
+        if written:
+            written.refuse_changed([dataset_file(store.root, request.name)])
         performer = Performer(request, context, store, options, noun, fixed)
         try:
             report = yield from drive(experiment(request), performer)
         finally:
             performer.close()
         report = replace(report, notes=(*report.notes, *performer.warnings))
-        folder = store.folder(request.name)
-        for path, text in report.files.items():
-            write_text(folder / path, text)
+        targets = {folder / path: text for path, text in report.files.items()}
+        if report.questions:
+            records = (json.dumps(row, ensure_ascii=False) + "\n" for row in report.questions)
+            targets = {dataset_file(store.root, request.name): records, **targets}
+        if written:
+            performer.save()
+            written.write(targets)
+        else:
+            for path, text in targets.items():
+                write_text(path, text if isinstance(text, str) else "".join(text))
         for path, text in report.files_to_edit.items():
             if not (folder / path).exists():
                 write_text(folder / path, text)
-        files = tuple(str(folder / path) for path in (*report.files, *report.files_to_edit))
-        result = ExperimentResult(request, folder, tuple(performer.results), report, files)
+        edited = (folder / path for path in report.files_to_edit)
+        files = tuple(str(path) for path in (*targets, *edited))
+        result = ExperimentResult(
+            request, folder, tuple(performer.results), report, files, rows=performer.rows
+        )
         value = document(result)
+        performer.save()
         store.save_report(
             request.name,
             {**value, "request": request.as_json(), "made": time.strftime("%Y-%m-%dT%H:%M:%S%z")},
         )
         warning = context.track_experiment(value, request.kind) if options.track else ""
     return replace(result, document=value, warning=warning)
+
+
+def dataset_file(root: Path, name: str) -> Path:
+    """Where a dataset of the workspace ``root`` lies."""
+    return root / "datasets" / f"{name}.jsonl"
 
 
 def run_of(request: ExperimentRequest, step: RunRequest) -> RunRequest:
@@ -321,6 +371,18 @@ def request_spec(run: RunFolder) -> dict[str, Any]:
     stored = run.spec()["spec"]
     settings = {key: value for key, value in stored["settings"].items() if key != "backends"}
     return {**stored, "settings": settings}
+
+
+def _check_settings(
+    stored: Mapping[str, Any], request: ExperimentRequest, names: tuple[str, ...]
+) -> None:
+    """MismatchError if the experiment of that name was made with another value of one of these settings."""
+    for name in names:
+        if stored.get(name) != request.settings.get(name):
+            raise MismatchError(
+                f"{request.name!r} is being made with the {name} {stored.get(name)!r}, not {request.settings.get(name)!r}; "
+                "choose another name."
+            )
 
 
 def _check_same(stored: Mapping[str, Any], request: ExperimentRequest, noun: str) -> None:

@@ -18,6 +18,7 @@ from rallebench.core.experiments import (
     IndexRequest,
     IndexResult,
     MeasureRequest,
+    RowsRequest,
     WorkRequest,
 )
 from rallebench.core.runs import Backends, RunRequest, RunResult, records_sha256
@@ -38,6 +39,7 @@ from rallebench.core.types import (
 from rallebench.engine.driver import drive, request_spec, run_of, spec_of
 from rallebench.engine.execute import RunContext, result_of
 from rallebench.engine.judging import pass_request, with_columns
+from rallebench.engine.rowfile import RowFile
 from rallebench.engine.statistics import Mean
 from rallebench.engine.store import JUDGES, RunFolder, difference
 
@@ -110,11 +112,12 @@ class DryRun:
 
 @dataclass(slots=True)
 class IndexNeeds:
-    """The indexes of a recipe that runs search: ``built`` by name, and ``missing`` by label; ``measurements`` by label."""
+    """The indexes of a recipe that runs search: ``built`` by name, and ``missing`` by label; ``measurements`` and files of ``rows`` by label."""
 
     built: dict[str, None] = field(default_factory=dict)
     missing: dict[str, Any] = field(default_factory=dict)
     measurements: dict[str, None] = field(default_factory=dict)
+    rows: dict[str, None] = field(default_factory=dict)
 
 
 class Rehearser:
@@ -141,10 +144,19 @@ class Rehearser:
             if isinstance(step, MeasureRequest):
                 self._indexes.measurements[step.label] = None
                 return ()
+            if isinstance(step, RowsRequest):
+                return self._rows(step)
             return self._index(step) if isinstance(step, IndexRequest) else None
         except RalleError as error:
             self.failure = error
             raise
+
+    def _rows(self, step: RowsRequest) -> RowFile:
+        """The rows that are stored, none where there are none: what a source holds is not read."""
+        self._indexes.rows[step.label] = None
+        rows = RowFile(self._request.folder / f"{step.label}.jsonl")
+        rows.settle_all()
+        return rows
 
     def _index(self, step: IndexRequest) -> IndexResult:
         name, built = self._context.foresee(step.recipe)
@@ -233,7 +245,8 @@ def dry_run(
     try:
         complete(drive(experiment(request), player))
     except Exception as error:
-        if error is player.failure or not (player.runs or indexes.built or indexes.missing):
+        begun = player.runs or indexes.built or indexes.missing or indexes.rows
+        if error is player.failure or not begun:
             raise
         return player.runs, False  # the answers were fake: an experiment may make nothing of them
     return player.runs, True

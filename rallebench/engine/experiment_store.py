@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from rallebench.core.errors import BadFileError, UsageError
+from rallebench.core.experiments import FOLDER
 from rallebench.core.files import read_json, write_json
 from rallebench.core.locks import alone
 from rallebench.engine.store import checked_run_name
 
-FOLDER = "experiments"
 REQUEST, REPORT = "experiment.json", "report.json"
 KEYS = ("kind", "noun", "request", "runs")
 TYPES = {"kind": str, "noun": str, "request": dict, "runs": dict, "made": str}

@@ -17,6 +17,8 @@ from rallebench.core.experiments import (
     ExperimentRequest,
     IndexRequest,
     IndexResult,
+    MeasureRequest,
+    RowsRequest,
     WorkRequest,
 )
 from rallebench.core.runs import Backends, RunRequest, RunResult
@@ -67,8 +69,10 @@ class Pilot:
 
     def play(self, step: WorkRequest) -> Operation[Any]:
         """Perform one request with a few questions."""
+        if isinstance(step, RowsRequest):
+            raise _Enough  # a pilot writes no file
         if not isinstance(step, (RunRequest, IndexRequest)):
-            return None
+            return () if isinstance(step, MeasureRequest) else None
         if isinstance(step, IndexRequest):
             name, built = self.context.foresee(step.recipe)
             if not built:

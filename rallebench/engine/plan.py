@@ -36,7 +36,7 @@ class PlannedRun:
 class Plan:
     """All runs that can be foreseen. ``open_end``: why there may be more, in one sentence, or ''. ``indexes``: how many
     indexes its runs search; ``builds``: the recipes of those that must be built. ``measurements``: the labels of what is
-    measured in processes of its own. ``warnings``: gold pages that an index lacks."""
+    measured in processes of its own; ``rows``: the labels of its files of rows. ``warnings``: gold pages that an index lacks."""
 
     kind: str
     name: str
@@ -46,11 +46,12 @@ class Plan:
     builds: tuple[Any, ...] = ()
     warnings: tuple[str, ...] = ()
     measurements: tuple[str, ...] = ()
+    rows: tuple[str, ...] = ()
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What a reader of the numbers must know."""
-        if not self.runs and not self.measurements:
+        if not self.runs and not self.measurements and not self.rows:
             return ("It asks no model: it only works on existing files.",)
         guessed = [run.label for run in self.runs if run.depends]
         notes = list(self.warnings)
@@ -61,6 +62,10 @@ class Plan:
         if self.measurements:
             notes.append(
                 f"It measures in {len(self.measurements)} processes of their own: {listed(self.measurements)}."
+            )
+        if self.rows:
+            notes.append(
+                f"It fills files of rows ({listed(self.rows)}); the number of requests for them depends on what they are made of."
             )
         if guessed:
             notes.append(
@@ -85,7 +90,8 @@ def plan(
     )
     open_end = ""
     if not any(ended for played, ended in plays if len(played) == most):
-        open_end = f"What comes after {runs[-1].label!r} depends on its answers and can only be planned when they exist."
+        last = runs[-1].label if runs else [*indexes.rows, *indexes.missing][-1]
+        open_end = f"What comes after {last!r} depends on its answers and can only be planned when they exist."
     elif least < most:
         open_end = f"How many runs there are depends on the answers; at least {least}."
     warnings = dict.fromkeys(
@@ -104,6 +110,7 @@ def plan(
         builds,
         tuple(warnings),
         tuple(indexes.measurements),
+        tuple(indexes.rows),
     )
 
 
@@ -163,6 +170,7 @@ def as_json(plan: Plan, key: str = "suite") -> dict[str, Any]:
         },
         "indexes": {"needed": plan.indexes, "to_build": len(plan.builds)},
         **({"measurements": list(plan.measurements)} if plan.measurements else {}),
+        **({"rows": list(plan.rows)} if plan.rows else {}),
         "notes": list(plan.notes),
     }
 

@@ -80,13 +80,10 @@ class CorpusTools:
 
     def _line(self, hit: Hit) -> str:
         text = " ".join(hit.passage.text.split())
-        cut = (
-            text
-            if len(text) <= self._characters
-            else text[: self._characters].rsplit(" ", 1)[0] + " …"
-        )
+        if len(text) > self._characters:
+            text = text[: self._characters].rsplit(" ", 1)[0] + " …"
         title = f"{hit.passage.title}: " if hit.passage.title else ""
-        return f"[{hit.passage.doc_id}] {title}{cut}"
+        return f"[{hit.passage.doc_id}] {title}{text}"
 
     def _open(self, name: str) -> Observed:
         try:
@@ -96,18 +93,14 @@ class CorpusTools:
         if page is None or not page.text.strip():
             return UNREAD
         parts = _parts(page.text.strip(), self._part_size)
-        key = page.page_id or page.title
+        key, name = page.page_id or page.title, page.title or page.page_id
         number = self._read.get(key, 0)
         if number >= len(parts):
-            yield Note(
-                f"Read all {len(parts)} parts of the page {page.title or page.page_id!r} before."
-            )
+            yield Note(f"Read all {len(parts)} parts of the page {name!r} before.")
             self._read[key] = 0
             return "No more parts; the next reading begins anew."
-        yield Note(
-            f"Read the page {page.title or page.page_id!r}, part {number + 1} of {len(parts)}.",
-            (page.passage(parts[number]),),
-        )
+        progress = f"Read the page {name!r}, part {number + 1} of {len(parts)}."
+        yield Note(progress, (page.passage(parts[number]),))
         self._read[key] = number + 1
         return parts[0] if len(parts) == 1 else f"(Part {number + 1}/{len(parts)}) {parts[number]}"
 
@@ -129,9 +122,7 @@ def _parts(text: str, most: int) -> list[str]:
     """
     parts = []
     while len(text) > most:
-        at = max(
-            text.rfind(" ", most * 2 // 3, most + 1), text.rfind("\n", most * 2 // 3, most + 1)
-        )
+        at = max(text.rfind(blank, most * 2 // 3, most + 1) for blank in " \n")
         at = at if at > 0 else most
         parts.append(text[:at].rstrip())
         text = text[at:].lstrip()

@@ -111,15 +111,10 @@ class Wikipedia:
         paragraphs = page.paragraphs
         if not paragraphs:
             return NOT_FOUND
-        extent = (
-            "its one paragraph"
-            if len(paragraphs) == 1
-            else f"the first of its {len(paragraphs)} paragraphs"
-        )
-        yield Note(
-            f"Opened the page {page.title or page.page_id!r}; {extent} is shown.",
-            (page.passage(paragraphs[0]),),
-        )
+        extent = f"the first of its {len(paragraphs)} paragraphs"
+        extent = extent if len(paragraphs) > 1 else "its one paragraph"
+        event = f"Opened the page {page.title or page.page_id!r}; {extent} is shown."
+        yield Note(event, (page.passage(paragraphs[0]),))
         self._page = page
         return paragraphs[0]
 
@@ -131,9 +126,8 @@ class Wikipedia:
             self._count += 1
         else:
             self._keyword, self._count = word, 0
-        paragraphs = (
-            [text for text in self._page.paragraphs if word in text.lower()] if word else []
-        )
+        texts = self._page.paragraphs if word else ()
+        paragraphs = [text for text in texts if word in text.lower()]
         seen: tuple[Passage, ...] = ()
         if not paragraphs:
             observation = "No Results"
@@ -152,10 +146,8 @@ class Wikipedia:
 def _lists_others(page: Page) -> bool:
     """Whether this is a disambiguation page."""
     first = page.paragraphs[0] if page.paragraphs else ""
-    title = page.title.lower()
-    return title.endswith("(disambiguation)") or first[:300].rstrip().endswith(
-        ("may refer to:", "may also refer to:")
-    )
+    ends = ("may refer to:", "may also refer to:")
+    return page.title.lower().endswith("(disambiguation)") or first[:300].rstrip().endswith(ends)
 
 
 @ENVIRONMENTS.register("wikipedia", form=SETTINGS, retriever=True, pages=True)

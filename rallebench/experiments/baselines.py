@@ -18,7 +18,7 @@ from rallebench.core.runs import RunRequest
 from rallebench.core.types import Action, Chain, Example, digest
 from rallebench.engine.store import RunFolder
 from rallebench.experiments.benchmark import prepare
-from rallebench.workspace.entries import chain_from_json, chain_to_json
+from rallebench.workspace.entries import chain_from_json
 from rallebench.workspace.flows import chain_flow
 from rallebench.workspace.paths import Workspace
 
@@ -41,7 +41,7 @@ def lines(
     if is_line(chain):
         raise UsageError("This run is a reference line itself; choose the run that it belongs to.")
     has_pages = any(example.gold.pages or example.gold.passages for example in examples)
-    found = {}
+    chains = {}
     for line, kind in KINDS.items():
         if kind == "gold" and not has_pages:
             continue
@@ -54,8 +54,8 @@ def lines(
             changed = changed.replace_action(
                 place, target=target, template="{question}", dialect="fstring"
             )
-        found[line] = changed
-    return found
+        chains[line] = changed
+    return chains
 
 
 def _run_at_all(chain: Chain) -> tuple[Action, ...]:
@@ -166,31 +166,26 @@ def baseline_runs(workspace: Workspace, run: RunFolder) -> dict[str, RunRequest]
 
 def lines_of(workspace: Workspace, run: RunFolder) -> dict[str, RunFolder]:
     """Line → its run, of those that have a report. Nothing is loaded, no question set is read."""
-    found = {}
+    folders = {}
     for line in KINDS:
         folder = RunFolder(workspace.runs / line_name(run.name, line))
         try:
             if folder.path.is_dir() and folder.report() and _is_of(run, folder):
-                found[line] = folder
+                folders[line] = folder
         except RalleError:  # a damaged line is none; Runs says what is wrong with it
             continue
-    return found
+    return folders
 
 
 def _is_of(run: RunFolder, other: RunFolder, chain: Chain | None = None) -> bool:
-    """Whether ``other`` was asked the same questions, by ``chain`` or, without it, by some reference line."""
-    mine, theirs = run.spec()["spec"], other.spec()["spec"]
-    made = theirs["settings"].get("chain")
-    same = all(mine[key] == theirs[key] for key in ("dataset", "limit", "seed"))
-    if (
-        made is None
-        or not same
-        or mine["settings"].get("dataset_sha256") != theirs["settings"].get("dataset_sha256")
-    ):
+    """Whether ``other`` was asked the same questions, by ``chain`` or, without it, by some baseline."""
+    ours, theirs = run.spec()["spec"], other.spec()["spec"]
+    sums = [spec["settings"].get("dataset_sha256") for spec in (ours, theirs)]
+    same = sums[0] == sums[1] and all(ours[k] == theirs[k] for k in ("dataset", "limit", "seed"))
+    stored = theirs["settings"].get("chain")
+    if stored is None or not same:
         return False
+    their_chain = chain_from_json(stored)
     if chain is None:
-        return is_line(chain_from_json(made))
-    return {**chain_to_json(chain), "about": ""} == {
-        **chain_to_json(chain_from_json(made)),
-        "about": "",
-    }
+        return is_line(their_chain)
+    return replace(chain, about="") == replace(their_chain, about="")

@@ -60,8 +60,6 @@ def prepare(
     check_flow(workspace, flow)
     dataset_name, path = workspace.dataset(dataset)
     examples = read_questions(path, limit)
-    if not examples:
-        raise UsageError(f"{path} holds no questions.")
     own, judges = split_judges(workspace, metrics or ())
     chosen = choose_metrics(own or None, examples, dataset_name)
     name = checked_run_name(name or fresh_name(workspace, flow.name, dataset_name))

@@ -7,11 +7,11 @@ from html import escape
 from typing import Any
 
 from rallebench.core.errors import StoppedError
-from rallebench.core.events import Progress
-from rallebench.experiments.builders.running import Done, Filed
+from rallebench.core.events import Finished, Progress
 from rallebench.gui.views import badge, empty, error, note, progress_bar
 from rallebench.gui.views_data import cut_text, table
 from rallebench.gui.wording import on_page
+from rallebench.services.builders import ExperimentResult, FilledRows
 
 VERDICTS = {
     "recent": "recent",
@@ -44,12 +44,20 @@ def about(text: str) -> str:
 
 def going_on(name: str, said: Sequence[Any], stopping: bool) -> str:
     """How far a making is: the stages that ended, and the one that goes on."""
-    filed = {piece.label: piece.counts for piece in said if isinstance(piece, Filed)}
+    filed = {piece.task: counts_of(piece) for piece in said if isinstance(piece, Finished)}
     now = next((piece for piece in reversed(said) if isinstance(piece, Progress)), None)
     state = badge("stopping", "bad") if stopping else badge("making", "page")
     head = f'<div class="rb-label"><b>{escape(name)}</b> {state} <span>{escape(_where(now, filed))}</span></div>'
     bar = progress_bar(now.done, now.total) if now and now.total and now.task not in filed else ""
     return f'<div class="rb-work">{head}{bar}{stages(filed) if filed else ""}</div>'
+
+
+def counts_of(piece: Finished) -> Mapping[str, Any]:
+    """The counts of a stage, or of a suite's run, that has ended."""
+    if isinstance(piece.result, FilledRows):
+        return piece.result.counts
+    run = piece.result
+    return {"inputs": run.n, "rows": run.n, "kept": run.n - run.n_errors, "failed": run.n_errors}
 
 
 def _where(now: Progress | None, filed: Mapping[str, Any]) -> str:
@@ -61,8 +69,8 @@ def _where(now: Progress | None, filed: Mapping[str, Any]) -> str:
 
 def ended(name: str, end: Any) -> str:
     """How a making ended."""
-    if isinstance(end, Done):
-        return f'<div class="rb-work">{_came_out(end.report)}</div>'
+    if isinstance(end, ExperimentResult):
+        return f'<div class="rb-work">{_came_out(end.document)}</div>'
     said = (
         note(f"{name}: {end}")
         if isinstance(end, StoppedError)

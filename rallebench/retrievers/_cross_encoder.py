@@ -43,10 +43,9 @@ class CrossEncoder:
         if not texts:
             return []
         with self._lock:
+            pairs = [(query, text) for text in texts]
             scores = self._model.predict(
-                [(query, text) for text in texts],
-                batch_size=self._batch_size,
-                show_progress_bar=False,
+                pairs, batch_size=self._batch_size, show_progress_bar=False
             )
         return [float(score) for score in scores]
 
@@ -100,11 +99,8 @@ def _positions(config: Any) -> int:
     """How many tokens a model has places for; 0 if it does not say."""
     places = int(getattr(config, "max_position_embeddings", 0) or 0)
     # RoBERTa and its kin count their places from behind the padding token.
-    return (
-        places - 1 - int(config.pad_token_id or 0)
-        if places and "roberta" in config.model_type
-        else places
-    )
+    counted_on = places and "roberta" in config.model_type
+    return places - 1 - int(config.pad_token_id or 0) if counted_on else places
 
 
 def _checked(model: str) -> str:

@@ -165,12 +165,8 @@ def continued(first: Sequence[Hit], deeper: Sequence[Hit], identity: Identity) -
     """
     identities = {identity(hit.passage) for hit in first}
     most = first[-1].score if first else math.inf
-    more = [
-        Hit(hit.passage, min(hit.score, most))
-        for hit in deeper
-        if identity(hit.passage) not in identities
-    ]
-    return [*first, *more]
+    more = [hit for hit in deeper if identity(hit.passage) not in identities]
+    return [*first, *(Hit(hit.passage, min(hit.score, most)) for hit in more)]
 
 
 def weights_of(name: str, written: Any, parts: int) -> tuple[float, ...]:

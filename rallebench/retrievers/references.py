@@ -115,12 +115,10 @@ class _QueryGold:
     @classmethod
     def of(cls, golds: Sequence[Gold]) -> _QueryGold:
         """Of all questions that have one text, which share their gold."""
-        pages = dict.fromkeys(
-            page
-            for gold in golds
-            for page in (*gold.titles, *sorted(gold.pages))
-            if page in gold.pages
+        named_pages = (
+            (gold, page) for gold in golds for page in (*gold.titles, *sorted(gold.pages))
         )
+        pages = dict.fromkeys(page for gold, page in named_pages if page in gold.pages)
         named = frozenset(chain.from_iterable(ids for gold in golds for ids in gold.passages))
         answers = dict.fromkeys(answer for gold in golds for answer in gold.answers)
         return cls(tuple(pages), named, tuple(answers))
@@ -143,8 +141,9 @@ class GoldPassages:
                 f"The question set {questions!r} names no gold pages, so there are no oracle passages; "
                 "choose a question set with provenance."
             )
+        golds_by_text = self._golds.items()
         self.fingerprint = digest(
-            [[text, w.pages, sorted(w.passages), w.answers] for text, w in self._golds.items()]
+            [[text, g.pages, sorted(g.passages), g.answers] for text, g in golds_by_text]
         )
         self._questions, self._stores = questions, stores
         self._of_page: dict[str, list[Row]] = {}
@@ -172,13 +171,11 @@ class GoldPassages:
         if not gold.pages:  # beside pages, passage ids may be another cut of the corpus: they count on those pages only
             rows = [row for doc_id in sorted(gold.passages) for row in self._of_id.get(doc_id, ())]
         passages = [self._stores[number][row] for number, row in dict.fromkeys(rows)]
-        return sorted(
-            passages,
-            key=lambda p: (
-                p.doc_id not in gold.passages,
-                not passage_has_answer(p.text, gold.answers),
-            ),
-        )
+
+        def order(p: Passage) -> tuple[bool, bool]:
+            return p.doc_id not in gold.passages, not passage_has_answer(p.text, gold.answers)
+
+        return sorted(passages, key=order)
 
 
 def check_questions(name: str, parts: int, settings: Mapping[str, Any]) -> None:

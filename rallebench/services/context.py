@@ -41,6 +41,10 @@ class Context:
         flow = request.flow
         return (yield from self._lease.load_for(flow.llms, flow.retrievers, heavy=self._heavy))
 
+    def load_models(self, llms: tuple[str, ...]) -> Operation[Backends]:
+        """Load and hold language models."""
+        return (yield from self._lease.load_for(llms, (), heavy=self._heavy))
+
     def reply_cache(self) -> Memo | None:
         """The cache of replies."""
         return self._workbench.memo

@@ -28,11 +28,13 @@ from rallebench.engine.store import RunFolder
 from rallebench.experiments.baselines import baselines, line_name
 from rallebench.experiments.batch import batch
 from rallebench.experiments.benchmark import check_options
+from rallebench.experiments.builders import MAKERS
 from rallebench.experiments.papers import SUITES
 from rallebench.experiments.papers.text import plan_text
 from rallebench.experiments.sweeps.running import sweep
 from rallebench.experiments.tradeoff import Tradeoff, from_json
 from rallebench.experiments.tradeoff.running import tradeoff
+from rallebench.services.builders import NOUN, builder_of, document
 from rallebench.services.context import Context
 from rallebench.services.leases import Lease
 
@@ -48,17 +50,22 @@ Document = Callable[[ExperimentResult], Mapping[str, Any]]
 class Kind:
     """What tells experiments of one kind from others.
 
-    ``noun``: what one is called in sentences; ``document``: its report as JSON; ``fixed``: its name stands for one request.
+    ``noun``: what one is called in sentences; ``document``: its report as JSON; ``fixed``, ``same`` and
+    ``guarded``: see ``engine.driver.perform``.
     """
 
     play: Callable[[ExperimentRequest], Experiment]
     noun: str
     document: Document
     fixed: bool = True
+    same: tuple[str, ...] = ()
+    guarded: bool = False
 
 
 def kind_of(name: str) -> Kind:
     """An experiment's kind: a suite, or one of the workbench's own."""
+    if maker := builder_of(name):
+        return Kind(MAKERS[maker], NOUN, document, False, ("articles",), True)
     return OWN[name] if name in OWN else Kind(SUITES[name], "suite", suite_document, fixed=False)
 
 
@@ -136,6 +143,8 @@ class Experiments:
                     document=kind.document,
                     noun=kind.noun,
                     fixed=kind.fixed,
+                    same=kind.same,
+                    guarded=kind.guarded,
                 )
             )
 
@@ -167,7 +176,7 @@ class Experiments:
         """The request, if it can be made. Raises UsageError, NotFoundError."""
         if request.kind == SWEEP:
             checked_sweep_name(request.name)
-        elif request.kind not in OWN:
+        elif request.kind not in OWN and not builder_of(request.kind):
             if SUITES.entry(request.kind).traits.get("needs_llm", True) and not request.llm:
                 raise UsageError(
                     f"The suite {request.kind!r} needs a language model; name one with --llm."

@@ -165,29 +165,20 @@ def turns(model_input: Any) -> list[tuple[str, list[Mapping[str, str]]]]:
     [('Who?', []), ('And he?', [{'role': 'user', 'content': 'Who?'}])]
     """
     rows = model_input
-    if isinstance(rows, str) or (
-        isinstance(rows, Mapping) and isinstance(rows.get("question"), str)
-    ):
+    if isinstance(rows, Mapping) and not isinstance(rows.get("question"), str):
+        try:  # the columns that MLflow's server passes as ``inputs``
+            rows = [dict(zip(rows, row)) for row in zip(*rows.values(), strict=True)]
+        except (TypeError, ValueError):
+            raise UsageError(_NO_QUESTIONS) from None
+    elif isinstance(rows, (str, Mapping)):
         rows = [rows]
-    elif isinstance(rows, Mapping):
-        rows = _from_columns(rows)
-    if hasattr(rows, "columns"):
+    elif hasattr(rows, "columns"):
         rows = rows.to_dict("records")
     elif hasattr(rows, "tolist"):
         rows = rows.tolist()
     if not isinstance(rows, Iterable):
         raise UsageError(_NO_QUESTIONS)
     return [_turn(row, number) for number, row in enumerate(rows, 1)]
-
-
-def _from_columns(columns: Mapping[str, Any]) -> Any:
-    """A DataFrame of the columns that MLflow's server passes as ``inputs``."""
-    from pandas import DataFrame
-
-    try:
-        return DataFrame({name: list(column) for name, column in columns.items()})
-    except (TypeError, ValueError):
-        raise UsageError(_NO_QUESTIONS) from None
 
 
 def _turn(row: Any, number: int) -> tuple[str, list[Mapping[str, str]]]:

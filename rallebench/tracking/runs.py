@@ -37,7 +37,7 @@ TABLE = "per_question.json"
 COPIED = (REPORT, COSTS, "output.jsonl", "output_reduced.jsonl", "results.json", "prompt.txt")
 """Files of a run folder that become artifacts unchanged."""
 
-_PARAMS_PER_BATCH, _METRICS_PER_BATCH = 100, 800
+_PER_BATCH = {"metrics": 800, "params": 100, "tags": 100}
 """MLflow takes 100 params, 100 tags and 1,000 values in all in one batch."""
 
 
@@ -65,9 +65,8 @@ def log_run(
             client = connect(uri)
             experiment_id = experiment_of(client, experiment, workspace, uri)
             with mlflow_errors(uri):
-                return _RunLogger(folder, run, client, uri, experiment, experiment_id).log(
-                    waterfall or {}
-                )
+                logger = _RunLogger(folder, run, client, uri)
+                return logger.log(experiment, experiment_id, waterfall or {})
     except (BadFileError, MissingPackageError):
         raise
     except RalleError as error:
@@ -121,17 +120,16 @@ def log_values(
     from mlflow.entities import Metric, Param, RunTag
 
     now = int(time.time() * 1000)
-    new_metrics = [Metric(key, value, now, 0) for key, value in metrics.items()]
-    new_params = [Param(key, value) for key, value in (params or {}).items()]
-    new_tags = [
-        RunTag(key, content.cut(content.clean(value), artifact)) for key, value in tags.items()
-    ]
-    few, many = _PARAMS_PER_BATCH, _METRICS_PER_BATCH
-    while new_metrics or new_params or new_tags:
-        client.log_batch(
-            run_id, metrics=new_metrics[:many], params=new_params[:few], tags=new_tags[:few]
-        )
-        new_metrics, new_params, new_tags = new_metrics[many:], new_params[few:], new_tags[few:]
+    entries = {
+        "metrics": [Metric(key, value, now, 0) for key, value in metrics.items()],
+        "params": [Param(key, value) for key, value in (params or {}).items()],
+        "tags": [
+            RunTag(key, content.cut(content.clean(value), artifact)) for key, value in tags.items()
+        ],
+    }
+    while any(entries.values()):
+        client.log_batch(run_id, **{kind: entries[kind][:n] for kind, n in _PER_BATCH.items()})
+        entries = {kind: entries[kind][n:] for kind, n in _PER_BATCH.items()}
 
 
 @contextlib.contextmanager
@@ -150,61 +148,43 @@ def _hold_lock(folder: RunFolder) -> Iterator[None]:
 class _RunLogger:
     """One call of ``log_run``."""
 
-    def __init__(
-        self,
-        folder: RunFolder,
-        run: Mapping[str, Any],
-        client: Any,
-        uri: str,
-        experiment: str,
-        experiment_id: str,
-    ) -> None:
+    def __init__(self, folder: RunFolder, run: Mapping[str, Any], client: Any, uri: str) -> None:
         self.folder, self.run, self.client, self.uri = folder, run, client, uri
-        self.experiment, self.experiment_id = experiment, experiment_id
         self.spec: Mapping[str, Any] = run.get("spec", {})
         self.chain: Mapping[str, Any] = self.spec.get("settings", {}).get("chain") or {}
-        self.lines = folder.lines()
-        self.records = folder.records()
+        self.lines, self.records = folder.lines(), folder.records()
         self.report: Mapping[str, Any] = folder.report() or {}
-        times = [span for line in self.lines.values() if (span := _times(line))]
-        now = time.time()
-        self.start = int(min((start for start, _ in times), default=now) * 1000)
-        self.end = int(max((end for _, end in times), default=now) * 1000)
 
-    def log(self, waterfall: Mapping[str, float]) -> str:
-        """Log everything; the MLflow run's id."""
+    def log(self, experiment: str, experiment_id: str, waterfall: Mapping[str, float]) -> str:
+        """Log everything; the MLflow run's id. Run ids are unique, so a moved workspace finds its own runs."""
+        times = [times for line in self.lines.values() if (times := _times(line))]
+        now = time.time()
         link = read_link(self.folder.path)
-        entry = self._entry(link)
-        run_id: str = entry["run_id"]
+        logged = logged_before(self.client, link, experiment)
+        if logged is None:
+            start = int(min((start for start, _ in times), default=now) * 1000)
+            run = self.client.create_run(experiment_id, start_time=start, run_name=self.folder.name)
+            logged = {"run_id": run.info.run_id}
+        run_id = str(logged["run_id"])
+        entry = {
+            "tracking_uri": without_credentials(self.uri),
+            "experiment": experiment,
+            "experiment_id": experiment_id,
+            "run_id": run_id,
+            "traces": list(logged.get("traces", ())),
+        }
         self._store_link(link, entry)
-        self._log_values(run_id, waterfall)
+        self._log_values(run_id, experiment_id, waterfall)
         self._log_dataset(run_id)
         self._log_artifacts(run_id)
-        traces = write_traces(self.uri, self.experiment_id, self._traces(run_id), entry["traces"])
-        self._store_link(link, {**entry, "traces": [*entry["traces"], *traces]})
-        self.client.set_terminated(run_id, self._status(), self.end)
+        written = write_traces(self.uri, experiment_id, self._traces(run_id), entry["traces"])
+        self._store_link(link, {**entry, "traces": [*entry["traces"], *written]})
+        end = int(max((end for _, end in times), default=now) * 1000)
+        self.client.set_terminated(run_id, self._status(), end)
         return run_id
 
-    def _entry(self, link: dict[str, Any]) -> dict[str, Any]:
-        """The entry of the MLflow run that an earlier call made, or of a new one.
-
-        Run ids are unique, so a moved workspace finds its own runs.
-        """
-        entry = logged_before(self.client, link, self.experiment)
-        if entry is None:
-            run = self.client.create_run(
-                self.experiment_id, start_time=self.start, run_name=self.folder.name
-            )
-            entry = {"run_id": run.info.run_id}
-        return {
-            "tracking_uri": without_credentials(self.uri),
-            "experiment": self.experiment,
-            "experiment_id": self.experiment_id,
-            "run_id": entry["run_id"],
-            "traces": list(entry.get("traces", ())),
-        }
-
     def _store_link(self, link: Mapping[str, Any], entry: Mapping[str, Any]) -> None:
+        """Write ``mlflow.json``; the folder's runs in other experiments stay under ``earlier``."""
         latest = {key: value for key, value in link.items() if key != "earlier"}
         entries = [latest, *link.get("earlier", ())]
         earlier = [other for other in entries if other and other["run_id"] != entry["run_id"]]
@@ -217,30 +197,20 @@ class _RunLogger:
         failed = self.report["n"] and self.report["n_errors"] == self.report["n"]
         return "FAILED" if failed else "FINISHED"
 
-    def _log_values(self, run_id: str, waterfall: Mapping[str, float]) -> None:
+    def _log_values(self, run_id: str, experiment_id: str, waterfall: Mapping[str, float]) -> None:
+        """Metrics, tags and params. MLflow's params never change: one that differs from the first logging becomes a tag."""
         logged = self.client.get_run(run_id).data.params
         params = content.params(self.run)
-        # MLflow's params never change; a value that differs from the first logging becomes a tag.
         changed = {
             f"changed.{key}": value
             for key, value in params.items()
             if logged.get(key, value) != value
         }
-        log_values(
-            self.client,
-            run_id,
-            content.metrics(self.report)
-            | {f"waterfall_{stage}": count for stage, count in waterfall.items()},
-            self._tags() | changed,
-            {key: value for key, value in params.items() if key not in logged},
-        )
-
-    def _tags(self) -> dict[str, str]:
         counts = (
             f"{len(self.lines)} of {len(self.records)} questions of {self.spec.get('dataset')} "
             f"answered, {self.report.get('n_errors', 0)} failed."
         )
-        return {
+        tags = {
             "mlflow.source.name": "rallebench",
             "mlflow.note.content": f"{counts} {table.cut_note(len(self.lines))}".strip(),
             "mlflow.loggedArtifacts": json.dumps([{"path": TABLE, "type": "table"}]),
@@ -248,8 +218,12 @@ class _RunLogger:
             "rallebench.fingerprint": str(self.run.get("fingerprint", "")),
             "rallebench.complete": str(bool(self.report.get("complete"))).lower(),
             **content.cost_tags(self.report.get("cost") or {}),
-            **prompts.register(self.client, self.uri, self.experiment_id, self.chain),
+            **prompts.register(self.client, self.uri, experiment_id, self.chain),
+            **changed,
         }
+        lost = {f"waterfall_{stage}": count for stage, count in waterfall.items()}
+        new = {key: value for key, value in params.items() if key not in logged}
+        log_values(self.client, run_id, {**content.metrics(self.report), **lost}, tags, new)
 
     def _log_dataset(self, run_id: str) -> None:
         """The dataset as the run's input; MLflow stores equal name and digest once."""
@@ -261,37 +235,32 @@ class _RunLogger:
             self.client.log_inputs(run_id, [DatasetInput(Dataset(**fields), input_tags)])
 
     def _log_artifacts(self, run_id: str) -> None:
+        config = self.folder.path / "config.json"
         with tempfile.TemporaryDirectory(prefix="rallebench-") as folder:
-            self._write_artifacts(Path(folder))
+            target = Path(folder)
+            content.write(target / RUN, content.without_secrets(self.run))
+            if config.exists():
+                content.write(target / config.name, content.without_secrets(read_json(config)))
+            if self.chain:
+                content.write(target / "chain.json", content.without_secrets(self.chain))
+            for number, action in enumerate(self.chain.get("actions", ()), 1):
+                text = content.clean(action.get("template", ""))
+                write_text(target / "templates" / f"action-{number}.txt", text)
+            rows = table.per_question(self.records, self.lines, self.folder.scores())
+            content.write(target / TABLE, rows, indent=None)
             self.client.log_artifacts(run_id, folder)
         for name in COPIED:
             if (self.folder.path / name).exists():
                 self.client.log_artifact(run_id, str(self.folder.path / name))
-
-    def _write_artifacts(self, target: Path) -> None:
-        content.write(target / RUN, content.without_secrets(self.run))
-        config = self.folder.path / "config.json"
-        if config.exists():
-            content.write(target / config.name, content.without_secrets(read_json(config)))
-        if self.chain:
-            content.write(target / "chain.json", content.without_secrets(self.chain))
-            for number, action in enumerate(self.chain.get("actions", ()), 1):
-                write_text(
-                    target / "templates" / f"action-{number}.txt",
-                    content.clean(action.get("template", "")),
-                )
-        rows = table.per_question(self.records, self.lines, self.folder.scores())
-        content.write(target / TABLE, rows, indent=None)
 
     def _traces(self, run_id: str) -> Iterator[Trace]:
         questions = {
             str(record.get("id")).strip(): str(record.get("input", "")) for record in self.records
         }
         for qid in content.traced(self.lines, int(self.spec.get("seed") or 0)):
-            line = self.lines[qid]
-            times = _times(line)
+            times = _times(self.lines[qid])
             yield Trace(
-                episode_from_json(line),
+                episode_from_json(self.lines[qid]),
                 questions.get(qid, ""),
                 ended=times[1] if times else None,
                 run_id=run_id,

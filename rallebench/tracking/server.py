@@ -16,12 +16,11 @@ import subprocess
 import sys
 import threading
 import time
-import urllib.request
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from rallebench.core.errors import BackendError, BadFileError, RalleError, UsageError
+from rallebench.core.errors import BackendError, BadFileError, RalleError
 from rallebench.core.files import read_json, write_json
 from rallebench.core.hosts import mlflow_options
 from rallebench.tracking.connection import (
@@ -102,27 +101,21 @@ class UIServer:
 
     def _last_error(self) -> str:
         """The last line of the log with an error, or its last line."""
-        try:
-            text = self._log.read_text("utf-8", "replace") if self._log else ""
-        except OSError:
-            text = ""
+        text = ""
+        with contextlib.suppress(OSError, AttributeError):
+            text = self._log.read_text("utf-8", "replace")  # type: ignore[union-attr]
         lines = [line.strip() for line in text.splitlines() if line.strip()]
         errors = [line for line in lines if "rror" in line and "Traceback" not in line]
         return (errors or lines or ["its log is empty"])[-1][:200]
 
 
 def start_ui(
-    workspace: Path,
-    port: int = 0,
-    *,
-    tracking_uri: str | None = None,
-    allowed_hosts: Sequence[str] = (),
+    workspace: Path, *, tracking_uri: str | None = None, allowed_hosts: Sequence[str] = ()
 ) -> UIServer:
     """MLflow's page over the workspace's runs, started if it is not running; does not wait for it.
 
-    ``port`` 0 takes a free one. If the tracking URI names a server, the page is that server's.
-    ``allowed_hosts``: host names besides those of loopback; a running page keeps its own. Raises
-    BackendError if the page cannot be started, UsageError for a port in use.
+    If the tracking URI names a server, the page is that server's. ``allowed_hosts``: host names besides
+    those of loopback; a running page keeps its own. Raises BackendError if the page cannot be started.
     """
     workspace = Path(workspace).resolve()
     uri = tracking_uri_of(workspace, tracking_uri)
@@ -134,7 +127,7 @@ def start_ui(
             return server
         if url := _page_of_another_program(workspace):
             return UIServer(url)
-        server = _servers[uri] = _start(workspace, _free_port(port), uri, allowed_hosts)
+        server = _servers[uri] = _start(workspace, uri, allowed_hosts)
         return server
 
 
@@ -160,11 +153,11 @@ def page_address(workspace: Path, *, tracking_uri: str | None = None) -> str:
 
 def answers(url: str) -> bool:
     """Whether an MLflow server answers at ``url`` now."""
-    direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    import httpx
+
     try:
-        with direct.open(f"{url}/health", timeout=0.5) as answer:
-            return bool(answer.status == 200)
-    except (OSError, ValueError):
+        return httpx.get(f"{url}/health", timeout=0.5, trust_env=False).status_code == 200
+    except (httpx.HTTPError, httpx.InvalidURL):
         return False
 
 
@@ -195,7 +188,10 @@ def _stored_address(workspace: Path) -> str:
         return ""
 
 
-def _start(workspace: Path, port: int, uri: str, allowed_hosts: Sequence[str]) -> UIServer:
+def _start(workspace: Path, uri: str, allowed_hosts: Sequence[str]) -> UIServer:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = int(probe.getsockname()[1])
     options = ["--host", "127.0.0.1", "--port", str(port), "--workers", "1"]
     options += ["--default-artifact-root", artifact_root(workspace)]
     options += mlflow_options(port, allowed_hosts)
@@ -220,18 +216,6 @@ def _start(workspace: Path, port: int, uri: str, allowed_hosts: Sequence[str]) -
     atexit.register(server.stop)
     write_json(workspace / _ADDRESS, {"url": server.url})
     return server
-
-
-def _free_port(port: int) -> int:
-    """``port`` if it is free, any free one for 0. Raises UsageError."""
-    with socket.socket() as probe:
-        try:
-            probe.bind(("127.0.0.1", port))
-        except (OSError, OverflowError):
-            raise UsageError(
-                f"Port {port} cannot be used for MLflow's page; choose another, or 0 for any."
-            ) from None
-        return int(probe.getsockname()[1])
 
 
 def _environment(uri: str) -> dict[str, str]:

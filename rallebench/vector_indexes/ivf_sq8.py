@@ -84,12 +84,8 @@ class IvfSq8:
 
         self._index, self._rows = index, rows
         self._quantizer = faiss().downcast_index(index.quantizer)
-        centres = (
-            faiss()
-            .vector_to_array(self._quantizer.codes)
-            .view(np.float32)
-            .reshape(index.nlist, index.d)
-        )
+        codes = faiss().vector_to_array(self._quantizer.codes)
+        centres = codes.view(np.float32).reshape(index.nlist, index.d)
         self._norms = np.einsum("cd,cd->c", centres, centres)
         # Faiss keeps the lowest value and the range of every dimension; a code rounds by up to half a step.
         steps = faiss().vector_to_array(index.sq.trained)[index.d :] / 255
@@ -197,7 +193,6 @@ class IvfSq8Kind:
         index, rows = read(folder / FILE), StoredRows(folder)
         if rows.shape != (index.ntotal, index.d):
             rows.close()
-            raise damaged(
-                folder / FILE, f"it holds {index.ntotal} vectors, {rows.shape[0]} lie beside it"
-            )
+            reason = f"it holds {index.ntotal} vectors, {rows.shape[0]} lie beside it"
+            raise damaged(folder / FILE, reason)
         return IvfSq8(index, rows)

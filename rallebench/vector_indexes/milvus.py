@@ -89,9 +89,8 @@ class Milvus:
                     near = np.array([hit["entity"][VECTOR] for hit in hits], dtype=np.float64)
                     near_scores = (near.reshape(-1, self._dim) * vectors[number]).sum(axis=1)
                 else:
-                    near_scores = np.round(
-                        np.array([hit["distance"] for hit in hits], dtype=np.float64), PLACES
-                    )
+                    distances = np.array([hit["distance"] for hit in hits], dtype=np.float64)
+                    near_scores = np.round(distances, PLACES)
                 best = np.lexsort((neighbours, -near_scores))[:k]
                 scores[number, : len(best)] = near_scores[best]
                 rows[number, : len(best)] = neighbours[best]
@@ -164,11 +163,8 @@ class MilvusKind:
         """Open the collection that ``folder`` names; raises BackendError if it is not what was built."""
         about = read_json(folder / ABOUT)
         try:
-            place = replace(
-                server.place_of(about["uri"], folder),
-                collection=about["collection"],
-                key=about["key"],
-            )
+            place = server.place_of(about["uri"], folder)
+            place = replace(place, collection=about["collection"], key=about["key"])
             index_type, count, dim = about["index_type"], int(about["count"]), int(about["dim"])
         except (TypeError, KeyError, ValueError):
             raise BadFileError(f"{folder / ABOUT} is damaged; build the index again.") from None
@@ -183,11 +179,8 @@ class MilvusKind:
                     client.load_collection(place.collection, timeout=WORK_PATIENCE)
                 present = server.count_of(client, place) if is_ours else 0
             if present != count:
-                what = (
-                    f"holds {present:,} of {count:,} vectors"
-                    if is_ours
-                    else "is gone, or is another one"
-                )
+                what = f"holds {present:,} of {count:,} vectors"
+                what = what if is_ours else "is gone, or is another one"
                 raise BackendError(
                     f"The collection {place.collection!r} at {place.address} {what}; build the index again."
                 )

@@ -68,11 +68,8 @@ def opening(talk: Talk, prompt: str) -> tuple[Message, ...]:
     for number, shot in enumerate(talk.shots, 1):
         messages.append(Message("user", f"Question: {shot.question}"))
         for place, step in enumerate(shot.steps, 1):
-            call = ToolCall(
-                f"example-{number}-{place}",
-                step.name,
-                json.dumps(step.arguments, ensure_ascii=False),
-            )
+            arguments = json.dumps(step.arguments, ensure_ascii=False)
+            call = ToolCall(f"example-{number}-{place}", step.name, arguments)
             move = _move_of(step.thought, call, native)
             messages += [move.message, move.answered(step.observation or "Episode finished.")]
     return (*messages, Message("user", f"Question: {talk.question.text}"))
@@ -90,12 +87,8 @@ def _move_of(thought: str, call: ToolCall, native: bool) -> Move:
     if native:
         return Move(thought, call, Message("assistant", thought, (call,)), True)
     thinking = f"Thought: {thought}\n" if thought else ""
-    return Move(
-        thought,
-        call,
-        Message("assistant", f"{thinking}Action: {call.name}\nAction Input: {call.arguments}"),
-        False,
-    )
+    text = f"{thinking}Action: {call.name}\nAction Input: {call.arguments}"
+    return Move(thought, call, Message("assistant", text), False)
 
 
 def turn(
@@ -108,11 +101,8 @@ def turn(
         reply = yield from talk.tell(conversation, stop=("\nObservation",))
     if reply.tool_calls:
         first = reply.tool_calls[0]
-        return _move_of(
-            reply.text.strip()[:LONGEST],
-            ToolCall(first.id or f"call-{number}", first.name, first.arguments),
-            True,
-        )
+        call = ToolCall(first.id or f"call-{number}", first.name, first.arguments)
+        return _move_of(reply.text.strip()[:LONGEST], call, True)
     text = without_imitation(reply.text).strip()[:LONGEST]
     match = _TEXT_CALL.search(text)
     if match is None:
@@ -145,9 +135,8 @@ def carried_out(talk: Talk, move: Move) -> Generator[Request, Reply, str | Outco
             return Outcome("", "gave_up")
         if answer is None:
             return "Finish needs final_answer, or the return_type give_up_and_restart."
-        return Outcome(
-            answer.strip() if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False)
-        )
+        text = answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False)
+        return Outcome(text.strip())
     observation = wrong or too_long(arguments)
     if not observation:
         observation = yield from talk.observe(talk.env.call(name, arguments))
@@ -157,17 +146,12 @@ def carried_out(talk: Talk, move: Move) -> Generator[Request, Reply, str | Outco
 
 def read_arguments(call: ToolCall) -> tuple[dict[str, Any], str]:
     """(the arguments, '') or ({}, one sentence) where they are no JSON object."""
+    problem = 'not a JSON object; write {"name": value}.'
     try:
         value = json.loads(call.arguments or "{}")
     except (ValueError, RecursionError) as error:
-        reason = str(error) if isinstance(error, ValueError) else "nested too deeply"
-        return (
-            {},
-            f"The arguments of {call.name[:100]} are not valid JSON ({reason[:100]}); write one JSON object.",
-        )
-    if not isinstance(value, dict):
-        return (
-            {},
-            f'The arguments of {call.name[:100]} are not a JSON object; write {{"name": value}}.',
-        )
-    return value, ""
+        value, reason = None, str(error) if isinstance(error, ValueError) else "nested too deeply"
+        problem = f"not valid JSON ({reason[:100]}); write one JSON object."
+    if isinstance(value, dict):
+        return value, ""
+    return {}, f"The arguments of {call.name[:100]} are {problem}"

@@ -20,12 +20,12 @@ FORMAT = "rallebench-shots/1"
 def actions(env: Environment) -> str:
     """The actions of an environment, one numbered line each; Finish is the last."""
     left, right = tuple(env.brackets)
-    rows = [
-        (f"{tool.name}{left}{', '.join(properties(tool))}{right}", tool.description)
-        for tool in env.tools
-    ]
-    rows.append((f"{FINISH}{left}answer{right}", "Returns the answer and finishes the task."))
-    return "\n".join(f"({number}) {form}: {about}" for number, (form, about) in enumerate(rows, 1))
+    rows = [(tool.name, ", ".join(properties(tool)), tool.description) for tool in env.tools]
+    rows.append((FINISH, "answer", "Returns the answer and finishes the task."))
+    return "\n".join(
+        f"({number}) {name}{left}{names}{right}: {about}"
+        for number, (name, names, about) in enumerate(rows, 1)
+    )
 
 
 def functions(tools: Sequence[ToolSpec]) -> str:
@@ -79,31 +79,19 @@ def _shot(row: Mapping[str, Any]) -> Shot:
         raise ValueError(f"its last step is {steps[-1].name}, not {FINISH}")
     program = row.get("program", "")
     program = "\n".join(program) if isinstance(program, list) else str(program)
-    return Shot(
-        str(row["question"]),
-        answer,
-        tuple(steps),
-        str(row.get("plan", "")),
-        str(row.get("reasoning", "")),
-        program,
-    )
+    plan, reasoning = (str(row.get(name, "")) for name in ("plan", "reasoning"))
+    return Shot(str(row["question"]), answer, tuple(steps), plan, reasoning, program)
 
 
 def _step(row: Mapping[str, Any], answer: str) -> ShotStep:
     name = str(row["name"])
-    arguments = (
-        {"return_type": "give_answer", "final_answer": answer}
-        if name == FINISH
-        else dict(row["arguments"])
-    )
-    written = answer if name == FINISH else _written(arguments)
-    return ShotStep(
-        str(row.get("thought", "")),
-        name,
-        str(row.get("argument", written)),
-        arguments,
-        str(row.get("observation", "")),
-    )
+    if name == FINISH:
+        arguments, written = {"return_type": "give_answer", "final_answer": answer}, answer
+    else:
+        arguments = dict(row["arguments"])
+        written = _written(arguments)
+    thought, observation = (str(row.get(key, "")) for key in ("thought", "observation"))
+    return ShotStep(thought, name, str(row.get("argument", written)), arguments, observation)
 
 
 def _written(arguments: Mapping[str, Any]) -> str:
@@ -111,6 +99,5 @@ def _written(arguments: Mapping[str, Any]) -> str:
     if len(arguments) == 1:
         (value,) = arguments.values()
         return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return ", ".join(
-        f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in arguments.items()
-    )
+    values = {name: json.dumps(value, ensure_ascii=False) for name, value in arguments.items()}
+    return ", ".join(f"{name}={value}" for name, value in values.items())

@@ -41,13 +41,8 @@ LONGEST_QUERY = 2000
 TURNS, TURN_CHARACTERS = 3, 8000
 JOIN = "\n \n"
 """The separator before, between and after the chunks of a context."""
-OWN, READ, BLANK, TOO_LONG, NO_CALL = (
-    "without passages",
-    "with passages",
-    "blank",
-    "too long",
-    "no call",
-)
+OWN, READ = "without passages", "with passages"
+BLANK, TOO_LONG, NO_CALL = "blank", "too long", "no call"
 """The stop reasons of an episode."""
 UNDECIDED = "The decision could not be read, so passages are fetched."
 SORRY_LONG = f"Your question has more than {LONGEST_QUERY} characters; please ask a shorter one."
@@ -165,9 +160,8 @@ def ground_truth(question: Question, *, agent: BaragAgent) -> Flow:
 def basic(question: Question, *, agent: BaragAgent) -> Flow:
     """The model may query the database, but should save tokens; then it answers."""
     sent = laid_out(agent.prompts.basic, _history(question, agent), (question.text,), agent)
-    wants = yield from decision(
-        sent, RETRIEVAL, "retrieve", agent, agent.prompts.basic_decide, "auto"
-    )
+    words = agent.prompts.basic_decide
+    wants = yield from decision(sent, RETRIEVAL, "retrieve", agent, words, "auto")
     if wants is None and agent.original:
         return Outcome(SORRY_CALL, NO_CALL)
     hits: tuple[Hit, ...] = ()
@@ -215,14 +209,10 @@ def more_information(
     question: Question, drafted: Reply, agent: BaragAgent
 ) -> Generator[Request, Reply, bool | None]:
     """Whether the model could have answered better with more information; the function is forced."""
-    sent = (
-        *_history(question, agent),
-        Message("user", question.text),
-        Message("assistant", drafted.text),
-    )
-    return (
-        yield from decision(sent, MORE, "moreInfo", agent, agent.prompts.advanced_decide, MORE.name)
-    )
+    turn = Message("user", question.text), Message("assistant", drafted.text)
+    sent = (*_history(question, agent), *turn)
+    words = agent.prompts.advanced_decide
+    return (yield from decision(sent, MORE, "moreInfo", agent, words, MORE.name))
 
 
 def answer(

@@ -117,18 +117,11 @@ def chain_from_json(value: Any, what: str = "the chain") -> Chain:
         saved = SavedChain.model_validate(value)
     except ValidationError as error:
         raise BadFileError(problem(error, what)) from None
-    actions = tuple(
-        Action(
-            a.kind,
-            a.template,
-            a.dialect,
-            a.target,
-            a.k,
-            checked_generation(a.generation, f"{what}, action {i}"),
-        )
-        for i, a in enumerate(saved.actions, 1)
-    )
-    return Chain(saved.name, actions, saved.about)
+    actions = []
+    for number, action in enumerate(saved.actions, 1):
+        generation = checked_generation(action.generation, f"{what}, action {number}")
+        actions.append(Action(**{**dict(action), "generation": generation}))
+    return Chain(saved.name, tuple(actions), saved.about)
 
 
 def chain_to_json(chain: Chain) -> dict[str, Any]:
@@ -136,9 +129,7 @@ def chain_to_json(chain: Chain) -> dict[str, Any]:
     actions = []
     for action in chain.actions:
         saved: dict[str, Any] = {
-            "kind": action.kind,
-            "template": action.template,
-            "dialect": action.dialect,
+            name: getattr(action, name) for name in ("kind", "template", "dialect")
         }
         if action.kind != "identity":
             saved["target"] = action.target
@@ -173,10 +164,8 @@ def checked_generation(settings: Mapping[str, Any], what: str) -> dict[str, Any]
         if value is None:
             checked.pop(name, None)
             continue
-        fits = (
-            isinstance(value, (int, float)) and not isinstance(value, bool) and low <= value <= high
-        )
-        if not fits or (kind is int and value != int(value)):
+        is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        if not is_number or not low <= value <= high or (kind is int and value != int(value)):
             shape = "a whole number" if kind is int else "a number"
             raise UsageError(
                 f"{what}: {name} is {value!r}; it must be {shape} from {low:g} to {high:g}."
@@ -185,8 +174,8 @@ def checked_generation(settings: Mapping[str, Any], what: str) -> dict[str, Any]
     stop = checked.get("stop")
     if isinstance(stop, str):
         checked["stop"] = [stop]
-    elif stop is not None and not (
-        isinstance(stop, list) and all(isinstance(s, str) for s in stop)
+    elif stop is not None and (
+        not isinstance(stop, list) or not all(isinstance(s, str) for s in stop)
     ):
         raise UsageError(f"{what}: stop must be a list of texts.")
     if not isinstance(checked.get("system", ""), str):

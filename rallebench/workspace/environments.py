@@ -87,9 +87,8 @@ def pages_of(workspace: Workspace, retriever: str, corpus: str = "") -> PageStor
         if not (cache / name).is_dir():
             with beside(cache, name) as half:
                 if folder is None:
-                    write_store(
-                        half, read_corpus(STARTER_CORPUS, read_page_map(STARTER / "page_map.json"))
-                    )
+                    pages = read_page_map(STARTER / "page_map.json")
+                    write_store(half, read_corpus(STARTER_CORPUS, pages))
                 write_pages(PassageStore(folder or half), half)
                 with suppress(OSError):  # another process was faster
                     half.rename(cache / name)
@@ -127,12 +126,8 @@ def _store_of(workspace: Workspace, retriever: str, corpus: str) -> tuple[Path |
 
 def scholar_tables(workspace: Workspace) -> dict[str, Path]:
     """Name → file of every scholar table of the workspace; the starter's comes first and is made when first asked for."""
-    own = {
-        path.stem: path
-        for path in sorted((workspace.path / "scholars").glob("*.sqlite"))
-        if not path.name.startswith(".")
-    }
-    return {STARTER_TABLE: _starter_file(workspace), **own}
+    own = sorted((workspace.path / "scholars").glob("[!.]*.sqlite"))
+    return {STARTER_TABLE: _starter_file(workspace), **{path.stem: path for path in own}}
 
 
 def scholar_table(workspace: Workspace, name: str) -> ScholarTable:

@@ -80,9 +80,8 @@ class Agent:
     def calls_natively(self, llm: Any) -> bool:
         """Whether functions are offered to the model as such: as ``protocol`` says, or as the backend can."""
         protocol = self.settings.get("protocol", "auto")
-        return protocol == "native" or (
-            protocol == "auto" and bool(getattr(llm, "calls_tools", False))
-        )
+        able = protocol == "auto" and bool(getattr(llm, "calls_tools", False))
+        return protocol == "native" or able
 
     @property
     def retrievers(self) -> tuple[str, ...]:
@@ -210,16 +209,14 @@ def _parted(
 
 
 def _text(name: str) -> str:
-    return read_prompt(prompts_folder() / FOLDER / name, "install rallebench again").removesuffix(
-        "\n"
-    )
+    text = read_prompt(prompts_folder() / FOLDER / name, "install rallebench again")
+    return text.removesuffix("\n")
 
 
 def pools() -> dict[str, Path]:
     """Environment → the shipped demonstrations for it."""
-    return {
-        path.stem: path for path in sorted((prompts_folder() / FOLDER / "pools").glob("*.json"))
-    }
+    folder = prompts_folder() / FOLDER / "pools"
+    return {path.stem: path for path in sorted(folder.glob("*.json"))}
 
 
 def _shots(

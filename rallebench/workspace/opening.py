@@ -50,12 +50,9 @@ def open_retriever(
     folder = workspace.indexes / name
     if name in STARTER_INDEXES and not (folder / "manifest.json").exists():
         yield from build_starter(workspace.indexes, name, encoders)
-    if (
-        not (folder / "manifest.json").exists()
-        and workspace.base
-        and name in workspace.base.retrievers
-    ):
-        entry = workspace.base.retrievers[name]
+    theirs = workspace.base.retrievers if workspace.base else {}
+    if name in theirs and not (folder / "manifest.json").exists():
+        entry = theirs[name]
         if reason := why_not(entry):
             raise UsageError(reason)
         folder = entry.index
@@ -65,9 +62,8 @@ def open_retriever(
         manifest = read_manifest(folder)
         check_index(folder, manifest)
     except RalleError as error:
-        again = (
-            "it is built anew when next asked for" if name in STARTER_INDEXES else "build it again"
-        )
+        starter = name in STARTER_INDEXES
+        again = "it is built anew when next asked for" if starter else "build it again"
         wrong, times = re.subn(r" build (the index|'[^']*') again\.$", " remove", str(error))
         wrong = wrong if times else f"{error} Remove"  # how to mend it is said once
         raise type(error)(f"{wrong} the folder {folder}; {again}.") from None
@@ -113,9 +109,8 @@ def _with_knobs(name: str, index: Any, settings: Mapping[str, Any]) -> Any:
 def _prompt(file: str) -> str:
     """A prompt of the user's own, given as a path, or a shipped one, given by its name."""
     shipped = prompts_folder() / "rerank" / file
-    return read_prompt(
-        shipped if shipped.is_file() else Path(file).expanduser(), "give a text file in UTF-8"
-    )
+    path = shipped if shipped.is_file() else Path(file).expanduser()
+    return read_prompt(path, "give a text file in UTF-8")
 
 
 def build_starter(indexes: Path, name: str, encoders: Callable[[str], Any]) -> Iterator[str]:
@@ -125,14 +120,8 @@ def build_starter(indexes: Path, name: str, encoders: Callable[[str], Any]) -> I
     if needs_encoder(kind):
         yield "loading the encoder minilm"
         encoder = encoders("minilm")
-    for progress in build_index(
-        indexes,
-        name,
-        STARTER / "corpus.tsv",
-        kind,
-        encoder=encoder,
-        page_map=STARTER / "page_map.json",
-    ):
+    corpus, pages = STARTER / "corpus.tsv", STARTER / "page_map.json"
+    for progress in build_index(indexes, name, corpus, kind, encoder=encoder, page_map=pages):
         if not isinstance(progress, Manifest):
             far = f" {progress.done}/{progress.total}" if progress.total else ""
             yield f"building {name}: {progress.stage}{far}"

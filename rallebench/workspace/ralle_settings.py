@@ -176,12 +176,8 @@ _OPENAI = {
 _MODEL_ARGS = ("device_map", "revision")
 _SAME = ("temperature", "top_k", "top_p", "repetition_penalty")
 _PIPELINE = {"max_new_tokens": "max_tokens", **dict(zip(_SAME, _SAME))}
-_OWN_DEFAULTS = {
-    "llm_int8_threshold": 6.0,
-    "has_fp16_weights": False,
-    "load_in_8bit": False,
-    "load_in_4bit": False,
-}
+_OWN_DEFAULTS = {"llm_int8_threshold": 6.0}
+_OWN_DEFAULTS |= dict.fromkeys(("has_fp16_weights", "load_in_8bit", "load_in_4bit"), False)
 """Quantisation settings that say what happens anyway."""
 
 
@@ -194,10 +190,8 @@ def llm_entries(settings: BaseSettings) -> dict[str, LLMEntry]:
     ``openai_compatible`` with the names of Azure's variables, never their values.
     """
     where = settings.folder / "llms.json"
-    return {
-        name: _llm(entry, f"{where}, model {name!r}")
-        for name, entry in settings.raw["llms"].items()
-    }
+    entries = settings.raw["llms"].items()
+    return {name: _llm(entry, f"{where}, model {name!r}") for name, entry in entries}
 
 
 def _llm(entry: Section, where: str) -> LLMEntry:
@@ -219,9 +213,8 @@ def _llm(entry: Section, where: str) -> LLMEntry:
     carried |= {name: value for name, value in named.items() if value is not None}
     lost += [key for key in args if key not in ("model_type", "quantization_config", *_MODEL_ARGS)]
     lost += [key for key in pipeline if key not in _PIPELINE]
-    return LLMEntry(
-        backend="transformers", about=_about("From RaLLe's llms.json", lost), settings=carried
-    )
+    about = _about("From RaLLe's llms.json", lost)
+    return LLMEntry(backend="transformers", about=about, settings=carried)
 
 
 def _quantization(config: Any, where: str) -> tuple[str, list[str]]:
@@ -323,10 +316,8 @@ def _preparations(corpus: CorpusEntry) -> list[str]:
     target = _json_map(corpus.page_map)
     if target and corpus.page_map and target != corpus.page_map and not target.is_file():
         call = f"convert_page_map({str(corpus.page_map)!r}, {str(target)!r})"
-        code = shlex.quote(
-            f"from rallebench.workspace.ralle_settings import convert_page_map; {call}"
-        )
-        steps.append(f"turn its page map into JSON with: python -c {code}")
+        code = f"from rallebench.workspace.ralle_settings import convert_page_map; {call}"
+        steps.append(f"turn its page map into JSON with: python -c {shlex.quote(code)}")
     return steps
 
 
@@ -371,9 +362,8 @@ def convert_page_map(pickled: Path | str, target: Path | str) -> int:
         raise BadFileError(
             f"{pickled} is no pickled map of passage ids to page ids ({error})."
         ) from None
-    if not isinstance(value, dict) or not all(
-        isinstance(part, (int, str)) for pair in value.items() for part in pair
-    ):
+    parts = [*value, *value.values()] if isinstance(value, dict) else [None]
+    if not all(isinstance(part, (int, str)) for part in parts):
         raise BadFileError(f"{pickled} is no map of passage ids to page ids.")
     pages = {str(passage): str(page) for passage, page in value.items() if str(page) != "-1"}
     write_json(Path(target), pages, indent=None)

@@ -249,9 +249,7 @@ ERRORS = {
         ("','.join({'a', 'b'})", "so the prompt would change from run to run"),
         ("", "the template is empty"),
     ],
-    "jinja": [
-        ("{{question}}", "there is no dialect 'jinja': choose 'fstring' or 'eval'"),
-    ],
+    "jinja": [("{{question}}", "there is no dialect 'jinja': choose 'fstring' or 'eval'")],
 }
 
 

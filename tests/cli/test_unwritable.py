@@ -180,7 +180,8 @@ def test_what_a_killed_process_left_half_written_is_gone_at_the_next_opening(
 ) -> None:
     """A killed suite or builder leaves files as deep as a run's own."""
     with a_process_writing(
-        workspace / "runs" / "mine" / "state.json", workspace / "making" / "mine" / "asked.jsonl"
+        workspace / "runs" / "mine" / "state.json",
+        workspace / "experiments" / "mine" / "asked.jsonl",
     ):
         assert len(unfinished(workspace)) == 8
     assert len(unfinished(workspace)) == 8, "a killed process cannot clean up"

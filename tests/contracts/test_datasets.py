@@ -93,6 +93,6 @@ def test_a_file_or_folder_of_any_recognised_format_can_be_run(
     examples = read_questions(sample)
     assert (run["n"], run["n_errors"]) == (len(examples), 0)
     again = cli.json(
-        "run", "--chain", "closed", "--dataset", sample, "--name", "r", "--resume", "--no-mlflow"
+        "run --chain closed --dataset", sample, "--name", "r", "--resume", "--no-mlflow"
     )
     assert again["metrics"] == run["metrics"]

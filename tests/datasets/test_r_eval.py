@@ -10,11 +10,7 @@ import pytest
 
 from rallebench.core.errors import BadFileError
 from rallebench.datasets.importing import import_dataset
-from rallebench.datasets.r_eval import (
-    as_record,
-    id_holds,
-    ids_that_hold,
-)
+from rallebench.datasets.r_eval import as_record, id_holds, ids_that_hold
 from rallebench.datasets.reading import form_of, read_examples
 from rallebench.datasets.tasks import LEVELS, TASKS, available, described, sampled, task_of
 

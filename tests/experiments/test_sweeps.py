@@ -12,7 +12,8 @@ from small_workspace import CommandLine, make_workspace
 from rallebench.core.errors import UsageError
 from rallebench.core.types import Action, Chain
 from rallebench.engine.driver import ExperimentResult
-from rallebench.experiments.sweeps import expand, factor, run_name
+from rallebench.engine.experiment_store import run_name
+from rallebench.experiments.sweeps import expand, factor
 from rallebench.services.workbench import Workbench
 from rallebench.workspace.paths import parse_settings
 
@@ -88,7 +89,7 @@ def test_what_cannot_be_varied_is_one_sentence(texts: tuple[str, ...], sentence:
 
 def test_runs_are_named_after_their_variant_and_never_share_a_name() -> None:
     one, two = (
-        run_name("s", expand(CHAIN, [factor(f"retriever={name}", parse_settings)])[0])
+        run_name("s", expand(CHAIN, [factor(f"retriever={name}", parse_settings)])[0].label)
         for name in ("rrf:a", "rrf|a")
     )
     assert one.startswith("s retriever=rrf-a ") and one != two

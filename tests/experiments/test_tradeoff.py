@@ -40,6 +40,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         )
     bench.data.combine("both", "rrf", ["tiny", "tiny-flat"], {})
     bench.close()
+    (made / "datasets" / "bare.jsonl").write_text("")
     return made
 
 
@@ -154,6 +155,11 @@ def test_a_measurement_is_made_once_and_never_replaced_by_another_request(
     events.clear()
     assert complete(measure(bench, "again", names, 3), events.append).document == first.document
     assert all(isinstance(event, Finished) and event.reused for event in events)
+    damaged = bench.workspace.path / "experiments" / "again" / "measurements" / "tiny.json"
+    damaged.write_text("[1")
+    events.clear()
+    complete(measure(bench, "again", names, 3), events.append)
+    assert [e.task for e in events if isinstance(e, Finished) and not e.reused] == ["tiny"]
     assert bench.experiments.tradeoffs()[0] == "again"
     with pytest.raises(UsageError, match="'again' exists already with another content"):
         complete(measure(bench, "again", names, 4))
@@ -242,7 +248,12 @@ def test_a_trade_off_that_is_being_measured_is_refused_a_second_time(
         (("--index", "nowhere"), "no index 'nowhere'"),
         (("--index", ","), "No index is chosen"),
         (("--index", "tiny", "-k", "0"), "k is 0; it must be from 1 to 1000"),
-        (("--index", "tiny", "--limit", "0"), "holds no question"),
+        (
+            ("--index", "tiny", "--limit", "0"),
+            "The number of questions is 0; it must be at least 1",
+        ),
+        (("--index", "tiny", "--limit", "-1"), "must be at least 1"),
+        (("--index", "tiny", "--dataset", "bare"), "holds no question"),
         (("--index", "tiny", "--dataset", "nothing"), "no question set 'nothing'"),
         (("--index", "tiny", "--name", "a/b"), "The trade-off name 'a/b' cannot be a folder name"),
         (("--index", "tiny-hnsw", "--knob", "ef_search"), "should read key=value,value"),

@@ -12,8 +12,8 @@ import pytest
 from small_workspace import read_lines, write_lines
 
 from rallebench.core.errors import BackendError, StoppedError
+from rallebench.engine.driver import ExperimentResult
 from rallebench.experiments.builders import MAKERS
-from rallebench.experiments.builders.running import Done
 from rallebench.gui import views_making
 from rallebench.gui.tabs import _making as tab
 from rallebench.gui.tabs._data_settings import rows_of
@@ -77,7 +77,7 @@ def test_it_goes_on_in_the_background_and_is_opened_when_it_ended(
     said, panel = begin(bench, works, llm="slow")
     assert said == "" and "mine" in panel
     seen, *_ = tab.on_tick(bench, works, None, None, None)
-    assert isinstance(wait(works)["mine"], Done)
+    assert isinstance(wait(works)["mine"], ExperimentResult)
     _, panel, chosen, *_ = tab.on_tick(bench, works, seen, "another", None)
     assert "1 question on 1 of 2 articles" in panel and chosen["value"] == "mine"
     stages, stage = tab.on_open(bench, "mine", None)
@@ -113,7 +113,7 @@ def test_continuing_takes_the_settings_of_last_time_and_what_was_edited(
 ) -> None:
     begin(bench, works)
     wait(works)
-    file = bench.workspace.path / "making" / "mine" / "4-questions.jsonl"
+    file = bench.workspace.path / "experiments" / "mine" / "4-questions.jsonl"
     rows = read_lines(file)
     write_lines(
         file,
@@ -125,7 +125,7 @@ def test_continuing_takes_the_settings_of_last_time_and_what_was_edited(
         ],
     )
     assert tab.on_continue(bench, works, "mine")[0] == ""
-    assert wait(works)["mine"].counts["questions"] == 2
+    assert wait(works)["mine"].document["counts"]["questions"] == 2
     stages, _ = tab.on_open(bench, "mine", "4-questions")
     assert "1 changed by hand" in stages
 
@@ -138,7 +138,7 @@ def test_stopping_keeps_what_was_made(bench: Workbench, works: Works) -> None:
     assert "was stopped" in tab.panel_of(works)
     assert "nothing to stop" in tab.on_stop(works)
     tab.on_continue(bench, works, "mine")
-    assert isinstance(wait(works)["mine"], Done)
+    assert isinstance(wait(works)["mine"], ExperimentResult)
 
 
 @pytest.mark.parametrize(
@@ -178,7 +178,7 @@ def test_nothing_is_shown_where_nothing_was_made(bench: Workbench, works: Works)
     assert tab.on_open(bench, None, None)[0] == tab.views.empty(tab.NO_SET)
     assert tab.on_rows(bench, None, None, "all") == "" and "is being made" in tab.panel_of(works)
     assert tab.on_tick(bench, works, [[], [], []], None, None)[1:] == [gr.skip()] * 4
-    assert "is being made in" in tab.on_rows(bench, "gone", "1-articles", "all")
+    assert "has no stage" in tab.on_rows(bench, "gone", "1-articles", "all")
 
 
 def test_a_failure_is_told_with_its_name() -> None:

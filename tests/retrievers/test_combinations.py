@@ -365,22 +365,11 @@ def test_a_run_records_the_combinations_fingerprint(
     folder: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     rallebench = CommandLine(capfd, folder)
-    ran = rallebench.json(
-        "run", "--chain", "hybrid", "--dataset", "tiny-qa", "--no-mlflow", "--name", "one"
-    )
+    ran = rallebench.json("run --chain hybrid --dataset tiny-qa --no-mlflow --name one")
     assert ran["n"] == 8 and ran["n_errors"] == 0
     weighted = "rrf:tiny,tiny-graph?weights=0.9,0.1"
     rallebench.json(
-        "run",
-        "--chain",
-        "hybrid",
-        "--dataset",
-        "tiny-qa",
-        "--no-mlflow",
-        "--name",
-        "two",
-        "--retriever",
-        weighted,
+        "run --chain hybrid --dataset tiny-qa --no-mlflow --name two --retriever", weighted
     )
     prints = []
     for name, target in (("one", "both"), ("two", weighted)):
@@ -394,16 +383,7 @@ def test_answers_of_a_judge_that_could_not_be_read_are_told_after_the_run(
     folder: Path, capfd: pytest.CaptureFixture[str], retriever: str
 ) -> None:
     ran = CommandLine(capfd, folder)(
-        "run",
-        "--chain",
-        "hybrid",
-        "--dataset",
-        "tiny-qa",
-        "--no-mlflow",
-        "--retriever",
-        retriever,
-        "--limit",
-        3,
+        "run --chain hybrid --dataset tiny-qa --no-mlflow --retriever", retriever, "--limit", 3
     )
     assert ran.code == 0, ran.err
     assert (
@@ -432,15 +412,7 @@ def test_search_list_and_pick_take_combinations(
         "union",
     ]
     picked = rallebench.json(
-        "pick",
-        "--dataset",
-        "tiny-qa",
-        "--index",
-        "both",
-        "--output",
-        folder / "picked.jsonl",
-        "--number",
-        5,
+        "pick --dataset tiny-qa --index both --output", folder / "picked.jsonl", "--number", 5
     )
     assert picked["kept"] == 5
     wrong = rallebench("search", "--index", "rrf:tiny,nobody", "moon")

@@ -95,10 +95,7 @@ def test_a_call_pauses_the_program_until_it_is_answered() -> None:
             "Search({1})",
             "The program failed in line 1: TypeError: Search() takes texts, numbers, lists and dictionaries",
         ),
-        (
-            "input('who?')",
-            "The program failed in line 1: EOFError: a program has no input here",
-        ),
+        ("input('who?')", "The program failed in line 1: EOFError: a program has no input here"),
         ("import sys; sys.exit(3)", "The program ended itself with 3."),
         ("f = lambda: f()\nf()", "The program failed in line 1: RecursionError"),
         ("(" * 100_000, "The program is not valid Python"),

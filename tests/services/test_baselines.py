@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -229,6 +230,9 @@ def test_the_lines_of_a_run_are_let_go_again_and_asked_once(bench: Workbench) ->
     )
     again = complete(perform(bench, "read"))
     assert all(run.reused for run in again.runs) and again.document == result.document
+    shutil.rmtree(bench.workspace.path / "experiments")
+    complete(perform(bench, "read"))
+    assert bench.experiments.store.names(("baselines",)) == ["read baselines"], "reports are found"
     comparison = compare_baselines(
         bench.open_run("read"), baselines.lines_of(bench.workspace, bench.open_run("read"))
     )

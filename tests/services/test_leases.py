@@ -15,15 +15,17 @@ from small_workspace import READ, chain, generate, make_workspace, retrieve
 from rallebench.cli import serve as serving
 from rallebench.cli.main import main
 from rallebench.core.errors import NotFoundError, RalleError, UsageError
-from rallebench.core.experiments import ExperimentRequest
+from rallebench.core.events import complete
+from rallebench.core.experiments import ExperimentRequest, Report, RowsRequest
 from rallebench.core.registry import Entry
+from rallebench.core.runs import RunOptions
 from rallebench.core.types import Chain, Generate, Message, Outcome, Question, Reply
 from rallebench.engine.driver import ExperimentResult
-from rallebench.experiments.builders import MAKERS, Made, Order, Stage
-from rallebench.experiments.builders.running import make
+from rallebench.experiments.builders import MAKERS
 from rallebench.experiments.papers import settings_of
 from rallebench.llms import LLMS
 from rallebench.llms.scripted import Scripted
+from rallebench.services.builders import builder_request
 from rallebench.services.jobs import Job, operation_of
 from rallebench.services.leases import Lease
 from rallebench.services.standalone import Ready
@@ -68,22 +70,22 @@ def gated(name: str, **settings: Any) -> Gated:
     return Gated(name, **settings)
 
 
-def small_maker(order: Order) -> Any:
+def small_maker(request: ExperimentRequest) -> Any:
     """One stage that asks the model about one input."""
 
     def flow(row: Any) -> Any:
-        reply = yield Generate(order.llm, (Message("user", row["id"]),))
+        reply = yield Generate(request.llm, (Message("user", row["id"]),))
         return Outcome(reply.text)
 
-    yield Stage(
+    yield RowsRequest(
         "asked",
         "replies",
         lambda: [{"id": "a"}],
         flow=flow,
         read=lambda row, episode: [{"id": "a"}],
-        llms=(order.llm,),
+        llms=(request.llm,),
     )
-    return Made()
+    return Report()
 
 
 @pytest.fixture
@@ -130,7 +132,8 @@ def a_probe(bench: Workbench) -> None:
 
 
 def builder(bench: Workbench) -> None:
-    list(make(bench, "small", Order(bench.workspace, "mine", {}, llm="gated")))
+    request = builder_request(bench.workspace, "small", "mine", {}, llm="gated")
+    complete(bench.experiments.run(request, RunOptions(track=False)))
 
 
 def episode(bench: Workbench) -> None:
@@ -148,7 +151,7 @@ USES: dict[str, tuple[Callable[[Workbench], Any], str]] = {
     "sweep": (lambda bench: list(one_sweep(bench)), "the sweep 'ks'"),
     "suite": (suite, "the suite 'answers'"),
     "probe": (a_probe, "the probe of the suite 'answers'"),
-    "builder": (builder, "the builder of the question set 'mine'"),
+    "builder": (builder, "the dataset builder 'mine'"),
     "episode": (episode, "an episode of the agent 'react'"),
     "chat": (
         lambda bench: list(bench.chat(CHAIN, [], "Hello")),

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from rallebench.core.events import Operation
+from rallebench.core.events import Operation, complete
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.runs import RunOptions
 from rallebench.core.types import Chain
+from rallebench.engine.driver import ExperimentResult
 from rallebench.engine.plan import Plan
 from rallebench.experiments.benchmark import Benchmark, prepare
 from rallebench.experiments.sweeps.running import sweep_settings
+from rallebench.services.builders import builder_request
 from rallebench.services.experiments import named
 from rallebench.services.workbench import Workbench
 from rallebench.workspace.flows import chain_flow
@@ -33,6 +35,24 @@ def run_suite(
 ) -> Iterator[Any]:
     """Perform a suite."""
     return streamed(bench.experiments.run(named(request, suite, name), RunOptions(**options)))
+
+
+def build(
+    workspace: Workspace,
+    maker: str,
+    name: str,
+    settings: Mapping[str, Any],
+    articles: str = "",
+    llm: str = "",
+    limit: int | None = None,
+) -> ExperimentResult:
+    """Build a dataset."""
+    request = builder_request(workspace, maker, name, settings, articles, llm, limit)
+    bench = Workbench(workspace.path)
+    try:
+        return complete(bench.experiments.run(request, RunOptions(track=False)))
+    finally:
+        bench.close()
 
 
 def plan(suite: str, request: ExperimentRequest, name: str) -> Plan:
@@ -68,4 +88,4 @@ def sweep(
     return streamed(bench.experiments.run(request, RunOptions(**options)))
 
 
-__all__ = ["plan", "prepared", "probe", "run_suite", "streamed", "sweep"]
+__all__ = ["build", "plan", "prepared", "probe", "run_suite", "streamed", "sweep"]

@@ -218,16 +218,32 @@ class CommandLine:
     def __init__(self, capture: pytest.CaptureFixture[str], workspace: Path) -> None:
         self.capture, self.workspace = capture, workspace
 
-    def __call__(self, verb: str, *arguments: str | Path | int) -> Ran:
+    def __call__(self, command: str, *arguments: str | Path | int) -> Ran:
+        """``command``: the verb, and flags without blanks; ``arguments`` follow as they are."""
+        verb, *flags = command.split(" ")
         self.capture.readouterr()
         try:
-            code = main([verb, "--workspace", str(self.workspace), *map(str, arguments)])
+            code = main([verb, "--workspace", str(self.workspace), *flags, *map(str, arguments)])
         except SystemExit as ended:
             code = int(ended.code or 0)
         return Ran(code, *self.capture.readouterr())
 
-    def json(self, verb: str, *arguments: str | Path | int) -> Any:
+    def json(self, command: str, *arguments: str | Path | int) -> Any:
         """The JSON document of a call that must succeed."""
-        ran = self(verb, *arguments, "--json")
+        ran = self(command, *arguments, "--json")
+        assert ran.code == 0, ran.err
+        return ran.json
+
+    def suite(
+        self, suite: str, *pairs: str, llm: str = "", run: str = "", flags: Iterable[Any] = ()
+    ) -> Ran:
+        """A suite with the settings ``pairs``, as in data=FILE."""
+        words = [word for pair in pairs for word in ("--set", pair)]
+        words += ["--llm", llm] * bool(llm) + ["--name", run] * bool(run)
+        return self("suite", suite, "--no-mlflow", *words, *flags)
+
+    def report(self, suite: str, *pairs: str, **more: Any) -> Any:
+        """The report of a suite that must succeed."""
+        ran = self.suite(suite, *pairs, **{**more, "flags": (*more.get("flags", ()), "--json")})
         assert ran.code == 0, ran.err
         return ran.json

@@ -254,7 +254,7 @@ def test_the_models_own_window_is_the_context_unless_another_is_given(made: Path
 
 def test_ask_shows_every_step_and_how_the_episode_ended(cli: CommandLine) -> None:
     found = cli.json(
-        "ask", "--workflow", "react", *ON_TINY, "--llm", "agent", "--question", "Which moon?"
+        "ask --workflow react", *ON_TINY, "--llm", "agent", "--question", "Which moon?"
     )
     assert (found["answer"], found["stop_reason"]) == ("Titan", "answered")
     assert [step["kind"] for step in found["steps"] if step["kind"] != "identity"] == [
@@ -265,9 +265,7 @@ def test_ask_shows_every_step_and_how_the_episode_ended(cli: CommandLine) -> Non
         "Action 1",
         "Observation 1",
     ]
-    plain = cli(
-        "ask", "--workflow", "react", *ON_TINY, "--llm", "agent", "--question", "Which moon?"
-    )
+    plain = cli("ask --workflow react", *ON_TINY, "--llm", "agent", "--question", "Which moon?")
     assert (
         "── Observation 1\nTitan is the largest moon of Saturn" in plain.out
         and "Ended: answered" in plain.out

@@ -438,12 +438,7 @@ def test_the_page_map_is_converted_by_the_command_that_is_told(project: Path):
     pickled, converted = folder / "it's.p", folder / "it's.json"
     folder.mkdir()
     pickled.write_bytes(pickle.dumps({1: 290, 2: -1, 3: 305}))
-    corpora = {
-        SUBSET: {
-            "corpus_path": CORPUS,
-            "doc_id_to_wikipedia_id_mapping_path": str(pickled),
-        }
-    }
+    corpora = {SUBSET: {"corpus_path": CORPUS, "doc_id_to_wikipedia_id_mapping_path": str(pickled)}}
     told = why_not(read(project, corpora=corpora).retrievers["bm25_subset_499992"])
 
     words = shlex.split(told[told.index("python -c") :])[:3]

@@ -73,17 +73,16 @@ def answer(table: ScholarTable, api: str, arguments: Mapping[str, str]) -> str:
 
 def _search_person(table: ScholarTable, arguments: Mapping[str, str]) -> str:
     columns = {"name": "name", "organization": "organization", "interest": "interests"}
-    query = {
-        column: arguments[key] for key, column in columns.items() if arguments.get(key, "").strip()
-    }
+    named = [key for key in columns if arguments.get(key, "").strip()]
+    query = {columns[key]: arguments[key] for key in named}
     people = [_person(record) for record in table.people(query, MOST)] if query else []
-    if not people:
-        return NO_PERSON
-    return (
-        f"One person found: {_json(people[0])}"
-        if len(people) == 1
-        else f"{len(people)} people found: {_json(people)}"
-    )
+    return _results("person", "people", people) or NO_PERSON
+
+
+def _results(singular: str, plural: str, rows: list[Record]) -> str:
+    if len(rows) == 1:
+        return f"One {singular} found: {_json(rows[0])}"
+    return f"{len(rows)} {plural} found: {_json(rows)}" if rows else ""
 
 
 def _person(record: Record) -> Record:
@@ -117,11 +116,7 @@ def _search_publication(table: ScholarTable, arguments: Mapping[str, str]) -> st
         }
         for record in table.papers(arguments["publication_info"], MOST)
     ]
-    if not papers:
-        return NO_PUBLICATION
-    if len(papers) == 1:
-        return f"One publication found: {_json(papers[0])}"
-    return f"{len(papers)} publications found: {_json(papers)}"
+    return _results("publication", "publications", papers) or NO_PUBLICATION
 
 
 def _coauthors(table: ScholarTable, person: Record) -> str:
@@ -155,13 +150,8 @@ def _publication(table: ScholarTable, arguments: Mapping[str, str]) -> str:
     if record is None:
         return NO_PUBLICATION
     authors = [{"person_id": author["id"], "name": author["name"]} for author in record["authors"]]
-    return _json(
-        {
-            "abstract": record["abstract"],
-            "author_list": authors,
-            "num_citation": record["ncitation"],
-        }
-    )
+    values = {"abstract": record["abstract"], "author_list": authors}
+    return _json({**values, "num_citation": record["ncitation"]})
 
 
 def _basic_info(table: ScholarTable, person: Record) -> str:

@@ -125,9 +125,8 @@ def _move(file: Path, target: Path, sha: str) -> None:
     if target.exists():
         try:
             with closing(sqlite3.connect(f"{target.resolve().as_uri()}?mode=ro", uri=True)) as db:
-                same = db.execute("SELECT value FROM meta WHERE name = 'sha256'").fetchone() == (
-                    sha,
-                )
+                query = "SELECT value FROM meta WHERE name = 'sha256'"
+                same = db.execute(query).fetchone() == (sha,)
         except sqlite3.Error:
             same = False
         if not same:
@@ -192,12 +191,8 @@ def _count(db: sqlite3.Connection) -> None:
     for scholar, record in db.execute("SELECT id, record FROM s").fetchall():
         query = "SELECT ncitation FROM a WHERE scholar = ? ORDER BY ncitation DESC"
         cited = [citations for (citations,) in db.execute(query, (scholar,))]
-        figures = {
-            "npubs": len(cited),
-            "ncitation": sum(cited),
-            "hindex": h_index(cited),
-            "gindex": g_index(cited),
-        }
+        figures = {"npubs": len(cited), "ncitation": sum(cited)}
+        figures |= {"hindex": h_index(cited), "gindex": g_index(cited)}
         row = json.loads(record)
         row |= {name: value for name, value in figures.items() if row[name] is None}
         values = (row["ncitation"], _dump(row), scholar)
@@ -240,16 +235,9 @@ def _write(db: sqlite3.Connection, sha: str) -> tuple[int, int, int]:
         int(db.execute(f"SELECT count(*) FROM {table}").fetchone()[0])
         for table in ("person", "publication", "coauthor")
     )
-    meta = {
-        "format": FORMAT,
-        "sha256": sha,
-        "scholars": people,
-        "publications": papers,
-        "coauthors": coauthors,
-    }
-    db.executemany(
-        "INSERT INTO meta VALUES (?, ?)", [(name, str(value)) for name, value in meta.items()]
-    )
+    counts = {"scholars": people, "publications": papers, "coauthors": coauthors}
+    meta = {"format": FORMAT, "sha256": sha, **{name: str(n) for name, n in counts.items()}}
+    db.executemany("INSERT INTO meta VALUES (?, ?)", list(meta.items()))
     db.commit()
     return people, papers, coauthors
 

@@ -77,12 +77,8 @@ def open_tables(source: Path, *, skip_bad: bool = False) -> Tables:
     if not source.exists():
         raise BadFileError(f"{source} does not exist.")
     if source.is_dir():
-        files = {
-            kind: path
-            for kind in KINDS
-            for ending in ENDINGS
-            if (path := source / f"{kind}{ending}").is_file()
-        }
+        paths = {kind: [source / f"{kind}{ending}" for ending in ENDINGS] for kind in KINDS}
+        files = {kind: path for kind in KINDS for path in paths[kind] if path.is_file()}
         if "scholars" not in files:
             raise BadFileError(
                 f"{source} holds no scholars.csv, scholars.json or scholars.jsonl; publications and coauthors are named likewise."
@@ -115,7 +111,11 @@ def _rows(source: Source, kind: str, value: Any) -> Iterator[tuple[int, Row]]:
     """The objects of a file, or of the JSON list ``value``."""
     name = source.path.name.removesuffix(".gz")
     if value is None and name.endswith(".csv"):
-        yield from _csv_rows(source, kind)
+
+        def check(line: int, columns: list[str]) -> None:
+            _check_columns(columns, kind, str(source.path))
+
+        yield from ((line, row) for line, _, row in source.named_rows(check))
         return
     if value is None and not name.endswith(".json"):
         yield from source.objects()
@@ -129,20 +129,6 @@ def _rows(source: Source, kind: str, value: Any) -> Iterator[tuple[int, Row]]:
             yield number, row
         else:
             source.bad(number, " is no object.")
-
-
-def _csv_rows(source: Source, kind: str) -> Iterator[tuple[int, Row]]:
-    rows = source.table()
-    header = next(rows, None)
-    if header is None:
-        return
-    names = [name.strip() for name in header[1]]
-    _check_columns(names, kind, str(source.path))
-    for line, fields in rows:
-        if len(fields) != len(names):
-            source.bad(line, f" has {len(fields)} fields where the header names {len(names)}.")
-        else:
-            yield line, dict(zip(names, fields))
 
 
 def _check_columns(names: Iterable[str], kind: str, where: str) -> None:
@@ -160,13 +146,11 @@ def _checked(
     source: Source, rows: Iterator[tuple[int, Row]], kind: str
 ) -> Iterator[tuple[int, dict[str, Any]]]:
     """Rows with our field names and types; a row with a bad value is a problem of the source."""
-    first = True
-    for line, row in rows:
+    for number, (line, row) in enumerate(rows):
         contact = row.get("contact")
         plain = {**contact, **row} if isinstance(contact, dict) else row
-        if first:
+        if number == 0:
             _check_columns(plain, kind, source.where(line))
-            first = False
         lower = {str(name).lower(): value for name, value in plain.items()}
         values = {
             field: next((lower[name] for name in aliases if name in lower), None)

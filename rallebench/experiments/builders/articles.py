@@ -96,7 +96,7 @@ def stamp_of(path: Path) -> str:
 
 
 def read_articles(kind: str, path: Path) -> tuple[Reading, Iterator[Article]]:
-    """The articles of a source, in its order, ids made distinct. Raises BadFileError while reading if it holds none."""
+    """The articles of a source, in its request, ids made distinct. Raises BadFileError while reading if it holds none."""
     reading = Reading(Source(path, Problems(skip=True)))
     if kind == "dump":
         from rallebench.experiments.builders._dump import read_dump

@@ -12,14 +12,15 @@ from pathlib import Path
 from typing import Any
 
 from rallebench.core.errors import UsageError
+from rallebench.core.experiments import Experiment, ExperimentRequest, Report, Row
 from rallebench.core.prompts import check_own
-from rallebench.experiments.builders import MAKERS, Made, Order, Steps
+from rallebench.engine.rowfile import RowFile
+from rallebench.experiments.builders import MAKERS
 from rallebench.experiments.builders._barag import checking, stages
 from rallebench.experiments.builders._barag.definitions import SETTINGS
 from rallebench.experiments.builders._barag.stages import Plan
 from rallebench.experiments.builders._prompts import read_prompt
 from rallebench.experiments.builders.articles import kind_of, read_date, read_dates, stamp_of
-from rallebench.experiments.builders.rows import Row, Rows
 from rallebench.workspace.paths import READER
 
 PROMPTS: Mapping[str, tuple[str, ...]] = {
@@ -35,32 +36,32 @@ PROMPTS: Mapping[str, tuple[str, ...]] = {
 
 
 @MAKERS.register("barag", form=SETTINGS, articles=True)
-def barag(order: Order) -> Steps:
+def barag(request: ExperimentRequest) -> Experiment:
     """Questions on recent articles that a model cannot answer without them."""
-    plan = planned(order)
-    store: Rows = yield stages.articles(plan)
-    kept: Rows = yield stages.dates(plan, store)
-    if order.settings["recency"] and plan.after is not None:
+    plan = planned(request)
+    store: RowFile = yield stages.articles(plan)
+    kept: RowFile = yield stages.dates(plan, store)
+    if request.settings["recency"] and plan.after is not None:
         kept = yield stages.recency(plan, store, kept)
-    asked: Rows = yield stages.questions(plan, store, kept)
-    checked: Rows = yield checking.checks(plan, store, asked)
+    asked: RowFile = yield stages.questions(plan, store, kept)
+    checked: RowFile = yield checking.checks(plan, store, asked)
     return _made(plan, store, asked, checked)
 
 
-def planned(order: Order) -> Plan:
+def planned(request: ExperimentRequest) -> Plan:
     """Everything that can be wrong is found here. Raises UsageError."""
-    s = order.settings
+    s = request.settings
     if s["source"] == "mediawiki":
         kind, path = "mediawiki", Path()
     else:
-        found, path = kind_of(order.articles, order.workspace)
+        found, path = kind_of(request.settings["articles"], request.workspace)
         kind = found if s["source"] == "auto" else s["source"]
     after = read_date(s["after"]) if s["after"].strip() else None
     if after is None and s["after"].strip():
         raise UsageError(
             f"after={s['after']} is no date; write it as 2021-10-01, or leave it empty for any."
         )
-    _check_models(order, after is not None)
+    _check_models(request, after is not None)
     dates = read_dates(s["dates"]) if s["dates"] else {}
     check_own(s["prompts"], [f"{name}.txt" for name in PROMPTS])
     prompts = {
@@ -70,19 +71,19 @@ def planned(order: Order) -> Plan:
     if s["answers"]:
         prompts["questions"] = prompts["questions-with-answers"]
     stamp = "" if kind == "mediawiki" else stamp_of(path)
-    return Plan(order, kind, path, stamp, after, dates, prompts)
+    return Plan(request, kind, path, stamp, after, dates, prompts)
 
 
-def _check_models(order: Order, dated: bool) -> None:
+def _check_models(request: ExperimentRequest, dated: bool) -> None:
     """UsageError if a model is needed and none is named, there is none of that name, or it can only copy."""
-    s = order.settings
+    s = request.settings
     verdicts = [
         name
         for name in ("recency", "answerable", "closed_book")
         if s[name] and (name != "recency" or dated)
     ]
-    wanted = ([order.llm] if s["questions"] else []) + (
-        [s["judge"] or order.llm] if verdicts else []
+    wanted = ([request.llm] if s["questions"] else []) + (
+        [s["judge"] or request.llm] if verdicts else []
     )
     if "" in wanted:
         without = " ".join(f"--set {name}=false" for name in verdicts)
@@ -90,12 +91,12 @@ def _check_models(order: Order, dated: bool) -> None:
             "A language model writes the questions and gives the verdicts; name one with --llm"
             + (
                 f", or do without: --set questions=0 {without}."
-                if order.settings["questions"]
+                if request.settings["questions"]
                 else f", or do without: {without}."
             )
         )
     for name in wanted:
-        if order.workspace.llm(name).backend == READER:
+        if request.workspace.llm(name).backend == READER:
             raise UsageError(
                 f"The built-in reader ({name}) only copies from passages: it cannot write questions or give verdicts. Name a model "
                 "that writes with --llm; rallebench list presets shows small ones."
@@ -105,7 +106,7 @@ def _check_models(order: Order, dated: bool) -> None:
 # ── what comes out ───────────────────────────────────────────────────────────
 
 
-def _made(plan: Plan, store: Rows, asked: Rows, checked: Rows) -> Made:
+def _made(plan: Plan, store: RowFile, asked: RowFile, checked: RowFile) -> Report:
     """KILT's form with provenance, the study's own form, and the corpus of all articles that are kept."""
     good = {row["id"] for row in checked if row["keep"]}
     rows = [row for row in asked if row["id"] in good]
@@ -124,11 +125,11 @@ def _made(plan: Plan, store: Rows, asked: Rows, checked: Rows) -> Made:
         "articles_kept": len(briefs),
         "articles_asked_about": len({stages.article_of(row) for row in rows}),
     }
-    return Made(
-        questions,
-        {name: _Later(make) for name, make in files.items()},
+    return Report(
         counts,
         _notes(store, questions),
+        {name: _Later(make) for name, make in files.items()},
+        questions=questions,
     )
 
 
@@ -156,7 +157,9 @@ def _kilt(row: Row, article: Mapping[str, str]) -> Mapping[str, Any]:
     }
 
 
-def _barag(store: Rows, rows: list[Row], briefs: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
+def _barag(
+    store: RowFile, rows: list[Row], briefs: Mapping[str, Mapping[str, str]]
+) -> Iterator[str]:
     for row in rows:
         page = stages.article_of(row)
         asked = {"question": row["question"], "answers": list(row.get("answers") or ())}
@@ -170,7 +173,7 @@ def _barag(store: Rows, rows: list[Row], briefs: Mapping[str, Mapping[str, str]]
         yield json.dumps(value, ensure_ascii=False) + "\n"
 
 
-def _tsv(store: Rows) -> Iterator[str]:
+def _tsv(store: RowFile) -> Iterator[str]:
     """A line an article; what would end a line or a field is a space."""
     yield "id\ttext\ttitle\n"
     for row in store:
@@ -183,7 +186,7 @@ def _tsv(store: Rows) -> Iterator[str]:
             )
 
 
-def _jsonl(store: Rows) -> Iterator[str]:
+def _jsonl(store: RowFile) -> Iterator[str]:
     """The same with its paragraphs, for cutting at blank lines."""
     for row in store:
         if row["keep"]:
@@ -196,8 +199,8 @@ def _jsonl(store: Rows) -> Iterator[str]:
             yield json.dumps(value, ensure_ascii=False) + "\n"
 
 
-def _notes(store: Rows, questions: tuple[Mapping[str, Any], ...]) -> tuple[str, ...]:
-    notes = [*store.told.get("notes", ()), *store.told.get("problems", ())]
+def _notes(store: RowFile, questions: tuple[Mapping[str, Any], ...]) -> tuple[str, ...]:
+    notes = [*store.summary.get("notes", ()), *store.summary.get("problems", ())]
     if not questions:
         notes.append(
             "No question is left, so no question set was written; the stages' files say why."

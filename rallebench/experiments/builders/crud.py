@@ -11,10 +11,12 @@ from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from typing import Any
 
 from rallebench.core.errors import UsageError
+from rallebench.core.experiments import Experiment, ExperimentRequest, Report, Row, RowsRequest
 from rallebench.core.prompts import check_own, filled
 from rallebench.core.settings import Setting
 from rallebench.core.types import Episode, Flow, Generate, Message, Outcome
-from rallebench.experiments.builders import MAKERS, Made, Order, Stage, Steps
+from rallebench.engine.rowfile import RowFile
+from rallebench.experiments.builders import MAKERS
 from rallebench.experiments.builders import _crud as cutting
 from rallebench.experiments.builders._prompts import read_prompt
 from rallebench.experiments.builders._replies import declined, fields_of, said, text_field
@@ -27,7 +29,6 @@ from rallebench.experiments.builders.articles import (
     stamp_of,
     text_of,
 )
-from rallebench.experiments.builders.rows import Row, Rows
 from rallebench.experiments.papers.crud.tasks import TASKS, Task, tasks_of
 
 PROMPTS = {
@@ -68,24 +69,25 @@ Reading = Callable[[Row, Found], "Row | str"]
         ),
     },
 )
-def crud(order: Order) -> Steps:
+def crud(request: ExperimentRequest) -> Experiment:
     """CRUD-RAG's tasks of your own articles, as split_merged.json, and its questions as a question set."""
-    tasks = tasks_of(order.settings["tasks"])
+    tasks = tasks_of(request.settings["tasks"])
     check_own(
-        order.settings["prompts"], [PROMPTS[task.name][0] for task in tasks if task.name in PROMPTS]
+        request.settings["prompts"],
+        [PROMPTS[task.name][0] for task in tasks if task.name in PROMPTS],
     )
     prompts = {
         task.name: read_prompt(
-            "crud", PROMPTS[task.name][0], order.settings["prompts"], PROMPTS[task.name][1]
+            "crud", PROMPTS[task.name][0], request.settings["prompts"], PROMPTS[task.name][1]
         )
         for task in tasks
         if task.name in PROMPTS
     }
-    if prompts and not order.llm:
+    if prompts and not request.llm:
         raise UsageError(
             "All tasks but continuation are written by a language model; name one with --llm."
         )
-    articles = yield _articles(order)
+    articles = yield _articles(request)
     made: dict[str, list[Row]] = {}
     notes: list[str] = []
     for number, task in enumerate(tasks, 2):
@@ -97,7 +99,7 @@ def crud(order: Order) -> Steps:
                     f"{task.name}: no {SIZES[task.name]} articles share a word that is not in most of them."
                 )
         rows = yield _stage(
-            order, task, f"{number}-{task.name}", inputs, prompts.get(task.name, "")
+            request, task, f"{number}-{task.name}", inputs, prompts.get(task.name, "")
         )
         made[task.name] = [row for row in rows if row["keep"] and not row.get("error")]
     if made.get("continuation"):
@@ -113,12 +115,12 @@ def crud(order: Order) -> Steps:
         for row in made[task.name]
     )
     text = json.dumps(merged, ensure_ascii=False, indent=1) + "\n"
-    return Made(questions, {FILE: [text]}, counts, tuple(notes))
+    return Report(counts, tuple(notes), {FILE: text}, questions=questions)
 
 
-def _articles(order: Order) -> Stage:
-    kind, path = kind_of(order.articles, order.workspace)
-    s = order.settings
+def _articles(request: ExperimentRequest) -> RowsRequest:
+    kind, path = kind_of(request.settings["articles"], request.workspace)
+    s = request.settings
     kind = kind if s["source"] == "auto" else s["source"]
     if kind == "mediawiki":
         raise UsageError(
@@ -127,12 +129,17 @@ def _articles(order: Order) -> Stage:
 
     def inputs() -> Iterable[Row]:
         _, found = read_articles(kind, path)
-        for article in drawn(found, order.limit, s["random"], s["seed"]):
+        for article in drawn(found, request.limit, s["random"], s["seed"]):
             yield _row(article, s["shortest"], s["longest"])
 
-    once = json.dumps([str(path), stamp_of(path), kind, order.limit, dict(s)], sort_keys=True)
-    return Stage(
-        "1-articles", "articles", inputs, make=lambda row: [row], of=lambda row: row, once=once
+    once = json.dumps([str(path), stamp_of(path), kind, request.limit, dict(s)], sort_keys=True)
+    return RowsRequest(
+        "1-articles",
+        "articles",
+        inputs,
+        make=lambda row: [row],
+        depends_on=lambda row: row,
+        source=once,
     )
 
 
@@ -144,11 +151,11 @@ def _row(article: Article, shortest: int, longest: int) -> Row:
     return {**row, "keep": True, **({"cut": len(text)} if len(text) > longest else {})}
 
 
-def _kept(rows: Rows) -> Generator[Row, None, None]:
+def _kept(rows: RowFile) -> Generator[Row, None, None]:
     return (row for row in rows if row["keep"])
 
 
-def _groups(label: str, articles: Rows, size: int) -> Stage:
+def _groups(label: str, articles: RowFile, size: int) -> RowsRequest:
     def inputs() -> Iterable[Row]:
         texts = {row["id"]: row["text"] for row in _kept(articles)}
         for names in cutting.groups(texts, size):
@@ -158,46 +165,52 @@ def _groups(label: str, articles: Rows, size: int) -> Stage:
                 "texts": [texts[name] for name in names],
             }
 
-    return Stage(
+    return RowsRequest(
         label,
         "articles that belong together",
         inputs,
         make=lambda row: [{**row, "keep": True}],
-        of=lambda row: row["texts"],
+        depends_on=lambda row: row["texts"],
     )
 
 
-def _stage(order: Order, task: Task, label: str, inputs: Rows, prompt: str) -> Stage:
+def _stage(
+    request: ExperimentRequest, task: Task, label: str, inputs: RowFile, prompt: str
+) -> RowsRequest:
     if task.name == "continuation":
-        return Stage(
-            label, task.about, lambda: _kept(inputs), make=_continuation, of=lambda row: row["text"]
+        return RowsRequest(
+            label,
+            task.about,
+            lambda: _kept(inputs),
+            make=_continuation,
+            depends_on=lambda row: row["text"],
         )
     reading, values = READINGS[task.name], VALUES[task.name]
-    s = order.settings
+    s = request.settings
 
     def flow(row: Row) -> Flow:
         given = values(row)
         if given is None:
             return _nothing()
         return _asking(
-            filled(prompt, given), order.llm, s["temperature"], s["max_tokens"], s["seed"]
+            filled(prompt, given), request.llm, s["temperature"], s["max_tokens"], s["seed"]
         )
 
-    return Stage(
+    return RowsRequest(
         label,
         task.about,
         lambda: _kept(inputs),
         flow=flow,
         read=lambda row, episode: [_read(row, episode, reading)],
-        of=lambda row: [
+        depends_on=lambda row: [
             prompt,
-            order.llm,
+            request.llm,
             s["temperature"],
             s["max_tokens"],
             s["seed"],
             row.get("text") or row.get("texts"),
         ],
-        llms=(order.llm,),
+        llms=(request.llm,),
     )
 
 

@@ -14,12 +14,14 @@ from pathlib import Path
 from typing import Any
 
 from rallebench.core.errors import BadFileError, UsageError
+from rallebench.core.experiments import Experiment, ExperimentRequest, Report, Row, RowsRequest
 from rallebench.core.prompts import check_own
 from rallebench.core.settings import Setting
 from rallebench.core.types import Episode
 from rallebench.datasets.r_eval import as_record
 from rallebench.datasets.tasks import DOMAINS
-from rallebench.experiments.builders import MAKERS, Made, Order, Stage, Steps
+from rallebench.engine.rowfile import RowFile, short
+from rallebench.experiments.builders import MAKERS
 from rallebench.experiments.builders._prompts import read_prompt
 from rallebench.experiments.builders._templates import proposing
 from rallebench.experiments.builders._templates.filling import (
@@ -43,7 +45,6 @@ from rallebench.experiments.builders._templates.template import (
     read_templates,
     template_of,
 )
-from rallebench.experiments.builders.rows import Row, Rows, short
 
 SETTINGS = {
     "tables": Setting(
@@ -89,7 +90,7 @@ SETTINGS = {
 class Plan:
     """What is made of what; all of it checked."""
 
-    order: Order
+    request: ExperimentRequest
     tables: Mapping[str, Table]
     templates: tuple[Template, ...]
     stamp: str
@@ -98,36 +99,40 @@ class Plan:
     @property
     def number(self) -> int:
         """How many questions at most."""
-        return int(self.order.settings["number"]) if self.order.limit is None else self.order.limit
+        return (
+            int(self.request.settings["number"])
+            if self.request.limit is None
+            else self.request.limit
+        )
 
     @property
     def environment(self) -> str:
         """As the records name it."""
-        return str(self.order.settings["environment"]) or (
+        return str(self.request.settings["environment"]) or (
             "scholar" if {"scholars"} & set(self.tables) else ""
         )
 
 
 @MAKERS.register("templates", form=SETTINGS, articles=False)
-def templates(order: Order) -> Steps:
+def templates(request: ExperimentRequest) -> Experiment:
     """Questions from templates with the columns of a table or the relations of triples, with one or several hops."""
-    plan = planned(order)
-    given: Rows = yield _given(plan)
+    plan = planned(request)
+    given: RowFile = yield _given(plan)
     rows = [row for row in given if row["keep"]]
-    if order.settings["propose"]:
-        proposed: Rows = yield _proposed(plan, rows)
+    if request.settings["propose"]:
+        proposed: RowFile = yield _proposed(plan, rows)
         rows += [row for row in proposed if row["keep"]]
     usable = [_usable(plan, row) for row in rows]
     if not usable:
-        raise BadFileError(f"No template can be used; see {order.folder}.")
-    made: Rows = yield _questions(plan, usable)
+        raise BadFileError(f"No template can be used; see {request.folder}.")
+    made: RowFile = yield _questions(plan, usable)
     return _made(plan, usable, list(made))
 
 
-def planned(order: Order) -> Plan:
+def planned(request: ExperimentRequest) -> Plan:
     """Reads the tables; everything that can be wrong is found here. Raises UsageError."""
-    s = order.settings
-    if order.articles:
+    s = request.settings
+    if request.settings["articles"]:
         raise UsageError(
             "Templates are filled from tables: --set tables=FILE in place of --articles."
         )
@@ -135,17 +140,17 @@ def planned(order: Order) -> Plan:
         raise UsageError(
             "Name a file of templates with --set templates=FILE, or let a model propose some: --set propose=10 --llm L."
         )
-    if s["propose"] and not order.llm:
+    if s["propose"] and not request.llm:
         raise UsageError("propose asks a language model for templates; name it with --llm.")
     if s["propose"]:
-        order.workspace.llm(order.llm)
+        request.workspace.llm(request.llm)
     check_own(s["prompts"], ["propose.txt"] if s["propose"] else [])
     prompt = (
         read_prompt("templates", "propose.txt", s["prompts"], ("NUMBER", "TABLE", "COLUMNS"))
         if s["propose"]
         else ""
     )
-    files = places(s["tables"], order.workspace)
+    files = places(s["tables"], request.workspace)
     path = Path(s["templates"]).expanduser()
     given = read_templates(path, files) if s["templates"] else ()
     labels = read_labels(Path(s["labels"]).expanduser()) if s["labels"] else {}
@@ -158,11 +163,11 @@ def planned(order: Order) -> Plan:
     for one in given:
         check(one, tables)
     return Plan(
-        order, tables, given, short([stamp_of(files), short(labels) if labels else ""]), prompt
+        request, tables, given, short([stamp_of(files), short(labels) if labels else ""]), prompt
     )
 
 
-def _given(plan: Plan) -> Stage:
+def _given(plan: Plan) -> RowsRequest:
     rows = [one.as_json() for one in plan.templates]
     told = {
         "notes": [
@@ -171,24 +176,24 @@ def _given(plan: Plan) -> Stage:
             if table.skipped
         ]
     }
-    return Stage(
+    return RowsRequest(
         "1-templates",
         "templates given",
         lambda: rows,
         make=lambda row: [{**row, "keep": True, "why": ""}],
-        of=lambda row: row,
-        told=lambda: told,
+        depends_on=lambda row: row,
+        summary=lambda: told,
     )
 
 
-def _proposed(plan: Plan, given: Sequence[Row]) -> Stage:
-    s, order = plan.order.settings, plan.order
+def _proposed(plan: Plan, given: Sequence[Row]) -> RowsRequest:
+    s, request = plan.request.settings, plan.request
     number = s["propose"]
     taken = {row["question"]: row["id"] for row in given}
 
     def flow(row: Row) -> Any:
         return proposing.propose(
-            plan.prompt, plan.tables, row["id"], number, order.llm, s["seed"], s["temperature"]
+            plan.prompt, plan.tables, row["id"], number, request.llm, s["seed"], s["temperature"]
         )
 
     def read(row: Row, episode: Episode) -> list[Row]:
@@ -209,22 +214,22 @@ def _proposed(plan: Plan, given: Sequence[Row]) -> Stage:
             }
         ]
 
-    return Stage(
+    return RowsRequest(
         "2-proposed",
         "templates proposed",
         lambda: [{"id": name} for name in plan.tables],
         flow=flow,
         read=read,
-        of=lambda row: [
+        depends_on=lambda row: [
             row["id"],
             plan.stamp,
             plan.prompt,
             number,
             s["seed"],
             s["temperature"],
-            order.llm,
+            request.llm,
         ],
-        llms=(order.llm,),
+        llms=(request.llm,),
     )
 
 
@@ -249,14 +254,16 @@ def _usable(plan: Plan, row: Row) -> Template:
             {key: row[key] for key in parts if row.get(key)}, list(plan.tables), str(row["id"])
         )
     except ValueError as wrong:
-        raise BadFileError(f"The template {row['id']!r} in {plan.order.folder}: {wrong}") from None
+        raise BadFileError(
+            f"The template {row['id']!r} in {plan.request.folder}: {wrong}"
+        ) from None
     check(template, plan.tables)
     return template
 
 
-def _questions(plan: Plan, usable: Sequence[Template]) -> Stage:
+def _questions(plan: Plan, usable: Sequence[Template]) -> RowsRequest:
     """Each template's questions, at most as many as are asked for in all, in the order in which they are taken."""
-    s = plan.order.settings
+    s = plan.request.settings
     known = {one.id: one for one in usable}
     left_out: Counter[str] = Counter()
     notes: list[str] = []
@@ -288,23 +295,23 @@ def _questions(plan: Plan, usable: Sequence[Template]) -> Stage:
             }
         ]
 
-    return Stage(
+    return RowsRequest(
         "3-questions",
         "questions",
         lambda: [{"id": one.id} for one in usable],
         make=make,
-        of=lambda row: [
+        depends_on=lambda row: [
             known[row["id"]].as_json(),
             plan.stamp,
             s["several"],
             s["seed"],
             plan.number,
         ],
-        told=lambda: {"left_out": dict(left_out), "notes": notes},
+        summary=lambda: {"left_out": dict(left_out), "notes": notes},
     )
 
 
-def _made(plan: Plan, usable: Sequence[Template], rows: Sequence[Row]) -> Made:
+def _made(plan: Plan, usable: Sequence[Template], rows: Sequence[Row]) -> Report:
     drawn = [
         [
             Filled(r["question"], tuple(r["answers"]), one.id)
@@ -320,9 +327,9 @@ def _made(plan: Plan, usable: Sequence[Template], rows: Sequence[Row]) -> Made:
     questions = tuple(kilt for kilt, _ in records)
     if not questions:
         raise BadFileError(
-            f"No template gives a question; {plan.order.folder / '3-questions.jsonl'} says why."
+            f"No template gives a question; {plan.request.folder / '3-questions.jsonl'} says why."
         )
-    name = f"{plan.order.name}.r-eval.jsonl"
+    name = f"{plan.request.name}.r-eval.jsonl"
     lines = [json.dumps(own, ensure_ascii=False) + "\n" for _, own in records]
     short_of = plan.number - len(chosen)
     notes = (
@@ -336,7 +343,7 @@ def _made(plan: Plan, usable: Sequence[Template], rows: Sequence[Row]) -> Made:
         "templates": len(usable),
         "by_template": dict(Counter(one.template for one in chosen)),
     }
-    return Made(questions, {name: lines}, counts, notes)
+    return Report(counts, notes, {name: lines}, questions=questions)
 
 
 def record(
@@ -344,12 +351,12 @@ def record(
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """(in KILT's form, in R-Eval's form) of a question."""
     template = known[one.template]
-    level = template.level or str(plan.order.settings["level"])
+    level = template.level or str(plan.request.settings["level"])
     more = {"level": level} if level else {}
     domain = next(
         (theirs for theirs, ours in DOMAINS.items() if ours == plan.environment), plan.environment
     )
-    dataset = str(plan.order.settings["dataset"]) or plan.order.name
+    dataset = str(plan.request.settings["dataset"]) or plan.request.name
     own = as_record(one.question, list(one.answers), environment=domain, dataset=dataset)
     kilt = {
         "id": f"{dataset}-{number:03d}",

@@ -36,7 +36,7 @@ SCORERS: Registry[Scorer] = Registry(
 """``score --suite NAME``: predictions of another program, in the form in which the benchmark's own code writes them."""
 
 
-def settings_of(name: str, given: Mapping[str, str]) -> dict[str, Any]:
-    """All settings of the suite, those given as they were written on the command line. Raises UsageError."""
+def settings_of(name: str, written: Mapping[str, str]) -> dict[str, Any]:
+    """All settings of the suite, with those written on the command line. Raises UsageError."""
     known: Mapping[str, Setting] = SUITES.entry(name).form
-    return checked(f"suite {name!r}", known, given, flag="--set ")
+    return checked(f"suite {name!r}", known, written, flag="--set ")

@@ -35,18 +35,18 @@ def pairs_of(first: StoredExperiment, other: StoredExperiment) -> dict[str, tupl
 
 def values_of(folder: RunFolder) -> dict[str, dict[str, float | None]]:
     """Metric → question → value, of the suite's own metrics. Raises BadFileError for a damaged run."""
-    found: dict[str, dict[str, float | None]] = {
+    values: dict[str, dict[str, float | None]] = {
         name: {} for name in (folder.report() or {}).get("suite") or ()
     }
     try:
         for line in folder.scores():
-            if line["metric"] in found:
-                found[line["metric"]][line["qid"]] = line["value"]
+            if line["metric"] in values:
+                values[line["metric"]][line["qid"]] = line["value"]
     except (KeyError, TypeError):
         raise BadFileError(
             f"{folder.path / SCORES} was damaged by another program; run the suite again to score it."
         ) from None
-    return found
+    return values
 
 
 def differences(
@@ -54,51 +54,41 @@ def differences(
 ) -> dict[str, Any]:
     """A table, as a suite's own are in JSON: per part and metric the other's mean less the first's over the questions that both
     have scored, with p (Holm) and intervals (Bonferroni) of one sign-flip test over articles that count all lines."""
-    sides: list[tuple[str, str, Any, Any, RunFolder]] = []
+    lines: list[tuple[str, str, Any, Any, Any]] = []
     for label, (a, b) in pairs_of(first, other).items():
         folder = RunFolder.open(workspace.runs, a)
         left, right = values_of(folder), values_of(RunFolder.open(workspace.runs, b))
-        names = [name for name in left if name in right and shared_scores(left[name], right[name])]
-        sides += [(label, name, left[name], right[name], folder) for name in names]
-    clusters = {folder.name: clusters_of(examples_of(folder)).of for *_, folder in sides}
+        clusters = clusters_of(examples_of(folder)).of
+        for name in left:
+            if name in right and shared_scores(left[name], right[name]):
+                lines.append((label, name, left[name], right[name], clusters))
     pairs = with_holm(
         [
-            compare(name, mine, theirs, clusters=clusters[folder.name], comparisons=len(sides))
-            for _, name, mine, theirs, folder in sides
+            compare(name, mine, theirs, clusters=clusters, comparisons=len(lines))
+            for _, name, mine, theirs, clusters in lines
         ]
     )
-    rows = []
-    for (label, name, *_), pair in zip(sides, pairs):
-        rows.append(
-            [
-                label,
-                name,
-                gap_cell(pair),
-                pair.note or p_text(pair.corrected),
-                pair.wins,
-                pair.ties,
-                pair.losses,
-            ]
-        )
+    rows = tuple(_row(label, name, pair) for (label, name, *_), pair in zip(lines, pairs))
     note = (
         f"{other.name} less {first.name}, over the questions that both have scored. Both come from one sign-flip "
         f"test over articles and count {len(rows)} comparisons: p by Holm, the intervals, which hold together at 95 %, by Bonferroni."
     )
     columns = ("part", "metric", "difference", "p, corrected", "higher", "equal", "lower")
-    return asdict(Table(TITLE, columns, tuple(map(tuple, rows)), note=note))
+    return asdict(Table(TITLE, columns, rows, note=note))
 
 
-def gap_cell(pair: PairedComparison) -> dict[str, Any]:
-    """A difference as a table's cell: a mean in JSON."""
-    return asdict(Mean(pair.difference, pair.low, pair.high, pair.n))
+def _row(label: str, name: str, pair: PairedComparison) -> tuple[Any, ...]:
+    difference = asdict(Mean(pair.difference, pair.low, pair.high, pair.n))
+    p = pair.note or p_text(pair.corrected)
+    return (label, name, difference, p, pair.wins, pair.ties, pair.losses)
 
 
 def by_question(
     values: Mapping[str, Mapping[str, float | None]],
 ) -> dict[str, dict[str, float | None]]:
     """Metric → question → value turned about: question → metric → value."""
-    found: dict[str, dict[str, float | None]] = {}
+    questions: dict[str, dict[str, float | None]] = {}
     for name, column in values.items():
         for qid, value in column.items():
-            found.setdefault(qid, {})[name] = value
-    return found
+            questions.setdefault(qid, {})[name] = value
+    return questions

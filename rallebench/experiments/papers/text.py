@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import zip_longest
 from typing import Any
 
 from rallebench.engine import cost_text
@@ -60,12 +61,11 @@ def bounds(mean: Mapping[str, Any], percent: bool = False) -> str:
 
 def table_text(table: Mapping[str, Any]) -> list[str]:
     """The lines of a table: its title, heads, rows, note."""
-    rows = [
-        list(table["columns"]),
-        *([cell(one, table["percent"]) for one in row] for row in table["rows"]),
-    ]
-    unit = " (percent)" if table["percent"] else ""
-    return [f"{table['title']}{unit}", *aligned(rows), *filter(None, [table.get("note", "")])]
+    percent = table["percent"]
+    rows = [[cell(value, percent) for value in row] for row in table["rows"]]
+    unit = " (percent)" if percent else ""
+    lines = aligned([list(table["columns"]), *rows])
+    return [f"{table['title']}{unit}", *lines, *filter(None, [table.get("note", "")])]
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
@@ -74,56 +74,43 @@ def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
     >>> aligned([["", "EM"], ["closed book", "1.0"]])
     ['              EM', 'closed book  1.0']
     """
-    count = max((len(row) for row in rows), default=0)
-    wide = [max((_width(row[i]) for row in rows if i < len(row)), default=0) for i in range(count)]
-    return [
-        "  ".join(_padded(text, wide[i], i > 0) for i, text in enumerate(row)).rstrip()
-        for row in rows
-    ]
+    widths = [max(map(_width, column)) for column in zip_longest(*rows, fillvalue="")]
+    return ["  ".join(_padded(row, widths)).rstrip() for row in rows]
+
+
+def _padded(row: Sequence[str], widths: Sequence[int]) -> Iterator[str]:
+    for number, (text, width) in enumerate(zip(row, widths)):
+        blanks = " " * (width - _width(text))
+        yield blanks + text if number else text + blanks
 
 
 def _width(text: str) -> int:
-    """Columns of a terminal: a Chinese character takes two."""
-    return sum(
-        2 if unicodedata.east_asian_width(one) in "WF" else 0 if unicodedata.combining(one) else 1
-        for one in text
-    )
-
-
-def _padded(text: str, wide: int, right: bool) -> str:
-    blanks = " " * (wide - _width(text))
-    return blanks + text if right else text + blanks
+    """Columns of a terminal: a Chinese character takes two, a combining mark none."""
+    wide = sum(unicodedata.east_asian_width(letter) in "WF" for letter in text)
+    return len(text) + wide - sum(bool(unicodedata.combining(letter)) for letter in text)
 
 
 def parts_tables(report: Mapping[str, Any]) -> list[dict[str, Any]]:
     """A table for the parts that have the same metrics, in the form of the suite's own; ``definitions`` of their heads."""
-    found: list[dict[str, Any]] = []
-    for metrics in dict.fromkeys(tuple(part["metrics"]) for part in report["parts"]):
-        own = [part for part in report["parts"] if tuple(part["metrics"]) == metrics]
-        rows = [
-            [
-                part["label"],
-                *(part["metrics"][name] for name in metrics),
-                part["n"],
-                part["n_errors"],
-                part["seconds"],
-            ]
-            for part in own
-        ]
-        told = {name: report.get("definitions", {}).get(name, "") for name in metrics}
-        columns = ["part", *metrics, "questions", "failed", "seconds"]
-        title = f"Parts, by {', '.join(metrics)}" if found else "Parts"
-        found.append(
-            {
-                "title": title,
-                "columns": columns,
-                "rows": rows,
-                "percent": False,
-                "note": "",
-                "definitions": told,
-            }
-        )
-    return found
+    by_metrics: dict[tuple[str, ...], list[Mapping[str, Any]]] = {}
+    for part in report["parts"]:
+        by_metrics.setdefault(tuple(part["metrics"]), []).append(part)
+    definitions = report.get("definitions", {})
+    counts = {"questions": "n", "failed": "n_errors", "seconds": "seconds"}
+    return [
+        {
+            "title": f"Parts, by {', '.join(metrics)}" if number else "Parts",
+            "columns": ["part", *metrics, *counts],
+            "rows": [
+                [part["label"], *part["metrics"].values(), *(part[key] for key in counts.values())]
+                for part in parts
+            ],
+            "percent": False,
+            "note": "",
+            "definitions": {name: definitions.get(name, "") for name in metrics},
+        }
+        for number, (metrics, parts) in enumerate(by_metrics.items())
+    ]
 
 
 # what it would run and cost
@@ -143,40 +130,31 @@ def span(value: Mapping[str, Any]) -> str:
 
 def plan_rows(value: Mapping[str, Any]) -> list[list[str]]:
     """The heads, a row for each part, and the sum; with what was measured, where it was."""
-    probe = value.get("probe")
-    rows = [[*HEADS, *(COST_HEADS if probe else ())]]
-    for i, part in enumerate(value["plan"]):
-        about = "about " if part["depends"] else ""
+    pilot, parts = value.get("probe"), value["plan"]
+    measured = [*pilot["parts"], pilot["total"]] if pilot else [None] * (len(parts) + 1)
+    lines = [*parts, {**value["total"], "label": "all", "depends": False}]
+    rows = [[*HEADS, *(COST_HEADS if pilot else ())]]
+    for line, costs in zip(lines, measured):
+        about = "about " if line["depends"] else ""
         calls = [
-            about * bool(part[name]["high"] != 0) + span(part[name])
+            about * bool(line[name]["high"] != 0) + span(line[name])
             for name in ("generations", "retrievals")
         ]
-        row = [part["label"], f"{about}{part['questions']:,}", f"{part['left']:,}", *calls]
-        rows.append([*row, *(amounts(probe["parts"][i]) if probe else ())])
-    total = value["total"]
-    calls = [span(total[name]) for name in ("generations", "retrievals")]
-    rows.append(
-        [
-            "all",
-            f"{total['questions']:,}",
-            f"{total['left']:,}",
-            *calls,
-            *(amounts(probe["total"]) if probe else ()),
-        ]
-    )
+        row = [line["label"], f"{about}{line['questions']:,}", f"{line['left']:,}", *calls]
+        rows.append([*row, *(amounts(costs) if costs else ())])
     return rows
 
 
-def amounts(found: Mapping[str, Mapping[str, float | None]]) -> list[str]:
+def amounts(costs: Mapping[str, Mapping[str, float | None]]) -> list[str]:
     """What is to be expected of a part: time, tokens, dollars, each with its bounds."""
     return [
-        amount(found["seconds"], duration),
-        *(amount(found[name], whole) for name in ("prompt_tokens", "completion_tokens")),
-        amount(found["usd"], cost_text.usd),
+        amount(costs["seconds"], duration),
+        *(amount(costs[name], whole) for name in ("prompt_tokens", "completion_tokens")),
+        amount(costs["usd"], cost_text.usd),
     ]
 
 
-def amount(value: Mapping[str, float | None], said: Any) -> str:
+def amount(value: Mapping[str, float | None], worded: Callable[[float], str]) -> str:
     """An expected amount.
 
     >>> amount({"value": 90.0, "low": 60.0, "high": 130.0}, duration), amount({"value": None, "low": None, "high": None}, whole)
@@ -185,9 +163,9 @@ def amount(value: Mapping[str, float | None], said: Any) -> str:
     if value["value"] is None:
         return cost_text.UNKNOWN
     low, high = value["low"], value["high"]
-    if low is None or high is None or said(low) == said(high):
-        return str(said(value["value"]))
-    return f"{said(value['value'])} ({said(low)} to {said(high)})"
+    if low is None or high is None or worded(low) == worded(high):
+        return worded(value["value"])
+    return f"{worded(value['value'])} ({worded(low)} to {worded(high)})"
 
 
 def whole(value: float) -> str:
@@ -206,23 +184,18 @@ def duration(seconds: float) -> str:
     seconds = round(seconds)
     if seconds < 60:
         return f"{seconds} s"
-    many, unit, few, part = (
-        (seconds // 60, "min", seconds % 60, "s")
-        if seconds < 3600
-        else (seconds // 3600, "h", seconds % 3600 // 60, "min")
-    )
-    return f"{many:,} {unit}" + (f" {few} {part}" if few else "")
+    many, rest = divmod(seconds, 60) if seconds < 3600 else divmod(seconds // 60, 60)
+    unit, part = ("min", "s") if seconds < 3600 else ("h", "min")
+    return f"{many:,} {unit}" + (f" {rest} {part}" if rest else "")
 
 
 def plan_text(value: Mapping[str, Any]) -> list[str]:
     """The lines of a plan."""
     notes = value["probe"]["notes"] if value.get("probe") else value["notes"]
-    indexes = (
-        [f"Indexes: {value['indexes']['costs']}"] if value.get("indexes", {}).get("costs") else []
-    )
+    costs = value.get("indexes", {}).get("costs")
     return [
         f"{value.get('suite') or value['experiment']}: {value['name']} would run",
         *aligned(plan_rows(value)),
-        *indexes,
+        *([f"Indexes: {costs}"] if costs else []),
         *(f"Note: {note}" for note in notes),
     ]

@@ -126,9 +126,9 @@ def published_table(name: str) -> PublishedTable:
     )
 
 
-def _of(given: Any, column: str, absent: Any) -> Any:
+def _of(by_column: Any, column: str, absent: Any) -> Any:
     """What holds for a column: its own, that of a pattern, the default."""
-    if not isinstance(given, Mapping):
-        return given
-    pattern = next((key for key in given if "*" in key and fnmatch(column, key)), "default")
-    return given.get(column, given.get(pattern, absent))
+    if not isinstance(by_column, Mapping):
+        return by_column
+    pattern = next((key for key in by_column if "*" in key and fnmatch(column, key)), "default")
+    return by_column.get(column, by_column.get(pattern, absent))

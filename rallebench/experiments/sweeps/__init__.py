@@ -13,7 +13,6 @@ from rallebench.chains.ralle import override
 from rallebench.core.errors import UsageError
 from rallebench.core.registry import unknown
 from rallebench.core.types import Chain
-from rallebench.experiments.sweeps._labels import label_of
 from rallebench.workspace.overrides import with_overrides
 
 MOST_VARIANTS = 64
@@ -67,7 +66,7 @@ class Variant:
 
     @property
     def label(self) -> str:
-        """What it is called: ``k=5, retriever=mine``."""
+        """Its name: ``k=5, retriever=mine``."""
         return ", ".join(f"{name}={label}" for name, label in self.changes.items()) or "base"
 
 
@@ -111,15 +110,15 @@ def _split(text: str) -> list[str]:
     >>> _split("a,(rrf:a,b),c")
     ['a', '(rrf:a,b)', 'c']
     """
-    depth, begun, found = 0, 0, []
+    depth, begun, parts = 0, 0, []
     for at, letter in enumerate(text):
         depth += (letter in "([{") - (letter in ")]}")
         if depth < 0:
             return text.split(",")
         if letter == "," and not depth:
-            found.append(text[begun:at])
+            parts.append(text[begun:at])
             begun = at + 1
-    return text.split(",") if depth else [*found, text[begun:]]
+    return text.split(",") if depth else [*parts, text[begun:]]
 
 
 def _unwrapped(part: str) -> str:
@@ -138,41 +137,43 @@ def expand(chain: Chain, factors: Sequence[Factor], strategy: str = "one-factor"
         raise UsageError(f"A sweep is {' or '.join(STRATEGIES)}, not {strategy!r}.")
     if not factors:
         raise UsageError("Nothing is varied; name at least one field with its values.")
-    fields = [one.field for one in factors]
-    if len(set(fields)) < len(fields):
+    if len({factor.field for factor in factors}) < len(factors):
         raise UsageError("A field is varied twice; put all its values into one list.")
-    found: list[Variant] = []
+    variants: list[Variant] = []
     for choice in _choices(factors, strategy):
-        changed, index = chain, {}
-        for one, number in choice:
-            if one.field.startswith(INDEX):
-                index[one.field.removeprefix(INDEX)] = one.values[number]
+        changes, changed, index = {}, chain, {}
+        for name, value, label in choice:
+            changes[name] = label
+            if name.startswith(INDEX):
+                index[name.removeprefix(INDEX)] = value
             else:
-                changed = changed_by(changed, one.field, one.values[number])
-        if any((cell.chain, cell.index) == (changed, index) for cell in found):
+                changed = changed_by(changed, name, value)
+        if any((variant.chain, variant.index) == (changed, index) for variant in variants):
             continue
-        found.append(
-            Variant({one.field: one.labels[number] for one, number in choice}, changed, index)
-        )
-        if len(found) > MOST_VARIANTS:
+        variants.append(Variant(changes, changed, index))
+        if len(variants) > MOST_VARIANTS:
             raise UsageError(
                 f"That is more than {MOST_VARIANTS} variants; vary fewer fields or values."
             )
-    return sorted(
-        found,
-        key=lambda cell: -max((a.k for a in cell.chain.actions if a.kind == "retrieve"), default=0),
-    )
+    return sorted(variants, key=lambda variant: -_depth(variant.chain))
 
 
-def _choices(factors: Sequence[Factor], strategy: str) -> Iterator[tuple[tuple[Factor, int], ...]]:
+def _depth(chain: Chain) -> int:
+    """The largest k of a chain, 0 without retrieval."""
+    return max((action.k for action in chain.actions if action.kind == "retrieve"), default=0)
+
+
+def _choices(
+    factors: Sequence[Factor], strategy: str
+) -> Iterator[tuple[tuple[str, Any, str], ...]]:
+    """The (field, value, label) of every variant."""
+    columns = [
+        [(factor.field, value, label) for value, label in zip(factor.values, factor.labels)]
+        for factor in factors
+    ]
     if strategy == "grid":
-        yield from itertools.product(
-            *([(one, i) for i in range(len(one.values))] for one in factors)
-        )
-        return
-    for one in factors:
-        for number in range(len(one.values)):
-            yield ((one, number),)
+        return itertools.product(*columns)
+    return ((choice,) for column in columns for choice in column)
 
 
 def changed_by(chain: Chain, field: str, value: Any) -> Chain:
@@ -182,16 +183,12 @@ def changed_by(chain: Chain, field: str, value: Any) -> Chain:
     if field == "llm":
         return override(chain, llm=str(value))
     name = field.rpartition(".")[2]
-    asked = {setting for action in chain.actions for setting in action.generation}
-    if name not in (*OF_AN_ACTION, *GENERATION, *asked):
+    own = {setting for action in chain.actions for setting in action.generation}
+    if name not in (*OF_AN_ACTION, *GENERATION, *own):
+        known = ["retriever", "llm", *OF_AN_ACTION, *GENERATION, f"{INDEX}chunk_size"]
         raise UsageError(
-            f"{field}: "
-            + unknown(
-                "field to vary",
-                name,
-                ["retriever", "llm", *OF_AN_ACTION, *GENERATION, f"{INDEX}chunk_size"],
-            )
-            + " A setting that only your server knows can be varied once the chain sets it."
+            f"{field}: {unknown('field to vary', name, known)} A setting that only your server knows can be varied once "
+            "the chain sets it."
         )
     try:
         return with_overrides(chain, {field: value})
@@ -200,19 +197,13 @@ def changed_by(chain: Chain, field: str, value: Any) -> Chain:
 
 
 def remarks(variants: Sequence[Variant]) -> list[str]:
-    """What whoever varies these fields may have meant otherwise: ``top_k`` is no number of passages."""
-    varied = {
-        name for cell in variants for name in cell.changes if name.rpartition(".")[2] == "top_k"
-    }
-    actions = [action for cell in variants for action in cell.chain.actions]
-    cold = [a for a in actions if a.kind == "generate" and not a.generation.get("temperature")]
+    """What a user who varies these fields may have meant otherwise: ``top_k`` is no number of passages."""
+    names = {name for variant in variants for name in variant.changes}
+    varied = sorted(name for name in names if name.rpartition(".")[2] == "top_k")
+    actions = [action for variant in variants for action in variant.chain.actions]
+    cold = any(a.kind == "generate" and not a.generation.get("temperature") for a in actions)
     if not varied or not (cold or any(action.kind == "retrieve" for action in actions)):
         return []
-    said = f"{' and '.join(sorted(varied))}: a sampling setting, of how many of the likeliest tokens a model draws; the number of passages is k."
+    meaning = f"{' and '.join(varied)}: a sampling setting, of how many of the likeliest tokens a model draws; the number of passages is k."
     idle = " Where a model does not sample (temperature 0, or the built-in reader), it changes nothing."
-    return [said + idle * bool(cold)]
-
-
-def run_name(sweep: str, cell: Variant) -> str:
-    """The name of a cell's run: a folder name that tells sweep and variant."""
-    return label_of(sweep, cell.label)
+    return [meaning + idle * cold]

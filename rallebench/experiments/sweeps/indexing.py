@@ -31,21 +31,21 @@ WHOLE = ("whole", "none", 0, None)
 """Chunk sizes that mean: do not cut."""
 
 
-def indexes(workspace: Workspace, cells: Sequence[Variant]) -> list[Described | None]:
-    """The index of every cell, None for one that leaves the index as it is. Raises UsageError; builds nothing."""
-    return [_index(workspace, cell) if cell.index else None for cell in cells]
+def indexes(workspace: Workspace, variants: Sequence[Variant]) -> list[Described | None]:
+    """The index of every variant, None for one that leaves the index as it is. Raises UsageError; builds nothing."""
+    return [_index(workspace, variant) if variant.index else None for variant in variants]
 
 
 def counting(
-    workspace: Workspace, cells: Sequence[Variant]
+    workspace: Workspace, variants: Sequence[Variant]
 ) -> Generator[Building | Costs, None, None]:
-    """Yield progress, last what the indexes of all cells take; nothing where no index is varied.
+    """Yield progress, last what the indexes of all variants take; nothing where no index is varied.
 
     Raises RalleError for an index that cannot be, and for a corpus that cannot be read.
     """
-    wanted = [one for one in indexes(workspace, cells) if one is not None]
-    if wanted:
-        yield (yield from planned(workspace, wanted))
+    recipes = [recipe for recipe in indexes(workspace, variants) if recipe is not None]
+    if recipes:
+        yield (yield from planned(workspace, recipes))
 
 
 def with_index(chain: Chain, name: str) -> Chain:
@@ -53,10 +53,10 @@ def with_index(chain: Chain, name: str) -> Chain:
     return override(chain, retriever=name)
 
 
-def _index(workspace: Workspace, cell: Variant) -> Described:
-    varied = dict(cell.index)
-    given = str(varied.pop("corpus", ""))
-    base = _base(workspace, retriever_of(cell.chain), given)
+def _index(workspace: Workspace, variant: Variant) -> Described:
+    varied = dict(variant.index)
+    corpus = str(varied.pop("corpus", ""))
+    base = _base(workspace, retriever_of(variant.chain), corpus)
     kind = str(varied.pop("kind", base.kind))
     if kind not in kinds():
         raise UsageError("index.kind: " + unknown("index kind", kind, list(kinds())))
@@ -81,27 +81,22 @@ def _index(workspace: Workspace, cell: Variant) -> Described:
             settings=settings,
         )
     except UsageError as error:
-        raise type(error)(f"{cell.label}: {error}") from None
+        raise type(error)(f"{variant.label}: {error}") from None
 
 
 def retriever_of(chain: Chain) -> str:
     """The one retriever that the chain asks. Raises UsageError if there is none, or are several."""
-    asked = list(
-        dict.fromkeys(
-            action.target
-            for action in chain.actions
-            if action.kind == "retrieve" and action.template
-        )
-    )
-    if not asked:
+    actions = [action for action in chain.actions if action.kind == "retrieve" and action.template]
+    names = list(dict.fromkeys(action.target for action in actions))
+    if not names:
         raise UsageError(
             "index.… varies the index that a chain searches, and this chain searches none."
         )
-    if len(asked) > 1:
+    if len(names) > 1:
         raise UsageError(
-            f"The chain searches {', '.join(asked)}; index.… can be varied where all its searches ask one index."
+            f"The chain searches {', '.join(names)}; index.… can be varied where all its searches ask one index."
         )
-    return asked[0]
+    return names[0]
 
 
 def _base(workspace: Workspace, retriever: str, corpus: str) -> Described:
@@ -166,15 +161,12 @@ def _chunking(base: Chunking | None, varied: Mapping[str, Any]) -> Chunking | No
     if preset and number is None:
         chosen = choose(preset=preset)
         number = chosen.size if chosen else None
-    found = choose(
+    chunking = choose(
         preset=preset, how=how, size=number, overlap=_overlap(overlap, number), unit=unit
     )
-    same_way = found is not None and base is not None and not preset and found.how == base.how
-    return (
-        replace(found, prefix=base.prefix, compat=base.compat)
-        if found and base and same_way
-        else found
-    )
+    if chunking and base and not preset and chunking.how == base.how:
+        return replace(chunking, prefix=base.prefix, compat=base.compat)
+    return chunking
 
 
 def _whole(name: str, value: Any) -> int | None:

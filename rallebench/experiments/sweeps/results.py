@@ -42,37 +42,36 @@ class SweepReport:
     @property
     def verdict(self) -> str:
         """Who wins, in one sentence that claims no more than the numbers show."""
-        if self.compared is None and self.runs:
-            one = next(iter(self.runs.values()))
-            return f"Only {one} ended, so there is nothing to compare it with{_scored(self.alone)}."
-        if self.compared is None:
-            return "Fewer than two variants ended, so there is nothing to compare."
-        found, equal = self.compared, self.equal
-        first = found.cells[found.metric][0]
-        few = next((one.paired.note for one in found.against if one.corrected is None), "")
-        alike = [
-            one.name
-            for one in found.against
-            if one.name not in equal and (not one.paired.significant)
-        ]
+        compared, equal = self.compared, self.equal
+        if compared is None:
+            if not self.runs:
+                return "Fewer than two variants ended, so there is nothing to compare."
+            only = next(iter(self.runs.values()))
+            return (
+                f"Only {only} ended, so there is nothing to compare it with{_scored(self.alone)}."
+            )
+        first, count = compared.cells[compared.metric][0], len(compared.against)
         ends = (
-            no_interval(n=first.n, clusters=found.clusters.as_json())
+            no_interval(n=first.n, clusters=compared.clusters.as_json())
             if first.low is None
             else f"[{first.low:.4f}, {first.high:.4f}]"
         )
-        score = f"{metric(found.metric).traits['label']} {first.value:.4f} {ends}, n = {first.n}"
+        score = f"{metric(compared.metric).traits['label']} {first.value:.4f} {ends}, n = {first.n}"
         best = f"Best: {self.runs[equal[0]]} ({score})"
         if len(equal) > 1:
             together = ", ".join(self.runs[run] for run in equal)
             best = f"None is the best alone: {together} are equal, the cheapest first ({score})"
         if len(equal) == len(self.runs):
             return f"{best}."
+        others = [other for other in compared.against if other.name not in equal]
+        alike = [self.runs[other.name] for other in others if not other.paired.significant]
         if not alike:
-            return f"{best}; the difference to every other variant is more than chance (p < .05, corrected for {len(found.against)} comparisons)."
-        said = ", ".join(self.runs[name] for name in alike[:5]) + (" …" if len(alike) > 5 else "")
+            return f"{best}; the difference to every other variant is more than chance (p < .05, corrected for {count} comparisons)."
+        names = ", ".join(alike[:5]) + (" …" if len(alike) > 5 else "")
+        few = next((other.paired.note for other in compared.against if other.corrected is None), "")
         if few:
             return f"{best}; {few} to show a difference."
-        return f"{best}; no difference is shown to: {said} (p ≥ .05, corrected for {len(found.against)} comparisons)."
+        return f"{best}; no difference is shown to: {names} (p ≥ .05, corrected for {count} comparisons)."
 
 
 def ranked(
@@ -84,40 +83,32 @@ def ranked(
 ) -> SweepReport:
     """The runs of a sweep beside each other, the best first. Raises UsageError for a metric that decides nothing."""
     by = deciding(by) if by else ""
-    reports = {
-        run: RunFolder.open(workspace.runs, run).report() or {"metrics": {}} for run in labels
-    }
+    folders = {run: RunFolder.open(workspace.runs, run) for run in labels}
+    reports = {run: folder.report() or {"metrics": {}} for run, folder in folders.items()}
     shared = [m for m in HEADLINES if all(m in report["metrics"] for report in reports.values())]
     decides = by or next(iter(shared), "")
-    upward = not decides or metric(decides).traits.get("higher_is_better", True) is not False
-    values = {
-        run: report["metrics"].get(decides, {}).get("value") for run, report in reports.items()
-    }
-    costs = {
-        run: _cost(RunFolder.open(workspace.runs, run), report) for run, report in reports.items()
-    }
-    runs = {
-        run: labels[run]
-        for run in sorted(labels, key=lambda run: (_rank(values[run], upward), costs[run]))
-    }
-    compared = (
-        compare_many([RunFolder.open(workspace.runs, run) for run in runs], decides)
-        if len(runs) > 1
-        else None
+    costs = {run: _cost(folder, reports[run]) for run, folder in folders.items()}
+
+    def best_first(name: str, values: Mapping[str, float | None]) -> list[str]:
+        upward = not name or metric(name).traits.get("higher_is_better", True) is not False
+        return sorted(values, key=lambda run: (_rank(values[run], upward), costs[run]))
+
+    order = best_first(
+        decides,
+        {run: report["metrics"].get(decides, {}).get("value") for run, report in reports.items()},
     )
+    compared = compare_many([folders[run] for run in order], decides) if len(order) > 1 else None
     if compared is not None:
         # Over the questions that every variant has scored, another one may be the best than over each one's own.
-        means = dict(zip(runs, compared.cells[compared.metric]))
-        upward = metric(compared.metric).traits.get("higher_is_better", True) is not False
-        again = sorted(runs, key=lambda run: (_rank(means[run].value, upward), costs[run]))
-        if again != list(runs):
-            runs = {run: labels[run] for run in again}
-            compared = compare_many(
-                [RunFolder.open(workspace.runs, run) for run in runs], compared.metric
-            )
+        means = dict(zip(order, compared.cells[compared.metric]))
+        again = best_first(compared.metric, {run: means[run].value for run in order})
+        if again != order:
+            order = again
+            compared = compare_many([folders[run] for run in order], compared.metric)
     alone: Mapping[str, Any] = (
         {} if compared else next((report["metrics"] for report in reports.values()), {})
     )
+    runs = {run: labels[run] for run in order}
     return SweepReport(name, runs, compared, dict(failed), alone=alone)
 
 
@@ -161,23 +152,19 @@ def deciding(by: str) -> str:
     return entry.name
 
 
-def as_json(found: SweepReport) -> dict[str, Any]:
+def as_json(report: SweepReport) -> dict[str, Any]:
     """One JSON document: the variants, best first, with every metric, and the verdict."""
-    compared = found.compared
-    names = list(found.runs)
+    compared = report.compared
     rows = []
-    for i, run in enumerate(names):
-        cells = (
-            {m: asdict(row[i]) for m, row in compared.cells.items()}
-            if compared
-            else dict(found.alone)
-        )
+    for i, (run, label) in enumerate(report.runs.items()):
         against = compared.against[i - 1] if compared and i else None
         rows.append(
             {
                 "run": run,
-                "variant": found.runs[run],
-                "metrics": cells,
+                "variant": label,
+                "metrics": {m: asdict(row[i]) for m, row in compared.cells.items()}
+                if compared
+                else dict(report.alone),
                 "difference": against.paired.difference if against else None,
                 "low": against.paired.low if against else None,
                 "high": against.paired.high if against else None,
@@ -186,11 +173,11 @@ def as_json(found: SweepReport) -> dict[str, Any]:
             }
         )
     return {
-        "sweep": found.name,
+        "sweep": report.name,
         "metric": compared.metric if compared else None,
         "variants": rows,
-        "failed": dict(found.failed),
-        "verdict": found.verdict,
+        "failed": dict(report.failed),
+        "verdict": report.verdict,
         "warnings": list(compared.warnings) if compared else [],
     }
 

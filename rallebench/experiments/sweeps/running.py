@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from rallebench.core.errors import RalleError, StoppedError, UsageError
+from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.experiments import (
     Experiment,
     ExperimentRequest,
@@ -18,10 +18,10 @@ from rallebench.core.experiments import (
 from rallebench.core.runs import FlowSpec, RunRequest
 from rallebench.core.types import Chain
 from rallebench.engine.driver import ended_result, is_of
-from rallebench.engine.experiment_store import ExperimentStore
+from rallebench.engine.experiment_store import ExperimentStore, run_name
 from rallebench.engine.store import RunFolder
 from rallebench.experiments.benchmark import Benchmark, prepare
-from rallebench.experiments.sweeps import Variant, expand, factor, indexing, run_name
+from rallebench.experiments.sweeps import Variant, expand, factor, indexing
 from rallebench.experiments.sweeps.results import as_json, deciding, ranked
 from rallebench.workspace.entries import chain_from_json, chain_to_json
 from rallebench.workspace.flows import chain_flow
@@ -78,8 +78,6 @@ def sweep(request: ExperimentRequest) -> Experiment:
                 run = _with_index(run, variant.chain, index.name)
             result = yield run
             ended[result.run] = variant.label
-        except StoppedError:
-            raise
         except RalleError as error:
             failed[variant.label] = str(error)
     ranking = ranked(workspace, request.name, ended, failed, settings["metric"])
@@ -89,7 +87,7 @@ def sweep(request: ExperimentRequest) -> Experiment:
 def _run(request: ExperimentRequest, variant: Variant) -> Benchmark:
     """The variant's run, checked. Raises UsageError."""
     workspace: Workspace = request.workspace
-    name = run_name(request.name, variant)
+    name = run_name(request.name, variant.label)
     exists = (workspace.runs / name).exists()
     benchmark = prepare(
         workspace,

@@ -85,7 +85,9 @@ def tradeoff(request: ExperimentRequest) -> Experiment:
     """Measure every index. One that fails is a Point with its error, and the others are measured."""
     workspace, settings = request.workspace, request.settings
     indexes, k = settings["indexes"], settings["k"]
-    examples = _examples(request)
+    if request.limit is not None and request.limit < 1:
+        raise UsageError(f"The number of questions is {request.limit}; it must be at least 1.")
+    examples = read_questions(workspace.dataset(settings["dataset"])[1], request.limit)
     _check(workspace, indexes, k, settings["sweep"])
     measurement = _Measurement(workspace, examples, k, settings["sweep"])
     points: list[Point] = []
@@ -103,16 +105,6 @@ def tradeoff(request: ExperimentRequest) -> Experiment:
     result = Tradeoff(request.name, settings["dataset"], k, n, tuple(points))
     failed = {point.index: point.error for point in points if point.error}
     return Report(result.as_json(), failed=failed)
-
-
-def _examples(request: ExperimentRequest) -> list[Example]:
-    """The first questions that have a text. Raises UsageError if there is none."""
-    _, path = request.workspace.dataset(request.settings["dataset"])
-    with_text = [example for example in read_questions(path) if example.question.text.strip()]
-    examples = with_text[: request.limit]
-    if not examples:
-        raise UsageError("The question set holds no question, so nothing can be measured.")
-    return examples
 
 
 def _check(

@@ -9,16 +9,22 @@ from typing import Any
 import gradio as gr
 
 from rallebench.core.errors import RalleError, UsageError
-from rallebench.experiments.builders import MAKERS, Order, settings_of
-from rallebench.experiments.builders.kept import first_rows, kept, opened, order_of, stage_files
-from rallebench.experiments.builders.running import Done, make
+from rallebench.core.experiments import ExperimentRequest
+from rallebench.core.runs import RunOptions
+from rallebench.experiments.builders import MAKERS, settings_of
 from rallebench.gui import views, views_making
 from rallebench.gui.session import guard
 from rallebench.gui.tabs._data_paths import corpora_choices, on_upload, whole_path
 from rallebench.gui.tabs._data_settings import Known, draw_settings, given, show_group
 from rallebench.gui.wording import on_page
 from rallebench.gui.works import Works
-from rallebench.services.jobs import operation_of
+from rallebench.services.builders import (
+    builder_request,
+    builders_begun,
+    first_rows,
+    open_builder,
+    stage_files,
+)
 from rallebench.services.workbench import Workbench
 from rallebench.workspace.paths import READER
 
@@ -194,35 +200,33 @@ def on_make(
         if not (name or "").strip():
             raise UsageError("The question set needs a name.")
         place = whole_path(articles) if has_articles(maker) else ""
-        order = Order(
-            workbench.workspace,
-            name.strip(),
-            settings,
-            place,
-            (llm or "").strip(),
-            number_of(limit),
+        start(
+            workbench,
+            works,
+            builder_request(
+                workbench.workspace,
+                maker,
+                name.strip(),
+                settings,
+                place,
+                (llm or "").strip(),
+                number_of(limit),
+            ),
         )
-        start(workbench, works, maker, order)
     except RalleError as error:
         return [views.error(on_page(str(error))), panel_of(works)]
     return ["", panel_of(works)]
 
 
-def start(workbench: Workbench, works: Works, maker: str, order: Order) -> None:
+def start(workbench: Workbench, works: Works, request: ExperimentRequest) -> None:
     """Begin a making, or join it; what is wrong at once is raised and not told again."""
-    what = (maker, order.articles, order.llm, order.limit, repr(order.settings))
+    what, name = (request.kind, repr(request.as_json())), request.name
+    work = workbench.experiments.run(request, RunOptions(track=False))
     try:
-        next(
-            iter(
-                works.follow(
-                    order.name, what, lambda: operation_of(make(workbench, maker, order), Done)
-                )
-            ),
-            None,
-        )
+        next(works.follow(name, what, lambda: work), None)
     except RalleError:
-        if order.name not in works.going_on():
-            works.forget(order.name)
+        if name not in works.going_on():
+            works.forget(name)
         raise
 
 
@@ -231,7 +235,7 @@ def on_continue(workbench: Workbench, works: Works, name: str | None) -> list[st
     try:
         if not name:
             raise UsageError("No question set is chosen.")
-        start(workbench, works, *order_of(workbench.workspace, name))
+        start(workbench, works, open_builder(workbench.workspace, name).request)
     except RalleError as error:
         return [views.error(on_page(str(error))), panel_of(works)]
     return ["", panel_of(works)]
@@ -259,7 +263,7 @@ def on_tick(
     workbench: Workbench, works: Works, seen: Any, chosen: str | None, stage: str | None
 ) -> list[Any]:
     """Follow what goes on; a question set that is new, or has just ended, is opened."""
-    going, names = list(works.going_on()), kept(workbench.workspace)
+    going, names = list(works.going_on()), builders_begun(workbench.workspace)
     now = [going, list(works.ended()), names]
     if now == seen:
         return [seen, panel_of(works) if going else gr.skip(), gr.skip(), gr.skip(), gr.skip()]
@@ -274,7 +278,7 @@ def on_open(workbench: Workbench, name: str | None, stage: str | None) -> list[A
     if not name:
         return [views.empty(NO_SET), gr.update(choices=[], value=None)]
     try:
-        found = opened(workbench.workspace, name)
+        found = open_builder(workbench.workspace, name)
     except RalleError as error:
         return [views.error(str(error)), gr.update(choices=[], value=None)]
     choices = [(views_making.stage_name(label), label) for label in found.stages]
@@ -303,5 +307,5 @@ def on_rows(workbench: Workbench, name: str | None, stage: str | None, shown: st
 
 def place_of(workbench: Workbench, name: str, stage: str) -> Path:
     """The file of a stage."""
-    folder = order_of(workbench.workspace, name)[1].folder
+    folder = open_builder(workbench.workspace, name).request.folder
     return next(path for path in stage_files(folder) if path.stem == stage)

@@ -37,10 +37,11 @@ def article_of(title: str, content: str) -> str:
 
 
 def article_for(example: Example) -> str:
-    """The record's article, the reference, or the gold answers."""
+    """The record's article or the reference, below the record's title, or the gold answers."""
     record, gold = example.record, example.gold
-    if record.get("content"):
-        return article_of(str(record.get("title", "")), str(record["content"]))
+    content, title = str(record.get("content") or ""), str(record.get("title") or "")
+    if content or (gold.reference and title):
+        return article_of(title, content or gold.reference)
     if gold.reference or not gold.answers:
         return gold.reference
     return "The accepted answers: " + "; ".join(gold.answers)

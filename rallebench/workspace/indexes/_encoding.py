@@ -60,9 +60,7 @@ class Work:
             choice = yield from self._choose()
             self._begin(choice)
         yield from self._verify()
-        missing = [
-            first for first in range(0, self.shape[0], _shards.SHARD) if first not in self.finished
-        ]
+        missing = [first for first in self._firsts if first not in self.finished]
         if missing or not (self.folder / VECTORS).exists():
             yield from self._encode(missing)
             os.replace(self.folder / PART, self.folder / VECTORS)
@@ -75,6 +73,11 @@ class Work:
         vectors = np.load(self.folder / VECTORS, mmap_mode="r")
         return Stored(vectors, self.header["dtype"], self.header["measured"])
 
+    @property
+    def _firsts(self) -> range:
+        """The first row of each shard."""
+        return range(0, self.shape[0], _shards.SHARD)
+
     def _seconds(self) -> float:
         return time.perf_counter() - self.started
 
@@ -84,11 +87,7 @@ class Work:
         fits = header and (header["passages"], header["dim"]) == self.shape
         if fits and self._file().exists():
             self.header = header
-            self.finished = {
-                first: sha
-                for first, sha in finished.items()
-                if first in range(0, self.shape[0], _shards.SHARD)
-            }
+            self.finished = {f: sha for f, sha in finished.items() if f in self._firsts}
 
     def _file(self) -> Path:
         whole, part = self.folder / VECTORS, self.folder / PART
@@ -97,9 +96,7 @@ class Work:
     def _choose(self) -> Generator[Building, None, Choice]:
         yield Building("choosing the numeric type", 0, 0, self._seconds())
         bulk(self.encoder, "float32")  # one for queries only says so before anything is written
-        return choose_type(
-            self.encoder, len(self.passages), lambda row: passage_text(self.passages[row])
-        )
+        return choose_type(self.encoder, len(self.passages), self._text)
 
     def _begin(self, choice: Choice) -> None:
         """A file of the full size, so that a disk that is too small is found now; then the header."""
@@ -139,10 +136,7 @@ class Work:
                 piece = handle.read(4 * self._rows(first) * self.shape[1])
                 if _sha256(piece) == sha256:
                     good[first] = sha256
-        if (
-            not (whole and len(good) == len(range(0, self.shape[0], _shards.SHARD)))
-            and self._file().name == VECTORS
-        ):
+        if self._file().name == VECTORS and not (whole and len(good) == len(self._firsts)):
             # Indexes may hold the same file under another name: it is replaced, never written to.
             copy = self.folder / "copy"
             try:
@@ -162,6 +156,9 @@ class Work:
         """The byte where a shard begins."""
         return len(self.head) + 4 * first * self.shape[1]
 
+    def _text(self, row: int) -> str:
+        return passage_text(self.passages[row])
+
     def _rows(self, first: int) -> int:
         return min(_shards.SHARD, self.shape[0] - first)
 
@@ -176,10 +173,7 @@ class Work:
             file.write(self.head)
             file.truncate(self.size)
             for first in missing:
-                texts = [
-                    passage_text(self.passages[row])
-                    for row in range(first, first + self._rows(first))
-                ]
+                texts = list(map(self._text, range(first, first + self._rows(first))))
                 shard = _empty(len(texts), self.shape[1])
                 for rows, vectors in encode(texts):
                     shard[rows] = vectors

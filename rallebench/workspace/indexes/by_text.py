@@ -56,12 +56,10 @@ def write_table(texts: Path, corpus_sha256: str, passages: Passages) -> Path:
     path = table_path(texts, corpus_sha256)
     if path.exists():
         return path
-    pieces = [
-        hashes(
-            passage_text(passages[row]) for row in range(first, min(first + SHARD, len(passages)))
-        )
-        for first in range(0, len(passages), SHARD)
-    ]
+    pieces = []
+    for first in range(0, len(passages), SHARD):
+        rows = range(first, min(first + SHARD, len(passages)))
+        pieces.append(hashes(passage_text(passages[row]) for row in rows))
     both = np.concatenate(pieces) if pieces else np.empty((0, 2), dtype="<u8")
     order = np.argsort(both[:, 0], kind="stable")
     with part_of(path) as part:
@@ -82,14 +80,10 @@ class _Source:
         self.dtype, self._total = str(header["dtype"]), int(header["passages"])
         # A plain view: numpy's memmap class makes every single number ten times as dear.
         self._table: Table = np.asarray(np.load(table, mmap_mode="r"))
-        whole = folder / VECTORS
-        self._vectors: Vectors = np.asarray(
-            np.load(whole if whole.exists() else folder / PART, mmap_mode="r")
-        )
-        if self._table.shape != (3, self._total) or self._vectors.shape != (
-            self._total,
-            int(header["dim"]),
-        ):
+        file = folder / (VECTORS if (folder / VECTORS).exists() else PART)
+        self._vectors: Vectors = np.asarray(np.load(file, mmap_mode="r"))
+        shapes = (3, self._total), (self._total, int(header["dim"]))
+        if (self._table.shape, self._vectors.shape) != shapes:
             raise ValueError(f"{folder} and {table} do not belong together")
         self._sound: dict[int, bool] = {}
         self.whole = len(self._shards) * SHARD >= self._total
@@ -197,10 +191,8 @@ class Remembering:
             for rows, vectors in anew(left) if left else ():
                 self.encoded += len(rows)
                 wide = [(place, i) for i, row in enumerate(rows) for place in places[left[row]]]
-                yield (
-                    np.array([place for place, _ in wide], dtype=np.int64),
-                    vectors[[i for _, i in wide]],
-                )
+                targets = np.array([place for place, _ in wide], dtype=np.int64)
+                yield targets, vectors[[i for _, i in wide]]
 
         return encode
 

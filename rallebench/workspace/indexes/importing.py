@@ -138,11 +138,8 @@ def _diskann(path: Path) -> Foreign:
         prefixes = sorted(p.name.removesuffix(GRAPH) for p in path.glob(f"*{GRAPH}"))
         folder, prefix = path, prefixes[0] if len(prefixes) == 1 else ""
         if len(prefixes) != 1:
-            which = (
-                f"holds several ({', '.join(prefixes)}); write one behind the folder"
-                if prefixes
-                else "holds none"
-            )
+            which = f"holds several ({', '.join(prefixes)}); write one behind the folder"
+            which = which if prefixes else "holds none"
             raise BadFileError(f"{path}: a DiskANN folder has one PREFIX{GRAPH}; this one {which}.")
     else:
         folder, prefix = path.parent, path.name

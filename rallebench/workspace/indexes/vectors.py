@@ -60,9 +60,9 @@ class CachedVectors:
 
 def key_of(corpus_sha256: str, encoder: Encoder) -> str:
     """The folder's name: corpus, encoder, form of the text, and the numeric type that was asked for."""
-    return digest(
-        [FORMAT, FORM, _shards.SHARD, corpus_sha256, encoder.fingerprint, _dtype_of(encoder)]
-    )[:24]
+    dtype = encoder.dtype if isinstance(encoder, BulkEncoder) else "float32"
+    text = [FORMAT, FORM, _shards.SHARD, corpus_sha256, encoder.fingerprint, dtype]
+    return digest(text)[:24]
 
 
 def encode_passages(
@@ -96,25 +96,21 @@ def kept_vectors(cache: Path) -> list[CachedVectors]:
                 size = sum(p.stat().st_size for p in folder.iterdir())
                 names = ("encoder", "corpus_sha256", "passages", "dim", "dtype")
                 done = passages_in(finished, header["passages"])
-                folders.append(
-                    CachedVectors(
-                        folder.name, done=done, bytes=size, **{name: header[name] for name in names}
-                    )
-                )
+                values = {name: header[name] for name in names}
+                folders.append(CachedVectors(folder.name, done=done, bytes=size, **values))
     return folders
 
 
 def vectors_of(cache: Path, corpus_sha256: str, fingerprint: str) -> list[Path]:
     """The files with all vectors of a corpus by the encoder of that fingerprint, in whatever numeric type."""
-    paths = []
-    for cached in kept_vectors(cache):
-        header, _ = read_progress(Path(cache) / cached.key)
-        if cached.complete and (cached.corpus_sha256, header["fingerprint"]) == (
-            corpus_sha256,
-            fingerprint,
-        ):
-            paths.append(Path(cache) / cached.key / VECTORS)
-    return [path for path in paths if path.is_file()]
+    folders = [Path(cache) / v.key for v in kept_vectors(cache) if v.complete]
+    same = (corpus_sha256, fingerprint)
+    headers = ((folder / VECTORS, read_progress(folder)[0]) for folder in folders)
+    return [
+        path
+        for path, header in headers
+        if (header.get("corpus_sha256"), header.get("fingerprint")) == same and path.is_file()
+    ]
 
 
 def delete_vectors(cache: Path, key: str) -> int:
@@ -134,10 +130,6 @@ def delete_vectors(cache: Path, key: str) -> int:
             return size
     except Timeout:
         raise UsageError(f"The vectors {key!r} are being written; stop that build first.") from None
-
-
-def _dtype_of(encoder: Encoder) -> str:
-    return encoder.dtype if isinstance(encoder, BulkEncoder) else "float32"
 
 
 def _lock_path(folder: Path) -> Path:
@@ -172,9 +164,8 @@ def _others(folder: Path, seconds: float) -> Building:
     header, finished = read_progress(folder)
     total = header.get("passages", 0)
     done = passages_in(finished, total)
-    return Building(
-        "waiting for another build that encodes the same passages", done, total, seconds
-    )
+    stage = "waiting for another build that encodes the same passages"
+    return Building(stage, done, total, seconds)
 
 
 @contextlib.contextmanager

@@ -83,14 +83,14 @@ def make(rallebench: CommandLine, *more: str, llm: str = "writer", name: str = "
 
 
 def stage(rallebench: CommandLine, label: str) -> dict[str, Any]:
-    rows = read_lines(rallebench.workspace / "making" / "mine" / f"{label}.jsonl")
+    rows = read_lines(rallebench.workspace / "experiments" / "mine" / f"{label}.jsonl")
     return {row["id"]: row for row in rows}
 
 
 def rewrite(rallebench: CommandLine, label: str, **changes: dict[str, Any]) -> None:
     rows = stage(rallebench, label)
     write_lines(
-        rallebench.workspace / "making" / "mine" / f"{label}.jsonl",
+        rallebench.workspace / "experiments" / "mine" / f"{label}.jsonl",
         [{**row, **changes.get(name, {})} for name, row in rows.items()],
     )
 
@@ -213,9 +213,9 @@ def test_tokens_are_counted_by_stage(rallebench: CommandLine) -> None:
 
 def test_a_second_run_makes_nothing_and_asks_nothing(rallebench: CommandLine) -> None:
     make(rallebench)
-    before = everything(rallebench.workspace / "making")
+    before = everything(rallebench.workspace / "experiments")
     again = make(rallebench)
-    after = everything(rallebench.workspace / "making")
+    after = everything(rallebench.workspace / "experiments")
     assert all(one["made"] == 0 for one in again["counts"]["stages"].values())
     stages = [name for name in after if name.startswith("mine/") and name[5].isdigit()]
     assert len(stages) == 5 and all(before[name] == after[name] for name in stages)
@@ -413,7 +413,7 @@ def test_a_list_without_any_article_is_told_and_leaves_no_set(rallebench: Comman
         "build-dataset", "barag", "--name", "mine", "--articles", place, "--llm", "writer"
     )
     assert ran.code == 2 and "no article" in ran.last and "line 1 has no 'content'" in ran.last
-    assert not (rallebench.workspace / "making").exists()
+    assert not (rallebench.workspace / "experiments").exists()
 
 
 def test_other_articles_under_a_name_that_is_taken_are_refused(rallebench: CommandLine) -> None:
@@ -476,7 +476,7 @@ def test_killed_in_the_middle_it_continues_where_it_stood(rallebench: CommandLin
         env=environment(),
         stderr=subprocess.DEVNULL,
     )
-    file = rallebench.workspace / "making" / "mine" / "3-recency.jsonl"
+    file = rallebench.workspace / "experiments" / "mine" / "3-recency.jsonl"
     deadline = time.monotonic() + 60
     while (
         not (file.exists() and len(file.read_text().splitlines()) >= 2)

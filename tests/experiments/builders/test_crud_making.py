@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from performing import build
 
 from rallebench.core.errors import UsageError
-from rallebench.experiments.builders import Order, settings_of
+from rallebench.engine.driver import ExperimentResult
+from rallebench.experiments.builders import settings_of
 from rallebench.experiments.builders._crud import groups, halves, is_changed, opening
-from rallebench.experiments.builders.running import Done, make
 from rallebench.experiments.papers.crud.records import read_tasks
 from rallebench.experiments.papers.crud.tasks import TASKS, tasks_of
-from rallebench.services.workbench import Workbench
 from rallebench.workspace.paths import Workspace
 
 FIRST = "临江市城东水厂二期工程九月十四日通水。该工程总投资2.4亿元，日供水能力30万吨。"
@@ -55,24 +54,16 @@ def workspace(tmp_path: Path) -> Path:
     return folder
 
 
-def made(workspace: Path, name: str = "own", llm: str = "writes", **settings: Any) -> Done:
-    given = {"shortest": 20, **settings}
-    order = Order(
-        Workspace(workspace), name, settings_of("crud", given), str(workspace / "articles"), llm
-    )
-    bench = Workbench(workspace)
-    try:
-        found: Iterator[Any] = make(bench, "crud", order)
-        *_, done = found
-    finally:
-        bench.close()
-    assert isinstance(done, Done)
-    return done
+def made(
+    workspace: Path, name: str = "own", llm: str = "writes", **settings: Any
+) -> ExperimentResult:
+    given = settings_of("crud", {"shortest": 20, **settings})
+    return build(Workspace(workspace), "crud", name, given, str(workspace / "articles"), llm)
 
 
 def test_all_tasks_are_made_and_read_by_the_suites_as_they_are(workspace: Path) -> None:
     done = made(workspace)
-    assert done.counts["records"] == {
+    assert done.document["counts"]["records"] == {
         "summary": 3,
         "continuation": 4,
         "hallucination": 1,
@@ -80,14 +71,14 @@ def test_all_tasks_are_made_and_read_by_the_suites_as_they_are(workspace: Path) 
         "qa2": 1,
         "qa3": 0,
     }
-    stages = done.counts["stages"]
+    stages = done.document["counts"]["stages"]
     assert (
         stages["1-articles"]["left_out"] == {"too short": 1} and stages["2-summary"]["unknown"] == 1
     )
     assert stages["4-hallucination"]["left_out"] == {"not the text with one change": 3} and stages[
         "5-qa1"
     ]["left_out"] == {"no answer": 1}
-    assert any("qa3: no 3 articles share" in note for note in done.notes)
+    assert any("qa3: no 3 articles share" in note for note in done.report.notes)
     found = read_tasks(done.folder, tasks_of("summary,continuation,hallucination,qa1,qa2"))
     (hallucination,) = found["hallucination"].records
     assert (
@@ -111,8 +102,8 @@ def test_a_row_that_a_person_edited_stays_and_nothing_is_asked_twice(workspace: 
     )
     again = made(workspace, tasks="qa1")
     assert (
-        again.counts["stages"]["2-qa1"]["edited"] == 1
-        and again.counts["stages"]["2-qa1"]["made"] == 0
+        again.document["counts"]["stages"]["2-qa1"]["edited"] == 1
+        and again.document["counts"]["stages"]["2-qa1"]["made"] == 0
     )
     asked = {
         record.values["question"] for record in read_tasks(folder, (TASKS["qa1"],))["qa1"].records
@@ -123,12 +114,12 @@ def test_a_row_that_a_person_edited_stays_and_nothing_is_asked_twice(workspace: 
 def test_a_model_that_refuses_makes_no_record_and_halves_need_none(workspace: Path) -> None:
     refused = made(workspace, llm="mute", tasks="summary,qa1")
     assert (
-        refused.counts["records"] == {"summary": 0, "qa1": 0}
-        and refused.counts["stages"]["3-qa1"]["unknown"] == 4
+        refused.document["counts"]["records"] == {"summary": 0, "qa1": 0}
+        and refused.document["counts"]["stages"]["3-qa1"]["unknown"] == 4
     )
-    assert made(workspace, "halves", llm="", tasks="continuation").counts["records"] == {
-        "continuation": 4
-    }
+    assert made(workspace, "halves", llm="", tasks="continuation").document["counts"][
+        "records"
+    ] == {"continuation": 4}
 
 
 def test_without_a_model_what_needs_one_is_refused_before_anything_is_written(
@@ -136,7 +127,7 @@ def test_without_a_model_what_needs_one_is_refused_before_anything_is_written(
 ) -> None:
     with pytest.raises(UsageError, match="name one with --llm"):
         made(workspace, llm="")
-    assert not (workspace / "making").exists()
+    assert not (workspace / "experiments").exists()
 
 
 def test_texts_are_cut_between_sentences_only() -> None:

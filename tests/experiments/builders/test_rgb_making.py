@@ -58,4 +58,4 @@ def test_what_is_missing_or_too_much_is_one_sentence(rallebench: CommandLine) ->
         "articles=y.jsonl",
     )
     assert ran.code == 2 and "given twice" in ran.last
-    assert not (rallebench.workspace / "making").exists()
+    assert not (rallebench.workspace / "experiments").exists()

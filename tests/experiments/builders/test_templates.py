@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from performing import build
 
 from rallebench.core.errors import BadFileError, NotFoundError, UsageError
 from rallebench.datasets.reading import read_questions
-from rallebench.experiments.builders import Order, settings_of
-from rallebench.experiments.builders.running import Done, make
+from rallebench.engine.driver import ExperimentResult
+from rallebench.experiments.builders import settings_of
+from rallebench.services.builders import builder_request
 from rallebench.services.workbench import Workbench
 from rallebench.workspace.paths import STARTER, Workspace
 
@@ -36,18 +38,29 @@ PROPOSED = json.dumps(
 
 
 def test_a_making_that_died_while_it_wrote_its_files_can_be_made_again(folder: Path) -> None:
-    """As after kill -9: the question set is there, the report that knows its sha256 is not."""
+    """As after kill -9: the dataset is there, its sha256 was not recorded yet."""
     template = {"table": "books", "question": "Who wrote {title} in {year}?", "answer": "author"}
     first = made(folder, template)
     questions = Path(first.files[0])
-    card = first.folder / "making.json"
-    card.write_text(json.dumps({**json.loads(card.read_text()), "writing": list(first.files)}))
-    (first.folder / "report.json").unlink()
+    record = first.folder / "written.json"
+    record.write_text(json.dumps({"sha256": {}, "writing": list(first.files)}))
     assert made(folder, template).files == first.files and read_questions(questions)
-    assert json.loads(card.read_text())["writing"] == []
-    (first.folder / "report.json").unlink()
+    assert json.loads(record.read_text())["writing"] == []
+    record.unlink()
     with pytest.raises(UsageError, match="exists already and was not made here"):
         made(folder, template)
+
+
+def test_a_plan_names_the_stages_and_asks_no_model(folder: Path) -> None:
+    space = Workspace(folder / "space")
+    tables = {"tables": f"books={folder / 'books.csv'}", "propose": 3}
+    settings = settings_of("templates", tables)
+    bench = Workbench(space.path)
+    request = builder_request(space, "templates", "own", settings, llm="writes")
+    plan = bench.experiments.plan(request)
+    assert plan.rows == ("1-templates", "2-proposed")
+    assert "depends on what they are made of" in plan.notes[0] and not request.folder.exists()
+    bench.close()
 
 
 @pytest.fixture
@@ -75,7 +88,7 @@ def made(
     llm: str = "",
     limit: int | None = None,
     **settings: Any,
-) -> Done:
+) -> ExperimentResult:
     given = {
         "tables": f"books={folder / 'books.csv'},authors={folder / 'authors.json'}",
         **settings,
@@ -84,27 +97,19 @@ def made(
         path = folder / f"{name}.json"
         path.write_text(json.dumps({"templates": templates}), encoding="utf-8")
         given["templates"] = str(path)
-    order = Order(
-        Workspace(folder / "space"), name, settings_of("templates", given), "", llm, limit
-    )
-    bench = Workbench(folder / "space")
-    try:
-        *_, done = make(bench, "templates", order)
-    finally:
-        bench.close()
-    assert isinstance(done, Done)
-    return done
+    space = Workspace(folder / "space")
+    return build(space, "templates", name, settings_of("templates", given), "", llm, limit)
 
 
-def asked(done: Done) -> dict[str, tuple[str, ...]]:
+def asked(done: ExperimentResult) -> dict[str, tuple[str, ...]]:
     return {
         example.question.text: example.gold.answers
         for example in read_questions(Path(done.files[0]))
     }
 
 
-def left_out(done: Done) -> dict[str, int]:
-    return dict(done.counts["stages"]["3-questions"]["left_out"])
+def left_out(done: ExperimentResult) -> dict[str, int]:
+    return dict(done.document["counts"]["stages"]["3-questions"]["left_out"])
 
 
 YEAR = {"table": "books", "question": "When did {title} appear?", "answer": "year"}
@@ -227,7 +232,7 @@ def test_the_same_seed_draws_the_same_questions_and_templates_take_turns(folder:
         for name, seed in (("a", 1), ("b", 1), ("c", 2))
     )
     assert asked(first) == asked(again) != asked(other)
-    assert list(first.counts["by_template"].values()) == [2, 2]
+    assert list(first.document["counts"]["by_template"].values()) == [2, 2]
 
 
 def test_records_say_where_they_come_from_and_are_written_in_r_evals_form_too(folder: Path) -> None:
@@ -252,9 +257,9 @@ def test_records_say_where_they_come_from_and_are_written_in_r_evals_form_too(fo
 
 def test_templates_of_a_model_are_checked_against_the_columns(folder: Path) -> None:
     done = made(folder, llm="writes", propose=5, tables=str(folder / "books.csv"))
-    assert done.counts["by_template"].keys() == {"books-1"}
+    assert done.document["counts"]["by_template"].keys() == {"books-1"}
     assert asked(done)["Who wrote Moss, of 1990?"] == ("a2",)
-    why = done.counts["stages"]["2-proposed"]["left_out"]
+    why = done.document["counts"]["stages"]["2-proposed"]["left_out"]
     assert len(why) == 3 and any("'weight'" in reason for reason in why)
 
 

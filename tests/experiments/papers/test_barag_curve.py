@@ -15,10 +15,10 @@ from rallebench.experiments.papers.barag.points import (
     Case,
     always,
     as_good,
-    asked,
     chosen,
     held_out,
     helps,
+    model_asked,
     never,
     oracle,
 )
@@ -101,7 +101,7 @@ def test_the_coin_reads_as_many_and_the_oracle_takes_the_better_and_then_the_che
 
 
 def test_the_model_asked_pays_for_its_decision_and_reads_where_it_said_nothing_clear() -> None:
-    point = asked(CASES)
+    point = model_asked(CASES)
     assert (point.share, point.n_in, point.n_out) == (pytest.approx(2 / 3), 3 * 25 + 200, 3 * 2 + 4)
     assert chosen(CASES).n_in == 10 + 100 + 10
 
@@ -136,7 +136,7 @@ def test_a_threshold_is_tried_on_the_questions_it_was_not_chosen_on() -> None:
 
 
 def row(n: int, score: float, n_in: int, read: bool = False) -> Row:
-    return Row(str(n), f"T{n}", "Q?", "A", n_in, 1, read, "", score, score)
+    return Row(str(n), f"T{n}", "Q?", "A", n_in, 1, read, score, score, "")
 
 
 def test_an_agents_choice_is_set_against_a_coin_and_the_better_answer() -> None:

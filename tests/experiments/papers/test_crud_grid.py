@@ -23,9 +23,9 @@ from rallebench.experiments.papers.crud.configurations import (
     FACTORS,
     Config,
     Grid,
+    describe,
     grid_of,
     indexes_of,
-    said_of,
 )
 from rallebench.experiments.papers.crud.recommending import (
     NONE_SHOWN,
@@ -181,7 +181,7 @@ def test_the_papers_grid_of_30_cells_needs_12_indexes(workspace: Path) -> None:
     assert (
         len(
             {
-                said_of(index)
+                describe(index)
                 for config in found.order
                 for index in indexes_of(wanted, config).values()
             }

@@ -185,13 +185,13 @@ def test_an_entry_of_another_reference_or_without_use_is_none(tmp_path: Path) ->
     assert uneven is not None and uneven.answers == ("甲", "乙")
     made = {"key_info": ["甲"], "question": ["谁？"], "answers": ["甲"]}
     key = gold.key_for(published, "a", "甲")
-    gold.keep(path, {**published, key: gold.entry_of(made, "甲", "judge")})
+    gold.store(path, {**published, key: gold.entry_of(made, "甲", "judge")})
     kept = gold.read_cache(path)
     assert kept[key] == {**made, "reference": digest("甲"), "llm": "judge"} and gold.find(
         kept, "a", "甲"
     ) == gold.GoldQuestions(("谁？",), ("甲",))
     assert gold.find(kept, "a", "乙") is None
-    gold.keep(path, {"a": {"question": ["?"], "answers": ["!"]}, "c": made})
+    gold.store(path, {"a": {"question": ["?"], "answers": ["!"]}, "c": made})
     assert gold.read_cache(path) == {**kept, "c": made}, "what is there stays"
     path.write_text("[]")
     with pytest.raises(BadFileError, match="from record ids to questions"):

@@ -36,7 +36,7 @@ def test_hybrid_scores_are_half_over_sixty_and_the_rank_and_equal_texts_are_one(
 
 
 def test_the_four_variants_are_retrievers_of_the_workspace() -> None:
-    assert (variant("base", "bge", "words", 8), variant("bm25", "bge", "words", 8)) == (
+    assert (variant("dense", "bge", "words", 8), variant("bm25", "bge", "words", 8)) == (
         "bge",
         "words",
     )
@@ -49,7 +49,7 @@ def test_the_four_variants_are_retrievers_of_the_workspace() -> None:
     assert judged is not None and (judged.kind, judged.settings["depth"]) == ("rerank", 16)
     assert judged.of == [variant("hybrid", "bge", "words", 8)]
     for kind, sentence in (
-        ("sparse", "no retriever 'sparse'"),
+        ("sparse", "no retriever of CRUD-RAG 'sparse'"),
         ("hybrid-rerank", "needs a cross-encoder"),
     ):
         with pytest.raises(UsageError, match=sentence):

@@ -122,11 +122,16 @@ def rallebench(capfd: pytest.CaptureFixture[str], workspace: Path) -> CommandLin
 
 
 def suite(
-    rallebench: CommandLine, name: str, *settings: str, llm: str = "reads", run: str = "r"
+    rallebench: CommandLine,
+    name: str,
+    *settings: str,
+    llm: str = "reads",
+    run: str = "r",
+    more: tuple[str, ...] = (),
 ) -> Any:
     chosen = [f"data={rallebench.workspace / 'crud-data'}", "index=news", "k=2", *settings]
     flags = [flag for setting in chosen for flag in ("--set", setting)]
-    return rallebench.json("suite", name, "--llm", llm, "--name", run, "--no-mlflow", *flags)
+    return rallebench.json("suite", name, "--llm", llm, "--name", run, "--no-mlflow", *more, *flags)
 
 
 def numbers(part: Mapping[str, Any]) -> dict[str, Any]:
@@ -285,6 +290,17 @@ def test_references_are_asked_once_ever_and_what_cannot_be_read_is_counted(
     again = suite(rallebench, "crud-qa1", "quest=judge", "k=1", run="other")
     assert again["counts"]["qa1"]["quest_new_references"] == 1
     assert [len(of["steps"]) for of in judgements(workspace, "other qa1")] == [1, 1]
+
+
+def test_the_plan_and_the_probe_count_a_judges_turns_and_no_empty_answer_as_failed(
+    rallebench: CommandLine,
+) -> None:
+    planned = suite(rallebench, "crud-qa1", "quest=judge", more=("--plan", "--probe", "3"))
+    (part,) = planned["plan"]
+    assert part["llms"] == ["reads", "judge"]
+    assert part["generations"]["low"] == 3, "an empty answer is not judged"
+    (costs,) = planned["probe"]["parts"]
+    assert costs["asked"] == 3 and costs["failed"] == 0
 
 
 def test_published_questions_are_taken_instead_and_empty_ones_only_in_the_original(

@@ -42,32 +42,23 @@ def rallebench(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> CommandLine
     return CommandLine(capfd, folder)
 
 
-def suite(rallebench: CommandLine, name: str, pairs: tuple[str, ...], run: str) -> Any:
-    flags = [flag for pair in pairs for flag in ("--set", pair)]
-    llm = ("--llm", "titan") if name != "rgb-testbed" else ()
-    return rallebench.json("suite", name, "--name", run, "--no-mlflow", *llm, *flags)
+def parts(rallebench: CommandLine, name: str, pairs: tuple[str, ...], run: str) -> Any:
+    llm = "titan" if name != "rgb-testbed" else ""
+    report = rallebench.report(name, *pairs, llm=llm, run=run)
+    return [(part["label"], part["n"], part["metrics"]) for part in report["parts"]]
 
 
 @pytest.mark.parametrize("name", REQUESTS)
 def test_a_name_and_the_path_of_its_file_give_the_same_run(
     rallebench: CommandLine, name: str
 ) -> None:
-    known = {
-        key: str(path) for key, path in Workspace(rallebench.workspace).dataset_paths().items()
-    }
-    by_path = tuple(
-        "=".join((key, known.get(value, value)))
-        for key, _, value in (pair.partition("=") for pair in REQUESTS[name])
-    )
+    paths = Workspace(rallebench.workspace).dataset_paths()
+    split = (pair.partition("=") for pair in REQUESTS[name])
+    by_path = tuple(f"{key}={paths.get(value, value)}" for key, _, value in split)
     assert by_path != REQUESTS[name]
-    first, second = (
-        suite(rallebench, name, REQUESTS[name], "named"),
-        suite(rallebench, name, by_path, "by path"),
-    )
-    assert [(part["label"], part["n"], part["metrics"]) for part in first["parts"]] == [
-        (part["label"], part["n"], part["metrics"]) for part in second["parts"]
-    ]
-    assert first["parts"][0]["n"] == (len(RECORDS) if "tiny-qa" in str(REQUESTS[name]) else 1)
+    first = parts(rallebench, name, REQUESTS[name], "named")
+    assert first == parts(rallebench, name, by_path, "by path")
+    assert first[0][1] == (len(RECORDS) if "tiny-qa" in str(REQUESTS[name]) else 1)
 
 
 def test_articles_of_a_judge_are_taken_by_name(rallebench: CommandLine) -> None:
@@ -87,17 +78,7 @@ def test_articles_of_a_judge_are_taken_by_name(rallebench: CommandLine) -> None:
     llms = json.loads((rallebench.workspace / "llms.json").read_text())
     llms["judge"] = {"backend": "scripted", "settings": {"default": "5 5"}}
     (rallebench.workspace / "llms.json").write_text(json.dumps(llms))
-    found = rallebench.json(
-        "suite",
-        "barag-agreement",
-        "--llm",
-        "judge",
-        "--no-mlflow",
-        "--set",
-        f"runs={runs}",
-        "--set",
-        "articles=articles",
-    )
+    found = rallebench.report("barag-agreement", f"runs={runs}", "articles=articles", llm="judge")
     assert [part["n"] for part in found["parts"]] == [1]
 
 
@@ -107,26 +88,13 @@ def test_articles_of_a_judge_are_taken_by_name(rallebench: CommandLine) -> None:
 def test_a_name_that_nothing_has_is_one_sentence_that_names_the_known_sets(
     rallebench: CommandLine, name: str
 ) -> None:
-    needs_llm = SUITES.entry(name).traits.get("needs_llm", True)
-    known = {"index": "tiny"} if name == "crud-grid" else {"index": "tiny", "retriever": "tiny"}
-    where = known.items() & {(key, "tiny") for key in SUITES.entry(name).form}
-    more = [flag for key, value in sorted(where) for flag in ("--set", f"{key}={value}")]
-    corpus = ["--set", "corpus=tiny"] if name == "crud-grid" else []
-    ran = rallebench(
-        "suite",
-        name,
-        "--set",
-        "data=nowhere",
-        *more,
-        *corpus,
-        *(("--llm", "titan") if needs_llm else ()),
-    )
-    assert (
-        ran.code == 2
-        and "nowhere" in ran.last
-        and "question set" in ran.last
-        and "tiny-qa" in ran.last
-    ), ran.last
+    entry = SUITES.entry(name)
+    llm = "titan" if entry.traits.get("needs_llm", True) else ""
+    where = ("index", "corpus") if name == "crud-grid" else ("index", "retriever")
+    pairs = [f"{key}=tiny" for key in where if key in entry.form]
+    ran = rallebench.suite(name, "data=nowhere", *pairs, llm=llm)
+    words = ("nowhere", "question set", "tiny-qa")
+    assert ran.code == 2 and all(word in ran.last for word in words), ran.last
 
 
 def test_the_resolver_takes_names_first_and_says_what_is_wanted(

@@ -66,11 +66,8 @@ def rallebench(capfd: pytest.CaptureFixture[str], made: Path) -> CommandLine:
 
 
 def suite(rallebench: CommandLine, name: str, run: str, *pairs: str, llm: str = "titan") -> Any:
-    pairs = (f"data={rallebench.workspace / 'data'}", "retriever=tiny", *pairs)
-    flags = [flag for pair in pairs for flag in ("--set", pair)]
-    return rallebench.json(
-        "suite", name, "--name", run, "--no-mlflow", *(("--llm", llm) if llm else ()), *flags
-    )
+    data = f"data={rallebench.workspace / 'data'}"
+    return rallebench.report(name, data, "retriever=tiny", *pairs, llm=llm, run=run)
 
 
 def value(part: Any, name: str) -> Any:
@@ -98,19 +95,8 @@ def test_every_set_has_its_chains_its_metrics_and_its_printed_figure(
 
 
 def test_the_sets_are_ralles_eleven_in_its_order() -> None:
-    assert [one.label for one in sets_of("all")] == [
-        "FEV",
-        "AY2",
-        "WnWi",
-        "WnCw",
-        "T-REx",
-        "zsRE",
-        "NQ",
-        "HoPo",
-        "TQA",
-        "ELI5",
-        "WoW",
-    ]
+    labels = ["FEV", "AY2", "WnWi", "WnCw", "T-REx", "zsRE", "NQ", "HoPo", "TQA", "ELI5", "WoW"]
+    assert [kilt_set.label for kilt_set in sets_of("all")] == labels
     assert sum(one.rows["dev"] for one in SETS.values()) == 51_304
 
 
@@ -118,26 +104,18 @@ def test_a_set_is_a_run_of_a_chain_that_can_be_analysed_and_continued_as_any(
     rallebench: CommandLine, made: Path
 ) -> None:
     (part,) = suite(rallebench, "kilt-nq", "one", "k=2")["parts"]
-    assert (part["label"], part["run"], part["n"], value(part, "em")) == (
-        "nq read",
-        "one nq read",
-        8,
-        0.125,
-    )
+    assert (part["label"], part["run"], part["n"]) == ("nq read", "one nq read", 8)
+    assert value(part, "em") == 0.125
     assert list(part["metrics"]) == ["em", "KILT-em", "has_answer_all", "Rprec", "recall@5"]
     folder = made / "runs" / part["run"]
-    spec = json.loads((folder / "run.json").read_text())
-    assert (
-        spec["spec"]["workflow"] == "chain"
-        and spec["spec"]["settings"]["chain"]["name"] == "read-qa"
-    )
+    spec = json.loads((folder / "run.json").read_text())["spec"]
+    assert (spec["workflow"], spec["settings"]["chain"]["name"]) == ("chain", "read-qa")
     scored = [(row["qid"], row["metric"]) for row in read_lines(folder / "scores.jsonl")]
     assert len(scored) == len(set(scored)) and ("q1", "KILT-f1") in scored
     assert "Action 2: generate titan" in (folder / "prompt.txt").read_text()
     assert sum(rallebench.json("analyse", part["run"])["runs"][0]["waterfall"].values()) == 8
     before = (folder / "episodes.jsonl").read_bytes()
-    again = rallebench(
-        "run",
+    resumed = [
         "--chain",
         "read-qa",
         "--retriever",
@@ -146,13 +124,11 @@ def test_a_set_is_a_run_of_a_chain_that_can_be_analysed_and_continued_as_any(
         "titan",
         "--set",
         "k=2",
-        "--name",
-        part["run"],
         "--resume",
-        "--dataset",
-        made / "data" / "nq-dev-kilt.jsonl",
         "--no-mlflow",
-    )
+    ]
+    data = made / "data" / "nq-dev-kilt.jsonl"
+    again = rallebench("run", *resumed, "--name", part["run"], "--dataset", data)
     assert again.code == 0, again.err
     assert (folder / "episodes.jsonl").read_bytes() == before
 
@@ -162,20 +138,13 @@ def test_several_sets_have_their_macro_average_beside_the_printed_one(
 ) -> None:
     found = suite(rallebench, "kilt", "several", "datasets=NQ,fever", llm="checker")
     assert [part["label"] for part in found["parts"]] == ["fev read", "nq read"]
-    fev, nq = (
-        part["metrics"][name]["value"] for part, name in zip(found["parts"], ("accuracy", "em"))
-    )
-    assert (fev, nq) == (0.5, 0.125) and found["averages"]["read"]["headline"] == pytest.approx(
-        (fev + nq) / 2
-    )
+    fev, nq = map(value, found["parts"], ("accuracy", "em"))
+    average = pytest.approx((fev + nq) / 2)
+    assert (fev, nq) == (0.5, 0.125) and found["averages"]["read"]["headline"] == average
     table = found["tables"][0]
     assert table["columns"] == ["", "FEV", "NQ", "average"] and table["percent"]
     ours, _, printed, _ = table["rows"]
-    assert (
-        ours[0] == "checker, read"
-        and ours[1]["value"] == fev
-        and ours[3] == pytest.approx((fev + nq) / 2)
-    )
+    assert (ours[0], ours[1]["value"], ours[3]) == ("checker, read", fev, average)
     assert printed[1:] == [0.499, 0.364, pytest.approx((0.499 + 0.364) / 2)]
     assert found["tables"][1]["rows"][-1][1:3] == [0.402, 0.277], "KILT's variant"
 
@@ -299,16 +268,7 @@ def test_gold_without_pages_is_not_scored_by_retrieval(rallebench: CommandLine, 
         ("nq read", ["em", "has_answer_all"])
     ]
     assert any("bare: its gold names no pages" in note for note in found["notes"])
-    ran = rallebench(
-        "suite",
-        "kilt-nq",
-        "--set",
-        f"file={file}",
-        "--set",
-        "retriever=tiny",
-        "--set",
-        "mode=retrieve",
-    )
+    ran = rallebench.suite("kilt-nq", f"file={file}", "retriever=tiny", "mode=retrieve")
     assert ran.code == 2 and "nothing could be scored" in ran.last
 
 
@@ -348,47 +308,30 @@ def test_a_wrong_request_or_file_is_one_sentence_and_writes_nothing(
     rallebench: CommandLine, made: Path, name: str, pairs: tuple[str, ...], sentence: str
 ) -> None:
     before = everything(made)
-    given = {pair.partition("=")[0] for pair in pairs}
-    pairs = pairs if "retriever" in given else (*pairs, "retriever=tiny")
-    filled = [
-        pair.replace("FILE", str(made / "datasets" / "tiny-qa.jsonl")).replace(
-            "DATA", str(made / "data")
-        )
-        for pair in pairs
-    ]
-    ran = rallebench(
-        "suite", name, "--llm", "titan", *(flag for pair in filled for flag in ("--set", pair))
-    )
+    data, file = str(made / "data"), str(made / "datasets" / "tiny-qa.jsonl")
+    filled = [pair.replace("FILE", file).replace("DATA", data) for pair in pairs]
+    ran = rallebench.suite(name, "retriever=tiny", *filled, llm="titan")
     assert ran.code == 2 and sentence in ran.last and everything(made) == before
 
 
 def test_reading_needs_a_model(rallebench: CommandLine, made: Path) -> None:
-    ran = rallebench(
-        "suite", "kilt-nq", "--set", f"data={made / 'data'}", "--set", "retriever=tiny"
-    )
+    ran = rallebench.suite("kilt-nq", f"data={made / 'data'}", "retriever=tiny")
     assert ran.code == 2 and "name one with --llm" in ran.last
 
 
+@pytest.mark.parametrize(
+    ("name", "file", "row", "sentence"),
+    [
+        ("kilt-tqa", "triviaqa-dev_id", {"output": []}, "get_triviaqa_input.py"),
+        ("kilt-nq", "nq-dev", {"input": "Who?"}, "KILT keeps the answers of its test files"),
+    ],
+)
 def test_triviaqas_ids_without_questions_and_a_test_file_are_told_apart(
-    rallebench: CommandLine, tmp_path: Path
+    rallebench: CommandLine, tmp_path: Path, name: str, file: str, row: Any, sentence: str
 ) -> None:
-    write_lines(tmp_path / "triviaqa-dev_id-kilt.jsonl", [{"id": "t1", "output": []}])
-    ran = rallebench(
-        "suite",
-        "kilt-tqa",
-        "--llm",
-        "titan",
-        "--set",
-        f"data={tmp_path}",
-        "--set",
-        "retriever=tiny",
-    )
-    assert ran.code == 2 and "get_triviaqa_input.py" in ran.last
-    write_lines(tmp_path / "nq-dev-kilt.jsonl", [{"id": "1", "input": "Who?"}])
-    ran = rallebench(
-        "suite", "kilt-nq", "--llm", "titan", "--set", f"data={tmp_path}", "--set", "retriever=tiny"
-    )
-    assert ran.code == 2 and "KILT keeps the answers of its test files" in ran.last
+    write_lines(tmp_path / f"{file}-kilt.jsonl", [{"id": "1", **row}])
+    ran = rallebench.suite(name, f"data={tmp_path}", "retriever=tiny", llm="titan")
+    assert ran.code == 2 and sentence in ran.last
 
 
 def test_a_file_of_as_many_rows_but_other_bytes_is_said_to_be_changed(tmp_path: Path) -> None:
@@ -407,35 +350,11 @@ def test_the_embedded_reader_answers_published_questions_over_their_own_corpus(
     rallebench: CommandLine, shared_data: Path
 ) -> None:
     data = shared_data / "kilt"
-    rallebench.json(
-        "index",
-        "--corpus",
-        data / "qed_nq_corpus.tsv",
-        "--page-map",
-        data / "qed_nq_doc_id_to_wikipedia_id.json",
-        "--name",
-        "qed",
-        "--kind",
-        "bm25",
-    )
-    found = rallebench.json(
-        "suite",
-        "kilt-nq",
-        "--llm",
-        "extractive-reader",
-        "--no-mlflow",
-        "--limit",
-        "60",
-        "--name",
-        "qed",
-        "--set",
-        "retriever=qed",
-        "--set",
-        f"file={data / 'qed_nq_kilt.jsonl'}",
-    )
-    (part,) = found["parts"]
-    assert (
-        part["n_errors"] == 0
-        and value(part, "Rprec") > 0.7
-        and 0.1 < value(part, "em") <= value(part, "has_answer_all")
-    )
+    pages = ("--page-map", data / "qed_nq_doc_id_to_wikipedia_id.json")
+    corpus = ("--corpus", data / "qed_nq_corpus.tsv", *pages)
+    rallebench.json("index", *corpus, "--name", "qed", "--kind", "bm25")
+    file = f"file={data / 'qed_nq_kilt.jsonl'}"
+    few = {"llm": "extractive-reader", "flags": ("--limit", "60")}
+    (part,) = rallebench.report("kilt-nq", "retriever=qed", file, run="qed", **few)["parts"]
+    assert part["n_errors"] == 0 and value(part, "Rprec") > 0.7
+    assert 0.1 < value(part, "em") <= value(part, "has_answer_all")

@@ -138,50 +138,29 @@ def test_a_later_part_is_probed_with_the_answers_of_the_probe(bench: Workbench) 
     assert found.parts[1]["model_calls"].value == 8
 
 
+def cost(seconds: float = 1.0, usd: float | None = None) -> dict[str, float | None]:
+    """What an answer took."""
+    counts = {"model_calls": 1, "retrievals": 0, "prompt_tokens": 10, "completion_tokens": None}
+    return {**counts, "seconds": seconds, "usd": usd}
+
+
 def test_questions_that_differ_widen_the_bounds_and_one_alone_has_none(bench: Workbench) -> None:
     made = planned(bench, "small-alone", times="1")
-    rows = [
-        {
-            "seconds": s,
-            "model_calls": 1,
-            "retrievals": 0,
-            "prompt_tokens": 10,
-            "completion_tokens": None,
-            "usd": 0.5,
-        }
-        for s in (1.0, 3.0)
-    ]
-    total = estimated(made, [PilotSample(2, 0, tuple(rows))]).total
-    assert total["seconds"].value == 16 and total["seconds"].high == pytest.approx(
-        16 + 8 * 12.706, rel=1e-3
-    )
-    assert (
-        total["seconds"].low == 0
-        and total["usd"] == Interval(4, 4, 4)
-        and total["completion_tokens"] == Interval()
-    )
-    assert estimated(made, [PilotSample(1, 0, (rows[0],))]).total["seconds"] == Interval(8.0)
+    rows = (cost(1.0, 0.5), cost(3.0, 0.5))
+    total = estimated(made, [PilotSample(2, 0, rows)]).total
+    assert total["seconds"].value == 16 and total["seconds"].low == 0
+    assert total["seconds"].high == pytest.approx(16 + 8 * 12.706, rel=1e-3)
+    assert total["usd"] == Interval(4, 4, 4) and total["completion_tokens"] == Interval()
+    assert estimated(made, [PilotSample(1, 0, rows[:1])]).total["seconds"] == Interval(8.0)
 
 
 def test_a_part_that_was_not_reached_is_told_by_its_like_and_says_so(bench: Workbench) -> None:
     made = planned(bench, "small-alone", times="2")
-    row = {
-        "seconds": 1.0,
-        "model_calls": 1,
-        "retrievals": 0,
-        "prompt_tokens": 1,
-        "completion_tokens": 1,
-        "usd": None,
-    }
-    found = estimated(made, [PilotSample(2, 1, (row, row), "It broke."), None])
-    assert (
-        found.parts[1]["seconds"].value == 8
-        and "time 2: not asked; told by parts of the same sort." in found.notes
-    )
-    assert any(
-        note.startswith("1 of the probe's questions failed") and "It broke." in note
-        for note in found.notes
-    )
+    found = estimated(made, [PilotSample(2, 1, (cost(), cost()), "It broke."), None])
+    assert found.parts[1]["seconds"].value == 8
+    assert "time 2: not asked; told by parts of the same sort." in found.notes
+    (failure,) = [note for note in found.notes if note.startswith("1 of the probe's questions")]
+    assert "It broke." in failure
     assert estimated(made, [None, None]).total["seconds"] == Interval()
 
 
@@ -237,22 +216,11 @@ def test_a_part_that_could_not_be_probed_is_told_by_its_like_beside_the_reason(
     bench: Workbench,
 ) -> None:
     made = planned(bench, "small-alone", times="2")
-    row = {
-        "seconds": 1.0,
-        "model_calls": 1,
-        "retrievals": 0,
-        "prompt_tokens": 1,
-        "completion_tokens": 1,
-        "usd": 0.0,
-    }
-    found = estimated(
-        made, [PilotSample(1, 0, (row,)), PilotSample(0, 0, (), "The server is down.")]
-    )
+    down = PilotSample(0, 0, (), "The server is down.")
+    found = estimated(made, [PilotSample(1, 0, (cost(usd=0.0),)), down])
     assert found.parts[1]["seconds"].value == 8 and found.total["seconds"].value == 16
-    assert (
-        found.notes[:2] == ("time 2: could not be probed: The server is down.", found.notes[1])
-        and "1 questions of 1 part " in found.notes[1]
-    )
+    assert found.notes[0] == "time 2: could not be probed: The server is down."
+    assert "1 questions of 1 part " in found.notes[1]
     assert "time 2: not asked; told by parts of the same sort." in found.notes
 
 

@@ -76,7 +76,7 @@ MODELS: Mapping[str, Any] = {
 }
 
 
-BOTH = ("--set", "tasks=hotpotqa,soay_easy", "--set", "retriever=tiny")
+BOTH = ("tasks=hotpotqa,soay_easy", "retriever=tiny")
 
 
 @pytest.fixture(scope="module")
@@ -99,23 +99,10 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
             for _, text, a, _ in QUESTIONS
         ],
     )
-    asked = ("--set", "workflows=react,pal,chain-of-thought", "--set", "models=oracle-7b,guess-13b")
-    assert (
-        main(
-            [
-                "suite",
-                "reval",
-                "--workspace",
-                str(folder),
-                "--name",
-                "g",
-                "--no-mlflow",
-                *BOTH,
-                *asked,
-            ]
-        )
-        == 0
-    )
+    systems = ("workflows=react,pal,chain-of-thought", "models=oracle-7b,guess-13b")
+    flags = [word for pair in (*BOTH, *systems) for word in ("--set", pair)]
+    command = ("suite", "reval", "--workspace", str(folder), "--name", "g", "--no-mlflow")
+    assert main([*command, *flags]) == 0
     return folder
 
 
@@ -124,8 +111,8 @@ def cli(made: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> Comman
     return CommandLine(capfd, copy_workspace(made, tmp_path / "w"))
 
 
-def reval(cli: CommandLine, *more: str, name: str = "n") -> Any:
-    return cli.json("suite", "reval", "--name", name, "--no-mlflow", *more)
+def reval(cli: CommandLine, *pairs: str, name: str = "n", **more: Any) -> Any:
+    return cli.report("reval", *pairs, run=name, **more)
 
 
 @pytest.fixture
@@ -141,30 +128,15 @@ def test_a_grid_has_scores_means_and_ranks_and_says_what_is_not_feasible(grid: A
         "chain-of-thought oracle-7b hotpotqa",
     ]
     assert grid["means"][react] == {"wiki": 1.0, "aminer": 1.0, "all": 1.0}
-    assert grid["ranks"][react] == {
-        "Wikipedia KA": 1.0,
-        "scholar KS": 1.0,
-        "wiki": 1.0,
-        "aminer": 1.0,
-        "all": 1.0,
-    }
+    ranks = ("Wikipedia KA", "scholar KS", "wiki", "aminer", "all")
+    assert grid["ranks"][react] == dict.fromkeys(ranks, 1.0)
     assert {row["state"] for row in grid["cells"] if row["workflow"] == "pal"} == {"not feasible"}
-    assert (
-        sum(
-            "pal · oracle-7b is not feasible on hotpotqa, soay_easy: it runs programs" in note
-            for note in grid["notes"]
-        )
-        == 1
-    )
+    sentence = "pal · oracle-7b is not feasible on hotpotqa, soay_easy: it runs programs"
+    assert sum(sentence in note for note in grid["notes"]) == 1
     scores, ranks, endings = grid["tables"]
-    assert scores["columns"] == [
-        "system",
-        "hotpotqa",
-        "soay_easy",
-        "Wikipedia mean",
-        "scholar mean",
-        "all mean",
-    ]
+    tasks = ["hotpotqa", "soay_easy"]
+    means = ["Wikipedia mean", "scholar mean", "all mean"]
+    assert scores["columns"] == ["system", *tasks, *means]
     assert len(scores["rows"]) == 4 and ranks["rows"][0][1:] == [1, 1, 1, 1, 1]
     assert [row[2] for row in ranks["rows"]] == [1, 3, 3, 3]  # of scholars the others know nothing
     assert endings["columns"][:2] == ["system", "answered"]
@@ -182,70 +154,37 @@ def test_the_table_is_a_csv_and_a_latex_file(cli: CommandLine) -> None:
 
 
 def test_every_cell_is_an_ordinary_run_of_an_agent(cli: CommandLine) -> None:
-    folder = cli.workspace / "runs" / "react oracle-7b hotpotqa"
-    spec = json.loads(
-        (cli.workspace / "runs" / "g react oracle-7b hotpotqa" / "run.json").read_text()
-    )["spec"]
-    cli.json(
-        "run",
-        "--workflow",
-        "react",
-        "--env",
-        "wikipedia",
-        "--retriever",
-        "tiny",
-        "--llm",
-        "oracle-7b",
-        "--dataset",
-        "hotpotqa",
-        "--name",
-        folder.name,
-        "--no-mlflow",
+    runs, name = cli.workspace / "runs", "react oracle-7b hotpotqa"
+    agent = ("--workflow", "react", "--env", "wikipedia", "--retriever", "tiny")
+    models = ("--llm", "oracle-7b", "--dataset", "hotpotqa")
+    cli.json("run", *agent, *models, "--name", name, "--no-mlflow")
+    of_grid, alone = (
+        json.loads((runs / run / "run.json").read_text())["spec"] for run in (f"g {name}", name)
     )
-    assert spec["settings"] == json.loads((folder / "run.json").read_text())["spec"]["settings"]
+    assert of_grid["settings"] == alone["settings"]
 
 
 def test_one_more_model_asks_only_that_one(cli: CommandLine) -> None:
-    reval(cli, *BOTH, "--set", "models=oracle-7b")
+    reval(cli, *BOTH, "models=oracle-7b")
     run = cli.workspace / "runs" / "n react oracle-7b hotpotqa" / "episodes.jsonl"
     before = run.read_bytes()
-    found = reval(cli, *BOTH, "--set", "models=oracle-7b,guess-13b")
+    found = reval(cli, *BOTH, "models=oracle-7b,guess-13b")
     assert len(found["parts"]) == 4 and run.read_bytes() == before
 
 
 def test_programs_run_only_where_they_are_allowed_and_with_their_tool(cli: CommandLine) -> None:
-    asked = (
-        "--set",
-        "tasks=hotpotqa",
-        "--set",
-        "retriever=tiny",
-        "--set",
-        "workflows=pal",
-        "--llm",
-        "guess-13b",
-        "--limit",
-        "1",
-    )
-    assert (
-        "No system can be run: pal · guess-13b on hotpotqa: it runs programs"
-        in cli("suite", "reval", *asked).last
-    )
+    pairs = ("tasks=hotpotqa", "retriever=tiny", "workflows=pal")
+    first = {"llm": "guess-13b", "flags": ("--limit", "1")}
+    sentence = "No system can be run: pal · guess-13b on hotpotqa: it runs programs"
+    assert sentence in cli.suite("reval", *pairs, **first).last
     assert not (cli.workspace / "experiments" / "n").exists()
-    assert reval(cli, *asked, "--allow-python")["means"]["pal · guess-13b"]["all"] == 1.0
+    allowed = {**first, "flags": (*first["flags"], "--allow-python")}
+    assert reval(cli, *pairs, **allowed)["means"]["pal · guess-13b"]["all"] == 1.0
 
 
 def test_a_system_that_fails_costs_the_others_nothing(cli: CommandLine) -> None:
-    ran = cli(
-        "suite",
-        "reval",
-        "--name",
-        "n",
-        "--no-mlflow",
-        *BOTH,
-        "--set",
-        "models=broken,absent,oracle-7b",
-        "--json",
-    )
+    models = "models=broken,absent,oracle-7b"
+    ran = cli.suite("reval", *BOTH, models, run="n", flags=("--json",))
     assert ran.code == 1 and ran.last.startswith(
         "4 of 6 parts failed: react broken hotpotqa, react broken soay_easy, react absent hotpotqa,"
     )
@@ -260,27 +199,23 @@ def test_a_system_that_fails_costs_the_others_nothing(cli: CommandLine) -> None:
         "failed",
         "failed",
     ]
-    assert (
-        sum(note.startswith("react absent") and "/nowhere" in note for note in found["notes"]) == 2
-    )
-    assert any(
-        note.startswith("react broken soay_easy failed: ") and "has said all its 1 replies" in note
-        for note in found["notes"]
-    )
+    notes = found["notes"]
+    assert sum(note.startswith("react absent") and "/nowhere" in note for note in notes) == 2
+    (broken,) = [note for note in notes if note.startswith("react broken soay_easy failed: ")]
+    assert "has said all its 1 replies" in broken
     assert "react · absent" not in found["means"]
 
 
 def test_the_tasks_of_one_environment_are_a_suite_of_their_own(cli: CommandLine) -> None:
-    found = cli.json(
-        "suite", "reval-scholar", "--llm", "oracle-7b", "--name", "s", "--no-mlflow", "--limit", "3"
-    )
+    three = ("--limit", "3")
+    found = cli.report("reval-scholar", llm="oracle-7b", run="s", flags=three)
     assert {part["label"] for part in found["parts"]} == {
         f"react oracle-7b {task}" for task in ("soay_easy", "profiling", "soay_hard")
     }
 
 
 def test_an_environment_that_does_not_fit_a_task_is_no_pair(cli: CommandLine) -> None:
-    found = reval(cli, *BOTH, "--set", "env=wikipedia", "--llm", "oracle-7b")
+    found = reval(cli, *BOTH, "env=wikipedia", llm="oracle-7b")
     assert [part["label"] for part in found["parts"]] == ["react oracle-7b hotpotqa"]
     assert any(
         "on soay_easy: it takes the environment scholar, not wikipedia" in note
@@ -291,44 +226,25 @@ def test_an_environment_that_does_not_fit_a_task_is_no_pair(cli: CommandLine) ->
 def test_revals_own_files_are_drawn_from_and_its_first_answer_counts_in_its_form(
     cli: CommandLine,
 ) -> None:
-    asked = (
-        "--set",
-        f"data={cli.workspace / 'kola'}",
-        "--set",
-        "retriever=tiny",
-        "--llm",
-        "guess-13b",
-        "--set",
-        "instances=4",
-    )
-    assert reval(cli, *asked)["means"]["react · guess-13b"]["all"] == 1.0
-    original = reval(cli, *asked, "--set", "compat=original", name="o")
-    right = sum(
-        answer == "Titan"
-        for record in read_lines(
-            cli.workspace / "runs" / "o react guess-13b hotpotqa" / "questions.jsonl"
-        )
-        for answer in [record["output"][0]["answer"]]
-    )
-    assert (
-        original["parts"][0]["n"] == 4
-        and original["means"]["react · guess-13b"]["all"] == right / 4
-    )
+    pairs = (f"data={cli.workspace / 'kola'}", "retriever=tiny", "instances=4")
+    system = "react · guess-13b"
+    assert reval(cli, *pairs, llm="guess-13b")["means"][system]["all"] == 1.0
+    original = reval(cli, *pairs, "compat=original", llm="guess-13b", name="o")
+    run = cli.workspace / "runs" / "o react guess-13b hotpotqa"
+    answers = [row["output"][0]["answer"] for row in read_lines(run / "questions.jsonl")]
+    assert original["parts"][0]["n"] == 4
+    assert original["means"][system]["all"] == answers.count("Titan") / 4
+
+
+def request(workspace: Path, **settings: str) -> ExperimentRequest:
+    checked = settings_of("reval", {"retriever": "tiny", **settings})
+    return ExperimentRequest(Workspace(workspace), "oracle-7b", checked)
 
 
 def test_a_plan_counts_calls_and_writes_no_run(made: Path) -> None:
-    asked = ExperimentRequest(
-        Workspace(made),
-        "oracle-7b",
-        settings_of("reval", {"tasks": "hotpotqa", "retriever": "tiny", "steps": "3"}),
-    )
-    found = plan("reval", asked, "p")
-    (part,) = found.runs
-    assert (part.questions, part.left, part.retrievers) == (
-        8,
-        8,
-        ("tiny",),
-    ) and part.generations.high == 48
+    (part,) = plan("reval", request(made, tasks="hotpotqa", steps="3"), "p").runs
+    assert (part.questions, part.left, part.retrievers) == (8, 8, ("tiny",))
+    assert part.generations.high == 48
     assert not list((made / "runs").glob("p *"))
 
 
@@ -351,16 +267,9 @@ def test_a_plan_counts_calls_and_writes_no_run(made: Path) -> None:
 def test_what_is_wrong_is_said_in_one_sentence_before_anything_runs(
     settings: dict[str, str], said: str, made: Path
 ) -> None:
-    settings = {
-        key: str(made) if value == "WORKSPACE" else value for key, value in settings.items()
-    }
-    given = {"tasks": "hotpotqa", "retriever": "tiny", **settings}
+    filled = {key: value.replace("WORKSPACE", str(made)) for key, value in settings.items()}
     with pytest.raises(UsageError) as error:
-        plan(
-            "reval",
-            ExperimentRequest(Workspace(made), "oracle-7b", settings_of("reval", given)),
-            "p",
-        )
+        plan("reval", request(made, **{"tasks": "hotpotqa", **filled}), "p")
     assert said in str(error.value) and "\n" not in str(error.value)
 
 
@@ -379,52 +288,21 @@ def exported(
 def test_a_run_is_written_as_revals_log_and_scored_and_read_from_it(cli: CommandLine) -> None:
     log = exported(cli)
     first = read_lines(log)[0]
-    assert list(first) == [
-        "question",
-        "answer",
-        "prediction",
-        "correct",
-        "reward",
-        "halted",
-        "error",
-        "prompt",
-        "scratchpad",
-        "exe_time",
-    ]
-    assert (
-        first["answer"],
-        first["prediction"],
-        first["correct"],
-        first["reward"],
-        first["halted"],
-        first["error"],
-    ) == ("Titan", "Titan", True, 1.0, False, False)
+    ended = ("prediction", "correct", "reward", "halted", "error")
+    keys = ["question", "answer", *ended, "prompt", "scratchpad", "exe_time"]
+    assert list(first) == keys
+    assert first["answer"] == "Titan"
+    assert [first[key] for key in ended] == ["Titan", True, 1.0, False, False]
     assert first["scratchpad"].startswith(
         "\nThought 1: I think.\nAction 1: Search[Titan (moon)]\nObservation 1: Titan is the largest"
     )
     assert first["prompt"].endswith("Question: Which moon of Saturn has a thick atmosphere?")
-    scored = cli.json(
-        "score",
-        "--suite",
-        "reval",
-        "--guess",
-        log,
-        "--gold",
-        cli.workspace / "kola" / "data" / "KoLA2" / "3-1_hotpotqa.jsonl",
-    )
-    assert (
-        scored["system"],
-        scored["dataset"],
-        scored["n"],
-        scored["missing"],
-        scored["rewards_differ"],
-    ) == ("react · oracle-7b", "hotpotqa", 8, 0, 0)
-    assert (
-        scored["metrics"]["reward"]["value"]
-        == scored["metrics"]["correct"]["value"]
-        == scored["metrics"]["position_match"]["value"]
-        == 1.0
-    )
+    gold = cli.workspace / "kola" / "data" / "KoLA2" / "3-1_hotpotqa.jsonl"
+    scored = cli.json("score", "--suite", "reval", "--guess", log, "--gold", gold)
+    assert (scored["system"], scored["dataset"]) == ("react · oracle-7b", "hotpotqa")
+    assert (scored["n"], scored["missing"], scored["rewards_differ"]) == (8, 0, 0)
+    means = {name: mean["value"] for name, mean in scored["metrics"].items()}
+    assert means == {"reward": 1.0, "correct": 1.0, "position_match": 1.0}
     cli.json("import", log, "--kind", "predictions", "--name", "theirs")
     errors = cli.json("analyse", "theirs", "--aspect", "errors")["systems"][0]
     assert (errors["system"], errors["n"]) == ("react · oracle-7b", 8)
@@ -592,21 +470,10 @@ def test_published_questions_are_answered_by_an_oracle_that_acts(
     }
     (cli.workspace / "llms.json").write_text(json.dumps(models))
     path = write_lines(cli.workspace / f"{name}.jsonl", rows)
-    found = reval(
-        cli,
-        "--set",
-        f"tasks={path}",
-        "--set",
-        "retriever=tiny",
-        "--set",
-        "models=knows-all,extractive-reader",
-        "--set",
-        "workflows=react,chain-of-thought",
-    )
-    assert (
-        found["means"]["react · knows-all"] == {"wiki": 1.0, "all": 1.0}
-        and found["ranks"]["react · knows-all"]["all"] == 1
-    )
+    models, workflows = "models=knows-all,extractive-reader", "workflows=react,chain-of-thought"
+    found = reval(cli, f"tasks={path}", "retriever=tiny", models, workflows)
+    assert found["means"]["react · knows-all"] == {"wiki": 1.0, "all": 1.0}
+    assert found["ranks"]["react · knows-all"]["all"] == 1
     assert found["means"]["chain-of-thought · extractive-reader"]["all"] < 0.2
     system = next(
         one

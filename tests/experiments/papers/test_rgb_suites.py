@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -84,13 +83,16 @@ def rallebench(capfd: pytest.CaptureFixture[str], workspace: Path) -> CommandLin
 
 
 def suite(
-    rallebench: CommandLine, name: str, *more: str, llm: str = "reads", run: str = "r"
+    rallebench: CommandLine,
+    name: str,
+    *pairs: str,
+    llm: str = "reads",
+    run: str = "r",
+    flags: tuple[str, ...] = (),
 ) -> Any:
+    own = ("set=en_fact",) if name in ("noise", "rejection") else ()
     data = f"data={rallebench.workspace / 'rgb'}"
-    more = (*more, "--set", "set=en_fact") if name in ("noise", "rejection") else more
-    return rallebench.json(
-        "suite", f"rgb-{name}", "--llm", llm, "--name", run, "--no-mlflow", "--set", data, *more
-    )
+    return rallebench.report(f"rgb-{name}", data, *own, *pairs, llm=llm, run=run, flags=flags)
 
 
 def numbers(part: Mapping[str, Any]) -> dict[str, Any]:
@@ -108,7 +110,7 @@ def calls(workspace: Path, run: str) -> int:
 def test_every_share_of_noise_is_a_run_with_intervals_and_counts(
     rallebench: CommandLine, workspace: Path
 ) -> None:
-    found = suite(rallebench, "noise", "--set", "noise=0,0.4")
+    found = suite(rallebench, "noise", "noise=0,0.4")
     assert [(part["label"], part["run"], part["n"]) for part in found["parts"]] == [
         ("noise=0", "r noise=0", 4),
         ("noise=0.4", "r noise=0.4", 4),
@@ -130,7 +132,7 @@ def test_every_share_of_noise_is_a_run_with_intervals_and_counts(
 def test_analyse_looks_for_the_answers_in_the_documents_that_came_with_the_questions(
     rallebench: CommandLine,
 ) -> None:
-    found = suite(rallebench, "noise", "--set", "noise=0,1")
+    found = suite(rallebench, "noise", "noise=0,1")
     with_answers, noise = rallebench.json("analyse", *(part["run"] for part in found["parts"]))[
         "runs"
     ]
@@ -154,15 +156,15 @@ def test_analyse_looks_for_the_answers_in_the_documents_that_came_with_the_quest
 def test_without_documents_there_is_no_way_to_be_lost_on_and_analyse_says_so(
     rallebench: CommandLine,
 ) -> None:
-    found = suite(rallebench, "noise", "--set", "noise=0", "--set", "passages=0")
+    found = suite(rallebench, "noise", "noise=0", "passages=0")
     said = rallebench("analyse", found["parts"][0]["run"]).out
     assert "nothing was retrieved and no question names gold pages" in said and "corpus" not in said
 
 
 def test_one_more_share_asks_only_that_one(rallebench: CommandLine, workspace: Path) -> None:
-    suite(rallebench, "noise", "--set", "noise=0,0.4")
+    suite(rallebench, "noise", "noise=0,0.4")
     before = (workspace / "runs" / "r noise=0" / "episodes.jsonl").read_bytes()
-    found = suite(rallebench, "noise", "--set", "noise=0,0.2,0.4")
+    found = suite(rallebench, "noise", "noise=0,0.2,0.4")
     assert [part["label"] for part in found["parts"]] == ["noise=0", "noise=0.2", "noise=0.4"]
     assert (workspace / "runs" / "r noise=0" / "episodes.jsonl").read_bytes() == before
     assert calls(workspace, "r noise=0.2") == 4
@@ -171,20 +173,14 @@ def test_one_more_share_asks_only_that_one(rallebench: CommandLine, workspace: P
 def test_other_settings_under_a_taken_name_are_refused_naming_both(
     rallebench: CommandLine, workspace: Path
 ) -> None:
-    suite(rallebench, "noise", "--set", "noise=0")
-    ran = rallebench(
-        "suite",
+    suite(rallebench, "noise", "noise=0")
+    ran = rallebench.suite(
         "rgb-noise",
-        "--llm",
-        "reads",
-        "--name",
-        "r",
-        "--set",
         f"data={workspace / 'rgb' / 'en_fact.jsonl'}",
-        "--set",
         "noise=0",
-        "--set",
         "temperature=0",
+        llm="reads",
+        run="r",
     )
     assert ran.code == 2 and "temperature = 0.7, you asked for 0" in ran.last
 
@@ -192,7 +188,7 @@ def test_other_settings_under_a_taken_name_are_refused_naming_both(
 def test_rgbs_own_files_are_written_and_can_be_used_again(
     rallebench: CommandLine, workspace: Path
 ) -> None:
-    found = suite(rallebench, "noise", "--set", "noise=0.4")
+    found = suite(rallebench, "noise", "noise=0.4")
     name = "prediction_en_fact_reads_temp0.7_noise0.4_passage5_correct0.0"
     folder = Path(found["folder"])
     rows = read_lines(folder / "result-en" / f"{name}.json")
@@ -202,19 +198,14 @@ def test_rgbs_own_files_are_written_and_can_be_used_again(
     rows[0]["prediction"], rows[1]["docs"] = "It was Tampa.", ["another"]
     rows[2]["ans"] = "Nice"
     write_lines(folder / "result-en" / f"{name}.json", rows)
-    again = suite(
-        rallebench, "noise", "--set", "noise=0.4", "--set", f"reuse={folder}", run="again"
-    )
+    again = suite(rallebench, "noise", "noise=0.4", f"reuse={folder}", run="again")
     assert numbers(again["parts"][0])["all_rate"] == 0.5
     assert any("2 answers are of an earlier time" in note for note in again["notes"])
     original = suite(
         rallebench,
         "noise",
-        "--set",
         "noise=0.4",
-        "--set",
         f"reuse={folder}",
-        "--set",
         "compat=original",
         run="o",
     )
@@ -224,11 +215,11 @@ def test_rgbs_own_files_are_written_and_can_be_used_again(
 def test_failed_questions_are_counted_in_no_rate_and_tried_again(
     rallebench: CommandLine, workspace: Path
 ) -> None:
-    found = suite(rallebench, "noise", "--set", "noise=0", llm="picky")
+    found = suite(rallebench, "noise", "noise=0", llm="picky")
     (part,) = found["parts"]
     assert (part["n"], part["n_errors"], part["metrics"]["all_rate"]["n"]) == (4, 1, 3)
     assert any("1 of 4 questions failed" in note for note in found["notes"])
-    suite(rallebench, "noise", "--set", "noise=0", llm="picky")
+    suite(rallebench, "noise", "noise=0", llm="picky")
     assert [
         line["qid"] for line in read_lines(workspace / "runs" / "r noise=0" / "episodes.jsonl")
     ].count("2") == 2
@@ -237,7 +228,7 @@ def test_failed_questions_are_counted_in_no_rate_and_tried_again(
 def test_rejections_and_lucky_hits_stand_apart_and_together_only_in_rgbs_number(
     rallebench: CommandLine,
 ) -> None:
-    report = suite(rallebench, "rejection", "--set", "judge=judge")
+    report = suite(rallebench, "rejection", "judge=judge")
     (part,) = report["parts"]
     assert numbers(part) == {
         "rejection_rate": 0.75,
@@ -248,9 +239,7 @@ def test_rejections_and_lucky_hits_stand_apart_and_together_only_in_rgbs_number(
     assert report["headline"] == "rejection_rate"
     assert part["metrics"]["rejection_rate_judge"]["n"] == 3
     assert (report["judged"], report["unparsed"], report["judge_failed"]) == (4, 1, 0)
-    original = suite(
-        rallebench, "rejection", "--set", "judge=judge", "--set", "compat=original", run="o"
-    )
+    original = suite(rallebench, "rejection", "judge=judge", "compat=original", run="o")
     assert original["headline"] == "all_rate"
     assert numbers(original["parts"][0])["rejection_rate_judge"] == 0.75
 
@@ -263,7 +252,7 @@ def judgements(workspace: Path, run: str) -> list[dict[str, Any]]:
 def test_what_a_judge_was_sent_and_said_lies_in_the_run(
     rallebench: CommandLine, workspace: Path
 ) -> None:
-    run = suite(rallebench, "rejection", "--set", "judge=judge")["parts"][0]["run"]
+    run = suite(rallebench, "rejection", "judge=judge")["parts"][0]["run"]
     last = judgements(workspace, run)[-1]
     assert (last["qid"], last["stop_reason"]) == ("3", "unparsed")
     assert last["steps"][0]["reply"]["text"] == "Hm."
@@ -274,8 +263,7 @@ def test_what_a_judge_was_sent_and_said_lies_in_the_run(
 def test_a_judge_of_chinese_answers_reads_them_without_spaces_as_the_rules_do(
     rallebench: CommandLine, workspace: Path
 ) -> None:
-    language = ("--set", "language=zh", "--set", "judge=judge")
-    run = suite(rallebench, "rejection", *language)["parts"][0]["run"]
+    run = suite(rallebench, "rejection", "language=zh", "judge=judge")["parts"][0]["run"]
     sent = judgements(workspace, run)[0]["steps"][0]["messages"][0]["content"]
     assert sent.endswith(
         "Answer: Icannotanswerthequestionbecauseoftheinsufficientinformationindocuments."
@@ -286,19 +274,21 @@ def test_a_judge_that_was_named_later_judges_the_answers_that_are_there(
     rallebench: CommandLine, workspace: Path
 ) -> None:
     suite(rallebench, "rejection")
-    judge = ("--set", "judge=judge")
-    planned = suite(rallebench, "rejection", *judge, "--plan", "--probe", "0")
+    judge = "judge=judge"
+    planned = suite(rallebench, "rejection", judge, flags=("--plan", "--probe", "0"))
     assert planned["plan"][0]["llms"] == ["reads", "judge"]
     assert planned["plan"][0]["generations"] == {"low": 4, "high": 4}
-    later = suite(rallebench, "rejection", *judge)["parts"][0]
+    later = suite(rallebench, "rejection", judge)["parts"][0]
     assert numbers(later)["rejection_rate_judge"] == 1.0
-    again = suite(rallebench, "rejection", *judge, "--plan", "--probe", "0")
+    again = suite(rallebench, "rejection", judge, flags=("--plan", "--probe", "0"))
     assert again["plan"][0]["left"] == 0
 
 
 def test_the_plan_and_the_probe_count_the_calls_of_a_judge(rallebench: CommandLine) -> None:
-    judge = ("--set", "judge=nose")
-    planned = suite(rallebench, "counterfactual", *judge, "--plan", "--probe", "2", llm="knows")
+    judge = "judge=nose"
+    planned = suite(
+        rallebench, "counterfactual", judge, llm="knows", flags=("--plan", "--probe", "2")
+    )
     assert [part["generations"]["high"] for part in planned["plan"]] == [4, 8]
     costs = planned["probe"]["parts"]
     assert [part["model_calls"]["value"] for part in costs] == [4, 8]
@@ -311,7 +301,7 @@ def test_a_judge_that_fails_costs_the_suite_its_rate_alone(
     settings = {"model": "m", "base_url": "http://127.0.0.1:9/v1", "max_retries": 0}
     models["gone"] = {"backend": "openai_compatible", "settings": settings}
     (workspace / "llms.json").write_text(json.dumps(models))
-    report = suite(rallebench, "rejection", "--set", "judge=gone")
+    report = suite(rallebench, "rejection", "judge=gone")
     assert "judged" not in report
     assert report["tables"][0]["rows"][0][2] is None
     assert any("The judge 'rgb-rejection:gone' gave no scores" in note for note in report["notes"])
@@ -329,7 +319,7 @@ def test_of_integration_every_part_of_the_answer_is_required(rallebench: Command
 def test_facts_are_asked_without_documents_and_with_false_ones(
     rallebench: CommandLine, workspace: Path
 ) -> None:
-    found = suite(rallebench, "counterfactual", "--set", "judge=nose", llm="knows")
+    found = suite(rallebench, "counterfactual", "judge=nose", llm="knows")
     (shown,) = found["parts"][1:]
     assert (found["acc"], found["acc_doc"], found["reported"]) == (0.75, 0.75, True)
     assert numbers(shown)["fact_check_rate"] == 0.75 and numbers(shown)[
@@ -352,9 +342,7 @@ def test_other_shares_of_false_documents_do_not_ask_again_what_is_known(
 ) -> None:
     suite(rallebench, "counterfactual", llm="knows")
     before = (workspace / "runs" / "r without documents" / "episodes.jsonl").read_bytes()
-    found = suite(
-        rallebench, "counterfactual", "--set", "correct=0.4", "--set", "noise=0.2", llm="knows"
-    )
+    found = suite(rallebench, "counterfactual", "correct=0.4", "noise=0.2", llm="knows")
     assert [part["label"] for part in found["parts"]] == [
         "without documents",
         "noise=0.2, correct=0.4",
@@ -389,13 +377,13 @@ def test_records_that_lack_something_are_counted_and_said(
     assert found["documents"] == {"noise=1": {"asked": 5, "short": 1, "left_out": 1}}
     assert "1 of 4 records of en_fact have no answers and were left out: 1." in found["notes"]
     assert "noise=1: 1 records have no document for it and were left out: 2." in found["notes"]
-    assert suite(rallebench, "rejection", "--set", "compat=original", run="o")["parts"][0]["n"] == 3
+    assert suite(rallebench, "rejection", "compat=original", run="o")["parts"][0]["n"] == 3
 
 
 def test_the_papers_table_has_ours_with_intervals_above_its_own_row_and_a_line(
     rallebench: CommandLine,
 ) -> None:
-    found = suite(rallebench, "noise", "--set", "noise=0,0.4,1")
+    found = suite(rallebench, "noise", "noise=0,0.4,1")
     (table,), (plot,) = found["tables"], found["plots"]
     assert table["columns"] == ["", "noise 0", "noise 0.4", "noise 1"] and table["percent"]
     right, declined, printed = table["rows"]
@@ -420,7 +408,7 @@ def test_records_with_too_few_positives_are_said_to_have_more_noise_than_asked_f
         workspace / "rgb" / "en_fact.jsonl",
         [record(0), record(1, positive=["It was in Paris."], positive_wrong=["It was in Tampa."])],
     )
-    found = suite(rallebench, "noise", "--set", "noise=0,0.8")
+    found = suite(rallebench, "noise", "noise=0,0.8")
     assert found["tables"][0]["rows"][2] == ["noise among the documents", 0.4, 0.8]
     assert any(
         "noise=0: 1 of 2 records lack positives or negatives" in note and "40% of all" in note
@@ -430,7 +418,7 @@ def test_records_with_too_few_positives_are_said_to_have_more_noise_than_asked_f
 
 
 def test_chinese_has_its_own_printed_row_and_so_has_integration(rallebench: CommandLine) -> None:
-    found = suite(rallebench, "noise", "--set", "noise=0,0.1", "--set", "language=zh")
+    found = suite(rallebench, "noise", "noise=0,0.1", "language=zh")
     assert found["tables"][0]["rows"][2] == ["RGB's paper: ChatGPT", 0.9567, None]
     assert found["tables"][0]["note"].startswith("The paper's row is of zh,")
     assert suite(rallebench, "integration", run="i")["tables"][0]["rows"][-1][1:] == [
@@ -443,7 +431,7 @@ def test_chinese_has_its_own_printed_row_and_so_has_integration(rallebench: Comm
 def test_rejections_found_by_words_and_by_the_judge_stand_beside_the_printed(
     rallebench: CommandLine,
 ) -> None:
-    table = suite(rallebench, "rejection", "--set", "judge=judge")["tables"][0]
+    table = suite(rallebench, "rejection", "judge=judge")["tables"][0]
     assert table["columns"][1:] == ["Rej", "Rej*", "lucky", "RGB's all_rate"]
     assert [cell["value"] for cell in table["rows"][0][1:]] == [0.75, 1.0, 0.25, 1.0]
     assert table["rows"][1][1:] == [0.2467, 0.45, None, None]
@@ -452,7 +440,7 @@ def test_rejections_found_by_words_and_by_the_judge_stand_beside_the_printed(
 def test_corrections_are_over_what_words_and_over_what_the_judge_found_and_the_rule_is_told(
     rallebench: CommandLine,
 ) -> None:
-    table = suite(rallebench, "counterfactual", "--set", "judge=nose", llm="knows")["tables"][0]
+    table = suite(rallebench, "counterfactual", "judge=nose", llm="knows")["tables"][0]
     assert table["columns"][1:] == [
         "Acc",
         "Acc_doc",
@@ -492,7 +480,7 @@ def test_errors_are_named_by_hand_in_a_file_that_nobody_overwrites(rallebench: C
         writer.writeheader()
         writer.writerows(rows)
     filled = path.read_bytes()
-    table = suite(rallebench, "integration", "--set", f"labels={path}")["tables"][1]
+    table = suite(rallebench, "integration", f"labels={path}")["tables"][1]
     assert (
         path.read_bytes() == filled
         and table["columns"][:2] == ["", "noise=0"]
@@ -518,7 +506,7 @@ def test_labels_as_json_lines_hold_for_every_part_and_strange_ones_are_said(
         tmp_path / "l.jsonl",
         [{"qid": "0", "category": "ignoring"}, {"qid": 77, "category": "merging"}],
     )
-    found = suite(rallebench, "integration", "--set", f"labels={path}")
+    found = suite(rallebench, "integration", f"labels={path}")
     assert {row[0]: row[-3] for row in found["tables"][1]["rows"]}["ignoring"] == 2
     assert "1 labels are of answers that are not wrong here: 77." in found["notes"]
 
@@ -542,15 +530,8 @@ def test_a_file_of_labels_that_is_none_is_refused_before_anything_is_run(
     if text is not None:
         path.write_text(text)
     before = everything(workspace)
-    ran = rallebench(
-        "suite",
-        "rgb-noise",
-        "--llm",
-        "reads",
-        "--set",
-        f"data={workspace / 'rgb' / 'en_fact.jsonl'}",
-        "--set",
-        f"labels={path}",
+    ran = rallebench.suite(
+        "rgb-noise", f"data={workspace / 'rgb' / 'en_fact.jsonl'}", f"labels={path}", llm="reads"
     )
     assert ran.code == 2 and sentence in ran.last and everything(workspace) == before
 
@@ -558,8 +539,8 @@ def test_a_file_of_labels_that_is_none_is_refused_before_anything_is_run(
 def test_under_another_name_a_share_that_was_run_comes_from_memory(
     rallebench: CommandLine, workspace: Path
 ) -> None:
-    suite(rallebench, "noise", "--set", "noise=0,0.2", run="first")
-    suite(rallebench, "noise", "--set", "noise=0,0.4", run="second")
+    suite(rallebench, "noise", "noise=0,0.2", run="first")
+    suite(rallebench, "noise", "noise=0,0.4", run="second")
     assert [
         calls(workspace, f"{run} noise={ratio}") for run, ratio in (("first", 0), ("first", 0.2))
     ] == [4, 4]
@@ -571,138 +552,88 @@ def test_a_folder_without_the_base_set_is_refused_and_no_other_set_is_taken(
     rallebench: CommandLine, workspace: Path, name: str
 ) -> None:
     before = everything(workspace)
-    ran = rallebench("suite", name, "--llm", "reads", "--set", f"data={workspace / 'rgb'}")
+    ran = rallebench.suite(name, f"data={workspace / 'rgb'}", llm="reads")
     assert ran.code == 2 and everything(workspace) == before
     assert (
         "holds no en_refine or en, which this test is made for; it holds en_fact, en_int: name a set with --set set=NAME."
         in ran.last
     )
     write_lines(workspace / "rgb" / "en.json", [record(n) for n in range(2)])
-    assert (
-        rallebench.json(
-            "suite", name, "--llm", "reads", "--set", f"data={workspace / 'rgb'}", "--no-mlflow"
-        )["dataset"]
-        == "en"
-    )
+    assert rallebench.report(name, f"data={workspace / 'rgb'}", llm="reads")["dataset"] == "en"
 
 
 @pytest.mark.shared_data
 def test_the_published_folder_at_hand_lacks_the_english_base_set(
     rallebench: CommandLine, shared_data: Path
 ) -> None:
-    ran = rallebench("suite", "rgb-noise", "--llm", "reads", "--set", f"data={shared_data / 'rgb'}")
+    ran = rallebench.suite("rgb-noise", f"data={shared_data / 'rgb'}", llm="reads")
     assert ran.code == 2 and "it holds en_fact, zh_fact, zh_int, zh_refine" in ran.last
 
 
 @pytest.mark.parametrize(
-    ("arguments", "sentence"),
+    ("name", "pairs", "sentence"),
     [
-        (("rgb-noise",), "needs a language model"),
-        (("rgb-noise", "--llm", "reads"), "--set data=PATH"),
+        ("noise", "", "--set data=PATH"),
+        ("noise", "data=FACTS noise=2", "numbers from 0 to 1"),
+        ("noise", "data=DATA set=en_int", "rgb-integration takes it"),
+        ("integration", "data=DATA set=en_fact", "rgb-noise takes it"),
+        ("counterfactual", "data=DATA noise=0.6 correct=0.6", "together at most 1"),
+        ("counterfactual", "data=DATA passages=0", "passages is 0, but false documents"),
+        ("counterfactual", "data=DATA/en_int.json", "holds no false copies"),
+        ("rejection", "data=FACTS judge=nobody", "no language model 'nobody'"),
+        ("noise", "pasages=3", "no setting 'pasages'"),
+        ("nose", "", "Did you mean 'rgb-noise'"),
+        ("testbed", "", "needs a question set and an index"),
+        ("testbed", "data=x index=tiny prompts=/", "--set prompts goes with --set articles=CORPUS"),
         (
-            ("rgb-noise", "--llm", "nobody", "--set", "data=DATA/en_fact.jsonl"),
-            "no language model 'nobody'",
-        ),
-        (
-            ("rgb-noise", "--llm", "reads", "--set", "data=DATA/en_fact.jsonl", "--set", "noise=2"),
-            "numbers from 0 to 1",
-        ),
-        (
-            ("rgb-noise", "--llm", "reads", "--set", "data=DATA", "--set", "set=en_int"),
-            "rgb-integration takes it",
-        ),
-        (
-            ("rgb-integration", "--llm", "reads", "--set", "data=DATA", "--set", "set=en_fact"),
-            "rgb-noise takes it",
-        ),
-        (
-            (
-                "rgb-counterfactual",
-                "--llm",
-                "reads",
-                "--set",
-                "data=DATA",
-                "--set",
-                "noise=0.6",
-                "--set",
-                "correct=0.6",
-            ),
-            "together at most 1",
-        ),
-        (
-            (
-                "rgb-rejection",
-                "--llm",
-                "reads",
-                "--set",
-                "data=DATA/en_fact.jsonl",
-                "--set",
-                "judge=nobody",
-            ),
-            "no language model 'nobody'",
-        ),
-        (("rgb-noise", "--llm", "reads", "--set", "pasages=3"), "no setting 'pasages'"),
-        (("rgb-noise", "--llm", "reads", "--limit", "0"), "at least 1"),
-        (("rgb-nose", "--llm", "reads"), "Did you mean 'rgb-noise'"),
-        (("rgb-testbed",), "needs a question set and an index"),
-        (
-            ("rgb-testbed", "--set", "data=tiny-qa", "--set", "index=tiny", "--set", "prompts=/"),
-            "--set prompts goes with --set articles=CORPUS",
-        ),
-        (
-            (
-                "rgb-noise",
-                "--llm",
-                "reads",
-                "--set",
-                "data=DATA/en_fact.jsonl",
-                "--set",
-                "prompts=/",
-            ),
+            "noise",
+            "data=FACTS prompts=/",
             "/ holds none of the prompts of this request (system-en.txt, user-en.txt)",
         ),
+        ("noise", "data=FACTS reuse=nowhere", "--set reuse=nowhere: there is no such folder"),
     ],
 )
 def test_a_wrong_request_is_one_sentence_and_writes_nothing(
-    rallebench: CommandLine, workspace: Path, arguments: tuple[str, ...], sentence: str
+    rallebench: CommandLine, workspace: Path, name: str, pairs: str, sentence: str
 ) -> None:
     before = everything(workspace)
-    ran = rallebench("suite", *(one.replace("DATA", str(workspace / "rgb")) for one in arguments))
+    data = str(workspace / "rgb")
+    filled = pairs.replace("FACTS", f"{data}/en_fact.jsonl").replace("DATA", data).split()
+    ran = rallebench.suite(f"rgb-{name}", *filled, llm="reads")
+    assert ran.code == 2 and sentence in ran.last and everything(workspace) == before
+
+
+@pytest.mark.parametrize(
+    ("more", "sentence"),
+    [
+        ({}, "needs a language model"),
+        ({"llm": "nobody"}, "no language model 'nobody'"),
+        ({"llm": "reads", "flags": ("--limit", "0")}, "at least 1"),
+    ],
+)
+def test_a_suite_without_its_model_or_without_questions_is_refused(
+    rallebench: CommandLine, workspace: Path, more: dict[str, Any], sentence: str
+) -> None:
+    before = everything(workspace)
+    ran = rallebench.suite("rgb-noise", f"data={workspace}/rgb/en_fact.jsonl", **more)
     assert ran.code == 2 and sentence in ran.last and everything(workspace) == before
 
 
 def test_without_a_name_all_suites_and_their_settings_are_told(rallebench: CommandLine) -> None:
-    found = rallebench.json("suite")["suites"]
-    assert {
-        "rgb-noise",
-        "rgb-rejection",
-        "rgb-integration",
-        "rgb-counterfactual",
-        "rgb-testbed",
-    } <= {one["name"] for one in found}
+    names = {suite["name"] for suite in rallebench.json("suite")["suites"]}
+    tests = ("noise", "rejection", "integration", "counterfactual", "testbed")
+    assert {f"rgb-{name}" for name in tests} <= names
     assert "noise=0,0.2,0.4,0.6,0.8" in rallebench("suite").out
 
 
 def test_the_table_has_a_line_for_every_share(rallebench: CommandLine, workspace: Path) -> None:
-    ran = rallebench(
-        "suite",
-        "rgb-noise",
-        "--llm",
-        "reads",
-        "--no-mlflow",
-        "--set",
-        f"data={workspace / 'rgb' / 'en_fact.jsonl'}",
-        "--set",
-        "noise=0,1",
-        "--limit",
-        "2",
-    )
+    data, two = f"data={workspace / 'rgb' / 'en_fact.jsonl'}", ("--limit", "2")
+    ran = rallebench.suite("rgb-noise", data, "noise=0,1", llm="reads", flags=two)
     assert ran.code == 0, ran.err
     lines = ran.out.split("\n")
     assert lines[1].split() == ["all_rate", "rejection_rate", "failed"]
-    assert lines[2].startswith("noise=0  1.0000 too few articles n=2") and lines[3].startswith(
-        "noise=1"
-    )
+    assert lines[2].startswith("noise=0  1.0000 too few articles n=2")
+    assert lines[3].startswith("noise=1")
 
 
 @pytest.mark.slow
@@ -710,43 +641,23 @@ def test_the_table_has_a_line_for_every_share(rallebench: CommandLine, workspace
 def test_the_embedded_reader_answers_published_records(
     rallebench: CommandLine, shared_data: Path
 ) -> None:
-    data = (
-        "--set",
+    data, few = (
         f"data={shared_data / 'rgb'}",
-        "--no-mlflow",
-        "--llm",
-        "extractive-reader",
-        "--limit",
-        "12",
+        {"llm": "extractive-reader", "flags": ("--limit", "12")},
     )
-    found = rallebench.json(
-        "suite", "rgb-noise", *data, "--set", "set=en_fact", "--set", "noise=0,0.8"
-    )
-    rates = [numbers(part)["all_rate"] for part in found["parts"]]
-    assert (
-        found["dataset"] == "en_fact"
-        and rates[0] > 0.5
-        and [part["n_errors"] for part in found["parts"]] == [0, 0]
-    )
-    facts = rallebench.json("suite", "rgb-counterfactual", *data)
+    report = rallebench.report("rgb-noise", data, "set=en_fact", "noise=0,0.8", **few)
+    rates = [numbers(part)["all_rate"] for part in report["parts"]]
+    assert report["dataset"] == "en_fact" and rates[0] > 0.5
+    assert [part["n_errors"] for part in report["parts"]] == [0, 0]
+    facts = rallebench.report("rgb-counterfactual", data, **few)
     assert facts["acc"] == 0.0 and facts["acc_doc"] < rates[0] and not facts["reported"]
 
 
 @pytest.mark.slow
 @pytest.mark.shared_data
-def test_all_records_at_every_share_take_seconds_of_our_own(
+def test_all_published_records_are_asked_at_every_share(
     rallebench: CommandLine, shared_data: Path
 ) -> None:
-    data = (
-        "--set",
-        f"data={shared_data / 'rgb'}",
-        "--set",
-        "language=zh",
-        "--no-mlflow",
-        "--llm",
-        "reads",
-    )
-    started = time.process_time()
-    found = rallebench.json("suite", "rgb-noise", *data)
-    assert len(found["parts"]) == 5 and all(part["n"] > 200 for part in found["parts"])
-    assert time.process_time() - started < 30
+    data = f"data={shared_data / 'rgb'}"
+    report = rallebench.report("rgb-noise", data, "language=zh", llm="reads")
+    assert len(report["parts"]) == 5 and all(part["n"] > 200 for part in report["parts"])

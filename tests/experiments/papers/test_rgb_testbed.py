@@ -69,19 +69,7 @@ def test_an_index_becomes_files_that_the_tests_take(rallebench: CommandLine) -> 
     }
     path = rallebench.workspace / "datasets" / "tiny-qa.jsonl"
     write_lines(path, [*read_lines(path), several, {"id": "n", "input": "Who?", "output": []}])
-    made = rallebench.json(
-        "suite",
-        "rgb-testbed",
-        "--no-mlflow",
-        "--set",
-        "data=tiny-qa",
-        "--set",
-        "index=tiny",
-        "--set",
-        "k=6",
-        "--name",
-        "bed",
-    )
+    made = rallebench.report("rgb-testbed", "data=tiny-qa", "index=tiny", "k=6", run="bed")
     assert (made["questions"], made["unanswered"], made["records"]) == (
         9,
         1,
@@ -94,20 +82,8 @@ def test_an_index_becomes_files_that_the_tests_take(rallebench: CommandLine) -> 
     )
     assert not any("Titan" in text for text in first["negative"] + first["positive_wrong"])
     assert all(first["fakeanswer"] in text for text in first["positive_wrong"])
-    more = rallebench.json(
-        "suite",
-        "rgb-testbed",
-        "--no-mlflow",
-        "--set",
-        "data=tiny-qa",
-        "--set",
-        "index=tiny",
-        "--set",
-        "k=6",
-        "--name",
-        "more",
-        "--set",
-        "positives=2",
+    more = rallebench.report(
+        "rgb-testbed", "data=tiny-qa", "index=tiny", "k=6", "positives=2", run="more"
     )
     assert (
         more["records"]["en"]
@@ -115,46 +91,14 @@ def test_an_index_becomes_files_that_the_tests_take(rallebench: CommandLine) -> 
         < made["records"]["en"]
     )
     assert all(len(row["positive"]) >= 2 for row in read_lines(Path(more["folder"]) / "en.jsonl"))
-    noise = rallebench.json(
-        "suite",
-        "rgb-counterfactual",
-        "--no-mlflow",
-        "--set",
-        f"data={folder}",
-        "--llm",
-        "titan",
-        "--name",
-        "c",
-    )
+    noise = rallebench.report("rgb-counterfactual", f"data={folder}", llm="titan", run="c")
     assert noise["dataset"] == "en_fact" and noise["acc"] == 0.125
     assert (
-        rallebench.json(
-            "suite",
-            "rgb-integration",
-            "--no-mlflow",
-            "--set",
-            f"data={folder}",
-            "--llm",
-            "titan",
-            "--name",
-            "i",
-        )["dataset"]
+        rallebench.report("rgb-integration", f"data={folder}", llm="titan", run="i")["dataset"]
         == "en_int"
     )
-    known = rallebench.json(
-        "suite",
-        "rgb-testbed",
-        "--no-mlflow",
-        "--set",
-        "data=tiny-qa",
-        "--set",
-        "index=tiny",
-        "--set",
-        "k=6",
-        "--name",
-        "known",
-        "--set",
-        "known=c without documents",
+    known = rallebench.report(
+        "rgb-testbed", "data=tiny-qa", "index=tiny", "k=6", "known=c without documents", run="known"
     )
     assert known["records"]["en_fact"] == 1 and known["not_known"] == 7
 
@@ -170,18 +114,8 @@ def test_questions_in_rgbs_form_and_an_unknown_index(rallebench: CommandLine) ->
         }
     ]
     path.write_text(json.dumps(rows[0]) + "\n")
-    made = rallebench.json(
-        "suite",
-        "rgb-testbed",
-        "--no-mlflow",
-        "--set",
-        f"data={path}",
-        "--set",
-        "index=tiny",
-        "--name",
-        "own",
-    )
+    made = rallebench.report("rgb-testbed", f"data={path}", "index=tiny", run="own")
     (row,) = read_lines(Path(made["folder"]) / "en_fact.jsonl")
     assert row["positive_wrong"][0].startswith("Ada discovered Titan")
-    ran = rallebench("suite", "rgb-testbed", "--set", f"data={path}", "--set", "index=nowhere")
+    ran = rallebench.suite("rgb-testbed", f"data={path}", "index=nowhere")
     assert ran.code == 2 and "nowhere" in ran.last

@@ -76,20 +76,13 @@ def test_articles_become_questions_and_these_a_testbed_and_the_rest_is_counted(
     rallebench: CommandLine,
 ) -> None:
     folder = rallebench.workspace
-    made = rallebench.json(
-        "suite",
+    made = rallebench.report(
         "rgb-testbed",
-        "--no-mlflow",
-        "--llm",
-        "writer",
-        "--name",
-        "bed",
-        "--set",
         f"articles={folder / 'corpus.tsv'}",
-        "--set",
         "index=tiny",
-        "--set",
         "k=6",
+        llm="writer",
+        run="bed",
     )
     assert [part["label"] for part in made["parts"]] == ["questions", "documents"]
     counts = {
@@ -117,18 +110,8 @@ def test_articles_become_questions_and_these_a_testbed_and_the_rest_is_counted(
             {"answer": "Titan", "provenance": [{"wikipedia_id": "1", "title": "Titan (moon)"}]}
         ],
     }
-    again = rallebench.json(
-        "suite",
-        "rgb-testbed",
-        "--no-mlflow",
-        "--name",
-        "again",
-        "--set",
-        f"data={bed / 'questions.jsonl'}",
-        "--set",
-        "index=tiny",
-        "--set",
-        "k=6",
+    again = rallebench.report(
+        "rgb-testbed", f"data={bed / 'questions.jsonl'}", "index=tiny", "k=6", run="again"
     )
     assert again["records"] == made["records"]
     asked = read_lines(folder / "runs" / "bed questions" / "episodes.jsonl")[0]["steps"][0][
@@ -168,5 +151,5 @@ def test_what_cannot_be_written_is_one_sentence(
     rallebench: CommandLine, flags: tuple[str, ...], code: int, sentence: str
 ) -> None:
     filled = (flag.replace("CORPUS", str(rallebench.workspace / "corpus.tsv")) for flag in flags)
-    ran = rallebench("suite", "rgb-testbed", "--no-mlflow", "--set", "index=tiny", *filled)
+    ran = rallebench.suite("rgb-testbed", "index=tiny", flags=filled)
     assert (ran.code, sentence in ran.last) == (code, True), ran.last

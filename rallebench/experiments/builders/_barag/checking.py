@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from rallebench.core.experiments import Row, RowsRequest
 from rallebench.core.types import Episode, Flow, Outcome
-from rallebench.experiments.builders import Stage
+from rallebench.engine.rowfile import RowFile
 from rallebench.experiments.builders._barag import asking
 from rallebench.experiments.builders._barag import definitions as why
 from rallebench.experiments.builders._barag.asking import Checks, mentions_its_text
@@ -21,10 +22,9 @@ from rallebench.experiments.builders._barag.stages import (
     whole,
 )
 from rallebench.experiments.builders._near import near_duplicates
-from rallebench.experiments.builders.rows import Row, Rows
 
 
-def checks(plan: Plan, store: Rows, made: Rows) -> Stage:
+def checks(plan: Plan, store: RowFile, made: RowFile) -> RowsRequest:
     """Verdicts on every question, without a model where that is enough."""
     asks = plan.asks(plan.judge, 0.0)
     wanted = Checks(
@@ -59,19 +59,19 @@ def checks(plan: Plan, store: Rows, made: Rows) -> Stage:
         ]
 
     if not (wanted.answerable or wanted.closed_book):
-        return Stage("5-checks", "quality checks", lambda: inputs, make=plain, of=of)
-    return Stage(
+        return RowsRequest("5-checks", "quality checks", lambda: inputs, make=plain, depends_on=of)
+    return RowsRequest(
         "5-checks",
         "quality checks",
         lambda: inputs,
         flow=_unless_left_out(flow),
         read=read,
-        of=of,
+        depends_on=of,
         llms=(plan.judge,),
     )
 
 
-def _to_check(plan: Plan, store: Rows, made: Rows) -> list[Row]:
+def _to_check(plan: Plan, store: RowFile, made: RowFile) -> list[Row]:
     """The questions that are kept, with what can be told of them without a model."""
     shas = {row["id"]: row["sha"] for row in brief(store, store)}
     rows = [

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from rallebench.core.errors import BadFileError
+from rallebench.core.experiments import ExperimentRequest, Row, RowsRequest
 from rallebench.core.types import Episode, digest
-from rallebench.experiments.builders import Order, Stage
+from rallebench.engine.rowfile import RowFile, short
 from rallebench.experiments.builders._barag import asking
 from rallebench.experiments.builders._barag import definitions as why
 from rallebench.experiments.builders._barag.asking import Asks, Text
@@ -24,7 +25,6 @@ from rallebench.experiments.builders.articles import (
     read_date,
     text_of,
 )
-from rallebench.experiments.builders.rows import Row, Rows, short
 
 DRAWN = 100
 """Articles that are drawn online where no limit is given."""
@@ -34,7 +34,7 @@ DRAWN = 100
 class Plan:
     """All that the stages need, checked. ``after`` None: any date."""
 
-    order: Order
+    request: ExperimentRequest
     kind: str
     path: Path
     stamp: str
@@ -44,12 +44,12 @@ class Plan:
 
     def setting(self, name: str) -> Any:
         """A setting of the maker."""
-        return self.order.settings[name]
+        return self.request.settings[name]
 
     @property
     def judge(self) -> str:
         """Who gives verdicts."""
-        return str(self.setting("judge") or self.order.llm)
+        return str(self.setting("judge") or self.request.llm)
 
     def asks(self, llm: str, temperature: float) -> Asks:
         """How a model is asked."""
@@ -72,7 +72,7 @@ class Plan:
 # ── 1  articles ──────────────────────────────────────────────────────────────
 
 
-def articles(plan: Plan) -> Stage:
+def articles(plan: Plan) -> RowsRequest:
     """Long enough, and each only once."""
     titles: dict[str, str] = {}
     texts: dict[str, str] = {}
@@ -111,12 +111,14 @@ def articles(plan: Plan) -> Stage:
 
     online = [plan.setting("api")] if plan.kind == "mediawiki" else []
     draw = [
-        plan.order.limit,
+        plan.request.limit,
         plan.setting("pick"),
         plan.setting("seed") if plan.setting("pick") == "random" else 0,
     ]
     once = digest([plan.kind, plan.stamp, *online, *draw, plan.setting("length")])
-    return Stage("1-articles", "articles", inputs, make, of=of, once=once, told=lambda: told)
+    return RowsRequest(
+        "1-articles", "articles", inputs, make, depends_on=of, source=once, summary=lambda: told
+    )
 
 
 def _sourced(plan: Plan, told: dict[str, Any]) -> Iterator[Article]:
@@ -126,7 +128,7 @@ def _sourced(plan: Plan, told: dict[str, Any]) -> Iterator[Article]:
     reading, found = read_articles(plan.kind, plan.path)
     none = True
     for article in drawn(
-        found, plan.order.limit, plan.setting("pick") == "random", plan.setting("seed")
+        found, plan.request.limit, plan.setting("pick") == "random", plan.setting("seed")
     ):
         none = False
         yield article
@@ -148,9 +150,9 @@ def _sourced(plan: Plan, told: dict[str, Any]) -> Iterator[Article]:
 
 def _online(plan: Plan) -> Iterator[Article]:
     """Those that an earlier session drew, then new ones."""
-    there = Rows(plan.order.folder / "1-articles.jsonl")
+    there = RowFile(plan.request.folder / "1-articles.jsonl")
     there.settle_all()
-    number = plan.order.limit or DRAWN
+    number = plan.request.limit or DRAWN
     known = set()
     for row in there:
         known.add(row["id"])
@@ -183,7 +185,7 @@ def kept_or(reason: str) -> Row:
 # ── 2  dates ─────────────────────────────────────────────────────────────────
 
 
-def dates(plan: Plan, kept: Rows) -> Stage:
+def dates(plan: Plan, kept: RowFile) -> RowsRequest:
     """Later than the date."""
 
     def make(row: Row) -> list[Row]:
@@ -209,7 +211,7 @@ def dates(plan: Plan, kept: Rows) -> Stage:
     def of(row: Row) -> Any:
         return [row["date"], plan.setting("after"), plan.setting("undated")]
 
-    return Stage("2-dates", "date filter", inputs, make, of=of)
+    return RowsRequest("2-dates", "date filter", inputs, make, depends_on=of)
 
 
 def _early(plan: Plan, date: str) -> str:
@@ -226,7 +228,7 @@ def _early(plan: Plan, date: str) -> str:
 # ── 3  recency ───────────────────────────────────────────────────────────────
 
 
-def recency(plan: Plan, store: Rows, dated: Rows) -> Stage:
+def recency(plan: Plan, store: RowFile, dated: RowFile) -> RowsRequest:
     """About what happened since the date, by a model's verdict."""
     asks = plan.asks(plan.judge, 0.0)
     date = plan.after.date().isoformat() if plan.after else ""
@@ -260,13 +262,13 @@ def recency(plan: Plan, store: Rows, dated: Rows) -> Stage:
         ]
 
     inputs = brief(store, dated)
-    return Stage(
+    return RowsRequest(
         "3-recency",
         "recency filter",
         lambda: inputs,
         flow=flow,
         read=read,
-        of=of,
+        depends_on=of,
         llms=(plan.judge,),
     )
 
@@ -283,7 +285,7 @@ def _error(episode: Episode) -> Row:
     return {"error": episode.error} if episode.error else {}
 
 
-def brief(store: Rows, kept: Rows) -> list[Row]:
+def brief(store: RowFile, kept: RowFile) -> list[Row]:
     """What a stage must know of the articles that are kept: id, title and digits over all that a model may be shown."""
     names = {row["id"] for row in kept if row["keep"]}
     return [
@@ -297,7 +299,7 @@ def brief(store: Rows, kept: Rows) -> list[Row]:
     ]
 
 
-def whole(store: Rows, name: str) -> Row:
+def whole(store: RowFile, name: str) -> Row:
     """An article as it was fetched, with the title and content that it may lack."""
     row = store.row(name)
     return {**row, "title": row.get("title", ""), "content": row.get("content", "")}
@@ -306,18 +308,18 @@ def whole(store: Rows, name: str) -> Row:
 # ── 4  questions ─────────────────────────────────────────────────────────────
 
 
-def questions(plan: Plan, store: Rows, kept: Rows) -> Stage:
+def questions(plan: Plan, store: RowFile, kept: RowFile) -> RowsRequest:
     """Written by a model, or those that the articles bring."""
     inputs, number, answers = brief(store, kept), plan.setting("questions"), plan.setting("answers")
     if not number:
-        return Stage(
+        return RowsRequest(
             "4-questions",
             "questions given",
             lambda: inputs,
             make=lambda row: _given(store, row),
-            of=lambda row: row["sha"],
+            depends_on=lambda row: row["sha"],
         )
-    asks = plan.asks(plan.order.llm, plan.setting("temperature"))
+    asks = plan.asks(plan.request.llm, plan.setting("temperature"))
     prompt = plan.prompts["questions"]
 
     def flow(row: Row) -> Any:
@@ -360,18 +362,18 @@ def questions(plan: Plan, store: Rows, kept: Rows) -> Stage:
     def of(row: Row) -> Any:
         return [row["sha"], number, answers, prompt, asdict(asks), plan.setting("characters")]
 
-    return Stage(
+    return RowsRequest(
         "4-questions",
         "questions",
         lambda: inputs,
         flow=flow,
         read=read,
-        of=of,
-        llms=(plan.order.llm,),
+        depends_on=of,
+        llms=(plan.request.llm,),
     )
 
 
-def _given(store: Rows, row: Row) -> list[Row]:
+def _given(store: RowFile, row: Row) -> list[Row]:
     article = store.row(row["id"])
     question = cleaned(str(article.get("question") or ""))
     made = {

@@ -1,4 +1,4 @@
-"""Rows put into a template: its questions with their answers, and why the others were left out.
+"""RowFile put into a template: its questions with their answers, and why the others were left out.
 
 What fits one question is gathered before anything is drawn, so that a question that fits several things is known to.
 """
@@ -47,7 +47,7 @@ class _Group:
 def fill(
     template: Template, tables: Mapping[str, Table], several: str = "drop"
 ) -> tuple[list[Filled], dict[str, int]]:
-    """(its questions in the table's order, why → how many were left out). ``several``: where the template does not say."""
+    """(its questions in the table's request, why → how many were left out). ``several``: where the template does not say."""
     left_out: Counter[str] = Counter()
     groups = _groups(template, tables, left_out)
     found = []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,15 +12,11 @@ from rallebench.core.experiments import Experiment, ExperimentRequest, Figure, R
 from rallebench.core.prompts import check_own
 from rallebench.core.runs import RunRequest, RunResult
 from rallebench.core.settings import Setting
-from rallebench.core.types import Example, Gold, Question, digest
+from rallebench.core.types import digest
 from rallebench.engine.statistics import means
 from rallebench.experiments.papers import SUITES
-from rallebench.experiments.papers.barag.articles import PREFIX, Article, by_title
-from rallebench.experiments.papers.barag.coefficients import (
-    COLUMNS,
-    agreement_of,
-    by_given,
-)
+from rallebench.experiments.papers.barag.articles import PREFIX, Article, by_title, example_of
+from rallebench.experiments.papers.barag.coefficients import COLUMNS, agreement_of, by_given
 from rallebench.experiments.papers.barag.judged import JUDGING, judge_of, notes_of, report_of
 from rallebench.experiments.papers.barag.runs import Row, Run, read_runs
 from rallebench.experiments.papers.barag.study import JUDGE_PROMPTS, SCORES
@@ -146,14 +142,9 @@ def _run(request: ExperimentRequest, sample: ScoredAnswers) -> RunRequest:
     """The answers of a run file as a run, which asks nothing but the judge."""
     run, answers = sample.run, {qid: row.answer for qid, (row, _) in sample.answers.items()}
     examples = tuple(
-        Example(
-            Question(qid, row.question),
-            Gold(),
-            {"id": qid, "input": row.question, "output": [], "title": row.title},
-        )
-        for qid, (row, _) in sample.answers.items()
+        example_of(replace(article, id=qid, question=row.question))
+        for qid, (row, article) in sample.answers.items()
     )
-    articles = {qid: article for qid, (_, article) in sample.answers.items()}
     return scored_run(
         run.name,
         "barag-answers",
@@ -163,7 +154,7 @@ def _run(request: ExperimentRequest, sample: ScoredAnswers) -> RunRequest:
         {"answers": digest(answers)},
         lambda example, episode: {},
         {},
-        judges=(judge_of(request, request.llm, articles),),
+        judges=(judge_of(request, request.llm, examples),),
     )
 
 
@@ -192,28 +183,22 @@ def _chosen(runs: tuple[Run, ...], only: str) -> tuple[Run, ...]:
     return tuple(known[name] for name in dict.fromkeys(names)) or runs
 
 
-def _article_files(asked: ExperimentRequest) -> list[Path]:
-    """Raises UsageError."""
-    given, runs = asked.settings["articles"], Path(asked.settings["runs"]).expanduser()
-    if given:
-        path = asked.workspace.data(given, "the file of the articles, or their folder", "articles")
-        files = [path] if path.is_file() else sorted(path.glob(f"{PREFIX}*.jsonl*"))
+def _article_files(request: ExperimentRequest) -> list[Path]:
+    """The files of articles: those that are named, or those beside the runs or above them. Raises UsageError."""
+    name, runs = request.settings["articles"], Path(request.settings["runs"]).expanduser()
+    if name:
+        path = request.workspace.data(name, "the file of the articles, or their folder", "articles")
+        if path.is_file():
+            return [path]
+        folders = [path]
     else:
         folder = runs if runs.is_dir() else runs.parent
-        files = next(
-            (
-                found
-                for place in (folder, folder.parent)
-                if (found := sorted(place.glob(f"{PREFIX}*.jsonl*")))
-            ),
-            [],
-        )
-    if not files:
-        raise UsageError(
-            "A judge needs the articles, and none were found; give them with --set articles=PATH."
-        )
-    return files
+        folders = [folder, folder.parent]
+    for folder in folders:
+        if files := sorted(folder.glob(f"{PREFIX}*.jsonl*")):
+            return files
+    raise UsageError("A judge needs the articles; give them with --set articles=PATH.")
 
 
 def _sides(pairs: Pairs) -> tuple[list[float], list[float | None], list[str]]:
-    return [given for given, _, _ in pairs], [said for _, said, _ in pairs], [a for *_, a in pairs]
+    return [pair[0] for pair in pairs], [pair[1] for pair in pairs], [pair[2] for pair in pairs]

@@ -13,13 +13,13 @@ from rallebench.core.types import Example, Gold, Question
 from rallebench.datasets.reading import read_questions
 
 PREFIX = "articles_"
-TEXT, ASKED = ("content", "text"), ("question", "query", "input")
+CONTENT, QUESTION = ("content", "text"), ("question", "query", "input")
 """What the article and its question may be called."""
 
 
 @dataclass(frozen=True, slots=True)
 class Article:
-    """``question`` is '' where nobody asked one."""
+    """``question`` is '' where there is none."""
 
     id: str
     title: str
@@ -30,14 +30,15 @@ class Article:
 
 @dataclass(frozen=True, slots=True)
 class ArticleSet:
-    """``articles`` by question id; ``without``: what is absent → how many were left out for it."""
+    """``articles``: the examples hold their articles, as ``example_of`` makes them; ``answers``: any has gold answers;
+    ``without``: what is absent → how many rows were left out for it."""
 
     name: str
     path: Path
     examples: tuple[Example, ...]
-    articles: Mapping[str, Article]
-    without: Mapping[str, int] = field(default_factory=dict)
+    articles: bool = False
     answers: bool = False
+    without: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -48,55 +49,48 @@ class ArticleSet:
         )
 
 
-def find_file(path: Path, wanted: str) -> Path:
-    """The file itself, or the file of the set ``wanted`` in a folder. Raises NotFoundError."""
+def _name(path: Path) -> str:
+    return path.name.split(".json")[0].removeprefix(PREFIX)
+
+
+def find_file(path: Path, name: str) -> Path:
+    """The file itself, or the file of the set ``name`` in a folder. Raises NotFoundError."""
     if path.is_file():
         return path
-    sets = {
-        file.name.split(".json")[0].removeprefix(PREFIX): file
-        for file in sorted(path.glob(f"{PREFIX}*.jsonl*"))
-    }
+    sets = {_name(file): file for file in sorted(path.glob(f"{PREFIX}*.jsonl*"))}
+    if (file := sets.get(name.removeprefix(PREFIX))) is not None:
+        return file
     known = ", ".join(sets) or "none"
-    if wanted.removeprefix(PREFIX) in sets:
-        return sets[wanted.removeprefix(PREFIX)]
     raise NotFoundError(
-        f"{path} holds no set {wanted!r} of articles; choose with --set set=NAME. It holds: {known}."
+        f"{path} holds no set {name!r} of articles; choose with --set set=NAME. It holds: {known}."
     )
 
 
 def read_set(path: Path, limit: int | None = None) -> ArticleSet:
     """Every row that has a question, in order. Rows that point to another file's article (``a_d_id``) take it from there;
     rows with ``input`` are questions in KILT's form. Raises BadFileError, UsageError."""
-    name = path.name.split(".json")[0].removeprefix(PREFIX)
+    name = _name(path)
     first = next((row for _, row in Source(path).objects()), {})
-    if "input" in first and not any(isinstance(first.get(key), str) for key in TEXT):
+    if "input" in first and not any(isinstance(first.get(key), str) for key in CONTENT):
         examples = tuple(read_questions(path))[:limit]
-        return ArticleSet(
-            name, path, examples, {}, {}, any(example.gold.answers for example in examples)
-        )
-    found: dict[str, Article] = {}
-    without: dict[str, int] = {}
-    for article in _articles(path):
-        what = (
-            "question"
-            if not article.question.strip()
-            else "article"
-            if not article.content.strip()
-            else ""
-        )
-        if what:
-            without[what] = without.get(what, 0) + 1
-        else:
-            found[article.id] = article
-    if not found:
+        return ArticleSet(name, path, examples, answers=any(e.gold.answers for e in examples))
+    articles = list(_articles(path))
+    complete = [a for a in articles if a.question.strip() and a.content.strip()]
+    without = {
+        "question": sum(not a.question.strip() for a in articles),
+        "article": sum(bool(a.question.strip()) and not a.content.strip() for a in articles),
+    }
+    if not complete:
         raise UsageError(
             f"No row of {path} has both a question and an article; 'title', 'content' and 'question' are needed."
         )
-    kept = dict(list(found.items())[:limit])
-    return ArticleSet(name, path, tuple(map(_example, kept.values())), kept, without)
+    examples = tuple(map(example_of, complete[:limit]))
+    left_out = {what: n for what, n in without.items() if n}
+    return ArticleSet(name, path, examples, articles=True, without=left_out)
 
 
-def _example(article: Article) -> Example:
+def example_of(article: Article) -> Example:
+    """The question of an article; its content is the reference, so that a judge sees it and no model does."""
     record = {
         "id": article.id,
         "input": article.question,
@@ -116,7 +110,7 @@ def _articles(path: Path) -> Iterator[Article]:
             raise BadFileError(f"{where} has no 'title'; a row has title, content and question.")
         if row.get("keep") is False:
             continue
-        if row.get("a_d_id") and not any(row.get(key) for key in TEXT):
+        if row.get("a_d_id") and not any(row.get(key) for key in CONTENT):
             if pointed is None:
                 pointed = _by_id(path.with_name(path.name.replace("A_f", "A_d")))
             row = {**pointed.get(str(row["a_d_id"]), {}), **row}
@@ -125,7 +119,7 @@ def _articles(path: Path) -> Iterator[Article]:
             raise BadFileError(f"{where} repeats the id {id!r}; every row needs its own.")
         seen.add(id)
         content, question = (
-            next((row[key] for key in keys if row.get(key)), "") for keys in (TEXT, ASKED)
+            next((row[key] for key in keys if row.get(key)), "") for keys in (CONTENT, QUESTION)
         )
         if not isinstance(content, str) or not isinstance(question, str):
             raise BadFileError(f"{where}: the article and its question should be texts.")
@@ -140,10 +134,10 @@ def _by_id(path: Path) -> dict[str, Mapping[str, Any]]:
 
 def by_title(paths: list[Path]) -> dict[tuple[str, str], Article]:
     """(title, question) → article, over several files; also (title, '') for each title's first."""
-    found: dict[tuple[str, str], Article] = {}
+    articles: dict[tuple[str, str], Article] = {}
     for path in paths:
         for article in _articles(path):
             if article.content.strip():
-                found.setdefault((article.title, article.question), article)
-                found.setdefault((article.title, ""), article)
-    return found
+                articles.setdefault((article.title, article.question), article)
+                articles.setdefault((article.title, ""), article)
+    return articles

@@ -26,7 +26,7 @@ def choice_table(title: str, without: Run, always: Run, agent: Run) -> Table | N
     """Never, always, the agent, its choice alone, and the better answer each time; None if no question is in all three."""
     rows = [_scored(run) for run in (without, always, agent)]
     shared = [key for key in rows[2] if key in rows[0] and key in rows[1]]
-    cases = [_case(*(one[key] for one in rows)) for key in shared]
+    cases = [_case(*(of_run[key] for of_run in rows)) for key in shared]
     if not cases:
         return None
     own = [rows[2][key] for key in shared]
@@ -38,16 +38,16 @@ def choice_table(title: str, without: Run, always: Run, agent: Run) -> Table | N
     lines += [_line("its choice", choice), _line("oracle", points.oracle(cases))]
     helped = [case for case in cases if case.read_worth > case.draft_worth]
     rest = [case for case in cases if case.read_worth <= case.draft_worth]
-    said = f" Passages help {len(helped)} of {len(cases)} questions; the agent reads for {_share(helped)} of these and {_share(rest)} of the others."
-    return Table(f"{title}: {len(cases)} questions", HEAD, tuple(lines), note=NOTE + said)
+    shares = f" Passages help {len(helped)} of {len(cases)} questions; the agent reads for {_share(helped)} of these and {_share(rest)} of the others."
+    return Table(f"{title}: {len(cases)} questions", HEAD, tuple(lines), note=NOTE + shares)
 
 
 def _scored(run: Run) -> Mapping[Key, Row]:
-    found: dict[Key, Row] = {}
+    scored: dict[Key, Row] = {}
     for row in run.rows:
         if row.total is not None and row.n_in is not None and row.n_out is not None:
-            found.setdefault((row.title, row.question), row)
-    return found
+            scored.setdefault((row.title, row.question), row)
+    return scored
 
 
 def _case(without: Row, always: Row, agent: Row) -> Case:

@@ -80,11 +80,11 @@ def agreement_of(
     y = np.array([judged[i] for i in rows], dtype=np.float64)
     n = len(rows)
     draws = _draws([articles[i] for i in rows] if articles else list(range(n)), seed)
-    found = {name: _mean(measure, x, y, draws, n) for name, measure in MEASURES.items()}
+    measured = {name: _mean(measure, x, y, draws, n) for name, measure in MEASURES.items()}
     return Agreement(
         n,
         len(given) - n,
-        **found,
+        **measured,
         given=float(x.mean()) if n else None,
         judged=float(y.mean()) if n else None,
     )
@@ -172,8 +172,8 @@ def by_given(given: Sequence[float], judged: Sequence[float | None]) -> dict[flo
     >>> by_given([5, 4.6, 1], [5, 3, None])
     {5.0: [5, 3]}
     """
-    found: dict[float, list[float]] = {}
-    for one, other in zip(given, judged, strict=True):
-        if other is not None:
-            found.setdefault(float(int(one + 0.5)), []).append(other)
-    return dict(sorted(found.items()))
+    by_score: dict[float, list[float]] = {}
+    for score, judgement in zip(given, judged, strict=True):
+        if judgement is not None:
+            by_score.setdefault(float(int(score + 0.5)), []).append(judgement)
+    return dict(sorted(by_score.items()))

@@ -139,7 +139,7 @@ def boolean_curve(request: ExperimentRequest) -> Experiment:
 
 def _run(study: Study, rule: Rule, quality: str, judges: tuple[Judge, ...]) -> RunRequest:
     """Both branches of every question, with their tokens and their worth."""
-    ask = study.asked.settings["ask"]
+    ask = study.request.settings["ask"]
 
     def score(example: Example, episode: Episode) -> Values:
         branches = branches_of(episode, rule.samples, ask)
@@ -176,7 +176,7 @@ def _run(study: Study, rule: Rule, quality: str, judges: tuple[Judge, ...]) -> R
         },
         score,
         tokens if quality in JUDGED else {**worth, **tokens},
-        (study.asked.llm,),
+        (study.request.llm,),
         (study.agent.retriever,),
         judges=judges,
     )
@@ -185,7 +185,7 @@ def _run(study: Study, rule: Rule, quality: str, judges: tuple[Judge, ...]) -> R
 
 def _judges(study: Study, rule: Rule) -> tuple[Judge, ...]:
     """The judge of the drafts and that of the answers with passages; () without a judge. Raises UsageError."""
-    s = study.asked.settings
+    s = study.request.settings
     if not s["judge"]:
         return ()
 
@@ -197,7 +197,7 @@ def _judges(study: Study, rule: Rule) -> tuple[Judge, ...]:
         return of_episode
 
     return tuple(
-        judge_of(study.asked, s["judge"], study.set.articles, branch, text(branch))
+        judge_of(study.request, s["judge"], study.set.examples, branch, text(branch))
         for branch in BRANCHES
     )
 
@@ -248,8 +248,8 @@ def _report(
     cases: list[Case],
     thresholds: tuple[float, ...],
 ) -> Report:
-    s = study.asked.settings
-    seen, about = s["draft_passages"], f"{study.name}, {study.asked.llm}"
+    s = study.request.settings
+    seen, about = s["draft_passages"], f"{study.name}, {study.request.llm}"
     ends = [points.never(cases, seen), points.always(cases)]
     if seen:
         notes.append(
@@ -260,7 +260,7 @@ def _report(
         for signal in SIGNALS
         if any(case.value(signal) not in (None, 0.0) for case in cases)
     }
-    single = [*ends, points.oracle(cases), *([points.asked(cases)] if s["ask"] else [])]
+    single = [*ends, points.oracle(cases), *([points.model_asked(cases)] if s["ask"] else [])]
     if "confidence" not in curves:
         notes.append(
             "No draft has a confidence above 0, so there is no curve of it; all drafts declined, or the model gives none."

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.runs import Judge, RunResult, Values
 from rallebench.core.settings import Setting
-from rallebench.core.types import Episode, Example, Flow, digest
-from rallebench.experiments.papers.barag.articles import Article
+from rallebench.core.types import Episode, Example, digest
 from rallebench.experiments.papers.barag.study import tokens_of
 from rallebench.experiments.runs import bounds_of
 from rallebench.metrics.judges import judgement_of
@@ -43,14 +42,14 @@ SPREAD = {
 def judge_of(
     request: ExperimentRequest,
     llm: str,
-    articles: Mapping[str, Article],
+    examples: Sequence[Example],
     branch: str = "",
     text: Callable[[Episode], str | None] = lambda episode: episode.answer,
 ) -> Judge:
     """The judge that the settings name. Raises UsageError, BadFileError for its prompts.
 
-    ``articles``: by question id, one for every answer. ``branch``: the name of the ``text`` of an episode that is judged, where
-    that is not its answer; it stands before the columns.
+    ``examples``: each with its article, as ``articles.example_of`` makes them. ``branch``: the name of the ``text`` of an episode
+    that is judged, where that is not its answer; it stands before the columns.
     """
     s = request.settings
     form = s["judge_form"]
@@ -72,11 +71,6 @@ def judge_of(
     columns = {**COLUMNS, **(SPREAD if several else {})}
     before = f"{branch}_" if branch else ""
 
-    def ask(example: Example, answer: str) -> Flow | None:
-        article = articles[example.question.qid]
-        record = {**example.record, "title": article.title, "content": article.content}
-        return judge.ask(replace(example, record=record), answer)
-
     def scores(example: Example, answer: str, judgement: Episode) -> Values:
         return {f"{before}{name}": value for name, value in values_of(judgement).items()}
 
@@ -86,9 +80,8 @@ def judge_of(
         columns={f"{before}{name}": definition for name, definition in columns.items()},
         settings={
             **judge.settings,
-            "articles": digest([[a.title, a.content] for a in articles.values()]),
+            "articles": digest([[e.record["title"], e.gold.reference] for e in examples]),
         },
-        ask=ask,
         scores=scores,
         ranges={f"{before}{name}": bounds for name, bounds in bounds_of(columns).items()},
         text=text,

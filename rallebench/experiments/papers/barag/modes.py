@@ -23,8 +23,8 @@ from rallebench.experiments.papers.barag.study import (
     Study,
     costs_of,
     rows_of,
-    shown_articles,
     study_of,
+    with_articles,
     worth_of,
 )
 from rallebench.experiments.papers.barag.summary import (
@@ -71,7 +71,7 @@ def modes(request: ExperimentRequest) -> Experiment:
         raise UsageError(
             f"The judge, and the mode gt, need the article of every question, and {study.set.path} has none; leave them out."
         )
-    judges = (judge_of(request, s["judge"], study.set.articles),) if s["judge"] else ()
+    judges = (judge_of(request, s["judge"], study.set.examples),) if s["judge"] else ()
     results: dict[str, RunResult] = {}
     for run in [_run(study, mode, judges) for mode in chosen]:
         results[run.label] = yield run
@@ -145,7 +145,7 @@ def _modes(text: str) -> list[str]:
 
 
 def _run(study: Study, mode: str, judges: tuple[Judge, ...]) -> RunRequest:
-    s = study.asked.settings
+    s = study.request.settings
     settings = {**study.settings, "mode": mode}
     make: Any = MODES.get(mode)
     if mode == "uncertain":
@@ -166,12 +166,12 @@ def _run(study: Study, mode: str, judges: tuple[Judge, ...]) -> RunRequest:
         mode,
         f"barag-{mode}",
         study.name,
-        shown_articles(study) if mode == "gt" else study.set.examples,
+        with_articles(study) if mode == "gt" else study.set.examples,
         lambda question: flow(question, study.agent),
         settings,
         lambda example, episode: {**costs_of(episode), **worth_of(study, example, episode.answer)},
         {name: DEFINITIONS[name] for name in (*COSTS, "declined", *study.quality)},
-        (study.asked.llm,),
+        (study.request.llm,),
         () if mode in ALONE else (study.agent.retriever,),
         judges=judges,
     )
@@ -209,9 +209,9 @@ def _saving(summaries: Mapping[str, Summary]) -> list[str]:
     if always is None or not always.n_in or not always.n_out:
         return []
     return [
-        f"{mode} needs {one.n_in / always.n_in - 1:+.1%} input and {one.n_out / always.n_out - 1:+.1%} output tokens compared with naive."
-        for mode, one in summaries.items()
-        if mode not in ("naive", *ALONE) and one.n_in is not None and one.n_out is not None
+        f"{mode} needs {summary.n_in / always.n_in - 1:+.1%} input and {summary.n_out / always.n_out - 1:+.1%} output tokens compared with naive."
+        for mode, summary in summaries.items()
+        if mode not in ("naive", *ALONE) and summary.n_in is not None and summary.n_out is not None
     ]
 
 

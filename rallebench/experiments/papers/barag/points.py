@@ -96,14 +96,14 @@ def oracle(cases: Sequence[Case]) -> Point:
     return _point("oracle", None, cases, better, costs)
 
 
-def asked(cases: Sequence[Case]) -> Point:
+def model_asked(cases: Sequence[Case]) -> Point:
     """BARAG's advanced agent: the draft, the yes-or-no question, and passages unless the model said no."""
-    wanted = [case.wants is not False for case in cases]
+    reads_on = [case.wants is not False for case in cases]
     costs = [
         _add(case.draft_tokens, case.decision_tokens, *([case.read_tokens] if yes else []))
-        for case, yes in zip(cases, wanted)
+        for case, yes in zip(cases, reads_on)
     ]
-    return _point("model asked", None, cases, wanted, costs)
+    return _point("model asked", None, cases, reads_on, costs)
 
 
 def curve(
@@ -158,9 +158,8 @@ def helps(cases: Sequence[Case], signal: str) -> float | None:
     better = [case.read_worth > case.draft_worth for case in cases]
     if len(known) < len(cases) or all(better) or not any(better):
         return None
-    sides = ([v for v, yes in zip(known, better) if yes is side] for side in (True, False))
-    one, other = sides
-    return float(mannwhitneyu(one, other).statistic) / (len(one) * len(other))
+    helped, rest = ([v for v, yes in zip(known, better) if yes is side] for side in (True, False))
+    return float(mannwhitneyu(helped, rest).statistic) / (len(helped) * len(rest))
 
 
 def as_good(points: Sequence[Point], best: Point) -> Point | None:
@@ -182,23 +181,18 @@ def held_out(cases: Sequence[Case], signal: str) -> tuple[Point, Point] | None:
     mine, others = cases[::2], cases[1::2]
     if len(cases) < FEWEST:
         return None
-    found = as_good(curve(mine, signal), always(mine))
-    if found is None or found.threshold is None:
+    best = as_good(curve(mine, signal), always(mine))
+    if best is None or best.threshold is None:
         return None
-    (point,) = curve(others, signal, (found.threshold,))
+    (point,) = curve(others, signal, (best.threshold,))
     return point, always(others)
 
 
 def chosen(cases: Sequence[Case]) -> Point:
     """What choosing between these two answers as ``wants`` says would give, without the price of choosing."""
     yes = [bool(case.wants) for case in cases]
-    return _point(
-        "choice",
-        None,
-        cases,
-        yes,
-        [case.read_tokens if one else case.draft_tokens for case, one in zip(cases, yes)],
-    )
+    costs = [case.read_tokens if case.wants else case.draft_tokens for case in cases]
+    return _point("choice", None, cases, yes, costs)
 
 
 def _cost(case: Case, signal: str, read: bool) -> Tokens:
@@ -209,7 +203,7 @@ def _cost(case: Case, signal: str, read: bool) -> Tokens:
 
 
 def _add(*tokens: Tokens) -> Tokens:
-    return sum(one[0] for one in tokens), sum(one[1] for one in tokens)
+    return sum(sent for sent, _ in tokens), sum(written for _, written in tokens)
 
 
 def _point(

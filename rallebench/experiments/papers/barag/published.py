@@ -6,7 +6,7 @@ the cell's digits gives the cell.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from decimal import ROUND_HALF_EVEN, ROUND_HALF_UP, Decimal
 from functools import cache
@@ -54,23 +54,21 @@ RUNS: Mapping[str, Mapping[str, str]] = {
 @cache
 def printed_rows(name: str) -> tuple[Printed, ...]:
     """The rows of Table I, II or III."""
+    table = published_table(f"barag_table{name.count('I')}")
     if name == "Table I":  # printed with a column for every set of articles
-        first = published_table("barag_table1")
-        scores = {row.settings["metric"]: row for row in first.rows}
         return tuple(
             Printed(
                 label.replace("_GT", " GT"),
                 run,
-                {metric: first.printed(row, label) for metric, row in scores.items()},
+                {row.settings["metric"]: table.printed(row, label) for row in table.rows},
             )
             for label, run in RUNS[name].items()
         )
-    table = published_table("barag_table2" if name == "Table II" else "barag_table3")
     return tuple(
         Printed(
             row.system,
             RUNS[name][row.system],
-            dict(zip(FIELDS, (table.printed(row, column) for column in table.columns))),
+            {field: table.printed(row, column) for field, column in zip(FIELDS, table.columns)},
         )
         for row in table.rows
     )
@@ -94,24 +92,18 @@ ALWAYS = "retrieval is by definition, the file's own flag is 0"
 def printed_table(name: str, runs: Mapping[str, tuple[Run, Summary]]) -> Table:
     """One printed table, three lines a row: over the rows present, of the whole run, as printed; and whether the last two agree."""
     rows: list[tuple[Any, ...]] = []
-    printed_all = printed_rows(name)
-    fields = tuple(printed_all[0].cells)
-    for printed in printed_all:
+    fields = tuple(printed_rows(name)[0].cells)
+    for printed in printed_rows(name):
+        label, whole = printed.label, _whole(printed, runs)
         if printed.run in runs:
-            run, found = runs[printed.run]
-            rows.append((printed.label, f"present, {found.n} rows", *_present(found, fields), ""))
-            if run.whole:
-                rows.append(
-                    (
-                        printed.label,
-                        f"whole run, {run.whole['n']} rows",
-                        *(exact(run.whole.get(f)) for f in fields),
-                        "",
-                    )
-                )
-        rows.append(
-            (printed.label, "printed", *(printed.cells[f] for f in fields), _verdict(printed, runs))
-        )
+            summary = runs[printed.run][1]
+            present = dict(zip(FIELDS, summary.cells))
+            rows.append((label, f"present, {summary.n} rows", *(present[f] for f in fields), ""))
+        if whole:
+            values = (exact(whole.get(field)) for field in fields)
+            rows.append((label, f"whole run, {whole['n']} rows", *values, ""))
+        cells = (printed.cells[field] for field in fields)
+        rows.append((label, "printed", *cells, _verdict(printed, runs)))
     return Table(ABOUT[name], ("Row", "Source", *(HEAD[f] for f in fields), "Verdict"), tuple(rows))
 
 
@@ -120,53 +112,56 @@ def exact(value: Any) -> Any:
     return f"{value:.4f}" if isinstance(value, float) else value
 
 
-def _verdict(printed: Printed, runs: Mapping[str, tuple[Run, Summary]]) -> str:
-    whole = _whole(printed, runs)
-    if not whole:
-        return "not to be compared"
-    off = [
-        "Retrieved by definition"
-        if field == "retrieved" and not whole[field]
-        else f"{HEAD[field]} should be {rounded(cell, whole[field])}"
-        for field, cell in printed.cells.items()
-        if whole.get(field) is not None and not agrees(cell, whole[field])
-    ]
-    return "; ".join(off) or "agrees"
-
-
-def _present(found: Summary, fields: Sequence[str]) -> list[Any]:
-    values = dict(zip(FIELDS, found.cells))
-    return [values[field] for field in fields]
-
-
 def _whole(printed: Printed, runs: Mapping[str, tuple[Run, Summary]]) -> Mapping[str, Any]:
     return runs[printed.run][0].whole if printed.run in runs else {}
 
 
-def disagreements(printed: Printed, runs: Mapping[str, tuple[Run, Summary]]) -> list[str]:
-    """What of a printed row the whole run does not give, one phrase each."""
+def _wrong(
+    printed: Printed, runs: Mapping[str, tuple[Run, Summary]]
+) -> Iterator[tuple[str, str, Any]]:
+    """(field, the printed cell, the whole run's value) of every cell that the whole run does not give."""
     whole = _whole(printed, runs)
-    said = []
     for field, cell in printed.cells.items():
         value = whole.get(field)
-        if value is None or agrees(cell, value):
-            continue
+        if value is not None and not agrees(cell, value):
+            yield field, cell, value
+
+
+def _verdict(printed: Printed, runs: Mapping[str, tuple[Run, Summary]]) -> str:
+    if not _whole(printed, runs):
+        return "not to be compared"
+    return (
+        "; ".join(
+            "Retrieved by definition"
+            if field == "retrieved" and not value
+            else f"{HEAD[field]} should be {rounded(cell, value)}"
+            for field, cell, value in _wrong(printed, runs)
+        )
+        or "agrees"
+    )
+
+
+def disagreements(printed: Printed, runs: Mapping[str, tuple[Run, Summary]]) -> list[str]:
+    """What of a printed row the whole run does not give, one phrase each."""
+    phrases = []
+    for field, cell, value in _wrong(printed, runs):
         if field == "retrieved" and value == 0:
-            lost = int(cell) - int(whole["n"])
-            said.append(ALWAYS + (f", and {lost} of {cell} answers is missing" if lost else ""))
+            lost = int(cell) - int(_whole(printed, runs)["n"])
+            phrases.append(ALWAYS + (f", and {lost} of {cell} answers is missing" if lost else ""))
             continue
-        other = [
+        others = (
             run.name
             for run, _ in runs.values()
             if run.name != printed.run
             and run.dataset == runs[printed.run][0].dataset
             and agrees(cell, run.whole.get(field))
-        ]
-        whose = f" and is that of another run, {other[0]}" if other else ""
-        said.append(
+        )
+        other = next(others, "")
+        whose = f" and is that of another run, {other}" if other else ""
+        phrases.append(
             f"{field} is printed {cell}; the run gives {rounded(cell, value)} ({value}){whose}"
         )
-    return said
+    return phrases
 
 
 def agrees(cell: str, value: Any) -> bool:
@@ -191,9 +186,7 @@ def rounded(cell: str, value: Any) -> str:
 
 
 def _to(cell: str, value: Any, how: str) -> str:
-    exact, thousands = Decimal(str(value)), cell.endswith("k")
-    digits = len(cell.removesuffix("k").partition(".")[2])
-    shown = (exact / 1000 if thousands else exact).quantize(
-        Decimal(1).scaleb(-digits), rounding=how
-    )
-    return f"{shown}{'k' if thousands else ''}"
+    number, thousands = Decimal(str(value)), cell.endswith("k")
+    unit = Decimal(1).scaleb(-len(cell.removesuffix("k").partition(".")[2]))
+    number = (number / 1000 if thousands else number).quantize(unit, rounding=how)
+    return f"{number}{'k' if thousands else ''}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +14,16 @@ from rallebench.workflows.barag import JOIN
 
 MANIFEST = "runs_manifest.json"
 NEEDED = ("title", "question", "answer")
+JSON_NAMES = {"n_in": "n_input_tokens", "n_out": "n_output_tokens"}
+NUMBERS = ("n_input_tokens", "n_output_tokens", "truthfulness", "relevance")
 MOST = 1e15
 """More than any count of tokens; what is larger, or no number at all, would end in a sum that says nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """An answer. Scores are None where nobody could read any, tokens where nobody counted. ``read``: whether passages were read:
-    the file's own ``retrieved``, or a context; the published naive runs have the one without the other."""
+    """An answer. Scores are None where none could be read, tokens where the backend counts none. ``read``: whether passages were
+    read: the file's own ``retrieved``, or a context; the published naive runs have the one without the other."""
 
     id: str
     title: str
@@ -30,9 +32,9 @@ class Row:
     n_in: int | None
     n_out: int | None
     retrieved: bool
-    context: str
     truthfulness: float | None
     relevance: float | None
+    context: str
 
     @property
     def read(self) -> bool:
@@ -42,11 +44,9 @@ class Row:
     @property
     def total(self) -> float | None:
         """Truthfulness + relevance."""
-        return (
-            None
-            if self.truthfulness is None or self.relevance is None
-            else self.truthfulness + self.relevance
-        )
+        if self.truthfulness is None or self.relevance is None:
+            return None
+        return self.truthfulness + self.relevance
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ def _manifest(folder: Path) -> dict[str, Mapping[str, Any]]:
         return {}
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
-        return {str(one["run"]): one for one in value}
+        return {str(row["run"]): row for row in value}
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise BadFileError(f"{path} is no list of runs ({error}).") from None
 
@@ -122,10 +122,7 @@ def _row(row: Mapping[str, Any], where: str) -> Row:
             raise BadFileError(
                 f"{where} has no {key!r}; a run file's row has {', '.join(NEEDED)}, tokens and scores."
             )
-    n_in, n_out, truthfulness, relevance = (
-        _number(row, key, where)
-        for key in ("n_input_tokens", "n_output_tokens", "truthfulness", "relevance")
-    )
+    n_in, n_out, truthfulness, relevance = (_number(row, key, where) for key in NUMBERS)
     return Row(
         "" if row.get("id") is None else str(row["id"]).strip(),
         row["title"],
@@ -134,9 +131,9 @@ def _row(row: Mapping[str, Any], where: str) -> Row:
         None if n_in is None else int(n_in),
         None if n_out is None else int(n_out),
         _flag(row, "retrieved", where),
-        str(row.get("context") or ""),
         truthfulness,
         relevance,
+        str(row.get("context") or ""),
     )
 
 
@@ -165,19 +162,7 @@ def _flag(row: Mapping[str, Any], key: str, where: str) -> bool:
 
 def lines(rows: Sequence[Row]) -> str:
     """The rows as a run file."""
-    return "".join(json.dumps(_as_json(row), ensure_ascii=False) + "\n" for row in rows)
-
-
-def _as_json(row: Row) -> dict[str, Any]:
-    return {
-        "id": row.id,
-        "title": row.title,
-        "question": row.question,
-        "answer": row.answer,
-        "n_input_tokens": row.n_in,
-        "n_output_tokens": row.n_out,
-        "retrieved": row.retrieved,
-        "truthfulness": row.truthfulness,
-        "relevance": row.relevance,
-        "context": row.context,
-    }
+    contents = (
+        {JSON_NAMES.get(name, name): value for name, value in asdict(row).items()} for row in rows
+    )
+    return "".join(json.dumps(content, ensure_ascii=False) + "\n" for content in contents)

@@ -25,21 +25,14 @@ from rallebench.core.types import (
 )
 from rallebench.experiments.papers.barag.articles import ArticleSet, find_file, read_set
 from rallebench.experiments.papers.barag.runs import Row, read_runs
-from rallebench.experiments.papers.barag.summary import PERFECT
+from rallebench.experiments.papers.barag.summary import PERFECT, total_of
 from rallebench.metrics.cost import completion_tokens_of, prompt_tokens_of
 from rallebench.metrics.exact_match import exact_match
 from rallebench.metrics.judges import JUDGES
 from rallebench.metrics.judges.truthfulness import ARTICLE_CHARACTERS
 from rallebench.metrics.text import answer_tokens
 from rallebench.metrics.token_f1 import token_f1
-from rallebench.workflows.barag import (
-    READ,
-    SETTINGS,
-    UNDECIDED,
-    BaragAgent,
-    Prompts,
-    context_of,
-)
+from rallebench.workflows.barag import READ, SETTINGS, UNDECIDED, BaragAgent, Prompts, context_of
 from rallebench.workflows.barag_uncertain import declines
 
 SCORES = ("truthfulness", "relevance")
@@ -92,7 +85,7 @@ DEFINITIONS = {
 class Study:
     """A request whose questions are read and whose settings are checked."""
 
-    asked: ExperimentRequest
+    request: ExperimentRequest
     set: ArticleSet
     agent: BaragAgent
 
@@ -109,14 +102,14 @@ class Study:
     @property
     def settings(self) -> dict[str, Any]:
         """All of the agent that changes an answer, for a run's fingerprint."""
-        told = asdict(self.agent)
-        return {key: value for key, value in told.items() if key not in ("llm", "retriever")}
+        settings = asdict(self.agent)
+        return {key: settings[key] for key in settings if key not in ("llm", "retriever")}
 
     def deciding(self, run: RunRequest, flow: Callable[[Question, BaragAgent], Flow]) -> RunRequest:
         """``run`` with flows that ask for decisions by tools, with ``calls=auto`` in words where the model drops tools."""
         if self.agent.calls != "tools":
             return run
-        always = self.asked.settings["calls"] == "tools"
+        always = self.request.settings["calls"] == "tools"
 
         def make(backends: Backends) -> FlowFactory:
             llm = backends.llms.get(self.agent.llm)
@@ -131,47 +124,39 @@ class Study:
         return replace(run, flow=replace(run.flow, make=make, offers_tools=offers))
 
 
-def study_of(asked: ExperimentRequest, *, retrieves: bool = True, **more: Any) -> Study:
-    """Read the questions and check what is asked for. ``more``: further settings of the agent. Raises UsageError."""
-    s = asked.settings
-    found = read_set(find_file(asked.workspace.data(s["data"], DATA_IS), s["set"]), asked.limit)
-    found = with_references(found, s["reference"]) if s["reference"] else found
-    if not found.examples:
-        raise UsageError(f"{found.path} holds no question.")
-    backend = asked.workspace.llm(asked.llm).backend
-    calls = (
-        s["calls"]
-        if s["calls"] != "auto"
-        else "tools"
-        if backend == "openai_compatible"
-        else "text"
-    )
+def study_of(request: ExperimentRequest, *, retrieves: bool = True, **more: Any) -> Study:
+    """Read the questions and check the settings. ``more``: further settings of the agent. Raises UsageError."""
+    s, workspace = request.settings, request.workspace
+    questions = read_set(find_file(workspace.data(s["data"], DATA_IS), s["set"]), request.limit)
+    if s["reference"]:
+        questions = with_references(questions, s["reference"])
+    if not questions.examples:
+        raise UsageError(f"{questions.path} holds no question.")
+    behind_api = workspace.llm(request.llm).backend == "openai_compatible"
     if retrieves and not s["index"]:
         raise UsageError(
             "Passages are read, so an index is needed: --set index=NAME (rallebench index --chunk-preset barag makes one)."
         )
-    if s["index"] and s["index"] not in asked.workspace.retrievers():
-        asked.workspace.retriever(
-            s["index"]
-        )  # a combination written out, or the sentence that says it is none
+    if s["index"] and s["index"] not in workspace.retrievers():
+        workspace.retriever(s["index"])  # raises for what is no combination either
     check_own(s["prompts"], [*PROMPTS, *(JUDGE_PROMPTS if s["judge"] else ())])
     agent = BaragAgent(
-        asked.llm,
+        request.llm,
         Prompts(*(prompt_text("suites/barag", name, s["prompts"]) for name in PROMPTS)),
         s["index"],
         s["k"],
         s["temperature"],
         s["max_tokens"],
-        asked.seed,
-        calls,
+        request.seed,
+        s["calls"] if s["calls"] != "auto" else "tools" if behind_api else "text",
         s["layout"],
         s["compat"],
         **more,
     )
-    return Study(asked, found, agent)
+    return Study(request, questions, agent)
 
 
-def with_references(found: ArticleSet, path: str) -> ArticleSet:
+def with_references(questions: ArticleSet, path: str) -> ArticleSet:
     """The set with a run's perfect answers as gold answers, by title and question. Raises UsageError."""
     perfect = {
         (row.title, row.question): row.answer
@@ -181,7 +166,7 @@ def with_references(found: ArticleSet, path: str) -> ArticleSet:
     }
     examples = tuple(
         replace(example, gold=replace(example.gold, answers=(answer,))) if answer else example
-        for example in found.examples
+        for example in questions.examples
         for answer in [
             perfect.get((str(example.record.get("title", "")), example.question.text), "")
         ]
@@ -190,22 +175,13 @@ def with_references(found: ArticleSet, path: str) -> ArticleSet:
         raise UsageError(
             f"No answer of {path} that was scored 5 and 5 is to one of these questions."
         )
-    return replace(found, examples=examples, answers=True)
+    return replace(questions, examples=examples, answers=True)
 
 
 def tokens_of(steps: Iterable[Step]) -> tuple[int | None, int | None]:
     """(sent, written) over all calls of a language model; None where a backend counted nothing."""
-    asked = [step for step in steps if isinstance(step.request, Generate)]
-    return _sum(map(prompt_tokens_of, asked)), _sum(map(completion_tokens_of, asked))
-
-
-def _sum(counts: Iterable[int | None]) -> int | None:
-    total = 0
-    for count in counts:
-        if count is None:
-            return None
-        total += count
-    return total
+    calls = [step for step in steps if isinstance(step.request, Generate)]
+    return total_of(map(prompt_tokens_of, calls)), total_of(map(completion_tokens_of, calls))
 
 
 def costs_of(episode: Episode) -> Values:
@@ -214,20 +190,21 @@ def costs_of(episode: Episode) -> Values:
     return {
         "n_input_tokens": sent,
         "n_output_tokens": written,
-        "n_embedding_tokens": _sum(step.reply.embedding_tokens for step in episode.steps),
+        "n_embedding_tokens": total_of(step.reply.embedding_tokens for step in episode.steps),
         "retrieved": float(has_read(episode)),
         "undecided": float(any(step.request == Note(UNDECIDED) for step in episode.steps)),
     }
 
 
-def shown_articles(study: Study) -> tuple[Example, ...]:
+def with_articles(study: Study) -> tuple[Example, ...]:
     """The questions, each with its own article as its one passage, as far as a judge sees it."""
-    found = []
-    for example in study.set.examples:
-        article = study.set.articles[example.question.qid]
-        passage = Passage(article.id, article.content[:ARTICLE_CHARACTERS], article.title)
-        found.append(replace(example, question=replace(example.question, passages=(passage,))))
-    return tuple(found)
+
+    def with_article(example: Example) -> Example:
+        text, title = example.gold.reference[:ARTICLE_CHARACTERS], str(example.record["title"])
+        passage = Passage(example.question.qid, text, title)
+        return replace(example, question=replace(example.question, passages=(passage,)))
+
+    return tuple(map(with_article, study.set.examples))
 
 
 def worth_of(study: Study, example: Example, answer: str) -> Values:
@@ -242,10 +219,8 @@ def worth_of(study: Study, example: Example, answer: str) -> Values:
             "f1": 0.0 if declined and f1 is not None else f1,
         }
     elif study.set.articles:
-        article = study.set.articles[example.question.qid]
-        values["grounded"] = (
-            0.0 if declined else grounded(answer, f"{article.title} {article.content}")
-        )
+        article = f"{example.record['title']} {example.gold.reference}"
+        values["grounded"] = 0.0 if declined else grounded(answer, article)
     return values
 
 
@@ -255,8 +230,8 @@ def grounded(answer: str, article: str) -> float:
     >>> grounded("the red car", "A red house."), grounded("", "x")
     (0.5, 0.0)
     """
-    said, there = answer_tokens(answer), set(answer_tokens(article))
-    return sum(word in there for word in said) / len(said) if said else 0.0
+    words, known = answer_tokens(answer), set(answer_tokens(article))
+    return sum(word in known for word in words) / len(words) if words else 0.0
 
 
 def has_read(episode: Episode) -> bool:
@@ -293,6 +268,6 @@ def _row(study: Study, example: Example, episode: Episode, scores: list[float | 
         sent,
         written,
         read and not (study.agent.original and by_definition),
-        context_of(hits) if read else "",
         *scores,
+        context_of(hits) if read else "",
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -87,8 +87,8 @@ def summary_of(rows: Sequence[Row]) -> Summary:
         len(totals),
         scores["t"],
         scores["r"],
-        _sum([row.n_in for row in rows]),
-        _sum([row.n_out for row in rows]),
+        total_of(row.n_in for row in rows),
+        total_of(row.n_out for row in rows),
         sum(row.read for row in rows),
         sum(row.retrieved for row in rows),
         sum(row.truthfulness == PERFECT == row.relevance for row in rows),
@@ -106,28 +106,29 @@ def bin_of(total: float) -> int:
     return min(BINS[-1], max(BINS[0], math.floor(total + 0.5)))
 
 
-def _sum(counts: Sequence[int | None]) -> int | None:
-    return (
-        None
-        if any(count is None for count in counts)
-        else sum(count for count in counts if count is not None)
-    )
+def total_of(counts: Iterable[int | None]) -> int | None:
+    """The sum; None where one is not known."""
+    known = list(counts)
+    return None if None in known else sum(count or 0 for count in known)
 
 
 def runs_table(title: str, rows: Mapping[str, Summary], note: str = "") -> Table:
     """Tables II and III: a row per way of answering."""
     return Table(
-        title, ("Run", *COLUMNS), tuple((name, *one.cells) for name, one in rows.items()), note=note
+        title,
+        ("Run", *COLUMNS),
+        tuple((name, *summary.cells) for name, summary in rows.items()),
+        note=note,
     )
 
 
 def histogram_plot(title: str, rows: Mapping[str, Summary]) -> Figure:
     """Truthfulness + relevance, counted in unit bins; the mean stands in the series' name."""
     series = {
-        f"{name} (mean {one.total:.2f})": tuple(
-            (str(center), count) for center, count in one.histogram.items()
+        f"{name} (mean {summary.total:.2f})": tuple(
+            (str(center), count) for center, count in summary.histogram.items()
         )
-        for name, one in rows.items()
-        if one.total is not None
+        for name, summary in rows.items()
+        if summary.total is not None
     }
     return Figure(title, "truthfulness + relevance", "answers", series, kind="bar")

@@ -6,7 +6,7 @@ figures, where a manifest gives them, and beside what the paper prints.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from rallebench.core.experiments import Experiment, ExperimentRequest, Figure, Report, Table
@@ -22,6 +22,7 @@ from rallebench.experiments.papers.barag.published import (
 )
 from rallebench.experiments.papers.barag.runs import Run, read_runs
 from rallebench.experiments.papers.barag.summary import (
+    COLUMNS,
     Summary,
     histogram_plot,
     runs_table,
@@ -45,81 +46,66 @@ COSTS = (("n_in", "input"), ("n_out", "output"))
         )
     },
 )
-def tables(asked: ExperimentRequest) -> Experiment:
+def tables(request: ExperimentRequest) -> Experiment:
     """BARAG, Tables I to III from run files: means, tokens, retrievals, beside the whole runs' and the printed figures."""
-    found = {
-        run.name: (run, summary_of(run.rows[: asked.limit]))
-        for run in read_runs(asked.settings["runs"])
+    runs = {
+        run.name: (run, summary_of(run.rows[: request.limit]))
+        for run in read_runs(request.settings["runs"])
     }
-    shown = [
-        printed_table(name, found)
-        for name, runs in RUNS.items()
-        if found.keys() & set(runs.values())
-    ]
-    summaries = {name: summary for name, (_, summary) in found.items()}
-    whole = [_whole_table(found)] if any(run.whole for run, _ in found.values()) else []
+    printed = [name for name, rows in RUNS.items() if runs.keys() & set(rows.values())]
+    summaries = {name: summary for name, (_, summary) in runs.items()}
     report: dict[str, Any] = {
         "runs": {
             name: {**summary.as_json(), "description": run.description, "whole": dict(run.whole)}
-            for name, (run, summary) in found.items()
+            for name, (run, summary) in runs.items()
         }
     }
     yield from ()
     return Report(
         report,
-        (*_notes(found), *_costs(found)),
+        (*_notes(runs), *_costs(runs)),
         tables=(
-            *shown,
-            *_choices(found),
+            *(printed_table(name, runs) for name in printed),
+            *_choices(runs),
             runs_table("All runs, over the rows present", summaries),
-            *whole,
+            *([_whole_table(runs)] if any(run.whole for run, _ in runs.values()) else []),
         ),
-        figures=_plots(found),
+        figures=_plots(runs),
     )
 
 
-def _whole_table(found: Runs) -> Table:
+def _whole_table(runs: Runs) -> Table:
     fields = ("n", "truthfulness", "relevance", "n_in", "n_out", "retrieved", "both_5")
     rows = tuple(
         (name, *(exact(run.whole.get(field)) for field in fields), run.description)
-        for name, (run, _) in found.items()
+        for name, (run, _) in runs.items()
         if run.whole
     )
-    head = (
-        "Run",
-        "Answers",
-        "Truthfulness",
-        "Relevance",
-        "Input tokens",
-        "Output tokens",
-        "Retrieved (flag)",
-        "Perfect",
-        "What it is",
-    )
+    head = ("Run", "Answers", *COLUMNS[:4], "Retrieved (flag)", "Perfect", "What it is")
     return Table("All runs, whole, as the manifest has them", head, rows)
 
 
-def _notes(found: Runs) -> list[str]:
+def _notes(runs: Runs) -> list[str]:
     part = [
-        name for name, (run, summary) in found.items() if run.whole and run.whole["n"] != summary.n
+        name for name, (run, summary) in runs.items() if run.whole and run.whole["n"] != summary.n
     ]
     notes = [
-        f"{len(part)} of {len(found)} files hold a part of their run; its whole figures are the manifest's."
+        f"{len(part)} of {len(runs)} files hold a part of their run; its whole figures are the manifest's."
     ] * bool(part)
     for table in RUNS:
         rows = printed_rows(table)
         for row in rows:
-            notes += [f"{table}, {row.label}: {said}." for said in disagreements(row, found)]
-            if not row.run and any(other.run in found for other in rows):
+            notes += [f"{table}, {row.label}: {text}." for text in disagreements(row, runs)]
+            if not row.run and any(other.run in runs for other in rows):
                 notes.append(f"{table}, {row.label}: its answers were not released.")
     drafts = [
-        name for name, (run, _) in found.items() if any(r.context and not r.read for r in run.rows)
+        name for name, (run, _) in runs.items() if any(r.context and not r.read for r in run.rows)
     ]
     if drafts:
         notes.append(
             f"Where nothing was retrieved, {', '.join(drafts)} keep the draft as the context; it is not counted as retrieved."
         )
-    for name, (_, summary) in found.items():
+    for name, (_, summary) in runs.items():
         if summary.scored < summary.n:
             notes.append(
                 f"{name}: {summary.n - summary.scored} of {summary.n} answers have no scores; they are in no mean."
@@ -127,42 +113,38 @@ def _notes(found: Runs) -> list[str]:
     return notes
 
 
-def _costs(found: Runs) -> list[str]:
+def _costs(runs: Runs) -> list[str]:
     """What the agent saves or costs against retrieving always, by the whole runs where they are known."""
-    said = []
+    sentences = []
     for table, label in (("Table II", "A_r"), ("Table III", "A_f")):
-        naive, agent = (RUNS[table][one] for one in ("NRAG", "BARAG"))
-        if naive not in found or agent not in found:
+        naive, agent = (RUNS[table][way] for way in ("NRAG", "BARAG"))
+        if naive not in runs or agent not in runs:
             continue
-        sides = [found[name][0].whole or found[name][1].as_json() for name in (naive, agent)]
+        always, own = (runs[name][0].whole or runs[name][1].as_json() for name in (naive, agent))
         parts = [
-            f"{sides[1][key] / sides[0][key] - 1:+.1%} {kind} tokens ({sides[1][key]:,} against {sides[0][key]:,})"
+            f"{own[key] / always[key] - 1:+.1%} {kind} tokens ({own[key]:,} against {always[key]:,})"
             for key, kind in COSTS
-            if sides[0][key] and sides[1][key] is not None
+            if always[key] and own[key] is not None
         ]
-        said.append(
+        sentences.append(
             f"On {label} the agent needs {' and '.join(parts)} compared with retrieving always."
         )
-    return said
+    return sentences
 
 
-def _choices(found: Runs) -> list[Table]:
+def _choices(runs: Runs) -> Iterator[Table]:
     """The published agents against a coin and against the better answer each time."""
-    made = []
     for table in ("Table II", "Table III"):
         names = list(RUNS[table].values())
-        if all(name in found for name in names):
-            made.append(
-                choice_table(
-                    f"What the decision is worth, {table}", *(found[name][0] for name in names)
-                )
-            )
-    return [one for one in made if one is not None]
+        if all(name in runs for name in names):
+            title = f"What the decision is worth, {table}"
+            if choice := choice_table(title, *(runs[name][0] for name in names)):
+                yield choice
 
 
-def _plots(found: Runs) -> tuple[Figure, ...]:
+def _plots(runs: Runs) -> tuple[Figure, ...]:
     groups: dict[str, dict[str, Summary]] = {}
-    for name, (run, summary) in found.items():
+    for name, (run, summary) in runs.items():
         groups.setdefault(run.dataset, {})[name.removeprefix(f"{run.dataset}_") or name] = summary
     plots = (
         histogram_plot(

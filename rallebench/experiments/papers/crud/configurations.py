@@ -11,16 +11,9 @@ from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.registry import unknown
 from rallebench.corpora.chunking import Chunking
 from rallebench.encoders.references import check_encoder
-from rallebench.experiments.papers.crud.retrieval import variant
+from rallebench.experiments.papers.crud.retrieval import RETRIEVERS, variant
 from rallebench.workspace.indexes.ensure import Described, described
 
-RETRIEVERS: Mapping[str, str] = {
-    "dense": "base",
-    "bm25": "bm25",
-    "hybrid": "hybrid",
-    "hybrid-rerank": "hybrid-rerank",
-}
-"""As the paper calls them → as CRUD-RAG's code does."""
 WORDS = "bm25"
 
 
@@ -34,6 +27,11 @@ class Config:
     retriever: str
     k: int
     llm: str
+
+    @property
+    def index(self) -> tuple[Any, ...]:
+        """What decides on the indexes that are searched."""
+        return (self.chunk, self.overlap, self.embedding, self.retriever)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +75,7 @@ FACTORS: Mapping[str, Factor] = {
         Factor("chunk", "chunk", "chunk", "chunks", (64, 128, 256, 512), 1, 1_000_000),
         Factor("overlap", "overlap", "overlap %", "overlaps", (0, 10, 30, 50, 70), 0, 95),
         Factor("embedding", "embedding", "embedding", "embeddings", _EMBEDDINGS),
-        Factor("retriever", "retriever", "retriever", "retrievers", tuple(RETRIEVERS)),
+        Factor("retriever", "retriever", "retriever", "retrievers", RETRIEVERS),
         Factor("topk", "k", "top-k", "ks", (2, 4, 6, 8, 10), 1, 1000),
         Factor("llm", "llm", "LLM", "llms", _LLMS),
     )
@@ -103,33 +101,28 @@ class Grid:
     def label(self, config: Config) -> str:
         """What a configuration differs from the base in."""
         for name, values in self.values.items():
-            for value, one in values.items():
-                if one == config and one != self.base:
+            for value, other in values.items():
+                if config == other != self.base:
                     return f"{name}={value}"
         return "base"
 
 
-def grid_of(asked: ExperimentRequest) -> Grid:
+def grid_of(request: ExperimentRequest) -> Grid:
     """The grid that is asked for; loads and reads nothing. Raises UsageError."""
-    s = asked.settings
+    s = request.settings
     names = _factors(s["factors"])
-    if s["retriever"] not in RETRIEVERS:
-        raise UsageError(
-            "--set retriever: " + unknown("retriever of CRUD-RAG", s["retriever"], list(RETRIEVERS))
-        )
-    base = Config(s["chunk"], s["overlap"], s["embedding"], s["retriever"], s["k"], asked.llm)
+    base = Config(s["chunk"], s["overlap"], s["embedding"], s["retriever"], s["k"], request.llm)
     values: dict[str, dict[Any, Config]] = {}
     impossible: dict[tuple[str, Any], str] = {}
-    for name in names if asked.llm else [name for name in names if name != "llm"]:
+    for name in names if request.llm else [name for name in names if name != "llm"]:
         values[name] = {}
         factor = FACTORS[name]
         for value in _values(factor, s[factor.setting], getattr(base, factor.field)):
-            given = bool(s[factor.setting].strip()) or value == getattr(base, factor.field)
-            why = _refused(asked, factor, value, given)
+            explicit = bool(s[factor.setting].strip()) or value == getattr(base, factor.field)
+            why = _refused(request, factor, value, explicit)
             if name == "embedding" and base.retriever == WORDS and value != base.embedding:
-                why = (
-                    why
-                    or "the base searches words, and no encoder is asked (--set retriever=dense)."
+                why = why or (
+                    "the base searches words, and no encoder is asked (--set retriever=dense)."
                 )
             if why:
                 impossible[name, value] = why
@@ -144,26 +137,21 @@ def grid_of(asked: ExperimentRequest) -> Grid:
 
 
 def _factors(text: str) -> list[str]:
-    wanted = [name for part in text.split(",") if (name := part.strip())]
-    for name in wanted:
+    chosen = [name for part in text.split(",") if (name := part.strip())]
+    for name in chosen:
         if name not in FACTORS:
             raise UsageError("--set factors: " + unknown("factor of the grid", name, list(FACTORS)))
-    if not wanted:
+    if not chosen:
         raise UsageError(f"--set factors={text}: name at least one of {', '.join(FACTORS)}.")
-    return [name for name in FACTORS if name in wanted]
+    return [name for name in FACTORS if name in chosen]
 
 
 def _values(factor: Factor, text: str, base: Any) -> list[Any]:
     """The values of a factor with the base's among them, numbers in order."""
-    found: list[Any] = [
-        _number(factor, part.strip()) if factor.ordered else part.strip()
-        for part in text.split(",")
-        if part.strip()
-    ]
-    found = found or list(factor.papers)
+    parts = [part.strip() for part in text.split(",") if part.strip()]
     if factor.ordered:
-        return sorted({*found, base})
-    return list(dict.fromkeys([base, *found]))
+        return sorted({base, *([_number(factor, part) for part in parts] or factor.papers)})
+    return list(dict.fromkeys([base, *(parts or factor.papers)]))
 
 
 def _number(factor: Factor, text: str) -> int:
@@ -186,21 +174,21 @@ def _plain(config: Config) -> Config:
     return replace(config, embedding="") if config.retriever == WORDS else config
 
 
-def _refused(asked: ExperimentRequest, factor: Factor, value: Any, given: bool) -> str:
-    """Why a value is not asked for, '' if it is. Raises UsageError for one that was ``given`` and that nobody knows."""
+def _refused(request: ExperimentRequest, factor: Factor, value: Any, explicit: bool) -> str:
+    """Why a value is not asked for, '' if it is. Raises UsageError for an unknown one that the user named (``explicit``)."""
     try:
-        if factor.name == "llm" and (given or value in asked.workspace.llms()):
-            asked.workspace.llm(value)
+        if factor.name == "llm" and (explicit or value in request.workspace.llms()):
+            request.workspace.llm(value)
         elif factor.name == "llm":
             return "the workspace has no model of this name (nothing is fetched unasked; --set llms=… names others)."
         elif factor.name == "embedding":
             check_encoder(value)
         elif factor.name == "retriever" and value not in RETRIEVERS:
             raise UsageError(unknown("retriever of CRUD-RAG", value, list(RETRIEVERS)))
-        elif value == "hybrid-rerank" and not asked.settings["reranker"].strip():
+        elif value == "hybrid-rerank" and not request.settings["reranker"].strip():
             return "no cross-encoder is named (--set reranker=FOLDER)."
     except RalleError as error:
-        if given:
+        if explicit:
             raise UsageError(f"--set {factor.setting}: {error}") from None
         return str(error)
     return ""
@@ -210,54 +198,39 @@ def _ordered(base: Config, configs: list[Config]) -> tuple[Config, ...]:
     """One model after another; of one, what searches the same index together, the deepest first: of a query the deepest retrieval
     is remembered, and what is less deep is the beginning of it."""
     llms = list(dict.fromkeys([base.llm, *(config.llm for config in configs)]))
-    found: list[Config] = []
+    ordered: list[Config] = []
     for llm in llms:
         mine = [config for config in configs if config.llm == llm]
-        made = list(dict.fromkeys([_making(base), *map(_making, mine)]))
-        found += sorted(mine, key=lambda config: (made.index(_making(config)), -config.k))
-    return tuple(found)
+        indexes = list(dict.fromkeys(config.index for config in (base, *mine)))
+        ordered += sorted(mine, key=lambda config: (indexes.index(config.index), -config.k))
+    return tuple(ordered)
 
 
-def _making(config: Config) -> tuple[Any, ...]:
-    return (config.chunk, config.overlap, config.embedding, config.retriever)
-
-
-# indexes
-
-
-def indexes_of(asked: ExperimentRequest, config: Config) -> dict[str, Described]:
+def indexes_of(request: ExperimentRequest, config: Config) -> dict[str, Described]:
     """Kind of list (``dense``, ``bm25``) → the index that a configuration searches for it. Raises UsageError."""
-    s = asked.settings
+    s = request.settings
     if not s["corpus"].strip():
         raise UsageError(
             "No documents are named; give a file or folder of them, or an imported corpus, with --set corpus=…."
         )
     compat: Any = "original" if s["compat"] == "original" else ""
-    chunking = Chunking(
-        config.chunk,
-        round(config.chunk * config.overlap / 100),
-        "tokens",
-        "sentences",
-        compat=compat,
-    )
-    found = {}
+    overlap = round(config.chunk * config.overlap / 100)
+    chunking = Chunking(config.chunk, overlap, "tokens", "sentences", compat=compat)
+
+    def recipe(kind: str, **encoder: str) -> Described:
+        return described(
+            request.workspace, s["corpus"], kind, chunking=chunking, form=s["form"], **encoder
+        )
+
+    recipes = {}
     if config.retriever != WORDS:
-        found["dense"] = described(
-            asked.workspace,
-            s["corpus"],
-            s["kind"],
-            encoder=config.embedding,
-            chunking=chunking,
-            form=s["form"],
-        )
+        recipes["dense"] = recipe(s["kind"], encoder=config.embedding)
     if config.retriever != "dense":
-        found[WORDS] = described(
-            asked.workspace, s["corpus"], WORDS, chunking=chunking, form=s["form"]
-        )
-    return found
+        recipes[WORDS] = recipe(WORDS)
+    return recipes
 
 
-def said_of(index: Described) -> str:
+def describe(index: Described) -> str:
     """An index in a few words."""
     assert index.chunking is not None
     share = round(100 * index.chunking.overlap / index.chunking.size)
@@ -268,13 +241,8 @@ def said_of(index: Described) -> str:
 
 def retriever_of(config: Config, names: Mapping[str, str], reranker: str) -> str:
     """The retriever of a configuration, given the names of its indexes."""
-    return variant(
-        RETRIEVERS[config.retriever],
-        names.get("dense", ""),
-        names.get(WORDS, ""),
-        config.k,
-        reranker,
-    )
+    dense, words = names.get("dense", ""), names.get(WORDS, "")
+    return variant(config.retriever, dense, words, config.k, reranker)
 
 
 def parts_of(config: Config, names: Mapping[str, str]) -> tuple[str, ...]:
@@ -290,6 +258,6 @@ def last_uses(order: Sequence[Config]) -> Mapping[Config, frozenset[str]]:
     """Configuration → the models that no later one asks."""
     last = {config.llm: config for config in order}
     return {
-        config: frozenset(filter(None, (llm for llm, one in last.items() if one == config)))
+        config: frozenset(llm for llm, other in last.items() if llm and other == config)
         for config in order
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,10 +34,10 @@ NAMES = {"similarity": "bertScore"}
 QUEST = ("QA_avg_F1", "QA_recall")
 
 
-def results_path(asked: ExperimentRequest, task: Task, index: str, k: int) -> str:
+def results_path(request: ExperimentRequest, task: Task, index: str, k: int) -> str:
     """Where CRUD-RAG would write a task's results: collection, k and the kind of model are in the folder's name."""
-    collection, llm = _plain(index or "none"), _plain(asked.llm)
-    return f"output/{collection}_top{k}_{_plain(asked.workspace.llm(asked.llm).backend)}/{task.file}_{llm}.json"
+    collection, llm = _plain(index or "none"), _plain(request.llm)
+    return f"output/{collection}_top{k}_{_plain(request.workspace.llm(request.llm).backend)}/{task.file}_{llm}.json"
 
 
 def _plain(name: str) -> str:
@@ -55,12 +55,12 @@ def results_of(cell: Cell) -> str:
         key=lambda row: str(row["id"]),
     )
     plan = cell.plan
-    info = {"task": plan.task.file, "llm": plan.asked.llm}
+    info = {"task": plan.task.file, "llm": plan.request.llm}
     if not plan.original:
         info |= {
             "retriever": plan.index,
             "top_k": str(plan.k),
-            "decoding": json.dumps(plan.decoding.settings()),
+            "decoding": json.dumps(plan.decoding),
         }
     overall = overall_of(rows, plan.original, plan.task.name, plan.judging is not None)
     return json.dumps(
@@ -105,56 +105,61 @@ def overall_of(
     measured is absent, and the rows that are in no mean are counted.
     """
     valid = [row for row in rows if row["valid"]]
-    found: dict[str, Any] = {}
+    means: dict[str, Any] = {}
     for name in METRICS:
         key = NAMES.get(name, name)
         values = [row["metrics"][key] for row in valid if key in row["metrics"]]
         if values:
-            found[f"avg. {key}"] = sum(values) / len(values)
+            means[f"avg. {key}"] = sum(values) / len(values)
         elif original and name == "similarity" and task != "summary" and valid:
-            found[f"avg. {key}"] = 0.0
+            means[f"avg. {key}"] = 0.0
     if valid or not original:
-        found["num"] = len(valid)
+        means["num"] = len(valid)
     if not original:
-        found["invalid"] = len(rows) - len(valid)
+        means["invalid"] = len(rows) - len(valid)
         if judged:
-            found["num_quest"] = sum("QA_recall" in row["metrics"] for row in valid)
-    return found
+            means["num_quest"] = sum("QA_recall" in row["metrics"] for row in valid)
+    return means
 
 
-def read_earlier(reuse: str, wanted: str) -> dict[str, tuple[str, str]]:
+def read_earlier(reuse: str, name: str) -> dict[str, tuple[str, str]]:
     """Record id → (answer, reference) of the valid rows of an earlier result. Raises UsageError.
 
-    ``reuse``: the file, or a folder that has it at ``wanted`` or under its last name; {} where a folder has none.
+    ``reuse``: the file, or a folder that has it at ``name`` or under its last part; {} where a folder has none.
     """
     path = Path(reuse).expanduser()
     if not path.exists():
         raise NotFoundError(f"--set reuse={reuse}: there is no such file or folder.")
     if path.is_dir():
-        places: Iterable[Path] = (path / wanted, path / Path(wanted).name)
+        places = (path / name, path / Path(name).name)
         path = next((place for place in places if place.is_file()), path)
         if path.is_dir():
             return {}
-    value = read_json(path)
-    rows = value.get("results") if isinstance(value, dict) else None
+    _, rows = read_results(path)
+    return {
+        str(row["id"]).strip(): (
+            row["log"]["generated_text"].strip(),
+            str(row["log"].get("ground_truth_text", "")).strip(),
+        )
+        for row in rows
+        if row.get("valid", True) and row["log"]["generated_text"].strip()
+    }
+
+
+def read_results(path: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """(info, rows) of a result file; each row has an id and a log with a generated_text. Raises BadFileError."""
+    content = read_json(path)
+    rows = content.get("results") if isinstance(content, dict) else None
     if not isinstance(rows, list):
         raise BadFileError(
             f"{path} is no result of CRUD-RAG: it should hold an object with 'results'."
         )
-    found = {}
     for number, row in enumerate(rows, 1):
         log = row.get("log") if isinstance(row, dict) else None
-        if (
-            not isinstance(log, dict)
-            or "id" not in row
-            or not isinstance(log.get("generated_text"), str)
-        ):
+        text = log.get("generated_text") if isinstance(log, dict) else None
+        if not isinstance(text, str) or "id" not in row:
             raise BadFileError(
                 f"{path}: result {number} has no id, or no generated_text in its log."
             )
-        if row.get("valid", True) and log["generated_text"].strip():
-            found[str(row["id"]).strip()] = (
-                log["generated_text"].strip(),
-                str(log.get("ground_truth_text", "")).strip(),
-            )
-    return found
+    info = content.get("info")
+    return info if isinstance(info, dict) else {}, rows

@@ -24,7 +24,7 @@ Entry = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class GoldQuestions:
-    """What a reference was asked and answered itself."""
+    """The questions on a reference, and its own answers."""
 
     questions: tuple[str, ...]
     answers: tuple[str, ...]
@@ -36,7 +36,7 @@ class GoldQuestions:
 
 
 def cache_file(workspace: Workspace, task: Task) -> Path:
-    """Where a task's questions are kept."""
+    """The file of a task's questions."""
     return workspace.path / "crud" / f"quest_gold_{task.file}.json"
 
 
@@ -103,9 +103,9 @@ def find(
     for key in (f"{record} {mark[:8]}", record):
         entry = entries.get(key)
         if entry is not None and entry.get("reference", mark) == mark:
-            found = GoldQuestions(texts(entry.get("question")), texts(entry.get("answers")))
-            if original or found.fits:
-                return found
+            questions = GoldQuestions(texts(entry.get("question")), texts(entry.get("answers")))
+            if original or questions.fits:
+                return questions
     return None
 
 
@@ -114,12 +114,12 @@ def key_for(entries: Mapping[str, Entry], record: str, reference: str) -> str:
     return f"{record} {digest(reference)[:8]}" if record in entries else record
 
 
-def entry_of(made: Entry, reference: str, llm: str) -> Entry:
-    """What is kept of questions that ``llm`` made of a reference."""
-    return {**made, "reference": digest(reference), "llm": llm}
+def entry_of(entry: Entry, reference: str, llm: str) -> Entry:
+    """The stored form of questions that ``llm`` made of a reference."""
+    return {**entry, "reference": digest(reference), "llm": llm}
 
 
-def keep(path: Path, entries: Mapping[str, Entry]) -> None:
+def store(path: Path, entries: Mapping[str, Entry]) -> None:
     """Add entries to the file; those that are there stay as they are."""
     before = read_cache(path)
     after = {**entries, **before}

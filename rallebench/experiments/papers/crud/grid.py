@@ -6,12 +6,10 @@ is called, a text's vector, a query's passages. Without a language model the ret
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
-from typing import Any
+from collections.abc import Mapping
 
 from rallebench.core.errors import UsageError
-from rallebench.core.experiments import ExperimentRequest, IndexRequest, Release, Report
-from rallebench.core.runs import RunRequest
+from rallebench.core.experiments import Experiment, ExperimentRequest, Report
 from rallebench.core.settings import Setting
 from rallebench.experiments.papers import SUITES
 from rallebench.experiments.papers.crud import grid_tables, recommending, tables
@@ -19,6 +17,7 @@ from rallebench.experiments.papers.crud.cells import check_prompts
 from rallebench.experiments.papers.crud.configurations import FACTORS, grid_of
 from rallebench.experiments.papers.crud.grid_cells import RETRIEVAL, perform_grid
 from rallebench.experiments.papers.crud.records import DATA_IS, RecordSet, read_tasks
+from rallebench.experiments.papers.crud.retrieval import RETRIEVERS
 from rallebench.experiments.papers.crud.suites import SETTINGS as CRUD
 from rallebench.experiments.papers.crud.tasks import tasks_of
 from rallebench.retrievers import needs_encoder
@@ -52,9 +51,7 @@ SETTINGS: Mapping[str, Setting] = {
     "chunk": Setting(int, 128, 1, 1_000_000, about="the base's chunk size in tokens"),
     "overlap": Setting(int, 0, 0, 95, about="the base's overlap in %"),
     "embedding": Setting(str, "bge-base-zh-v1.5-plain", about="the base's encoder"),
-    "retriever": Setting(
-        str, "dense", choices=("dense", "bm25", "hybrid", "hybrid-rerank"), about="the base's"
-    ),
+    "retriever": Setting(str, "dense", choices=RETRIEVERS, about="the base's"),
     "k": Setting(int, 8, 1, 1000, about="the base's passages per question"),
     "chunks": Setting(
         str, "", about=f"default {_papers('chunk')}; as many tokens are read as the base reads"
@@ -86,63 +83,63 @@ SETTINGS: Mapping[str, Setting] = {
 
 
 @SUITES.register("crud-grid", form=SETTINGS, needs_llm=False, named_by=("tasks",))
-def crud_grid(
-    asked: ExperimentRequest,
-) -> Generator[RunRequest | IndexRequest | Release, Any, Report]:
+def crud_grid(request: ExperimentRequest) -> Experiment:
     """CRUD-RAG's one-factor grid with its recommendations; without a model it compares retrievers alone."""
-    s = asked.settings
+    s = request.settings
     dense = list(filter(needs_encoder, kinds()))
     if s["kind"] not in dense:
         raise UsageError(
             f"--set kind={s['kind']}: choose a kind of vector index: {', '.join(dense)}."
         )
-    grid = grid_of(asked)
-    metric = _deciding(asked)
-    wanted = tasks_of(s["tasks"])
-    tasks = wanted if asked.llm else tuple(task for task in wanted if task.ranked)
+    grid = grid_of(request)
+    metric = _deciding(request)
+    chosen = tasks_of(s["tasks"])
+    tasks = chosen if request.llm else tuple(task for task in chosen if task.ranked)
     if not tasks:
         raise UsageError(
             "Without a language model only what is retrieved is scored, and these tasks have no gold documents; name --llm."
         )
-    check_prompts(asked, tasks if asked.llm else ())
-    records = read_tasks(asked.workspace.data(s["data"], DATA_IS), tasks)
-    if not asked.llm:
+    check_prompts(request, tasks if request.llm else ())
+    records = read_tasks(request.workspace.data(s["data"], DATA_IS), tasks)
+    if not request.llm:
         _with_gold(records)
-    found = yield from perform_grid(asked, grid, tasks, records)
-    if found.error is not None and not found.ran:
-        raise found.error
-    if any(one.simulated for one in found.ran):
+    outcomes = yield from perform_grid(request, grid, tasks, records)
+    if outcomes.error is not None and not outcomes.ran:
+        raise outcomes.error
+    if any(result.answered.simulated for result in outcomes.ran):
         return Report()
-    notes = grid_tables.notes_of(found, grid, tasks, [task for task in wanted if task not in tasks])
-    base = [one.cell for one in found.ran if one.cell and one.config == grid.base]
-    compared = grid_tables.compared_of(found, grid, tasks)
-    shown = [
-        *([tables.table_of(base)] if base else []),
-        recommending.table_of(found, grid, metric, grid_tables.HEADS[metric]),
-        grid_tables.at_a_glance(compared, grid, tasks, metric),
-        *grid_tables.factor_tables(found, grid, tasks),
-        grid_tables.differences(compared),
-    ]
-    report = {
-        "dataset": ", ".join(dict.fromkeys(records[task.name].name for task in tasks)),
-        "llm": asked.llm,
-        **grid_tables.report_of(found, grid, tasks, metric),
-    }
-    plots = tuple(grid_tables.factor_plots(found, grid, tasks, metric))
-    failed = {f"{one.task.name} {one.label}": one.why for one in found.failed}
-    return Report(report, tuple(notes), tables=tuple(shown), figures=plots, failed=failed)
+    left_out = [task for task in chosen if task not in tasks]
+    base = [r.cell for r in outcomes.ran if r.cell and r.config == grid.base]
+    compared = grid_tables.compared_of(outcomes, grid, tasks)
+    return Report(
+        {
+            "dataset": ", ".join(dict.fromkeys(records[task.name].name for task in tasks)),
+            "llm": request.llm,
+            **grid_tables.report_of(outcomes, grid, tasks, metric),
+        },
+        tuple(grid_tables.notes_of(outcomes, grid, tasks, left_out)),
+        tables=(
+            *([tables.table_of(base)] if base else []),
+            recommending.table_of(outcomes, grid, metric, grid_tables.HEADS[metric]),
+            grid_tables.at_a_glance(compared, grid, tasks, metric),
+            *grid_tables.factor_tables(outcomes, grid, tasks),
+            grid_tables.differences(compared),
+        ),
+        figures=tuple(grid_tables.factor_plots(outcomes, grid, tasks, metric)),
+        failed={f"{cell.task.name} {cell.label}": cell.why for cell in outcomes.failed},
+    )
 
 
-def _deciding(asked: ExperimentRequest) -> str:
+def _deciding(request: ExperimentRequest) -> str:
     """The metric that decides. Raises UsageError for one that is not measured."""
-    s = asked.settings
-    metric: str = s["by"] if s["by"] != "auto" else "rouge-L" if asked.llm else "mrr"
+    s = request.settings
+    metric: str = s["by"] if s["by"] != "auto" else "rouge-L" if request.llm else "mrr"
     needs = {"similarity": "similarity", "QA_avg_F1": "quest", "QA_recall": "quest"}.get(metric)
-    if (metric in RETRIEVAL and metric != "mrr" and asked.llm) or (
-        metric not in RETRIEVAL and not asked.llm
+    if (metric in RETRIEVAL and metric != "mrr" and request.llm) or (
+        metric not in RETRIEVAL and not request.llm
     ):
         raise UsageError(
-            f"--set by={metric}: that is measured only {'without' if asked.llm else 'with'} a language model (--llm)."
+            f"--set by={metric}: that is measured only {'without' if request.llm else 'with'} a language model (--llm)."
         )
     if needs and not s[needs]:
         raise UsageError(
@@ -153,7 +150,7 @@ def _deciding(asked: ExperimentRequest) -> str:
 
 def _with_gold(records: Mapping[str, RecordSet]) -> None:
     """Raise UsageError where no record says of which documents it was made."""
-    if not any(record.gold for one in records.values() for record in one.records):
+    if not any(record.gold for task in records.values() for record in task.records):
         raise UsageError(
             "No record names its gold documents (news1 …, or gold_doc_ids), so retrievers cannot be compared without a model."
         )

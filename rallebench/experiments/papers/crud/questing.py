@@ -50,23 +50,23 @@ class Judged:
     values: Mapping[str, Quest] = field(default_factory=dict)
 
 
-def judging_of(asked: ExperimentRequest, task: Task, records: Sequence[Record]) -> Judging | None:
+def judging_of(request: ExperimentRequest, task: Task, records: Sequence[Record]) -> Judging | None:
     """RAGQuestEval of these records by the model ``quest``; None without one. Raises UsageError, BadFileError."""
-    s = asked.settings
+    s = request.settings
     if not s["quest"]:
         return None
     published = gold.read_published(s["gold"], task)
-    known = {**published, **gold.read_cache(gold.cache_file(asked.workspace, task))}
+    known = {**published, **gold.read_cache(gold.cache_file(request.workspace, task))}
     judge = judge_named(
-        asked.workspace,
+        request.workspace,
         f"ragquesteval:{s['quest']}",
         s["prompts"],
         compat=s["compat"],
         precision=s["quest_precision"],
-        seed=asked.seed,
+        seed=request.seed,
     )
     original, over_all = s["compat"] == "original", s["quest_precision"] == "paper"
-    judging = Judging(asked.workspace, task, judge, known, original, over_all)
+    judging = Judging(request.workspace, task, judge, known, original, over_all)
     by_id = {record.id: record for record in records}
 
     def ask(example: Example, answer: str) -> Flow | None:
@@ -95,7 +95,7 @@ def judged_of(judging: Judging, records: Sequence[Record], answered: RunResult) 
     episodes = answered.judgements.get(judging.judge.name)
     if episodes is None:
         return None
-    asked = [
+    judged = [
         record
         for record in records
         if record.id in answered.episodes and answered.episodes[record.id].answer
@@ -116,10 +116,10 @@ def judged_of(judging: Judging, records: Sequence[Record], answered: RunResult) 
         for qid, content in contents.items()
         if content.get("values")
     }
-    failed = len(asked) - len(episodes)
+    failed = len(judged) - len(episodes)
     counts = {
-        "quest_asked": len(asked),
-        "quest_new_references": sum(judging.questions(record) is None for record in asked),
+        "quest_asked": len(judged),
+        "quest_new_references": sum(judging.questions(record) is None for record in judged),
         "quest_no_questions": len(episodes) - len(questions),
     }
     if questions:
@@ -135,7 +135,7 @@ def judged_of(judging: Judging, records: Sequence[Record], answered: RunResult) 
     return Judged(counts, questions, answers, values)
 
 
-def keep_questions(judging: Judging, records: Sequence[Record], answered: RunResult) -> None:
+def store_questions(judging: Judging, records: Sequence[Record], answered: RunResult) -> None:
     """Store the questions that are new, for all later cells."""
     entries = dict(judging.known)
     episodes = answered.judgements.get(judging.judge.name, {})
@@ -145,7 +145,7 @@ def keep_questions(judging: Judging, records: Sequence[Record], answered: RunRes
             key = gold.key_for(entries, record.id, record.reference)
             entry = {name: content[name] for name in ("key_info", "question", "answers")}
             entries[key] = gold.entry_of(entry, record.reference, judging.judge.llm)
-    gold.keep(gold.cache_file(judging.workspace, judging.task), entries)
+    gold.store(gold.cache_file(judging.workspace, judging.task), entries)
 
 
 def _content(episode: Episode) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Any
 from rallebench.analysis.paired import PairedComparison, compare, shared_scores, with_holm
 from rallebench.core.experiments import Table
 from rallebench.engine.statistics import TOO_FEW
-from rallebench.experiments.papers.crud.configurations import FACTORS, Factor, Grid
+from rallebench.experiments.papers.crud.configurations import FACTORS, Config, Factor, Grid
 from rallebench.experiments.papers.crud.grid_cells import Outcomes
 from rallebench.experiments.papers.crud.tasks import TASKS
 from rallebench.experiments.published import published_table
@@ -41,6 +41,7 @@ HEADS: Mapping[str, str] = {
     "llm": "llm",
 }
 """Factor → its column in the paper's table."""
+Scores = dict[str, "float | None"]
 COLUMNS = ("topk", "chunk", "overlap", "retriever", "llm", "embedding")
 GROWING = ("mrr", "gold_found")
 """These cannot fall with a larger top-k."""
@@ -60,69 +61,62 @@ class Versus:
         """Corrected for all comparisons."""
         return self.paired.corrected
 
-    @property
-    def shown(self) -> bool:
-        """Whether it differs by more than chance."""
-        return self.paired.significant
-
 
 def versus(
-    found: Outcomes, grid: Grid, metric: str, groups: Mapping[str, Sequence[str]]
+    outcomes: Outcomes, grid: Grid, metric: str, groups: Mapping[str, Sequence[str]]
 ) -> dict[tuple[str, str], list[Versus]]:
     """(group, factor) → its values against the base; p (Holm) and interval (Bonferroni) count all that are returned."""
-    raw: list[tuple[tuple[str, str], Any, dict[str, float | None], dict[str, float | None]]] = []
-    clusters: dict[str, str] = {}
+    places: list[tuple[tuple[str, str], Any]] = []
+    sides: list[tuple[Scores, Scores, dict[str, str]]] = []
     for group, tasks in groups.items():
         for factor, values in grid.values.items():
             for value, config in values.items():
-                if config != grid.base:
-                    a: dict[str, float | None] = {}
-                    b: dict[str, float | None] = {}
-                    for name in tasks:
-                        base, other = (
-                            found.of(grid.base, TASKS[name]),
-                            found.of(config, TASKS[name]),
-                        )
-                        if base and other:
-                            clusters |= {
-                                f"{name} {qid}": f"{name} {number}"
-                                for qid, number in base.clusters.items()
-                            }
-                            a |= {
-                                f"{name} {qid}": one
-                                for qid, one in base.values.get(metric, {}).items()
-                            }
-                            b |= {
-                                f"{name} {qid}": one
-                                for qid, one in other.values.get(metric, {}).items()
-                            }
-                    if shared_scores(a, b):
-                        raw.append(((group, factor), value, a, b))
+                side = _sides(outcomes, grid.base, config, tasks, metric)
+                if config != grid.base and shared_scores(*side[:2]):
+                    places.append(((group, factor), value))
+                    sides.append(side)
     pairs = with_holm(
-        [compare(metric, a, b, clusters=clusters, comparisons=len(raw)) for _, _, a, b in raw]
+        [compare(metric, a, b, clusters=of, comparisons=len(sides)) for a, b, of in sides]
     )
-    out: dict[tuple[str, str], list[Versus]] = {}
-    for (place, value, _, _), pair in zip(raw, pairs):
-        out.setdefault(place, []).append(Versus(value, pair))
-    return out
+    compared: dict[tuple[str, str], list[Versus]] = {}
+    for (place, value), pair in zip(places, pairs):
+        compared.setdefault(place, []).append(Versus(value, pair))
+    return compared
+
+
+def _sides(
+    outcomes: Outcomes, base: Config, config: Config, tasks: Sequence[str], metric: str
+) -> tuple[Scores, Scores, dict[str, str]]:
+    """The scores of the base and of a configuration over several tasks, and the cluster of every question."""
+    scores: tuple[Scores, Scores] = {}, {}
+    clusters: dict[str, str] = {}
+    for name in tasks:
+        results = [outcomes.of(one_side, TASKS[name]) for one_side in (base, config)]
+        if results[0] and results[1]:
+            clusters |= {f"{name} {q}": f"{name} {n}" for q, n in results[0].clusters.items()}
+            for side, result in zip(scores, results):
+                values = result.answered.values.get(metric, {}) if result else {}
+                side |= {f"{name} {qid}": value for qid, value in values.items()}
+    return *scores, clusters
 
 
 def recommended(
-    factor: Factor, base: Any, values: Sequence[Any], found: Sequence[Versus]
+    factor: Factor, base: Any, values: Sequence[Any], compared: Sequence[Versus]
 ) -> tuple[str, Any]:
     """(what is recommended of a factor, in words; the value, None where no difference is shown).
 
     The best of the values that are shown to be better than the base; the base where others are only shown to be worse.
     """
-    shown = [one for one in found if one.shown]
-    better = [one for one in shown if (one.paired.difference or 0) > 0]
+    significant = [versus for versus in compared if versus.paired.significant]
+    better = [versus for versus in significant if (versus.paired.difference or 0) > 0]
     if better:
-        best = max(better, key=lambda one: one.paired.difference or 0)
+        best = max(better, key=lambda versus: versus.paired.difference or 0)
         return f"{word(factor, best.value, values)}, {_gap(best)}", best.value
-    if shown:
-        worse = ", ".join(f"{one.value} {_gap(one)}" for one in shown)
+    if significant:
+        worse = ", ".join(f"{versus.value} {_gap(versus)}" for versus in significant)
         return f"{word(factor, base, values)} (as the base; worse: {worse})", base
-    return (TOO_FEW if found and all(one.p is None for one in found) else NONE_SHOWN), None
+    untested = compared and all(versus.p is None for versus in compared)
+    return (TOO_FEW if untested else NONE_SHOWN), None
 
 
 def word(factor: Factor, value: Any, values: Sequence[Any]) -> str:
@@ -138,50 +132,43 @@ def word(factor: Factor, value: Any, values: Sequence[Any]) -> str:
     return f"{side} ({value})"
 
 
-def _gap(one: Versus) -> str:
+def _gap(versus: Versus) -> str:
     """The difference to the base with its interval, in points of 100."""
-    paired = one.paired
+    paired = versus.paired
     assert paired.difference is not None
     if paired.low is None or paired.high is None:
         return f"{100 * paired.difference:+.2f} ({paired.note})"
     return f"{100 * paired.difference:+.2f} [{100 * paired.low:.2f}, {100 * paired.high:.2f}]"
 
 
-def table_of(found: Outcomes, grid: Grid, metric: str, heading: str) -> Table:
+def table_of(outcomes: Outcomes, grid: Grid, metric: str, heading: str) -> Table:
     """A row per scenario as this grid has it, and below it the paper's."""
-    groups = {
-        name: tasks
-        for name, tasks in SCENARIOS.items()
-        if any(one.task.name in tasks for one in found.ran)
-    }
-    all_of = {metric: versus(found, grid, metric, groups)}
-    measured = {name for one in found.ran for name in one.means}
-    all_of |= {
-        name: versus(found, grid, name, groups)
-        for name in ASIDE
-        if name != metric and name in measured
+    ran = {result.task.name for result in outcomes.ran}
+    groups = {name: tasks for name, tasks in SCENARIOS.items() if ran.intersection(tasks)}
+    measured = {name for result in outcomes.ran for name in result.answered.means}
+    compared = {
+        name: versus(outcomes, grid, name, groups)
+        for name in (metric, *ASIDE)
+        if name == metric or name in measured
     }
     rows: list[tuple[Any, ...]] = []
     for group in groups:
-        rows.append((group, *(_cell(grid, group, name, metric, all_of) for name in COLUMNS)))
+        rows.append((group, *(_cell(grid, group, name, metric, compared) for name in COLUMNS)))
         printed = papers_row(group)
         rows.append((f"{group} · paper", *(printed.get(name) for name in COLUMNS)))
-    tried = len([one for row in all_of[metric].values() for one in row])
+    tried = sum(map(len, compared[metric].values()))
     note = (
         f"By {heading}, each value against the base on the questions that both answered: sign-flip test, p < {LEVEL} "
         f"corrected for {tried} comparisons (Holm); differences in points of 100 with intervals that hold together at 95 % (Bonferroni). "
         "The paper tested nothing. "
     )
-    note += (
-        f"Of top-k a larger one can only find more, so nothing is recommended for it by {heading}. "
-        * (metric in GROWING)
-        + _doubts()
-    )
+    if metric in GROWING:
+        note += f"Of top-k a larger one can only find more, so nothing is recommended for it by {heading}. "
     return Table(
         "Recommendations (CRUD-RAG's Table 9)",
         ("scenario", *(FACTORS[name].heading for name in COLUMNS)),
         tuple(rows),
-        note=note,
+        note=note + _doubts(),
     )
 
 
@@ -210,19 +197,18 @@ def _cell(
     group: str,
     name: str,
     metric: str,
-    all_of: Mapping[str, Mapping[tuple[str, str], Sequence[Versus]]],
+    compared: Mapping[str, Mapping[tuple[str, str], Sequence[Versus]]],
 ) -> str | None:
     """What is said of a factor in a scenario; None where nothing was compared."""
-    compared = all_of[metric].get((group, name))
-    if not compared or (name == "topk" and metric in GROWING):
+    place, factor = (group, name), FACTORS[name]
+    if not compared[metric].get(place) or (name == "topk" and metric in GROWING):
         return None
-    factor, base = FACTORS[name], getattr(grid.base, FACTORS[name].field)
-    values = list(grid.values[name])
-    said, chosen = recommended(factor, base, values, compared)
-    aside = []
-    for other, called in ASIDE.items():
-        if other in all_of and (group, name) in all_of[other]:
-            own, value = recommended(factor, base, values, all_of[other][group, name])
+    base, values = getattr(grid.base, factor.field), list(grid.values[name])
+    text, chosen = recommended(factor, base, values, compared[metric][place])
+    parts = [text]
+    for other, noun in ASIDE.items():
+        if place in compared.get(other, {}):
+            text, value = recommended(factor, base, values, compared[other][place])
             if value is not None and value != chosen:
-                aside.append(f"{own} for {called}")
-    return "; ".join([said, *aside])
+                parts.append(f"{text} for {noun}")
+    return "; ".join(parts)

@@ -62,16 +62,15 @@ def read_tasks(path: Path, tasks: tuple[Task, ...]) -> dict[str, RecordSet]:
     ``path``: a folder with ``split_merged.json``, ``merged.json`` or a file per task (``qa1.jsonl``,
     ``questanswer_1doc.json`` …), or one such file.
     """
-    whole: dict[Path, Any] = {}
-    found = {}
+    contents: dict[Path, Any] = {}
+    records = {}
     for task in tasks:
         file = _file_of(path, task)
-        if file not in whole:
-            whole[file] = _content(file)
-        found[task.name] = _records(
-            _rows(whole[file], task, file, len(tasks) if path.is_file() else 1), task, file
-        )
-    return found
+        if file not in contents:
+            contents[file] = _content(file)
+        n_tasks = len(tasks) if path.is_file() else 1
+        records[task.name] = _records(_rows(contents[file], task, file, n_tasks), task, file)
+    return records
 
 
 def _file_of(path: Path, task: Task) -> Path:
@@ -102,11 +101,11 @@ def _content(path: Path) -> Any:
     return [row for _, row in Source(path).objects()]
 
 
-def _rows(content: Any, task: Task, path: Path, asked: int) -> list[Any]:
+def _rows(content: Any, task: Task, path: Path, n_tasks: int) -> list[Any]:
     if isinstance(content, list):
-        if asked > 1:
+        if n_tasks > 1:
             raise UsageError(
-                f"{path} holds the records of one task, but {asked} were asked for; name one with --set tasks=NAME."
+                f"{path} holds the records of one task, but {n_tasks} were asked for; name one with --set tasks=NAME."
             )
         return content
     rows = content.get(task.key)
@@ -117,7 +116,9 @@ def _rows(content: Any, task: Task, path: Path, asked: int) -> list[Any]:
             if isinstance(content.get(known.key), list)
         }
         mend = (
-            f"; ask for those alone with --set tasks={','.join(have)}" if have and asked > 1 else ""
+            f"; ask for those alone with --set tasks={','.join(have)}"
+            if have and n_tasks > 1
+            else ""
         )
         raise BadFileError(
             f"{path} holds no list {task.key!r}; it holds {', '.join(have.values()) or 'none of the six tasks'}{mend}."
@@ -138,10 +139,10 @@ def _records(rows: list[Any], task: Task, path: Path) -> RecordSet:
             left_out.setdefault(why, []).append(str(known or f"record {number}").strip())
     reasons = {why: tuple(ids) for why, ids in left_out.items()}
     if not records:
-        said = "; ".join(f"{len(ids)} {why}" for why, ids in reasons.items()) or "the list is empty"
+        problem = "; ".join(f"{len(ids)} {why}" for why, ids in reasons.items())
         known_fields = ", ".join(("ID", *task.fields.values(), task.reference))
         raise BadFileError(
-            f"{path} holds no usable record of {task.key} ({said}); a record has {known_fields}."
+            f"{path} holds no usable record of {task.key} ({problem or 'the list is empty'}); a record has {known_fields}."
         )
     return RecordSet(path.name.split(".json")[0], path, tuple(records.values()), len(rows), reasons)
 
@@ -179,7 +180,7 @@ def _gold(row: Mapping[str, Any], task: Task) -> tuple[GoldDocument, ...]:
         return ()
     for key in GOLD_IDS:
         if isinstance(row.get(key), list) and row[key]:
-            groups = (one if isinstance(one, list) else [one] for one in row[key])
+            groups = (ids if isinstance(ids, list) else [ids] for ids in row[key])
             return tuple(GoldDocument(frozenset(map(str, group))) for group in groups)
     if task.news:
         texts = [str(row.get(key) or "") for key in task.news]

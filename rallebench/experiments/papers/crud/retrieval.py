@@ -6,12 +6,14 @@ import re
 from collections.abc import Sequence
 
 from rallebench.core.errors import UsageError
+from rallebench.core.registry import unknown
 from rallebench.core.types import Hit
 from rallebench.experiments.papers.crud.records import GoldDocument
 from rallebench.retrievers.composites import INDEX
 from rallebench.workspace.paths import STARTER_INDEXES, Workspace
 
-VARIANTS = ("base", "bm25", "hybrid", "hybrid-rerank")
+RETRIEVERS = ("dense", "bm25", "hybrid", "hybrid-rerank")
+"""The paper's; its code calls the first ``base``."""
 ECHO_ENDS = "\nGiven the context information"
 """Where the original cuts what a mock model echoed, and so any document that holds it."""
 LEAST = 20
@@ -31,12 +33,10 @@ def variant(kind: str, dense: str, bm25: str, k: int, reranker: str = "") -> str
 
     Raises UsageError for another kind, or no reranker where one is needed.
     """
-    if kind not in VARIANTS:
-        raise UsageError(
-            f"There is no retriever {kind!r} in CRUD-RAG; choose {', '.join(VARIANTS[:-1])} or {VARIANTS[-1]}."
-        )
-    if kind in ("base", "bm25"):
-        return dense if kind == "base" else bm25
+    if kind not in RETRIEVERS:
+        raise UsageError(unknown("retriever of CRUD-RAG", kind, list(RETRIEVERS)))
+    if kind in ("dense", "bm25"):
+        return dense if kind == "dense" else bm25
     fused = f"rrf:{bm25},{dense}?weights=0.5,0.5&constant=60&depth={k}&equal=text"
     if kind == "hybrid":
         return fused
@@ -49,8 +49,8 @@ def variant(kind: str, dense: str, bm25: str, k: int, reranker: str = "") -> str
 
 def separator_of(workspace: Workspace, index: str) -> str:
     """What CRUD-RAG puts between two documents: a line end behind BM25, else a blank line. Raises UsageError."""
-    made_of = workspace.retriever(index)
-    if made_of is not None and made_of.kind != INDEX:
+    composite = workspace.retriever(index)
+    if composite is not None and composite.kind != INDEX:
         return "\n\n"
     (name,) = workspace.indexes_of(index)
     manifest = workspace.manifests().get(name)
@@ -86,8 +86,9 @@ def _reciprocal(document: GoldDocument, shapes: Sequence[tuple[frozenset[str], s
 
 def _names(hit: Hit) -> frozenset[str]:
     """A passage's own id, its page's, and that of the document of which it is a chunk."""
-    one = hit.passage
-    return frozenset(filter(None, (one.doc_id, one.page_id, one.doc_id.rsplit("#", 1)[0])))
+    passage = hit.passage
+    document = passage.doc_id.rsplit("#", 1)[0]
+    return frozenset(filter(None, (passage.doc_id, passage.page_id, document)))
 
 
 def _plain(text: str) -> str:

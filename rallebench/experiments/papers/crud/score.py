@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from rallebench.core.errors import BadFileError
-from rallebench.core.files import read_json
 from rallebench.engine.statistics import means
 from rallebench.experiments.papers import SCORERS
 from rallebench.experiments.papers.crud.cells import text_values
 from rallebench.experiments.papers.crud.definitions import named
-from rallebench.experiments.papers.crud.files import QUEST
+from rallebench.experiments.papers.crud.files import QUEST, read_results
 from rallebench.experiments.papers.crud.records import read_tasks
 from rallebench.experiments.papers.crud.tasks import tasks_of
 from rallebench.experiments.papers.predictions import check_file
@@ -35,33 +34,29 @@ def score_crud(guess: Path, gold: Path | None = None) -> dict[str, Any]:
     whose own number is another. Raises NotFoundError, BadFileError.
     """
     check_file(guess, "a result of CRUD-RAG, a JSON document")
-    content = read_json(guess)
-    rows = content.get("results") if isinstance(content, dict) else None
-    if not isinstance(rows, list) or not rows:
-        raise BadFileError(
-            f"{guess} is no result of CRUD-RAG: it should hold an object with 'results', at least one."
-        )
-    info = content.get("info") if isinstance(content.get("info"), dict) else {}
+    info, rows = read_results(guess)
+    if not rows:
+        raise BadFileError(f"{guess} holds no result; CRUD-RAG writes at least one.")
     references, missing = _references(guess, rows, info, gold)
     columns: dict[str, list[float | None]] = {name: [] for name in (*OF_TEXT, *QUEST)}
     differ: Counter[str] = Counter()
     invalid = short = 0
-    for number, row in enumerate(rows, 1):
-        said, wanted, save = _read(row, number, guess)
-        if not said:
+    for row in rows:
+        answer = row["log"]["generated_text"].strip()
+        if not answer:
             invalid += 1
             continue
-        quest = _quest(save)
+        own_reference = str(row["log"].get("ground_truth_text", "")).strip()
+        quest = _quest(row["log"].get("quest_eval_save"))
         short += quest is None
-        found = {
-            **text_values(said, references.get(str(row["id"]).strip(), wanted)),
+        values = {
+            **text_values(answer, references.get(str(row["id"]).strip(), own_reference)),
             **(quest or {}),
         }
-        own = row.get("metrics") if isinstance(row.get("metrics"), dict) else {}
+        printed = row.get("metrics") if isinstance(row.get("metrics"), dict) else {}
         for name, column in columns.items():
-            value = found.get(name)
+            value, theirs = values.get(name), printed.get(name)
             column.append(value)
-            theirs = own.get(name)
             differ[name] += (
                 value is not None
                 and isinstance(theirs, (int, float))
@@ -94,43 +89,25 @@ def score_crud(guess: Path, gold: Path | None = None) -> dict[str, Any]:
     }
 
 
-def _read(row: Any, number: int, guess: Path) -> tuple[str, str, Mapping[str, Any]]:
-    """A row's text, its own reference, and what RAGQuestEval kept of it."""
-    log = row.get("log") if isinstance(row, dict) else None
-    if (
-        not isinstance(log, dict)
-        or "id" not in row
-        or not isinstance(log.get("generated_text"), str)
-    ):
-        raise BadFileError(f"{guess}: result {number} has no id, or no generated_text in its log.")
-    save = log.get("quest_eval_save")
-    return (
-        log["generated_text"].strip(),
-        str(log.get("ground_truth_text", "")).strip(),
-        save if isinstance(save, dict) else {},
-    )
-
-
-def _quest(save: Mapping[str, Any]) -> dict[str, float] | None:
+def _quest(save: Any) -> dict[str, float] | None:
     """RAGQuestEval of a row: {} where nothing was asked, None where answers are missing. Questions none of which the
     reference answers are 0, as in CRUD-RAG's code.
     """
-    wanted, said = texts(save.get("answers_gt4gt")), texts(save.get("answers_gm4gt"))
-    if not texts(save.get("questions_gt")):
+    if not isinstance(save, dict) or not texts(save.get("questions_gt")):
         return {}
     try:
-        found = quest_scores(wanted, said)
+        quest = quest_scores(texts(save.get("answers_gt4gt")), texts(save.get("answers_gm4gt")))
     except IndexError:
         return None
-    return {"QA_avg_F1": found.f1, "QA_recall": found.recall}
+    return {"QA_avg_F1": quest.f1, "QA_recall": quest.recall}
 
 
 def _references(
-    guess: Path, rows: list[Any], info: Mapping[str, Any], gold: Path | None
+    guess: Path, rows: list[dict[str, Any]], info: Mapping[str, Any], gold: Path | None
 ) -> tuple[dict[str, str], int]:
     """Record id → the reference of ``gold``, and how many of its records have no row."""
-    ids = [str(row["id"]).strip() for row in rows if isinstance(row, dict) and "id" in row]
-    twice = next((one for one, count in Counter(ids).items() if count > 1), None)
+    ids = [str(row["id"]).strip() for row in rows]
+    twice = next((name for name, count in Counter(ids).items() if count > 1), None)
     if twice is not None:
         raise BadFileError(f"{guess} has more than one result of the id {twice!r}; keep one.")
     if gold is None:
@@ -142,7 +119,7 @@ def _references(
         )
     ((_, records),) = read_tasks(gold, tasks_of(task)).items()
     known = {record.id: record.reference for record in records.records}
-    strange = [one for one in ids if one not in known]
+    strange = [name for name in ids if name not in known]
     if strange:
         raise BadFileError(
             f"{guess} answers {strange[0]!r}, which {gold} does not hold; give the file that was asked."

@@ -61,38 +61,32 @@ SETTINGS = {
 }
 
 
-def crud_tasks(asked: ExperimentRequest, tasks: tuple[Task, ...]) -> Experiment:
+def crud_tasks(request: ExperimentRequest, tasks: tuple[Task, ...]) -> Experiment:
     """These tasks, one cell each."""
-    records = read_tasks(asked.workspace.data(asked.settings["data"], DATA_IS), tasks)
-    check_prompts(asked, tasks)
-    plans = [plan_cell(asked, task, records[task.name]) for task in tasks]
+    records = read_tasks(request.workspace.data(request.settings["data"], DATA_IS), tasks)
+    check_prompts(request, tasks)
+    plans = [plan_cell(request, task, records[task.name]) for task in tasks]
     cells: list[Cell] = []
     for plan in plans:
-        cell = yield from perform_cell(plan, plan.task.name)
-        cells.append(cell)
-    return made_of(cells)
-
-
-def made_of(cells: list[Cell]) -> Report:
-    """Report, notes, CRUD-RAG's files and the table of some cells."""
-    first = cells[0].plan
-    report = {
-        "dataset": ", ".join(dict.fromkeys(cell.plan.records.name for cell in cells)),
-        "llm": first.asked.llm,
-        "index": first.index,
-        "k": first.k,
-        "compat": "original" if first.original else "corrected",
-        "headline": "rouge-L",
-        "counts": {cell.answered.request.label: dict(cell.counts) for cell in cells},
-    }
-    written = {
-        results_path(cell.plan.asked, cell.plan.task, cell.plan.index, cell.plan.k): results_of(
-            cell
-        )
-        for cell in cells
-    }
+        cells.append((yield from perform_cell(plan, plan.task.name)))
+    first = plans[0]
     return Report(
-        report, notes_of(cells), written, tables=(table_of(cells),), figures=(plot_of(cells),)
+        {
+            "dataset": ", ".join(dict.fromkeys(plan.records.name for plan in plans)),
+            "llm": request.llm,
+            "index": first.index,
+            "k": first.k,
+            "compat": request.settings["compat"],
+            "headline": "rouge-L",
+            "counts": {cell.answered.request.label: dict(cell.counts) for cell in cells},
+        },
+        notes_of(cells),
+        {
+            results_path(request, plan.task, plan.index, plan.k): results_of(cell)
+            for plan, cell in zip(plans, cells)
+        },
+        tables=(table_of(cells),),
+        figures=(plot_of(cells),),
     )
 
 
@@ -103,19 +97,19 @@ def made_of(cells: list[Cell]) -> Report:
         "tasks": Setting(str, "all", about="as in qa1,summary, or quest_answer, or all"),
     },
 )
-def crud(asked: ExperimentRequest) -> Experiment:
+def crud(request: ExperimentRequest) -> Experiment:
     """CRUD-RAG: several of its tasks, one after another."""
-    return (yield from crud_tasks(asked, tasks_of(asked.settings["tasks"])))
+    return (yield from crud_tasks(request, tasks_of(request.settings["tasks"])))
 
 
 def _register(task: Task) -> None:
-    def one(asked: ExperimentRequest) -> Experiment:
-        return (yield from crud_tasks(asked, (task,)))
+    def of_task(request: ExperimentRequest) -> Experiment:
+        return (yield from crud_tasks(request, (task,)))
 
-    one.__name__ = one.__qualname__ = f"crud_{task.name}"
+    of_task.__name__ = of_task.__qualname__ = f"crud_{task.name}"
     SUITES.register(
         f"crud-{task.name}", about=f"CRUD-RAG, {task.key}: {task.about}.", form=SETTINGS
-    )(one)
+    )(of_task)
 
 
 for _task in TASKS.values():

@@ -29,13 +29,8 @@ def table_of(cells: Sequence[Cell]) -> Table:
     """A row per cell, and below those of a task the paper's base system."""
     rows: list[tuple[Any, ...]] = []
     for number, cell in enumerate(cells):
-        rows.append(
-            (
-                said_of(cell),
-                *(shown(cell.means.get(name), name) for name in COLUMNS.values()),
-                len(cell.answered.episodes),
-            )
-        )
+        means = (percent(cell.answered.means.get(name), name) for name in COLUMNS.values())
+        rows.append((_describe(cell), *means, len(cell.answered.episodes)))
         task = cell.plan.task
         if all(other.plan.task != task for other in cells[number + 1 :]):
             rows.append((f"{task.name} · {PAPERS}", *papers_base(task).values(), None, None))
@@ -51,16 +46,15 @@ def papers_base(task: Task) -> dict[str, float]:
     return dict(published_table("crud_table3").row(task=task.printed, base=True).values)
 
 
-def said_of(cell: Cell) -> str:
-    """What a cell is, in words."""
+def _describe(cell: Cell) -> str:
     plan = cell.plan
-    return f"{plan.task.name} · {plan.asked.llm}, " + (
+    return f"{plan.task.name} · {plan.request.llm}, " + (
         f"{plan.index}, top {plan.k}" if plan.k else "no documents"
     )
 
 
-def shown(mean: Mean | None, metric: str) -> Mean | None:
-    """In %, but for a length."""
+def percent(mean: Mean | None, metric: str) -> Mean | None:
+    """In %, but for a length; None where nothing is scored."""
     if mean is None or mean.value is None or metric == "length":
         return mean if mean is not None and mean.value is not None else None
     low, high = (100 * value if value is not None else None for value in (mean.low, mean.high))
@@ -71,32 +65,27 @@ def plot_of(cells: Sequence[Cell]) -> Figure:
     """BLEU, ROUGE-L and what else has a mean, a bar for every cell."""
     series = {
         head: tuple(
-            (said_of(cell), mean)
+            (_describe(cell), mean)
             for cell in cells
-            if (mean := shown(cell.means.get(name), name)) is not None
+            if (mean := percent(cell.answered.means.get(name), name)) is not None
         )
         for head, name in COLUMNS.items()
         if name != "length"
     }
-    return Figure(
-        "CRUD-RAG by task",
-        "task",
-        "%",
-        {head: points for head, points in series.items() if points},
-        kind="bar",
-    )
+    series = {head: points for head, points in series.items() if points}
+    return Figure("CRUD-RAG by task", "task", "%", series, kind="bar")
 
 
 def notes_of(cells: Sequence[Cell]) -> tuple[str, ...]:
     """One sentence each."""
-    said = [note for cell in cells for note in _notes(cell)]
+    notes = [note for cell in cells for note in _notes(cell)]
     first = cells[0].plan
-    if first.asked.workspace.llm(first.asked.llm).backend == READER:
-        said.append(
+    if first.request.workspace.llm(first.request.llm).backend == READER:
+        notes.append(
             "The embedded reader reads English only and says so instead of answering Chinese questions: choose another model."
         )
     if first.similarity:
-        said.append(
+        notes.append(
             f"similarity is by {first.similarity}; the paper's is by text2vec-base-chinese, and values of different encoders "
             "cannot be compared."
         )
@@ -104,12 +93,21 @@ def notes_of(cells: Sequence[Cell]) -> tuple[str, ...]:
         how = (
             "over all questions that the reference answers (the paper's formula)"
             if first.judging.over_all
-            else ("over the questions that the text answers, too (as CRUD-RAG's code has it)")
+            else "over the questions that the text answers, too (as CRUD-RAG's code has it)"
         )
-        said.append(
+        notes.append(
             f"RAGQuestEval is by {first.judging.judge.llm}, the paper's by GPT-3.5-turbo; precision is {how}."
         )
-    return tuple(dict.fromkeys(said))
+    return tuple(dict.fromkeys(notes))
+
+
+QUEST_NOTES = {
+    "quest_no_questions": "have no questions that could be read and are in neither of RAGQuestEval's means",
+    "quest_unparsed": "have a judge's reply that could not be read and are in neither of RAGQuestEval's means",
+    "quest_failed": "failed in RAGQuestEval and are in neither of its means",
+    "quest_unanswerable": "have no question that the reference answers; RAGQuestEval counts 0 for them",
+    "quest_nothing_answered": "answer none of the questions; RAGQuestEval counts 0 for them",
+}
 
 
 def _notes(cell: Cell) -> Iterator[str]:
@@ -127,20 +125,10 @@ def _notes(cell: Cell) -> Iterator[str]:
     unknown = sum(not record.gold for record in plan.chosen)
     if plan.task.ranked and plan.k and unknown:
         yield f"{name}: of {unknown} of {len(plan.chosen)} records the gold documents are not known; mrr leaves them out."
-    if "quest_asked" not in counts:
-        return
-    asked = counts["quest_asked"]
-    sentences = {
-        "quest_no_questions": "have no questions that could be read and are in neither of RAGQuestEval's means",
-        "quest_unparsed": "have a judge's reply that could not be read and are in neither of RAGQuestEval's means",
-        "quest_failed": "failed in RAGQuestEval and are in neither of its means",
-        "quest_unanswerable": "have no question that the reference answers; RAGQuestEval counts 0 for them",
-        "quest_nothing_answered": "answer none of the questions; RAGQuestEval counts 0 for them",
-    }
-    for key, sentence in sentences.items():
+    for key, sentence in QUEST_NOTES.items():
         if counts.get(key):
-            yield f"{name}: {counts[key]} of {asked} answers {sentence}."
-    if counts["quest_new_references"]:
+            yield f"{name}: {counts[key]} of {counts['quest_asked']} answers {sentence}."
+    if counts.get("quest_new_references"):
         yield f"{name}: questions were made of {counts['quest_new_references']} references; those that could be read are kept."
 
 

@@ -108,11 +108,11 @@ def tasks_of(text: str) -> tuple[Task, ...]:
     >>> [task.name for task in tasks_of("quest_answer, event_summary")]
     ['summary', 'qa1', 'qa2', 'qa3']
     """
-    wanted: set[str] = set()
+    names: set[str] = set()
     for name in filter(None, map(str.strip, text.split(","))):
         if name not in GROUPS:
             raise UsageError(unknown("task of CRUD-RAG", name, list(GROUPS)))
-        wanted.update(GROUPS[name])
-    if not wanted:
+        names.update(GROUPS[name])
+    if not names:
         raise UsageError(f"--set tasks={text}: name at least one task, as in qa1,qa2 or all.")
-    return tuple(task for task in _ALL if task.name in wanted)
+    return tuple(task for task in _ALL if task.name in names)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from rallebench.analysis.agents import System
@@ -11,7 +11,7 @@ from rallebench.core.errors import UsageError
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.registry import unknown
 from rallebench.environments import ENVIRONMENTS
-from rallebench.experiments.papers.reval.tasks import Asking
+from rallebench.experiments.papers.reval.tasks import TaskQuestions, names_in
 from rallebench.workflows import WORKFLOWS
 from rallebench.workspace.flows import Agent, prepare_agent
 from rallebench.workspace.paths import READER
@@ -20,34 +20,30 @@ COMPAT = "compat"
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class GridCell:
     """A cell of the grid. ``agent``: None if it cannot be, and then ``why`` in one clause."""
 
     system: System
-    asking: Asking
+    questions: TaskQuestions
     env: str
     agent: Agent | None = None
     why: str = ""
 
     @property
+    def task(self) -> str:
+        """The name of its task."""
+        return self.questions.task.name
+
+    @property
     def label(self) -> str:
         """What its run is called."""
-        return f"{self.system.workflow} {self.system.llm} {self.asking.task.name}"
+        return f"{self.system.workflow} {self.system.llm} {self.task}"
 
 
-def names_in(text: str) -> list[str]:
-    """The names of a list with commas, each once.
-
-    >>> names_in("react, pal,,react")
-    ['react', 'pal']
-    """
-    return list(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
-
-
-def grid(asked: ExperimentRequest, tasks: Sequence[Asking]) -> list[Place]:
+def grid(request: ExperimentRequest, tasks: Sequence[TaskQuestions]) -> list[GridCell]:
     """Every cell, those of one model after another. Raises UsageError for what no cell can be made of."""
-    s = asked.settings
-    workflows, models = names_in(s["workflows"]), names_in(s["models"]) or names_in(asked.llm)
+    s = request.settings
+    workflows, models = names_in(s["workflows"]), names_in(s["models"]) or names_in(request.llm)
     if not models:
         raise UsageError(
             "The systems need language models; name them with --set models=A,B or one with --llm."
@@ -62,22 +58,21 @@ def grid(asked: ExperimentRequest, tasks: Sequence[Asking]) -> list[Place]:
                 f"The workflow {name!r} is run by a suite of its own; choose of {', '.join(acting_workflows())}."
             )
     for model in models:
-        asked.workspace.llm(model)
+        request.workspace.llm(model)
     environments = names_in(s["env"])
     for name in environments:
         ENVIRONMENTS.entry(name)
-    given = _given(s, workflows)
-    found = [
-        _place(asked, System(workflow, model), asking, environments, given)
+    agent_settings = _agent_settings(s, workflows)
+    cells = [
+        _cell(request, System(workflow, model), questions, environments, agent_settings)
         for model in models
-        for asking in tasks
+        for questions in tasks
         for workflow in workflows
     ]
-    if not any(place.agent for place in found):
-        raise UsageError(
-            f"No system can be run: {'; '.join(dict.fromkeys(f'{p.system.label} on {p.asking.task.name}: {p.why}' for p in found))}."
-        )
-    return found
+    if not any(cell.agent for cell in cells):
+        whys = dict.fromkeys(f"{cell.system.label} on {cell.task}: {cell.why}" for cell in cells)
+        raise UsageError(f"No system can be run: {'; '.join(whys)}.")
+    return cells
 
 
 def acting_workflows() -> list[str]:
@@ -85,94 +80,86 @@ def acting_workflows() -> list[str]:
     return [name for name in WORKFLOWS.names() if "prompts" in WORKFLOWS.entry(name).traits]
 
 
-def _given(settings: Mapping[str, Any], workflows: Sequence[str]) -> dict[str, str]:
-    """Settings for whichever workflow or environment has them."""
-    given: dict[str, str] = {}
-    for pair in filter(None, (part.strip() for part in settings["more"].split(";"))):
+def _agent_settings(s: Mapping[str, Any], workflows: Sequence[str]) -> dict[str, str]:
+    """Settings for all workflows and environments that have them."""
+    values: dict[str, str] = {}
+    for pair in filter(None, (part.strip() for part in s["more"].split(";"))):
         key, equals, value = pair.partition("=")
         if not equals or not key.strip():
             raise UsageError(
-                f"--set more={settings['more']}: {pair!r} is not key=value; several are parted by semicolons."
+                f"--set more={s['more']}: {pair!r} is not key=value; several are parted by semicolons."
             )
-        given[key.strip()] = value.strip()
-    given |= {name: settings[name] for name in ("retriever", "corpus", "table") if settings[name]}
-    given |= {name: str(settings[name]) for name in ("steps",) if settings[name]}
-    if settings["shots"] >= 0:
-        given["shots"] = str(settings["shots"])
-    if settings["protocol"] != "auto":
-        given["protocol"] = settings["protocol"]
+        values[key.strip()] = value.strip()
+    names = ("retriever", "corpus", "table", "steps")
+    values |= {name: str(s[name]) for name in names if s[name]}
+    if s["shots"] >= 0:
+        values["shots"] = str(s["shots"])
+    if s["protocol"] != "auto":
+        values["protocol"] = s["protocol"]
     known = {name for workflow in workflows for name in WORKFLOWS.entry(workflow).form}
     known |= {name for env in ENVIRONMENTS.names() for name in ENVIRONMENTS.entry(env).form}
-    for name in given:
+    for name in values:
         if name.removeprefix("env.") not in known:
-            raise UsageError(
-                f"--set more={settings['more']}: {unknown('setting', name, sorted(known))}"
-            )
-    return given
+            raise UsageError(f"--set more={s['more']}: {unknown('setting', name, sorted(known))}")
+    return values
 
 
-def _place(
-    asked: ExperimentRequest,
+def _cell(
+    request: ExperimentRequest,
     system: System,
-    asking: Asking,
+    questions: TaskQuestions,
     environments: Sequence[str],
-    given: Mapping[str, str],
-) -> Place:
+    values: Mapping[str, str],
+) -> GridCell:
+    """The cell with its agent, which gets those ``values`` that it has settings for."""
     workflow = WORKFLOWS.entry(system.workflow)
-    traits = workflow.traits
-    env = _env(asking, environments) if traits["needs_env"] else ""
-    why = _why_not(asked, system, traits, asking, env, environments)
-    if why:
-        return Place(system, asking, env, None, why)
-    original = asked.settings[COMPAT] == "original"
-    own = {name: value for name, value in given.items() if name in workflow.form}
-    if original and COMPAT in workflow.form:
-        own[COMPAT] = "original"
-    if env:
-        theirs: Mapping[str, Any] = ENVIRONMENTS.entry(env).form
-        own |= {
-            f"env.{n}": v
-            for name, v in given.items()
-            if (n := name.removeprefix("env.")) in theirs and (n != name or n not in workflow.form)
-        }
-        if original and COMPAT in theirs:
-            own[f"env.{COMPAT}"] = "original"
+    env = _env(questions, environments) if workflow.traits["needs_env"] else ""
+    cell = GridCell(system, questions, env)
+    if why := _why_not(request, cell, environments):
+        return replace(cell, why=why)
+    original = {COMPAT: "original"} if request.settings[COMPAT] == "original" else {}
+    own = {n: v for n, v in {**values, **original}.items() if n in workflow.form}
+    theirs = ENVIRONMENTS.entry(env).form if env else {}
+    own |= {f"env.{name}": value for name, value in _of_environment(values, workflow.form, theirs)}
+    own |= {f"env.{name}": value for name, value in original.items() if name in theirs}
     agent = prepare_agent(
-        asked.workspace,
+        request.workspace,
         system.workflow,
         env,
         system.llm,
         own,
-        seed=asked.seed,
-        allow_python=asked.allow_python,
+        seed=request.seed,
+        allow_python=request.allow_python,
     )
-    return Place(system, asking, env, agent)
+    return replace(cell, agent=agent)
 
 
-def _env(asking: Asking, environments: Sequence[str]) -> str:
+def _of_environment(
+    values: Mapping[str, str], form: Mapping[str, Any], theirs: Mapping[str, Any]
+) -> Iterator[tuple[str, str]]:
+    """The settings of the environment: those named ``env.…``, and those that the workflow's ``form`` lacks."""
+    for key, value in values.items():
+        name = key.removeprefix("env.")
+        if name in theirs and (name != key or name not in form):
+            yield name, value
+
+
+def _env(questions: TaskQuestions, environments: Sequence[str]) -> str:
     """The environment that a task is answered in, '' if none of those asked for fits."""
+    fitting = questions.environments
     if not environments:
-        return asking.environments[0] if asking.environments else "wikipedia"
-    return next(
-        (name for name in environments if not asking.environments or name in asking.environments),
-        "",
-    )
+        return fitting[0] if fitting else "wikipedia"
+    return next((name for name in environments if not fitting or name in fitting), "")
 
 
-def _why_not(
-    asked: ExperimentRequest,
-    system: System,
-    traits: Mapping[str, Any],
-    asking: Asking,
-    env: str,
-    environments: Sequence[str],
-) -> str:
+def _why_not(request: ExperimentRequest, cell: GridCell, environments: Sequence[str]) -> str:
     """Why a cell cannot be, '' if it can."""
-    if traits["needs_env"] and not env:
-        return f"it takes the environment {' or '.join(asking.environments)}, not {', '.join(environments)}"
-    if traits["needs_python"] and not asked.allow_python:
+    traits = WORKFLOWS.entry(cell.system.workflow).traits
+    if traits["needs_env"] and not cell.env:
+        return f"it takes the environment {' or '.join(cell.questions.environments)}, not {', '.join(environments)}"
+    if traits["needs_python"] and not request.allow_python:
         return "it runs programs that the model writes, which is not allowed here (--allow-python)"
-    backend = asked.workspace.llm(system.llm).backend
-    if traits.get("calls") and asked.settings["protocol"] == "native" and backend == READER:
+    backend = request.workspace.llm(cell.system.llm).backend
+    if traits.get("calls") and request.settings["protocol"] == "native" and backend == READER:
         return "it needs a model with function calls of its own (protocol=native)"
     return ""

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +13,8 @@ from rallebench.analysis.agents.traces import observed_in
 from rallebench.core.errors import BadFileError
 from rallebench.core.types import Episode, Gold, Outcome
 from rallebench.datasets.reading import read_questions
-from rallebench.engine.statistics import means
 from rallebench.experiments.papers import SCORERS
-from rallebench.experiments.papers.predictions import check_file
-from rallebench.experiments.runs import bounds_of
+from rallebench.experiments.papers.predictions import check_file, means_of, sentences
 from rallebench.metrics import METRICS, read_card
 
 SCORED: Mapping[str, str] = {
@@ -27,6 +24,9 @@ SCORED: Mapping[str, str] = {
 }
 """R-Eval's word → our metric."""
 CLOSE = 1e-6
+
+Key = tuple[str, str]
+"""(question, the row's own answer)."""
 
 
 @SCORERS.register("reval")
@@ -40,29 +40,13 @@ def score_reval(guess: Path, gold: Path | None = None) -> dict[str, Any]:
     check_file(guess, "a log of R-Eval, a JSON object a line")
     rows = rows_of(guess)
     golds, missing, notes = _golds(rows, guess, gold)
-    columns: dict[str, list[float | None]] = {name: [] for name in SCORED}
-    classes: dict[str, dict[str, int]] = {
-        "original": dict.fromkeys(ORIGINAL, 0),
-        "corrected": dict.fromkeys(CLASSES, 0),
-    }
-    differ = lost = 0
-    for row in rows:
-        answers = golds[row["question"], row["answer"]][:1]
-        episode, wanted = Episode("", "", (), Outcome(row["prediction"])), Gold(answers=answers)
-        found = {name: METRICS[ours](episode, wanted) for name, ours in SCORED.items()}
-        for name, value in found.items():
-            columns[name].append(value)
-        differ += abs((found["reward"] or 0.0) - row["reward"]) > CLOSE
-        lost += NOT_FOUND in row["scratchpad"] and not found["reward"]
-        if found["reward"] is not None:
-            told = _told(row, answers, found)
-            classes["original"][classify(told, original=True)] += 1
-            classes["corrected"][classify(told)] += 1
+    answers = [golds[row["question"], row["answer"]][:1] for row in rows]
+    scores = [_scores(row, accepted) for row, accepted in zip(rows, answers)]
+    rewards = [of_row["reward"] for of_row in scores]
     repeated = sum(row["repeated"] for row in rows)
-    notes += [
-        f"{repeated} rows stand there again with the same question and answer; the last of each counts."
-    ] * bool(repeated)
+    again = f"{repeated} rows stand there again with the same question and answer; the last of each counts."
     system, dataset = named_by(guess)
+    definitions = {name: read_card(ours).definition for name, ours in SCORED.items()}
     return {
         "suite": "reval",
         "system": system.label,
@@ -71,20 +55,41 @@ def score_reval(guess: Path, gold: Path | None = None) -> dict[str, Any]:
         "missing": missing,
         "halted": sum(row["halted"] for row in rows),
         "error": sum(row["error"] for row in rows),
-        "rewards_differ": differ,
-        "environment_failed": lost,
-        "metrics": {
-            name: asdict(mean) for name, mean in means(columns, ranges=bounds_of(columns)).items()
-        },
-        "errors": classes,
-        "definitions": {name: read_card(ours).definition for name, ours in SCORED.items()}
-        | dict(CLASSES),
-        "notes": notes,
+        "rewards_differ": sum(
+            abs((reward or 0.0) - row["reward"]) > CLOSE for row, reward in zip(rows, rewards)
+        ),
+        "environment_failed": sum(
+            NOT_FOUND in row["scratchpad"] and not reward for row, reward in zip(rows, rewards)
+        ),
+        "metrics": means_of({name: [of_row[name] for of_row in scores] for name in SCORED}),
+        "errors": _errors(rows, answers, scores),
+        "definitions": {**definitions, **CLASSES},
+        "notes": [*notes, *sentences((repeated, again))],
     }
 
 
-def _told(
-    row: Mapping[str, Any], answers: tuple[str, ...], found: Mapping[str, float | None]
+def _scores(row: Mapping[str, Any], answers: tuple[str, ...]) -> dict[str, float | None]:
+    episode, gold = Episode("", "", (), Outcome(row["prediction"])), Gold(answers=answers)
+    return {name: METRICS[ours](episode, gold) for name, ours in SCORED.items()}
+
+
+def _errors(
+    rows: Sequence[Mapping[str, Any]],
+    answers: Sequence[tuple[str, ...]],
+    scores: Sequence[Mapping[str, float | None]],
+) -> dict[str, dict[str, int]]:
+    """How many scored rows are of which class, as R-Eval's code and as this project counts."""
+    original, corrected = dict.fromkeys(ORIGINAL, 0), dict.fromkeys(CLASSES, 0)
+    for row, accepted, of_row in zip(rows, answers, scores):
+        if of_row["reward"] is not None:
+            summary = _summary(row, accepted, of_row)
+            original[classify(summary, original=True)] += 1
+            corrected[classify(summary)] += 1
+    return {"original": original, "corrected": corrected}
+
+
+def _summary(
+    row: Mapping[str, Any], answers: tuple[str, ...], scores: Mapping[str, float | None]
 ) -> EpisodeSummary:
     pad = row["scratchpad"]
     return EpisodeSummary(
@@ -92,9 +97,7 @@ def _told(
         row["question"],
         answers,
         row["prediction"],
-        found["reward"],
-        found["correct"],
-        found["position_match"],
+        *(scores[name] for name in SCORED),
         reason_of(row).replace("halted", ""),
         pad,
         observed_in(pad),
@@ -104,39 +107,33 @@ def _told(
 
 
 def _golds(
-    rows: list[dict[str, Any]], guess: Path, gold: Path | None
-) -> tuple[dict[tuple[str, str], tuple[str, ...]], int, list[str]]:
-    """(question, the row's own answer) → what counts, how many records have no row, and what must be said."""
+    rows: Sequence[Mapping[str, Any]], guess: Path, gold: Path | None
+) -> tuple[dict[Key, tuple[str, ...]], int, tuple[str, ...]]:
+    """(question and the row's own answer → what counts, how many records have no row, what must be said)."""
     own = {(row["question"], row["answer"]): tuple(filter(None, [row["answer"]])) for row in rows}
     if gold is None:
-        return (
-            own,
-            0,
-            [
-                "The answers are those in the rows; give R-Eval's file with --gold to be sure of them."
-            ],
+        note = (
+            "The answers are those in the rows; give R-Eval's file with --gold to be sure of them."
         )
+        return own, 0, (note,)
     check_file(gold, "R-Eval's records (input, outputs)", "--gold")
     examples = read_questions(gold)
     records: dict[str, list[tuple[str, ...]]] = {}
     for example in examples:
         records.setdefault(example.question.text.strip(), []).append(example.gold.answers)
-    found = {}
+    golds = {}
     for question, answer in own:
         theirs = records.get(question.strip())
         if theirs is None:
             raise BadFileError(
                 f"{guess} answers {question[:80]!r}, which {gold} does not hold; give the file that was asked."
             )
-        found[question, answer] = next(
-            (answers for answers in theirs if answers[:1] == (answer,)), theirs[0]
-        )
-    changed = sum(bool(answers) and answers[0] != key[1] for key, answers in found.items())
-    missing = len(examples) - len(own)
-    notes = [f"{changed} rows have another answer than {gold.name}; the latter's counts."] * bool(
-        changed
+        same = (answers for answers in theirs if answers[:1] == (answer,))
+        golds[question, answer] = next(same, theirs[0])
+    changed = sum(bool(answers) and answers[0] != key[1] for key, answers in golds.items())
+    missing = max(len(examples) - len(own), 0)
+    notes = sentences(
+        (changed, f"{changed} rows have another answer than {gold.name}; the latter's counts."),
+        (missing, f"{missing} of {len(examples)} records have no row; they are in no figure."),
     )
-    notes += [f"{missing} of {len(examples)} records have no row; they are in no figure."] * (
-        missing > 0
-    )
-    return found, max(missing, 0), notes
+    return golds, missing, notes

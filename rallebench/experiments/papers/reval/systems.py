@@ -7,10 +7,10 @@ Every cell is a run of an agent as any other, so an interrupted grid goes on whe
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from typing import Any
 
-from rallebench.analysis import agents as acting
+from rallebench.analysis.agents import System, TaskRun, groups_of
 from rallebench.analysis.agents.leaderboard import Leaderboard, board
 from rallebench.analysis.agents.report import tables_of, tex_of
 from rallebench.analysis.agents.writing import as_csv
@@ -19,14 +19,12 @@ from rallebench.core.experiments import ExperimentRequest, Figure, Release, Repo
 from rallebench.core.files import sha256_file
 from rallebench.core.runs import Backends, RunRequest, RunResult
 from rallebench.core.settings import Setting
-from rallebench.core.types import Episode, Example
 from rallebench.datasets.tasks import DOMAINS
-from rallebench.engine.score import score_episode
 from rallebench.experiments.papers import SUITES, Suite
-from rallebench.experiments.papers.reval.grid import Place, grid
+from rallebench.experiments.papers.reval.grid import GridCell, grid
 from rallebench.experiments.papers.reval.tasks import tasks_of
-from rallebench.experiments.runs import scored_run
-from rallebench.metrics import metric, read_card
+from rallebench.experiments.runs import definitions_of, scored_by, scored_run
+from rallebench.metrics import metric
 
 REWARD = "f1_yes_no"
 Grid = Generator["RunRequest | Release", Any, Report]
@@ -71,14 +69,14 @@ SETTINGS = {
 
 
 @SUITES.register("reval", needs_llm=False, form=SETTINGS, named_by=NAMED_BY)
-def reval(asked: ExperimentRequest) -> Grid:
+def reval(request: ExperimentRequest) -> Grid:
     """R-Eval: workflows × models × tasks, as far as they fit each other, with scores, means and ranks."""
-    return (yield from _answered(asked, ""))
+    return (yield from _answered(request, ""))
 
 
 def _domain(domain: str) -> Suite:
-    def suite(asked: ExperimentRequest) -> Grid:
-        return (yield from _answered(asked, domain))
+    def suite(request: ExperimentRequest) -> Grid:
+        return (yield from _answered(request, domain))
 
     return suite
 
@@ -93,207 +91,168 @@ for _word, _environment in DOMAINS.items():
     )(_domain(_word))
 
 
-def _answered(asked: ExperimentRequest, domain: str) -> Grid:
-    s = asked.settings
-    original = s["compat"] == "original"
-    tasks = tasks_of(
-        asked.workspace,
-        s["tasks"],
-        s["data"],
-        domain=domain,
-        limit=asked.limit,
-        instances=s["instances"],
-        first_only=original,
-    )
-    position = f"position_match:{s['tokenizer']}" if s["tokenizer"] else "position_match"
-    names = (REWARD, "em", metric(position).name)
-    places = grid(asked, tasks)
-    parts = {place.label: _part(asked, place, names) for place in places if place.agent}
-    done: dict[str, RunResult] = {}
+def _answered(request: ExperimentRequest, domain: str) -> Grid:
+    tasks, tokenizer = tasks_of(request, domain), request.settings["tokenizer"]
+    position = metric(f"position_match:{tokenizer}" if tokenizer else "position_match").name
+    cells = grid(request, tasks)
+    runs = {
+        cell.label: _run(request, cell, (REWARD, "em", position)) for cell in cells if cell.agent
+    }
+    last = {cell.system.llm: cell for cell in cells}
+    results: dict[str, RunResult] = {}
     failed: dict[str, str] = {}
-    for i, place in enumerate(places):
-        if place.agent:
+    for cell in cells:
+        if cell.label in runs:
             try:
-                done[place.label] = yield parts[place.label]
+                results[cell.label] = yield runs[cell.label]
             except (StoppedError, MismatchError):
                 raise
             except RalleError as error:
-                failed[place.label] = str(error)
-        if all(other.system.llm != place.system.llm for other in places[i + 1 :]):
-            yield Release((place.system.llm,))
-    if not done:
+                failed[cell.label] = str(error)
+        if cell is last[cell.system.llm]:
+            yield Release((cell.system.llm,))
+    if not results:
         label, why = next(iter(failed.items()))
         raise BackendError(f"No system could be run. {label}: {why}")
-    return _made(asked, places, done, failed)
+    return _report(request, cells, results, failed)
 
 
-def _part(asked: ExperimentRequest, place: Place, names: Sequence[str]) -> RunRequest:
-    agent, asking = place.agent, place.asking
+def _run(request: ExperimentRequest, cell: GridCell, names: Sequence[str]) -> RunRequest:
+    agent, questions, s = cell.agent, cell.questions, request.settings
     assert agent is not None
-    s = asked.settings
     whole = not s["instances"] and s["compat"] != "original"  # the file says which questions
     return scored_run(
-        place.label,
+        cell.label,
         agent.workflow,
-        asking.dataset,
-        asking.examples,
+        questions.dataset,
+        questions.examples,
         agent.flows(Backends()),
         {"agent": agent.as_json()},
-        _score(names),
-        {name: f"{metric(name).traits['label']}: {read_card(name).definition}" for name in names},
+        scored_by(names),
+        definitions_of(names),
         (agent.llm,),
         agent.retrievers,
         agent=agent,
         metrics=(*names, "f1"),
-        file=str(asking.file),
-        sha256=sha256_file(asking.file) if whole else "",
+        file=str(questions.file),
+        sha256=sha256_file(questions.file) if whole else "",
     )
 
 
-def _score(names: Sequence[str]) -> Any:
-    def score(example: Example, episode: Episode) -> dict[str, float | None]:
-        return {score.metric: score.value for score in score_episode(episode, example, names)}
-
-    return score
-
-
-# what it ends with
-
-
-def _made(
-    asked: ExperimentRequest,
-    places: Sequence[Place],
-    done: Mapping[str, RunResult],
+def _report(
+    request: ExperimentRequest,
+    cells: Sequence[GridCell],
+    results: Mapping[str, RunResult],
     failed: Mapping[str, str],
 ) -> Report:
-    tasks = list(dict.fromkeys(place.asking.task for place in places))
+    tasks = list(dict.fromkeys(cell.questions.task for cell in cells))
     tasks.sort(key=lambda task: (task.domain != "wiki", task.domain, task.order, task.name))
-    systems = [
-        s
-        for s in dict.fromkeys(place.system for place in places)
-        if any(p.system == s and p.label in done for p in places)
-    ]
+    scored = [cell for cell in cells if cell.label in results]
     scores = {
-        (p.system, p.asking.task): done[p.label].mean(REWARD) for p in places if p.label in done
+        (cell.system, cell.questions.task): results[cell.label].mean(REWARD) for cell in scored
     }
-    cells = [acting.TaskRun("", system, task, ()) for system, task in scores]
-    found = board(systems, tasks, scores, acting.groups_of(cells))
-    tables = tables_of(found)
-    report = {
+    systems = [
+        system
+        for system in dict.fromkeys(cell.system for cell in cells)
+        if any(cell.system == system for cell in scored)
+    ]
+    groups = groups_of([TaskRun("", system, task, ()) for system, task in scores])
+    leaderboard = board(systems, tasks, scores, groups)
+    tables = tables_of(leaderboard)
+    data = {
         "headline": REWARD,
-        "compat": asked.settings["compat"],
-        "cells": [_cell(place, done, failed) for place in places],
-        "means": {system.label: dict(found.means[system]) for system in systems},
-        "ranks": {system.label: dict(found.ranks[system]) for system in systems},
+        "compat": request.settings["compat"],
+        "cells": [_as_json(cell, results.get(cell.label), failed) for cell in cells],
+        "means": {system.label: dict(leaderboard.means[system]) for system in systems},
+        "ranks": {system.label: dict(leaderboard.ranks[system]) for system in systems},
     }
     files = {
         "scores.csv": as_csv(tables[0]),
         "ranks.csv": as_csv(tables[1]),
-        "table.tex": tex_of(found),
+        "table.tex": tex_of(leaderboard),
     }
-    shown = tuple(
-        Table(
-            t["title"], tuple(t["columns"]), tuple(map(tuple, t["rows"])), t["percent"], t["note"]
-        )
-        for t in tables
-    )
     return Report(
-        report,
-        tuple(_notes(places, done, failed)),
+        data,
+        tuple(_notes(cells, results, failed)),
         files,
-        tables=(*shown, _endings(systems, places, done)),
-        figures=(_plot(found),),
+        tables=(*map(_table, tables), _endings(systems, scored, results)),
+        figures=(_figure(leaderboard),),
         failed=failed,
     )
 
 
+def _table(table: Mapping[str, Any]) -> Table:
+    rows = tuple(map(tuple, table["rows"]))
+    return Table(table["title"], tuple(table["columns"]), rows, table["percent"], table["note"])
+
+
 def _endings(
-    systems: Sequence[acting.System], places: Sequence[Place], done: Mapping[str, RunResult]
+    systems: Sequence[System], scored: Sequence[GridCell], results: Mapping[str, RunResult]
 ) -> Table:
     """Why the episodes of each system ended: a score of 0 tells nothing of a limit that was always reached."""
-    counts: dict[acting.System, Counter[str]] = {system: Counter() for system in systems}
-    for place in places:
-        if place.label in done:
-            counts[place.system].update(
-                one.outcome.stop_reason
-                for one in done[place.label].episodes.values()
-                if one.outcome
-            )
-    reasons = sorted(
-        {reason for counted in counts.values() for reason in counted},
-        key=lambda r: (r != "answered", r),
-    )
-    rows = tuple(
-        (system.label, *(counts[system][reason] for reason in reasons)) for system in systems
-    )
-    return Table(
-        "How the episodes ended",
-        ("system", *(reason.replace("_", " ") for reason in reasons)),
-        rows,
-        note="Numbers of questions, over all tasks.",
-    )
+    counts: dict[System, Counter[str]] = {system: Counter() for system in systems}
+    for cell in scored:
+        for episode in results[cell.label].episodes.values():
+            if episode.outcome:
+                counts[cell.system][episode.outcome.stop_reason] += 1
+    reasons = {reason for of_system in counts.values() for reason in of_system}
+    ordered = sorted(reasons, key=lambda reason: (reason != "answered", reason))
+    columns = ("system", *(reason.replace("_", " ") for reason in ordered))
+    rows = tuple((s.label, *(counts[s][reason] for reason in ordered)) for s in systems)
+    note = "Numbers of questions, over all tasks."
+    return Table("How the episodes ended", columns, rows, note=note)
 
 
-def _cell(place: Place, done: Mapping[str, RunResult], failed: Mapping[str, str]) -> dict[str, Any]:
-    answered = done.get(place.label)
-    state = "done" if answered else "failed" if place.agent else "not feasible"
+def _as_json(cell: GridCell, result: RunResult | None, failed: Mapping[str, str]) -> dict[str, Any]:
     return {
-        "workflow": place.system.workflow,
-        "llm": place.system.llm,
-        "task": place.asking.task.name,
-        "environment": place.env,
-        "state": state,
-        "why": place.why or failed.get(place.label, ""),
-        "run": answered.run if answered else None,
-        "n": answered.n if answered else 0,
-        "n_errors": answered.n_errors if answered else 0,
-        "memory": sum(answered.memory.values()) if answered else None,
+        "workflow": cell.system.workflow,
+        "llm": cell.system.llm,
+        "task": cell.task,
+        "environment": cell.env,
+        "state": "done" if result else "failed" if cell.agent else "not feasible",
+        "why": cell.why or failed.get(cell.label, ""),
+        "run": result.run if result else None,
+        "n": result.n if result else 0,
+        "n_errors": result.n_errors if result else 0,
+        "memory": sum(result.memory.values()) if result else None,
     }
 
 
 def _notes(
-    places: Sequence[Place], done: Mapping[str, RunResult], failed: Mapping[str, str]
-) -> list[str]:
-    said = []
-    for system in dict.fromkeys(place.system for place in places):
-        whys: dict[str, list[str]] = {}
-        for place in places:
-            if place.system == system and place.why:
-                whys.setdefault(place.why, []).append(place.asking.task.name)
-        said += [
-            f"{system.label} is not feasible on {', '.join(tasks)}: {why}."
-            for why, tasks in whys.items()
-        ]
-    said += [f"{label} failed: {why}" for label, why in failed.items()]
-    said += [
-        f"{label}: {one.n_errors} of {one.n} questions failed and are in no figure."
-        for label, one in done.items()
-        if one.n_errors
-    ]
-    stand_ins = [
-        p.asking.dataset
-        for p in places
-        if p.asking.task.name != p.asking.dataset and p.asking.dataset.startswith("starter-")
-    ]
+    cells: Sequence[GridCell], results: Mapping[str, RunResult], failed: Mapping[str, str]
+) -> Iterator[str]:
+    whys: dict[tuple[str, str], list[str]] = {}
+    for system in dict.fromkeys(cell.system for cell in cells):
+        for cell in cells:
+            if cell.system == system and cell.why:
+                whys.setdefault((system.label, cell.why), []).append(cell.task)
+    for (label, why), tasks in whys.items():
+        yield f"{label} is not feasible on {', '.join(tasks)}: {why}."
+    for label, why in failed.items():
+        yield f"{label} failed: {why}"
+    for label, result in results.items():
+        if result.n_errors:
+            yield f"{label}: {result.n_errors} of {result.n} questions failed and are in no figure."
+    stand_ins = dict.fromkeys(
+        cell.questions.dataset
+        for cell in cells
+        if cell.questions.dataset.startswith("starter-") and cell.task != cell.questions.dataset
+    )
     if stand_ins:
-        said.append(
-            f"Stand-ins of the starter, with fictional scholars, in place of R-Eval's own questions: {', '.join(dict.fromkeys(stand_ins))}."
-        )
-    asked = {place.asking.task.name: len(place.asking.examples) for place in places}
-    if len(set(asked.values())) > 1:
-        said.append(
-            f"The tasks have different numbers of questions ({', '.join(f'{n}: {c}' for n, c in asked.items())}); each counts the same in a mean."
-        )
-    return said
+        yield f"Stand-ins of the starter, with fictional scholars, in place of R-Eval's own questions: {', '.join(stand_ins)}."
+    counts = {cell.task: len(cell.questions.examples) for cell in cells}
+    if len(set(counts.values())) > 1:
+        each = ", ".join(f"{task}: {count}" for task, count in counts.items())
+        yield f"The tasks have different numbers of questions ({each}); each counts the same in a mean."
 
 
-def _plot(found: Leaderboard) -> Figure:
+def _figure(leaderboard: Leaderboard) -> Figure:
     series = {
         system.label: tuple(
-            (task.name, found.scores[system][task])
-            for task in found.tasks
-            if found.scores[system][task] is not None
+            (task.name, score)
+            for task in leaderboard.tasks
+            if (score := leaderboard.scores[system][task]) is not None
         )
-        for system in found.systems
+        for system in leaderboard.systems
     }
     return Figure("F1 by task", "task", "F1", series, "bar")

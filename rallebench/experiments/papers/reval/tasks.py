@@ -2,156 +2,142 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from rallebench.analysis import agents as acting
+from rallebench.analysis.agents import AgentTask
 from rallebench.core.errors import NotFoundError, UsageError
+from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.registry import unknown
 from rallebench.core.types import Example
 from rallebench.datasets.reading import read_questions
 from rallebench.datasets.tasks import DOMAINS, LEVELS, TASKS, available, sampled, task_of
-from rallebench.workspace.paths import Workspace
 
 BELOW = ("", "data/KoLA2", "KoLA2")
 """Where R-Eval's files may lie below a folder that is given."""
 
 
 @dataclass(frozen=True, slots=True)
-class Asking:
+class TaskQuestions:
     """A task with its questions. ``environments``: those that fit, its own first; () for a set that says none."""
 
-    task: acting.AgentTask
+    task: AgentTask
     dataset: str
     file: Path
     examples: tuple[Example, ...]
     environments: tuple[str, ...]
 
 
-def tasks_of(
-    workspace: Workspace,
-    named: str,
-    data: str,
-    *,
-    domain: str = "",
-    limit: int | None = None,
-    instances: int = 0,
-    first_only: bool = False,
-) -> list[Asking]:
-    """The tasks that are named, or all (of a ``domain``) whose questions are there, each read and checked. Raises UsageError, NotFoundError,
-    BadFileError. ``instances``: so many are drawn, as R-Eval draws them; ``first_only``: of the gold the first answer counts."""
-    files = _files(
-        workspace, [name.strip() for name in named.split(",") if name.strip()], data, domain
-    )
-    asked = [_asking(name, path, limit, instances, first_only) for name, path in files.items()]
-    twice = [
-        one.task.name
-        for i, one in enumerate(asked)
-        if one.task in [other.task for other in asked[:i]]
-    ]
+def names_in(text: str) -> list[str]:
+    """The names of a list with commas, each once.
+
+    >>> names_in("react, pal,,react")
+    ['react', 'pal']
+    """
+    return list(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
+
+
+def tasks_of(request: ExperimentRequest, domain: str = "") -> list[TaskQuestions]:
+    """The tasks that are named, or all (of a ``domain``) whose questions are there, each read and checked.
+
+    Raises UsageError, NotFoundError, BadFileError. The setting ``instances``: so many are drawn, as R-Eval draws them; with
+    ``compat=original`` the first answer of the gold counts alone.
+    """
+    files = _files(request, domain)
+    tasks = [_task(request, name, path) for name, path in files.items()]
+    counts = Counter(questions.task for questions in tasks)
+    twice = next((task.name for task, count in counts.items() if count > 1), "")
     if twice:
-        raise UsageError(f"--set tasks={named}: {twice[0]} is named twice; name each task once.")
-    return asked
+        named = request.settings["tasks"]
+        raise UsageError(f"--set tasks={named}: {twice} is named twice; name each task once.")
+    return tasks
 
 
-def _files(workspace: Workspace, named: Sequence[str], data: str, domain: str) -> dict[str, Path]:
+def _files(request: ExperimentRequest, domain: str) -> dict[str, Path]:
     """Question set → file, in R-Eval's order or as named."""
-    folder = (
-        workspace.data(data, f"the folder of R-Eval's files, as in {TASKS[0].file}")
-        if data
-        else None
-    )
-    if folder is not None and folder.is_file():
-        raise UsageError(
-            f"--set data={data} is a file; give the folder that holds it, or name the file as a task: --set tasks={data}."
-        )
-    theirs = _in_folder(folder) if folder is not None else {}
+    workspace, data = request.workspace, request.settings["data"]
+    theirs = _in_folder(request)
     known = workspace.dataset_paths()
     here = available(known)
     own = {task.name: task for task in TASKS} | {task.number: task for task in TASKS}
-    files: dict[str, Path] = {}
     tasks = [task for task in TASKS if domain in ("", task.domain)]
-    for name in named or [
-        task.name for task in tasks if task.name in theirs or (folder is None and task.name in here)
-    ]:
+    every = [t.name for t in tasks if t.name in theirs or (not data and t.name in here)]
+    files: dict[str, Path] = {}
+    for name in names_in(request.settings["tasks"]) or every:
         task = own.get(name)
         if task is None:
-            if name in known or Path(name).suffix or "/" in name:
-                dataset, path = workspace.dataset(name)
-                files[dataset] = path
-                continue
-            raise NotFoundError(
-                unknown("task or question set", name, [*(t.name for t in TASKS), *known])
-            )
-        if task.name in theirs:
+            if name not in known and not Path(name).suffix and "/" not in name:
+                raise NotFoundError(
+                    unknown("task or question set", name, [*(t.name for t in TASKS), *known])
+                )
+            dataset, path = workspace.dataset(name)
+            files[dataset] = path
+        elif task.name in theirs:
             files[task.name] = theirs[task.name]
         elif task.name in here:
             files[here[task.name]] = known[here[task.name]]
         else:
             raise NotFoundError(f"The questions of {task.name} are not here. {task.how}")
-    if not files and folder is None:
+    if not files and data:
         raise NotFoundError(
-            f"The questions of none of these tasks are here: {', '.join(task.name for task in tasks)}. See 'rallebench list tasks'."
+            f"{data} holds none of R-Eval's files ({tasks[0].file} … {tasks[-1].file})."
         )
     if not files:
         raise NotFoundError(
-            f"{data} holds none of R-Eval's files ({tasks[0].file} … {tasks[-1].file})."
+            f"The questions of none of these tasks are here: {', '.join(task.name for task in tasks)}. See 'rallebench list tasks'."
         )
     return files
 
 
-def _in_folder(folder: Path) -> dict[str, Path]:
-    places = {task.name: [folder / below / task.file for below in BELOW] for task in TASKS}
-    return {
-        name: next(p for p in paths if p.is_file())
-        for name, paths in places.items()
-        if any(p.is_file() for p in paths)
-    }
+def _in_folder(request: ExperimentRequest) -> dict[str, Path]:
+    """R-Eval's task → its file in the folder ``data``, if one is given."""
+    data = request.settings["data"]
+    if not data:
+        return {}
+    folder = request.workspace.data(data, f"the folder of R-Eval's files, as in {TASKS[0].file}")
+    if folder.is_file():
+        raise UsageError(
+            f"--set data={data} is a file; give the folder that holds it, or name the file as a task: --set tasks={data}."
+        )
+    paths = [(task.name, folder / below / task.file) for below in BELOW[::-1] for task in TASKS]
+    return {name: path for name, path in paths if path.is_file()}
 
 
-def _asking(name: str, path: Path, limit: int | None, instances: int, first_only: bool) -> Asking:
-    examples = read_questions(path)
+def _task(request: ExperimentRequest, name: str, path: Path) -> TaskQuestions:
+    examples, instances = read_questions(path), request.settings["instances"]
     if instances:
         examples = tuple(sampled(examples, instances))
-    examples = examples if limit is None else examples[:limit]
-    if first_only:
-        examples = tuple(map(_first, examples))
+    examples = examples[: request.limit]
+    if request.settings["compat"] == "original":
+        examples = tuple(map(_with_first_answer, examples))
     known = task_of(name)
     if known is not None:
-        return Asking(
-            acting.AgentTask(known.name, known.domain, known.level, known.number),
-            name,
-            path,
-            examples,
-            _fitting(known.domain),
-        )
-    env = _said(examples, "environment")
-    domain = (
-        env if env in DOMAINS else next((word for word, own in DOMAINS.items() if own == env), "")
-    )
-    level = _said(examples, "level").upper()
-    task = acting.AgentTask(name, domain or env or "wiki", level if level in LEVELS else "")
-    return Asking(
-        task, name, path, examples, _fitting(domain) if domain else ((env,) if env else ())
-    )
+        task = AgentTask(known.name, known.domain, known.level, known.number)
+        return TaskQuestions(task, name, path, examples, _fitting(known.domain))
+    env = _common(examples, "environment")
+    words = {own: word for word, own in DOMAINS.items()}
+    domain = env if env in DOMAINS else words.get(env, "")
+    level = _common(examples, "level").upper()
+    task = AgentTask(name, domain or env or "wiki", level if level in LEVELS else "")
+    fitting = _fitting(domain) if domain else tuple(filter(None, [env]))
+    return TaskQuestions(task, name, path, examples, fitting)
 
 
 def _fitting(domain: str) -> tuple[str, ...]:
     return (DOMAINS[domain], "corpus-tools") if domain == "wiki" else (DOMAINS[domain],)
 
 
-def _said(examples: Sequence[Example], field: str) -> str:
+def _common(examples: Sequence[Example], field: str) -> str:
+    """The value of a field, if all records have the same."""
     values = {str(example.record.get(field, "")) for example in examples}
     return values.pop() if len(values) == 1 else ""
 
 
-def _first(example: Example) -> Example:
+def _with_first_answer(example: Example) -> Example:
     """With the first accepted answer alone, in the gold and in the record that is kept of it."""
     output: list[Mapping[str, object]] = list(example.record.get("output") or ())
-    answered = [one for one in output if one.get("answer")]
-    return replace(
-        example,
-        gold=replace(example.gold, answers=example.gold.answers[:1]),
-        record={**example.record, "output": answered[:1]},
-    )
+    answered = [accepted for accepted in output if accepted.get("answer")]
+    gold = replace(example.gold, answers=example.gold.answers[:1])
+    return replace(example, gold=gold, record={**example.record, "output": answered[:1]})

@@ -179,18 +179,18 @@ def _texts(value: Any, key: str, where: str) -> tuple[str, ...]:
     return tuple(value)
 
 
-def find_file(path: Path, wanted: str, names: tuple[str, ...]) -> Path:
-    """The file itself, or ``wanted``, else the first of ``names``, in a folder. Raises NotFoundError."""
+def find_file(path: Path, set_name: str, names: tuple[str, ...]) -> Path:
+    """The file itself, or ``set_name``, else the first of ``names``, in a folder. Raises NotFoundError."""
     if path.is_file():
         return path
-    for name in (wanted,) if wanted else names:
+    for name in (set_name,) if set_name else names:
         for suffix in SUFFIXES:
             if (path / f"{name}{suffix}").is_file():
                 return path / f"{name}{suffix}"
     have = sorted(
         {file.name.split(".json")[0] for file in path.iterdir() if file.name.endswith(SUFFIXES)}
     )
-    missed = wanted or f"{' or '.join(names)}, which this test is made for"
+    missed = set_name or f"{' or '.join(names)}, which this test is made for"
     raise NotFoundError(
         f"{path} holds no {missed}; it holds {', '.join(have) or 'no JSON lines'}: name a set with --set set=NAME."
     )

@@ -13,7 +13,7 @@ from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.files import sha256_file
 from rallebench.core.prompts import check_own
 from rallebench.core.runs import Judge, RunRequest, RunResult
-from rallebench.core.types import Example, Flow, Note, Outcome, Passage, Question
+from rallebench.core.types import Example, Flow, Passage, Question
 from rallebench.experiments.papers.predictions import json_lines
 from rallebench.experiments.papers.rgb import files
 from rallebench.experiments.papers.rgb.documents import Documents, share
@@ -26,7 +26,7 @@ from rallebench.experiments.papers.rgb.records import (
     read_records,
 )
 from rallebench.experiments.papers.rgb.scoring import Assessment, assess, named
-from rallebench.experiments.runs import scored_run
+from rallebench.experiments.runs import replay, scored_run
 from rallebench.metrics.judges import JUDGES
 
 WORKFLOW = "rgb"
@@ -197,7 +197,7 @@ def rgb_run(test: Test, label: str, judges: tuple[Judge, ...] = ()) -> RunReques
     def flow(question: Question) -> Flow:
         earlier = test.earlier.get(question.qid)
         if earlier is not None:
-            return reused(str(earlier["prediction"]))
+            return replay(str(earlier["prediction"]))
         return answering(question, llm, prompt, testbed.decoding)
 
     settings = {
@@ -226,12 +226,6 @@ def rgb_run(test: Test, label: str, judges: tuple[Judge, ...] = ()) -> RunReques
         (llm,),
         judges=judges,
     )
-
-
-def reused(prediction: str) -> Flow:
-    """An answer of an earlier time; asks no model."""
-    reply = yield Note(prediction)
-    return Outcome(reply.text, "reused")
 
 
 def example_of(record: RgbRecord, documents: Documents) -> Example:

@@ -1,4 +1,4 @@
-"""The file of a stage: JSON lines that a person may edit, of which the last of an id counts.
+"""A file of rows: JSON lines that a person may edit, of which the last of an id counts.
 
 Every row that is written here ends with a ``stamp``: 8 digits over what it was made of and 8 over itself. A row whose
 second part does not fit, or that has no stamp, is a person's own: it is never made again.
@@ -7,15 +7,17 @@ second part does not fit, or that has no stamp, is a person's own: it is never m
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from rallebench.core.errors import BadFileError
+from rallebench.core.experiments import Row
 from rallebench.core.files import Appender
-from rallebench.core.types import digest
+from rallebench.core.types import Episode, Generate, digest
+from rallebench.metrics.cost import completion_tokens_of, prompt_tokens_of
 
-Row = dict[str, Any]
 STAMP, FROM = "stamp", "from"
 
 
@@ -23,7 +25,7 @@ class _Place(NamedTuple):
     """Where a row stands and what must be known of it without reading it again."""
 
     offset: int
-    of: str
+    stamp: str
     edited: bool
     failed: bool
 
@@ -33,13 +35,13 @@ def short(value: Any) -> str:
     return digest(value)[:8]
 
 
-class Rows:
-    """The rows of a stage. Memory holds their places only, about 300 bytes a row. ``told``: see ``Stage.told``."""
+class RowFile:
+    """The rows. Memory holds their places only, about 300 bytes a row. ``summary``: see ``RowsRequest``."""
 
     def __init__(self, path: Path) -> None:
         """Reads what is there. Raises BadFileError, with the line, for a line that is no row."""
         self.path = Path(path)
-        self.told: Mapping[str, Any] = {}
+        self.summary: Mapping[str, Any] = {}
         self._places: dict[str, dict[str, _Place]] = {}
         self._order: list[tuple[str, str]] = []
         self._end = 0
@@ -81,23 +83,23 @@ class Rows:
         return row
 
     def _enter(self, offset: int, row: Row) -> None:
-        of, _, own = str(row.get(STAMP, "")).partition(".")
+        stamp, _, own = str(row.get(STAMP, "")).partition(".")
         edited = not own or own != _own(row)
-        place = _Place(offset, of, edited, bool(row.get("error")))
+        place = _Place(offset, stamp, edited, bool(row.get("error")))
         self._places.setdefault(str(row.get(FROM, row["id"])), {})[row["id"]] = place
 
     # ── what is there ────────────────────────────────────────────────────────
 
-    def has(self, source: str, of: str) -> bool:
+    def has(self, source: str, stamp: str) -> bool:
         """Whether the input ``source`` has rows that still hold: of the same, by a person, and none that failed."""
-        places = self._current(source, of).values()
+        places = self._current(source, stamp).values()
         return bool(places) and not any(place.failed and not place.edited for place in places)
 
-    def _current(self, source: str, of: str) -> dict[str, _Place]:
+    def _current(self, source: str, stamp: str) -> dict[str, _Place]:
         return {
             name: place
             for name, place in self._places.get(source, {}).items()
-            if place.edited or place.of == of
+            if place.edited or place.stamp == stamp
         }
 
     def settle(self, inputs: Iterable[tuple[str, str]]) -> None:
@@ -105,22 +107,22 @@ class Rows:
         self._order = list(inputs)
         known = {source for source, _ in self._order}
         for source, places in self._places.items():
-            if source not in known and all(not place.of for place in places.values()):
+            if source not in known and all(not place.stamp for place in places.values()):
                 self._order.append((source, ""))
 
     def settle_all(self) -> None:
         """From now on the rows are all that the file holds, of each input those that were made last."""
         for source, places in self._places.items():
-            made = [place.of for place in places.values() if not place.edited] or [""]
-            self._order.append((source, made[-1]))
+            new = [place.stamp for place in places.values() if not place.edited] or [""]
+            self._order.append((source, new[-1]))
 
     def __iter__(self) -> Iterator[Row]:
         """The settled rows, in the order of their inputs."""
         if not self.path.exists():
             return
         with open(self.path, "rb") as handle:
-            for source, of in self._order:
-                for place in self._current(source, of).values():
+            for source, stamp in self._order:
+                for place in self._current(source, stamp).values():
                     handle.seek(place.offset)
                     yield _read(handle.readline(), place)
 
@@ -137,7 +139,7 @@ class Rows:
 
     # ── what comes ───────────────────────────────────────────────────────────
 
-    def add(self, source: str, of: str, rows: Iterable[Mapping[str, Any]]) -> None:
+    def add(self, source: str, stamp: str, rows: Iterable[Mapping[str, Any]]) -> None:
         """Append the rows of an input; they are on their way to the disk when this returns. Raises BackendError."""
         for row in rows:
             if self._log is None:
@@ -145,10 +147,10 @@ class Rows:
                 self._log = Appender(self.path)
                 self._end = self.path.stat().st_size
             written = {"id": row["id"], **({FROM: source} if source != row["id"] else {}), **row}
-            written[STAMP] = f"{of}.{_own(written)}"
+            written[STAMP] = f"{stamp}.{_own(written)}"
             self._log.write(written)
             self._places.setdefault(source, {})[written["id"]] = _Place(
-                self._end, of, False, bool(written.get("error"))
+                self._end, stamp, False, bool(written.get("error"))
             )
             self._end += (
                 len(json.dumps(written, ensure_ascii=False).encode("utf-8", "backslashreplace")) + 1
@@ -176,3 +178,62 @@ def _read(line: bytes, place: _Place) -> Row:
     """``edited``: whether a person changed or wrote the row."""
     row: Row = json.loads(line.decode("utf-8-sig"))
     return {**row, "keep": row.get("keep", True), "edited": place.edited}
+
+
+# counts
+
+COSTS = ("calls", "prompt_tokens", "completion_tokens", "seconds")
+COSTS_FIELD = "asked"
+"""The field of a row that says what asking for it took; of several rows of an input it stands in the first."""
+
+
+def with_costs(rows: Iterable[Row], episode: Episode) -> Iterator[Row]:
+    """The rows, the first with what asking took: calls, tokens (null where none were counted) and seconds."""
+    steps = [step for step in episode.steps if isinstance(step.request, Generate)]
+    if not steps and not episode.error:
+        yield from rows
+        return
+    costs: dict[str, Any] = {"calls": len(steps)}
+    for name, count in (
+        ("prompt_tokens", prompt_tokens_of),
+        ("completion_tokens", completion_tokens_of),
+    ):
+        each = [count(step) for step in steps]
+        costs[name] = None if None in each else sum(filter(None, each))
+    costs["seconds"] = round(sum(step.seconds for step in steps) + episode.failed_seconds, 3)
+    for place, row in enumerate(rows):
+        yield {**row, COSTS_FIELD: costs} if place == 0 else row
+
+
+def counts_of(rows: RowFile, new: int = 0) -> dict[str, Any]:
+    """The counts of a stage, see ``FilledRows``."""
+    totals: Counter[str] = Counter()
+    left_out: Counter[str] = Counter()
+    costs: dict[str, float] = dict.fromkeys(COSTS, 0)
+    uncounted = 0
+    for row in rows:
+        totals["rows"] += 1
+        totals["kept"] += row["keep"]
+        totals["unknown"] += bool(row.get("unknown"))
+        totals["failed"] += bool(row.get("error"))
+        totals["edited"] += row["edited"]
+        if not row["keep"]:
+            left_out[str(row.get("why") or "by hand")] += 1
+        costs_of_row = row.get(COSTS_FIELD) or {}
+        uncounted += (
+            costs_of_row.get("prompt_tokens", 0) is None
+            or costs_of_row.get("completion_tokens", 0) is None
+        )
+        for key in COSTS:
+            costs[key] += costs_of_row.get(key) or 0
+    left_out.update(rows.summary.get("left_out", {}))
+    value: dict[str, Any] = {"inputs": len(rows)} | {key: totals[key] for key in ("rows", "kept")}
+    value |= (
+        {"left_out": dict(left_out.most_common())}
+        | {key: totals[key] for key in ("unknown", "failed", "edited")}
+        | {"made": new}
+    )
+    if costs["calls"]:
+        value |= {**costs, "seconds": round(costs["seconds"], 3)}
+        value["tokens_not_counted"] = uncounted
+    return value

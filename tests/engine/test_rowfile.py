@@ -9,7 +9,7 @@ import pytest
 from small_workspace import read_lines, write_lines
 
 from rallebench.core.errors import BadFileError
-from rallebench.experiments.builders.rows import Rows
+from rallebench.engine.rowfile import RowFile
 
 
 @pytest.fixture
@@ -18,7 +18,7 @@ def file(tmp_path: Path) -> Path:
 
 
 def add(file: Path, source: str, of: str, *rows: dict[str, object]) -> None:
-    there = Rows(file)
+    there = RowFile(file)
     there.add(source, of, rows)
     there.close()
 
@@ -26,9 +26,9 @@ def add(file: Path, source: str, of: str, *rows: dict[str, object]) -> None:
 def test_a_row_holds_for_what_it_was_made_of_and_for_nothing_else(file: Path) -> None:
     add(file, "a", "1111", {"id": "a", "keep": True})
     assert (
-        Rows(file).has("a", "1111")
-        and not Rows(file).has("a", "2222")
-        and not Rows(file).has("b", "1111")
+        RowFile(file).has("a", "1111")
+        and not RowFile(file).has("a", "2222")
+        and not RowFile(file).has("b", "1111")
     )
 
 
@@ -37,7 +37,7 @@ def test_of_rows_that_were_made_again_the_new_ones_count_and_the_old_ones_stay_i
 ) -> None:
     add(file, "a", "1111", {"id": "a-q1", "n": 1}, {"id": "a-q2", "n": 1})
     add(file, "a", "2222", {"id": "a-q1", "n": 2})
-    rows = Rows(file)
+    rows = RowFile(file)
     rows.settle([("a", "2222")])
     assert [(row["id"], row["n"]) for row in rows] == [("a-q1", 2)]
     assert len(read_lines(file)) == 3
@@ -47,7 +47,7 @@ def test_a_row_that_a_person_changed_is_never_made_again(file: Path) -> None:
     add(file, "a", "1111", {"id": "a", "keep": False})
     (row,) = read_lines(file)
     write_lines(file, [{**row, "keep": True}])
-    rows = Rows(file)
+    rows = RowFile(file)
     assert rows.has("a", "9999")
     rows.settle([("a", "9999")])
     assert [(r["keep"], r["edited"]) for r in rows] == [(True, True)]
@@ -59,7 +59,7 @@ def test_a_row_that_a_person_wrote_joins_the_others(file: Path) -> None:
         handle.write(
             '{"id": "mine", "question": "Who?"}'
         )  # as an editor may leave it: without a line's end
-    rows = Rows(file)
+    rows = RowFile(file)
     rows.settle([("a", "1111")])
     assert [row["id"] for row in rows] == ["a", "mine"]
     rows.add("b", "1", [{"id": "b"}])
@@ -71,14 +71,14 @@ def test_a_line_that_was_torn_when_its_process_was_killed_is_forgiven(file: Path
     add(file, "a", "1111", {"id": "a"})
     with open(file, "a") as handle:
         handle.write('{"id": "b", "ke')
-    assert not Rows(file).has("b", "1111")
+    assert not RowFile(file).has("b", "1111")
     add(file, "b", "1111", {"id": "b"})
     assert [row["id"] for row in read_lines(file)] == ["a", "b"]
 
 
 def test_a_row_that_failed_is_tried_again(file: Path) -> None:
     add(file, "a", "1111", {"id": "a", "error": "The server is away."})
-    assert not Rows(file).has("a", "1111")
+    assert not RowFile(file).has("a", "1111")
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_a_line_that_was_edited_into_nonsense_is_named(
 ) -> None:
     file.write_text(json.dumps({"id": "a"}) + f"\n{line}\n")
     with pytest.raises(BadFileError, match=sentence):
-        Rows(file)
+        RowFile(file)
 
 
 def test_text_that_utf_8_cannot_hold_survives(file: Path) -> None:
@@ -105,7 +105,7 @@ def test_text_that_utf_8_cannot_hold_survives(file: Path) -> None:
         {"id": "a", "text": "half a pair \ud800"},
     )
     add(file, "b", "1", {"id": "b"})
-    rows = Rows(file)
+    rows = RowFile(file)
     rows.settle([("a", "1"), ("b", "1")])
     assert [(row["id"], row["edited"]) for row in rows] == [("a", False), ("b", False)]
     assert rows.row("a")["text"] == "half a pair \ud800"

@@ -1,0 +1,168 @@
+"""Fill a file of rows: what its inputs have no rows for is made, or asked of models through the one loop."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from rallebench.core.errors import BackendError
+from rallebench.core.events import Finished, Operation, Progress, under
+from rallebench.core.experiments import Row, RowsRequest
+from rallebench.core.files import read_json, write_json
+from rallebench.core.runs import Backends, RunOptions
+from rallebench.core.types import Episode, Flow, Question
+from rallebench.engine import loop
+from rallebench.engine.answer import FIRST_FAILURES
+from rallebench.engine.reply_cache import Memo
+from rallebench.engine.rowfile import RowFile, counts_of, short, with_costs
+
+SUMMARIES = "summaries.json"
+"""What was read for files of rows: label → {``of``: a digest of the source, ``told``: the summary}."""
+PROGRESS_EVERY = 0.3
+"""Seconds between two progress events."""
+
+
+class RowsContext(Protocol):
+    """What filling rows needs of the product around it."""
+
+    def load_models(self, llms: tuple[str, ...]) -> Operation[Backends]:
+        """Load and hold language models."""
+
+    def reply_cache(self) -> Memo | None:
+        """The cache of replies."""
+
+
+@dataclass(frozen=True, slots=True)
+class FilledRows:
+    """A file of rows that is complete. ``counts``: ``inputs``, ``rows``, ``kept``, ``left_out`` (reason → number), ``unknown``
+    (verdicts that could not be read), ``failed``, ``edited`` (rows of a person), ``made`` (new rows) and what asking took."""
+
+    label: str
+    about: str
+    path: Path
+    counts: Mapping[str, Any]
+
+
+class RowsFiller:
+    """Fills the files of rows of one experiment, in ``folder``. ``on_open`` is called before the first row is written."""
+
+    def __init__(
+        self,
+        folder: Path,
+        context: RowsContext,
+        options: RunOptions,
+        on_open: Callable[[], None],
+    ) -> None:
+        self._folder, self._context, self._options = folder, context, options
+        self._on_open = on_open
+        self._files: list[RowFile] = []
+        self._errors = 0
+        self._progress_at = 0.0
+        self.filled: list[FilledRows] = []
+
+    def fill(self, request: RowsRequest) -> Operation[RowFile]:
+        """The rows of one request. Raises RalleError; rows that came before stay in the file."""
+        rows = RowFile(self._folder / f"{request.label}.jsonl")
+        self._files.append(rows)
+        summaries = read_summaries(self._folder)
+        before = summaries.get(request.label) or {}
+        new = 0
+        if request.source and before.get("of") == short(request.source) and rows.path.exists():
+            rows.settle_all()
+            rows.summary = before.get("told") or {}
+        else:
+            new = yield from (self._make if request.flow is None else self._ask)(request, rows)
+            rows.summary = request.summary()
+        rows.close()
+        if request.source:
+            summaries[request.label] = {"of": short(request.source), "told": rows.summary}
+            write_json(self._folder / SUMMARIES, summaries)
+        filled = FilledRows(request.label, request.about, rows.path, counts_of(rows, new))
+        self.filled.append(filled)
+        yield Finished(request.label, reused=not new, result=filled)
+        return rows
+
+    def close(self) -> None:
+        """Close the files."""
+        for rows in self._files:
+            rows.close()
+
+    def _make(self, request: RowsRequest, rows: RowFile) -> Operation[int]:
+        """The rows of a request that asks no model."""
+        assert request.make is not None
+        settled, new = [], 0
+        for row in request.inputs():
+            stamp = short(request.depends_on(row))
+            self._on_open()
+            if not rows.has(row["id"], stamp):
+                added = request.make(row)
+                rows.add(row["id"], stamp, added)
+                new += len(added)
+            settled.append((row["id"], stamp))
+            if time.monotonic() - self._progress_at >= PROGRESS_EVERY:
+                self._progress_at = time.monotonic()
+                yield Progress(request.label, len(settled))
+        self._on_open()
+        rows.settle(settled)
+        return new
+
+    def _ask(self, request: RowsRequest, rows: RowFile) -> Operation[int]:
+        """The rows of a request that asks models; each is written as it comes."""
+        assert request.read is not None
+        inputs = {row["id"]: (row, short(request.depends_on(row))) for row in request.inputs()}
+        todo = [name for name, (_, stamp) in inputs.items() if not rows.has(name, stamp)]
+        self._on_open()
+        new, before = 0, len(inputs) - len(todo)
+        yield Progress(request.label, before, len(inputs))
+        if todo:
+            backends = yield from under(request.label, self._context.load_models(request.llms))
+            failures = 0
+            episodes = loop.run(
+                flows(request, {name: row for name, (row, _) in inputs.items()}),
+                (Question(name, "") for name in todo),
+                backends,
+                workflow=f"make {request.label}",
+                memo=self._context.reply_cache(),
+                batch_size=self._options.batch_size,
+            )
+            for number, episode in enumerate(episodes, 1):
+                row, stamp = inputs[episode.qid]
+                added = request.read(row, episode)
+                rows.add(episode.qid, stamp, with_costs(added, episode))
+                new += len(added)
+                failures += bool(episode.error)
+                self._check(episode, failures == number and not before, number, len(todo))
+                yield Progress(request.label, before + number, len(inputs))
+        rows.settle((name, stamp) for name, (_, stamp) in inputs.items())
+        return new
+
+    def _check(self, episode: Episode, nothing_else: bool, number: int, total: int) -> None:
+        if not episode.error:
+            return
+        self._errors += 1
+        most = self._options.max_errors
+        if nothing_else and number >= min(FIRST_FAILURES, total):
+            raise BackendError(
+                f"The first {number} requests all failed, so it was stopped: {episode.error}"
+            )
+        if most is not None and self._errors > most:
+            raise BackendError(
+                f"{self._errors} requests failed, more than --max-errors {most}, so it was stopped: {episode.error}"
+            )
+
+
+def flows(request: RowsRequest, inputs: Mapping[str, Row]) -> Callable[[Question], Flow]:
+    """The flow that asks about an input; its id is the question's."""
+    ask = request.flow
+    assert ask is not None
+    return lambda question: ask(inputs[question.qid])
+
+
+def read_summaries(folder: Path) -> dict[str, Any]:
+    """Label → what was read for that file of rows; {} before the first."""
+    path = folder / SUMMARIES
+    value = read_json(path) if path.exists() else {}
+    return value if isinstance(value, dict) else {}

@@ -1,0 +1,165 @@
+"""Dataset builders: the request for one, what it has built so far, and its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rallebench.core.errors import NotFoundError, UsageError
+from rallebench.core.experiments import ExperimentRequest, Row
+from rallebench.engine.driver import ExperimentResult, dataset_file
+from rallebench.engine.experiment_store import ExperimentStore
+from rallebench.engine.rowfile import RowFile, counts_of
+from rallebench.engine.rows import FilledRows, read_summaries
+from rallebench.experiments.builders import MAKERS
+from rallebench.experiments.papers import SUITES
+from rallebench.workspace.paths import Workspace
+
+__all__ = [
+    "ExperimentResult",
+    "FilledRows",
+    "StoredBuilder",
+    "builder_of",
+    "builder_request",
+    "builders_begun",
+    "document",
+    "first_rows",
+    "kind_name",
+    "open_builder",
+    "stage_files",
+]
+
+NOUN = "dataset builder"
+
+
+@dataclass(frozen=True, slots=True)
+class StoredBuilder:
+    """What a builder has built so far. ``stages``: label → counts, of what the files hold now; ``report`` None: not ended yet."""
+
+    request: ExperimentRequest
+    stages: Mapping[str, Mapping[str, Any]]
+    report: Mapping[str, Any] | None
+
+
+def builder_request(
+    workspace: Workspace,
+    maker: str,
+    name: str,
+    settings: Mapping[str, Any],
+    articles: str = "",
+    llm: str = "",
+    limit: int | None = None,
+) -> ExperimentRequest:
+    """The request for a builder; its dataset has the builder's name. ``limit``: articles, or questions, at most. Raises UsageError."""
+    if limit is not None and limit < 1:
+        raise UsageError(f"--limit is {limit}; give at least 1, or leave it out for all.")
+    if articles and settings.get("articles"):
+        raise UsageError(
+            "The articles are given twice, by --articles and by --set articles=…; leave one out."
+        )
+    place = Path(articles).expanduser()
+    where = str(place.resolve()) if articles and place.exists() else articles
+    values = {**settings, "articles": where or settings.get("articles", "")}
+    target = dataset_file(workspace.path, name)
+    if workspace.dataset_paths().get(name, target) != target:
+        raise UsageError(f"A question set {name!r} exists already; choose another name.")
+    if maker == "rgb" and SUITES.entry("rgb-testbed").traits.get("needs_llm", True) and not llm:
+        raise UsageError("The suite 'rgb-testbed' needs a language model; name one with --llm.")
+    return ExperimentRequest(workspace, llm, values, limit, kind=kind_name(maker), name=name)
+
+
+def kind_name(maker: str) -> str:
+    """The kind of a builder's experiments."""
+    return f"build-{maker}"
+
+
+def builder_of(kind: str) -> str:
+    """The builder of that kind of experiment, '' if it is none."""
+    maker = kind.removeprefix("build-")
+    return maker if maker != kind and maker in MAKERS else ""
+
+
+def document(result: ExperimentResult) -> dict[str, Any]:
+    """One JSON document: the counts of every stage, then what the builder itself says."""
+    request, report = result.request, result.report
+    stages = {filled.label: dict(filled.counts) for filled in result.rows}
+    for run in result.runs:
+        stages[run.request.label] = {
+            "inputs": run.n,
+            "rows": run.n,
+            "kept": run.n - run.n_errors,
+            "failed": run.n_errors,
+        }
+    return {
+        "maker": builder_of(request.kind),
+        "name": request.name,
+        "articles": request.settings["articles"],
+        "llm": request.llm,
+        "settings": {k: v for k, v in request.settings.items() if k != "articles"},
+        "counts": {"questions": len(report.questions), **report.data, "stages": stages},
+        "notes": list(report.notes),
+        "files": list(result.files),
+        "folder": str(result.folder),
+    }
+
+
+def builders_begun(workspace: Workspace) -> list[str]:
+    """The names of all builders that were begun, the newest first."""
+    kinds = tuple(kind_name(maker) for maker in MAKERS.names())
+    return ExperimentStore(workspace.path).names(kinds)
+
+
+def open_builder(workspace: Workspace, name: str) -> StoredBuilder:
+    """What a builder has built so far, and the request to continue it. Raises UsageError, BadFileError."""
+    stored = ExperimentStore(workspace.path).open(name, NOUN)
+    if not builder_of(stored.kind):
+        raise UsageError(f"{name!r} is no {NOUN}.")
+    request = ExperimentRequest(
+        workspace,
+        stored.request["llm"],
+        stored.request["settings"],
+        stored.request["limit"],
+        kind=stored.kind,
+        name=name,
+    )
+    summaries = read_summaries(request.folder)
+    stages = {}
+    for path in stage_files(request.folder):
+        rows = settled(path)
+        rows.summary = (summaries.get(path.stem) or {}).get("told") or {}
+        stages[path.stem] = counts_of(rows)
+    return StoredBuilder(request, stages, stored.report)
+
+
+def stage_files(folder: Path) -> list[Path]:
+    """The stages' files, in order."""
+    return sorted(folder.glob("[0-9]*-*.jsonl"))
+
+
+def first_rows(
+    workspace: Workspace, name: str, stage: str, which: str, most: int = 8
+) -> Iterator[Row]:
+    """The first rows of a stage; ``which``: ``all``, ``kept``, ``left out`` or ``unknown``. Raises RalleError."""
+    folder = ExperimentStore(workspace.path).folder(name)
+    path = folder / f"{stage}.jsonl"
+    if path not in stage_files(folder):
+        raise NotFoundError(f"{name!r} has no stage {stage!r}.")
+    count = 0
+    for row in settled(path):
+        is_unknown = bool(row.get("unknown") or row.get("error"))
+        if which == "all" or (
+            is_unknown if which == "unknown" else row["keep"] == (which == "kept")
+        ):
+            yield row
+            count += 1
+            if count == most:
+                return
+
+
+def settled(path: Path) -> RowFile:
+    """The rows that a file holds now."""
+    rows = RowFile(path)
+    rows.settle_all()
+    return rows
