@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
+from itertools import takewhile
 from typing import Any, Literal
 
 from rallebench.core.errors import BackendError, RalleError, StoppedError, UsageError
@@ -39,7 +40,9 @@ class JobState:
 
 @dataclass(eq=False)
 class Job:
-    """One piece of work. All who follow it get all its events from the beginning.
+    """One piece of work. All who follow it get its events from the beginning.
+
+    Of progress with one task and message that follows itself only the newest is kept for those who come later.
 
     ``kind``: the noun for it in sentences ("sweep"); ``identity``: what tells its work from other work of that name.
     """
@@ -55,7 +58,11 @@ class Job:
 
     def __post_init__(self) -> None:
         self.failure = self.failure or f"The {self.kind} of {self.name!r} failed"
-        self._events: list[Any] = []
+        self._events: dict[int, Any] = {}  # number, from 1, in order
+        self._count = 0
+        self._tasks: dict[str, Any] = {}
+        self._message = ""
+        self._warnings: dict[str, None] = {}
         self._change = threading.Condition()
         self._stop = threading.Event()
         self._on_stop: Callable[[], None] | None = None
@@ -65,7 +72,19 @@ class Job:
     def say(self, event: Any) -> None:
         """Add an event."""
         with self._change:
-            self._events.append(event)
+            if isinstance(event, Progress):
+                before = self._events.get(self._count)
+                if isinstance(before, Progress) and (before.task, before.message) == (
+                    event.task,
+                    event.message,
+                ):
+                    del self._events[self._count]
+                self._message = event.message or self._message
+            elif isinstance(event, Warned):
+                self._warnings[event.message] = None
+            self._count += 1
+            self._events[self._count] = event
+            self._tasks[getattr(event, "task", "")] = event
             self._change.notify_all()
 
     def check(self) -> None:
@@ -102,57 +121,57 @@ class Job:
     @property
     def status(self) -> Status:
         """Where it is."""
-        if not self.done:
-            return "stopping" if self.stopping else "running"
-        if self.error is None:
-            return "finished"
-        return "stopped" if isinstance(self.error, StoppedError) else "failed"
+        with self._change:
+            if not self.done:
+                return "stopping" if self.stopping else "running"
+            if self.error is None:
+                return "finished"
+            return "stopped" if isinstance(self.error, StoppedError) else "failed"
 
     @property
     def newest(self) -> Any:
         """Its newest event; '' before the first."""
-        return self._events[-1] if self._events else ""
+        with self._change:
+            return self._events.get(self._count, "")
 
     @property
     def message(self) -> str:
         """The newest message of its progress, '' before the first."""
-        events = reversed(self.events())
-        return next((e.message for e in events if isinstance(e, Progress) and e.message), "")
+        return self._message
 
     @property
     def warning(self) -> str:
         """All its warnings."""
-        return " ".join(dict.fromkeys(e.message for e in self.events() if isinstance(e, Warned)))
+        with self._change:
+            return " ".join(self._warnings)
 
     def events(self) -> list[Any]:
-        """All its events so far."""
+        """Its events so far."""
         with self._change:
-            return list(self._events)
+            return list(self._events.values())
 
     def state(self) -> JobState:
-        """The job now."""
-        events = self.events()
-        tasks = {getattr(event, "task", ""): event for event in events}
-        version = len(events) + self.stopping + self.done
-        return JobState(
-            self.id,
-            self.kind,
-            self.name,
-            self.status,
-            tasks,
-            self.result,
-            self.error,
-            self.started,
-            self.ended,
-            version,
-        )
+        """The job now: all of it at one moment."""
+        with self._change:
+            return JobState(
+                self.id,
+                self.kind,
+                self.name,
+                self.status,
+                dict(self._tasks),
+                self.result,
+                self.error,
+                self.started,
+                self.ended,
+                version=self._count + self.stopping + self.done,
+            )
 
     def stop(self) -> None:
         """Ask it to stop: at its next event, or as it has said with ``stop_by``."""
-        self._stop.set()
         with self._change:
+            self._stop.set()
             ask = self._on_stop
-        if ask is not None and not self.done:
+        if ask is not None:
             ask()
 
     def wait(self, seconds: float | None = None) -> bool:
@@ -161,14 +180,15 @@ class Job:
             return self._change.wait_for(lambda: self.done, seconds)
 
     def follow(self) -> Iterator[Any]:
-        """Yield all its events; raise the RalleError that ended it."""
+        """Yield its events; raise the RalleError that ended it."""
         seen = 0
         while True:
             with self._change:
-                self._change.wait_for(lambda: self.done or len(self._events) > seen)  # noqa: B023
-                events, done = self._events[seen:], self.done
-            seen += len(events)
-            yield from events
+                self._change.wait_for(lambda: self.done or self._count > seen)  # noqa: B023
+                newer = takewhile(lambda number: number > seen, reversed(self._events))  # noqa: B023
+                events, done = [self._events[number] for number in newer], self.done
+                seen = self._count
+            yield from reversed(events)
             if done:
                 if self.error is not None:
                     raise self.error
@@ -204,6 +224,7 @@ class Job:
     def _end(self, result: Any, error: RalleError | None) -> None:
         with self._change:
             self.result, self.error, self.ended = result, error, time.time()
+            self._on_stop = None  # it may hold all that the work was about
             self._change.notify_all()
 
 
@@ -217,6 +238,7 @@ class JobManager:
     def __init__(self) -> None:
         self._jobs: dict[str, Job] = {}
         self._superseded: tuple[Job, ...] = ()
+        self._closed = False
         self._lock = threading.RLock()
 
     def submit(
@@ -231,26 +253,33 @@ class JobManager:
     ) -> Job:
         """Begin ``work(job)`` in a thread, or return the job that is doing it. Returns at once.
 
-        Raises UsageError if a job of that kind and name does other work. ``failure``: how the sentence about an unexpected
-        error begins. ``anew``: a job that is stopping is not joined.
+        Raises UsageError if a job of that kind and name does other work, or after ``close``; and what ``work(job)`` raises,
+        then there is no job. ``failure``: how the sentence about an unexpected error begins. ``anew``: a job that is
+        stopping is not joined.
         """
         job = Job(kind, name, identity, failure)
         with self._lock:
+            if self._closed:
+                raise UsageError("The workbench is closed; start rallebench again for more work.")
             active = self._jobs.get(job.id)
-            if active is not None and not active.done:
-                if active.stopping and anew:
-                    going = (old for old in self._superseded if not old.done)
-                    self._superseded = (*going, active)
-                elif active.identity == identity:
+            if active is not None and not active.done and not (active.stopping and anew):
+                if active.identity == identity:
                     return active
-                else:
-                    raise UsageError(
-                        f"Another {kind} is making {name!r} now; wait for its end or choose another name."
-                    )
+                raise UsageError(
+                    f"Another {kind} is making {name!r} now; wait for its end or choose another name."
+                )
+            operation = work(job)
+            thread = threading.Thread(
+                target=job.perform, args=(operation,), name=job.id, daemon=True
+            )
+            try:
+                thread.start()
+            except RuntimeError as error:  # the machine has no more threads
+                raise job.unexpected(error) from error
+            going = (*self._superseded, *([active] if active else ()))
+            self._superseded = tuple(old for old in going if not old.done)
             self._jobs.pop(job.id, None)
             self._jobs[job.id] = job
-            operation = work(job)
-        threading.Thread(target=job.perform, args=(operation,), name=job.id, daemon=True).start()
         return job
 
     def get(self, kind: str, name: str) -> Job | None:
@@ -265,7 +294,8 @@ class JobManager:
     def list(self, kind: str = "", *, active: bool = False) -> tuple[Job, ...]:
         """All jobs, or those of a kind, the newest last; ``active``: only those that have not ended."""
         with self._lock:
-            jobs = tuple(self._jobs.values())
+            superseded = (job for job in self._superseded if not job.done)
+            jobs = (*superseded, *self._jobs.values())
         return tuple(job for job in jobs if kind in ("", job.kind) and not (active and job.done))
 
     def follow(self, job: str) -> Iterator[Any]:
@@ -284,13 +314,13 @@ class JobManager:
                 del self._jobs[job]
 
     def close(self, patience: float) -> None:
-        """Stop all jobs and wait for their end, at most ``patience`` seconds."""
-        deadline = time.monotonic() + patience
+        """Begin no more jobs, stop all and wait for their end, at most ``patience`` seconds."""
         with self._lock:
-            jobs = [*self._jobs.values(), *self._superseded]
+            self._closed = True
+        jobs = self.list(active=True)
         for job in jobs:
             job.stop()
-        wait(jobs, deadline - time.monotonic())
+        wait(jobs, patience)
 
     def _known(self, job: str) -> Job:
         known = self._jobs.get(job)

@@ -78,6 +78,11 @@ class Turns:
         if load not in self._waiting:
             self._waiting.append(load)
 
+    def leave(self, load: Load) -> None:
+        """Give up its place, if it has one."""
+        if load in self._waiting:
+            self._waiting.remove(load)
+
     @contextmanager
     def turn(self, load: Load) -> Iterator[None]:
         """Wait for the loads that came earlier; one that is cancelled leaves the queue (StoppedError)."""
@@ -93,4 +98,4 @@ class Turns:
             finally:
                 self.one.release()
         finally:
-            self._waiting.remove(load)
+            self.leave(load)

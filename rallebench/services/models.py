@@ -225,21 +225,25 @@ class Loads:
                 load = Load(
                     name, kind, entry, needs(entry) if isinstance(entry, Combination) else []
                 )
-                # From here on nobody unloads what this load needs.
+                if not load.needs:  # a combination gets its place when its parts are there
+                    self._turns.queue(load)
+                try:
+                    self._jobs.submit(
+                        "load",
+                        name,
+                        kind,
+                        partial(self._job, load),
+                        failure=f"{name} could not be loaded",
+                        anew=True,
+                    )
+                except BaseException:
+                    self._turns.leave(load)
+                    raise
+                # From here on nobody unloads what this load needs; its thread waits for this lock.
                 self._needs[name] = load.needs
                 self._loading.pop(name, None)
                 self._loading[name] = load
                 self._ended.pop(name, None)
-                if not load.needs:  # a combination gets its place when its parts are there
-                    self._turns.queue(load)
-                self._jobs.submit(
-                    "load",
-                    name,
-                    kind,
-                    partial(self._job, load),
-                    failure=f"{name} could not be loaded",
-                    anew=True,
-                )
             load.asked = load.asked or asked
             return load
 

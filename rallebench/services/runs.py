@@ -123,11 +123,17 @@ class Runs:
         job = self._jobs.get("run", name)
         if job is not None and not job.done:
             raise UsageError(f"The run {name!r} is running already.")
-        # Held from now on, and not only once the thread has begun.
-        lease = self._lease(benchmark).hold(benchmark.request.flow.names)
-        return self._jobs.submit(
-            "run", name, benchmark, lambda job: self._work(benchmark, lease, job)
-        )
+        lease = self._lease(benchmark)
+
+        def work(job: Job) -> Operation[RunResult]:
+            lease.hold(benchmark.request.flow.names)  # from now on, not only once the thread runs
+            return self._work(benchmark, lease, job)
+
+        try:
+            return self._jobs.submit("run", name, benchmark, work)
+        except BaseException:
+            lease.close()
+            raise
 
     def _work(self, benchmark: Benchmark, lease: Lease, job: Job) -> Operation[RunResult]:
         def on_open(folder: RunFolder) -> None:

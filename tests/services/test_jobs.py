@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import threading
+import weakref
 from collections.abc import Iterator
 
 import pytest
@@ -19,7 +21,7 @@ SECONDS = 10
 def jobs() -> Iterator[JobManager]:
     manager = JobManager()
     yield manager
-    manager.close(SECONDS)
+    manager.close(0)
 
 
 class Gate:
@@ -148,8 +150,112 @@ def test_work_anew_does_not_join_what_is_stopping(jobs: JobManager) -> None:
     first.stop()
     second = jobs.submit("load", "m", 1, Gate().work, anew=True)
     assert second is not first and not first.done
+    assert jobs.list("load", active=True) == (first, second)
     gate.opened.set()
     assert first.wait(SECONDS) and jobs.get("load", "m") is second
+    assert jobs.list("load") == (second,)
+
+
+def test_work_that_cannot_begin_leaves_no_job_that_seems_to_run(
+    jobs: JobManager, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(job: Job) -> Operation[str]:
+        raise UsageError("There is no chain 'c'.")
+
+    with pytest.raises(UsageError, match="no chain 'c'"):
+        jobs.submit("run", "r", 1, refused)
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", raise_no_thread)
+        with pytest.raises(BackendError, match="The run of 'r' failed: RuntimeError: no thread"):
+            jobs.submit("run", "r", 1, Gate().work)
+    assert jobs.list() == () and jobs.submit("run", "r", 2, Gate().work).status == "running"
+
+
+def raise_no_thread(thread: threading.Thread) -> None:
+    raise RuntimeError("no thread")
+
+
+def test_an_ended_job_lets_go_of_what_could_have_stopped_it(jobs: JobManager) -> None:
+    class Episode:
+        def stop(self) -> None: ...
+
+    episode = Episode()
+    reference = weakref.ref(episode)
+
+    def work(job: Job) -> Operation[None]:
+        nonlocal episode
+        job.stop_by(episode.stop)
+        del episode
+        yield Progress("", 0)
+
+    job = jobs.submit("episode", "e", 1, work)
+    assert job.wait(SECONDS)
+    gc.collect()
+    assert reference() is None
+
+
+def test_progress_of_a_task_is_collapsed_for_late_followers_and_the_rest_is_kept(
+    jobs: JobManager,
+) -> None:
+    def work(job: Job) -> Operation[None]:
+        for done in range(50):
+            yield Progress("a", done, 50, "running")
+        yield Warned("a", "beware")
+        yield Progress("a", 50, 50, "running")
+        yield Progress("a", 50, 50, "scoring")
+        yield Progress("b", 1, 1, "scoring")
+
+    job = jobs.submit("run", "r", 1, work)
+    assert job.wait(SECONDS)
+    events = list(job.follow())
+    assert [(event.task, getattr(event, "done", None)) for event in events] == [
+        ("a", 49),
+        ("a", None),
+        ("a", 50),
+        ("a", 50),
+        ("b", 1),
+    ]
+    state = job.state()
+    assert state.tasks == {"a": events[3], "b": events[4]} and job.warning == "beware"
+    assert (job.message, job.newest, state.version) == ("scoring", events[4], 55)
+
+
+def test_a_state_is_of_one_moment_though_the_job_ends_meanwhile(jobs: JobManager) -> None:
+    reading, ended = threading.Event(), threading.Event()
+
+    class Slow(dict[str, object]):
+        """A table of tasks whose copy takes until the job had its chance to end."""
+
+        def __iter__(self) -> Iterator[str]:
+            reading.set()
+            ended.wait(0.2)
+            return super().__iter__()
+
+        def keys(self):  # type: ignore[no-untyped-def]
+            return list(self)
+
+    def work(job: Job) -> Operation[str]:
+        yield Progress("a", 1)
+        reading.wait(SECONDS)
+        return "done"
+
+    job = jobs.submit("run", "r", 1, work)
+    next(job.follow())
+    job._tasks = Slow(job._tasks)
+    threading.Thread(target=lambda: (job.wait(SECONDS), ended.set())).start()
+    state = job.state()
+    assert (state.status, state.result, state.ended) in (
+        ("running", None, None),
+        ("finished", "done", job.ended),
+    )
+
+
+def test_after_closing_no_work_begins() -> None:
+    manager = JobManager()
+    manager.close(SECONDS)
+    with pytest.raises(UsageError, match="The workbench is closed; start rallebench again"):
+        manager.submit("sweep", "ks", 1, Gate().work)
+    assert manager.list() == ()
 
 
 def test_closing_stops_every_job_and_waits_for_its_end() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -215,6 +216,29 @@ def test_a_run_in_the_background_holds_its_models_from_the_moment_it_is_started(
     Gated.gate.set()
     assert job.wait(SECONDS)
     assert job.done and bench.unload("gated")
+
+
+def test_a_run_that_joins_another_or_is_refused_holds_nothing_after_it(
+    bench: Workbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    list(bench.load("gated", "language model"))
+    plan = prepared(bench.workspace, CHAIN, "tiny-qa", name="night", track=False)
+    job = bench.start_run(plan)
+    # Both calls have seen that no run of that name is active.
+    monkeypatch.setattr(bench.jobs, "get", lambda kind, name: None)
+    assert bench.start_run(plan) is job
+    with pytest.raises(UsageError, match="Another run is making 'night' now"):
+        bench.start_run(replace(plan, warnings=("different",)))
+    Gated.gate.set()
+    assert job.wait(SECONDS) and bench.unload("gated")
+
+
+def test_a_closed_workbench_begins_no_load(bench: Workbench) -> None:
+    bench.close()
+    with pytest.raises(UsageError, match="The workbench is closed"):
+        list(bench.load("gated", "language model"))
+    assert bench.loading() == {}
+    bench.close()
 
 
 def test_serve_holds_its_models_for_its_lifetime(
