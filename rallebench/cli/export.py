@@ -28,7 +28,7 @@ from rallebench.services.exchange import exported
 def export(args: argparse.Namespace) -> Result:
     """The file and its number of lines; without ``--out`` the text itself."""
     workbench = workbench_of(args)
-    lines, warning = exported(workbench.open_run(args.run), args.format)
+    lines, warning = exported(workbench.runs.open(args.run), args.format)
     value: dict[str, Any] = {"run": args.run, "format": args.format}
     if args.out is None:
         text = list(lines)

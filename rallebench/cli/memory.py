@@ -38,7 +38,7 @@ def memory(args: argparse.Namespace) -> Result:
     for name, value in (("context", args.context), ("batch", args.batch)):
         if value is not None and not 1 <= value <= MOST:
             raise UsageError(f"--{name} is {value}; it must be a whole number from 1 to {MOST}.")
-    loads = workbench_of(args).loads
+    loads = workbench_of(args).models
     rooms = loads.room_in_every_form(args.model, context=args.context, batch=args.batch)
     if not rooms:
         raise NotFoundError(

@@ -77,11 +77,11 @@ def _ask(args: argparse.Namespace) -> Result:
     if not args.prompt.strip():
         raise UsageError('The prompt is empty: rallebench models ask NAME "Who discovered Titan?"')
     workbench = workbench_of(args)
-    drain(workbench.load(args.name, "language model"))
-    step = workbench.ask_model(args.name, args.prompt)
+    drain(workbench.models.load(args.name, "language model"))
+    step = workbench.asking.ask_model(args.name, args.prompt)
     if step.reply.note:
         say(step.reply.note)
-    value = {"name": args.name, **step_json(step, workbench.prices())}
+    value = {"name": args.name, **step_json(step, workbench.models.prices())}
     return Result(value, (value["response"],))
 
 

@@ -33,8 +33,8 @@ def pick(args: argparse.Namespace) -> Result:
     workbench = workbench_of(args)
     _, path = workbench.workspace.dataset(args.dataset)
     output = check_out(args.output, workbench, flag="--output", source=path).resolve()
-    drain(workbench.load(args.index, "retriever"))
-    pages = workbench.backends.retrievers[args.index].page_ids()
+    drain(workbench.models.load(args.index, "retriever"))
+    pages = workbench.models.backends.retrievers[args.index].page_ids()
     records, read = pick_up(path, pages, args.number)
     write_text(output, "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records))
     counts = {"kept": len(records), "read": read, "without": read - len(records)}

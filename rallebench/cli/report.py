@@ -29,7 +29,7 @@ def report(args: argparse.Namespace) -> Result:
     """The file, and its size in bytes."""
     workbench = workbench_of(args)
     out = check_out(args.out, workbench)
-    runs = [workbench.open_run(name) for name in args.runs]
+    runs = [workbench.runs.open(name) for name in args.runs]
     title, sections = report_of(runs, workbench.workspace, args.metric)
     with writing(out) as handle:
         pieces = page(title, sections, time.strftime("%Y-%m-%d %H:%M"))

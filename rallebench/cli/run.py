@@ -105,7 +105,7 @@ def _folder(
 
 def run_benchmark(workbench: Workbench, benchmark: Benchmark) -> dict[str, Any]:
     """Run a benchmark to its end and return its JSON. Raises StoppedError if it was stopped."""
-    result = follow(workbench.run(benchmark), lambda: workbench.stop_run(benchmark.name))
+    result = follow(workbench.runs.run(benchmark), lambda: workbench.runs.stop(benchmark.name))
     if result.stopped:
         raise StoppedError(
             f"Stopped after {result.report['n_done']} of {result.n} questions; continue with --name {benchmark.name} --resume."

@@ -46,7 +46,7 @@ def score(args: argparse.Namespace) -> Result:
             raise UsageError("--run scores a run's own answers; leave --guess and --gold out.")
         workbench = workbench_of(args)
         metrics = listed(args.metrics) or ()
-        return Result(dict(follow(workbench.benches.rescore(args.run, metrics)).report))
+        return Result(dict(follow(workbench.runs.rescore(args.run, metrics)).report))
     if args.metrics or args.guess is None:
         raise UsageError("Name the predictions with --guess FILE, or a run with --run RUN.")
     if args.suite != KILT:

@@ -37,8 +37,8 @@ def search(args: argparse.Namespace) -> Result:
     if not queries:
         raise UsageError("No query was given; write one after the flags, or use --queries FILE.")
     workbench = workbench_of(args)
-    drain(workbench.load(args.index, "retriever"))
-    hits = workbench.backends.retrievers[args.index].search(queries, args.k)
+    drain(workbench.models.load(args.index, "retriever"))
+    hits = workbench.models.backends.retrievers[args.index].search(queries, args.k)
     value = [{"query": query, "hits": hits_json(row)} for query, row in zip(queries, hits)]
     return Result(value, ("\n\n".join(map(_text, value)),))
 

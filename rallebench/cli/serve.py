@@ -43,7 +43,7 @@ def serve_(args: argparse.Namespace) -> None:
         )
     access = access_of(args.host, args.allowed_host)
     holder = f"the server of {', '.join(names)} (rallebench serve)"
-    with listening_on(args.host, args.port) as listening, workbench.lease(holder) as lease:
+    with listening_on(args.host, args.port) as listening, workbench.models.lease(holder) as lease:
         for chain in chains:
             for event in lease.load_for(chain.llms, chain.retrievers):
                 say(event.message)

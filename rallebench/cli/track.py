@@ -9,7 +9,7 @@ from rallebench.cli.printing import say
 from rallebench.cli.verbs import VERBS, Result, workbench_of
 from rallebench.core.errors import NotFoundError
 from rallebench.services import exchange
-from rallebench.services.workbench import KINDS
+from rallebench.services.experiments import KINDS
 
 
 @VERBS.register(
@@ -27,7 +27,7 @@ from rallebench.services.workbench import KINDS
 def track(args: argparse.Namespace) -> Result:
     """The ids in MLflow. Of several things of one name the first is sent, or the one of ``--kind``."""
     workbench = workbench_of(args)
-    kinds = workbench.kinds_of(args.run)
+    kinds = workbench.experiments.kinds_of(args.run)
     if args.kind and args.kind not in kinds:
         raise NotFoundError(
             f"There is no {args.kind} {args.run!r}; leave --kind out to send what has this name."

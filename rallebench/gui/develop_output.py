@@ -60,10 +60,10 @@ def show_step(workbench: Workbench, step: Step, example: Example, mark: bool) ->
     rank = None
     if mark:
         try:
-            rank = workbench.gold_rank(step, example.gold.pages)
+            rank = workbench.asking.gold_rank(step, example.gold.pages)
         except RalleError:
             rank = None
-    came = views.response(step, example.gold, mark, rank, prices=workbench.prices())
+    came = views.response(step, example.gold, mark, rank, prices=workbench.models.prices())
     return [views.step_prompt(step, example.gold, mark), came]
 
 
@@ -82,7 +82,7 @@ def one_action(
     try:
         for news in loading(workbench, replace(chain, actions=(chain.actions[index],))):
             yield [gr.skip(), news, gr.skip(), gr.skip()]
-        step = workbench.execute_action(chain, index, example.question, prefix(steps, index))
+        step = workbench.asking.execute_action(chain, index, example.question, prefix(steps, index))
         warn_of_memory(workbench)
     except RalleError as error:
         said = str(error)
@@ -93,7 +93,7 @@ def one_action(
         yield [kept, "", *show_step(workbench, step, example, mark)]
     outcome = Outcome(step.reply.text) if step else None
     episode = Episode(example.question.qid, "chain", (step,) if step else (), outcome, said)
-    workbench.trace(episode, example.question.text, "develop")
+    workbench.tracking.trace(episode, example.question.text, "develop")
 
 
 def whole_chain(
@@ -107,7 +107,7 @@ def whole_chain(
             yield with_status(news)
         last = time.monotonic()
         for event in pulse.pulsed(
-            workbench.execute_chain(chain, example.question, stream=True), "develop"
+            workbench.asking.execute_chain(chain, example.question, stream=True), "develop"
         ):
             if isinstance(event, Delta):
                 watched.written += event.text
@@ -117,14 +117,14 @@ def whole_chain(
             yield unchanged() if event is None else watched.screen(event)
             if isinstance(event, Episode):
                 warn_of_memory(workbench)
-                workbench.trace(event, example.question.text, "develop")
+                workbench.tracking.trace(event, example.question.text, "develop")
     except RalleError as error:
         yield with_status(views.error(str(error)))
 
 
 def loading(workbench: Workbench, chain: Chain) -> Iterator[str]:
     """News about loading what the chain names, as HTML. Raises RalleError."""
-    with workbench.lease(f"the chain {chain.name!r}, which is being executed") as lease:
+    with workbench.models.lease(f"the chain {chain.name!r}, which is being executed") as lease:
         for event in lease.load_for(chain.llms, chain.retrievers, heavy=False):
             yield views.note(f"{event.message[:1].upper()}{event.message[1:]} …")
 
@@ -150,7 +150,7 @@ class Watched:
         """Updates for steps, status and every prompt and response; what did not change is skipped."""
         screen, gold = unchanged(), self.example.gold
         if isinstance(event, Episode):
-            return end_of_chain(event, screen, self.workbench.prices())
+            return end_of_chain(event, screen, self.workbench.models.prices())
         prompt, response = range(SIZE)[place(event.index)]
         if isinstance(event, StepStarted):
             self.written = ""

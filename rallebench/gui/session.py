@@ -64,5 +64,5 @@ def guard_stream(handler: Callable[..., Iterator[Any]], *args: Any) -> Iterator[
 
 def warn_of_memory(workbench: Workbench) -> None:
     """Tell the visitor if replies cannot be kept, as on a read-only workspace."""
-    if workbench.memo_warning:
-        gr.Warning(on_page(workbench.memo_warning))
+    if workbench.asking.memo_warning:
+        gr.Warning(on_page(workbench.asking.memo_warning))

@@ -94,7 +94,7 @@ def answer(
     """Pieces of the answer as they are written, then the Episode. The pieces join to its answer."""
     last = _last(chain)
     said = ""
-    with closing(workbench.chat(chain, history, question)) as events:  # type: ignore[type-var]
+    with closing(workbench.asking.chat(chain, history, question)) as events:  # type: ignore[type-var]
         for event in events:
             if isinstance(event, Delta) and event.index == last:
                 said += event.text

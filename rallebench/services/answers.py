@@ -79,7 +79,7 @@ def agent_of(
                 f"--retriever: the workflow {workflow!r} on {env or 'nothing'!r} asks no retriever."
             )
         settings = {**settings, "env.retriever": retriever}
-    return workbench.agent(workflow, env, llm, settings, seed=seed)
+    return workbench.asking.agent(workflow, env, llm, settings, seed=seed)
 
 
 def ask(
@@ -96,20 +96,20 @@ def ask(
         flow = chain_flow(chain)
     check_flow(workbench.workspace, flow)
     query = Question("ask", question)
-    with workbench.lease("rallebench ask") as lease:
+    with workbench.models.lease("rallebench ask") as lease:
         for event in lease.load_for(flow.llms, flow.retrievers):
             yield event.message
-        events = workbench.run_agent(agent, query) if agent else None
+        events = workbench.asking.run_agent(agent, query) if agent else None
         if events is None:
             assert chain is not None
-            events = workbench.execute_chain(chain, query)
+            events = workbench.asking.execute_chain(chain, query)
         *_, episode = events
     assert isinstance(episode, Episode)
-    if workbench.memo_warning:
-        yield f"Warning: {workbench.memo_warning}"
+    if workbench.asking.memo_warning:
+        yield f"Warning: {workbench.asking.memo_warning}"
     if episode.error:
         raise BackendError(episode.error)
-    prices = prices_of(workbench.backends.llms)
+    prices = prices_of(workbench.models.backends.llms)
     value: dict[str, Any] = {
         "answer": episode.answer,
         "steps": [step_json(step, prices) for step in episode.steps],

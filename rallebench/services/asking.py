@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import threading
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -29,7 +30,7 @@ from rallebench.datasets.reading import read_questions
 from rallebench.engine.reply_cache import Memo
 from rallebench.engine.single import Event, answer_one, run_one
 from rallebench.services.leases import Lease
-from rallebench.services.models import Loads
+from rallebench.services.model_entries import Models
 from rallebench.workflows.resume import continued
 from rallebench.workspace.entries import chain_from_json, chain_to_json, save_chain
 from rallebench.workspace.flows import Agent, prepare_agent
@@ -44,15 +45,30 @@ def _read(path: Path, version: tuple[tuple[int, int], ...]) -> tuple[Example, ..
 class Asking:
     """The verbs of the Develop and Agent tabs; what they name is loaded first, but for heavy models."""
 
-    def __init__(
-        self, workspace: Workspace, loads: Loads, memo: Callable[[], Memo], allow_python: bool
-    ) -> None:
-        self._workspace, self._loads, self._memo, self._allow_python = (
-            workspace,
-            loads,
-            memo,
-            allow_python,
-        )
+    def __init__(self, workspace: Workspace, models: Models, allow_python: bool) -> None:
+        self._workspace, self._models, self._allow_python = workspace, models, allow_python
+        self._memo: Memo | None = None
+        self._lock = threading.Lock()
+
+    def close(self) -> None:
+        """Close the memory of replies; it is opened again when it is next asked for."""
+        with self._lock:
+            if self._memo is not None:
+                self._memo.close()
+                self._memo = None
+
+    @property
+    def memo(self) -> Memo:
+        """The step-level memory of the workspace."""
+        with self._lock:
+            if self._memo is None:
+                self._memo = Memo.open(self._workspace.memo)
+            return self._memo
+
+    @property
+    def memo_warning(self) -> str:
+        """Why replies are not kept beyond this process; '' if they are, or if nothing was asked yet."""
+        return self._memo.warning if self._memo is not None else ""
 
     def questions(self, dataset: str) -> tuple[Example, ...]:
         """The examples of a question set, read once per version of its file. Raises BadFileError."""
@@ -81,10 +97,10 @@ class Asking:
         """Run one action on what the earlier ones answered; loads what it names alone. Raises RalleError."""
         request = chains.plan(chain.actions[index], question, steps[:index])
         alone = replace(chain, actions=(chain.actions[index],))
-        with self._loads.lease(
+        with self._models.lease(
             f"action {index + 1} of the chain {chain.name!r}, which is being executed"
         ) as lease:
-            return answer_one(request, _ready(lease, alone.llms, alone.retrievers), self._memo())
+            return answer_one(request, _ready(lease, alone.llms, alone.retrievers), self.memo)
 
     def execute_chain(
         self, chain: Chain, question: Question, *, stream: bool = False, holder: str = ""
@@ -93,12 +109,17 @@ class Asking:
 
         ``holder``: what uses the models meanwhile, by default the chain that is being executed.
         """
-        with self._loads.lease(
+        with self._models.lease(
             holder or f"the chain {chain.name!r}, which is being executed"
         ) as lease:
             backends = _ready(lease, chain.llms, chain.retrievers)
             flow = chains.as_flow(chain, question)
-            yield from run_one(flow, backends, qid=question.qid, memo=self._memo(), stream=stream)
+            yield from run_one(flow, backends, qid=question.qid, memo=self.memo, stream=stream)
+
+    def chat(self, chain: Chain, history: Sequence[Message], text: str) -> Iterator[Event]:
+        """One chat turn: the chain as a flow, its last answer streamed."""
+        question = Question("chat", text, history=tuple(history))
+        return self.execute_chain(chain, question, stream=True, holder=chat_holder(chain))
 
     def gold_rank(self, step: Step, pages: frozenset[str], depth: int = 100) -> int | None:
         """The rank of the first gold page for a retrieval, looked for down to ``depth``; None if not there."""
@@ -110,16 +131,16 @@ class Asking:
         deeper: Request = Retrieve(
             step.request.retriever, step.request.query, max(depth, step.request.k)
         )
-        with self._loads.lease("the search for a gold page").hold([step.request.retriever]):
-            found = answer_one(deeper, self._loads.backends, self._memo()).reply.hits
+        with self._models.lease("the search for a gold page").hold([step.request.retriever]):
+            found = answer_one(deeper, self._models.backends, self.memo).reply.hits
         return next(
             (rank for rank, hit in enumerate(found, 1) if hit.passage.page_id in pages), None
         )
 
     def ask_model(self, name: str, prompt: str) -> Step:
         """Ask a loaded model one prompt, past the memory: to try it. Raises RalleError."""
-        with self._loads.lease("a prompt that tries it").hold([name]):
-            return answer_one(Generate(name, (Message("user", prompt),)), self._loads.backends)
+        with self._models.lease("a prompt that tries it").hold([name]):
+            return answer_one(Generate(name, (Message("user", prompt),)), self._models.backends)
 
     def agent(
         self,
@@ -154,7 +175,7 @@ class Asking:
         ``before``: replies of an earlier episode's first steps, the last perhaps edited, to go on from; see ``continued``.
         The events, and the Episode's steps, are those that come then.
         """
-        with self._loads.lease(f"an episode of the agent {agent.workflow!r}") as lease:
+        with self._models.lease(f"an episode of the agent {agent.workflow!r}") as lease:
             spec = agent.flow
             backends, make_flow = spec.open(_ready(lease, spec.llms, spec.retrievers))
             flow = continued(make_flow(question), before)
@@ -163,7 +184,7 @@ class Asking:
                 backends,
                 qid=question.qid,
                 workflow=agent.workflow,
-                memo=self._memo(),
+                memo=self.memo,
                 stream=stream,
             )
 
@@ -182,3 +203,8 @@ class Asking:
 def _ready(lease: Lease, llms: Sequence[str], retrievers: Sequence[str]) -> Backends:
     """These models and retrievers, loaded and held; a heavy model must be loaded already."""
     return complete(lease.load_for(llms, retrievers, heavy=False))
+
+
+def chat_holder(chain: Chain) -> str:
+    """What holds the models of a chain while one turn of a conversation is answered."""
+    return f"a chat turn of the chain {chain.name!r}, which is being answered"

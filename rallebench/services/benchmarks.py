@@ -160,5 +160,5 @@ def result_json(workbench: Workbench, result: RunResult) -> dict[str, Any]:
         "cost": report["cost"],
     }
     if result.request.flow.agent:
-        value["agent"] = ending_summary(workbench.open_run(result.run).episodes().values())
+        value["agent"] = ending_summary(workbench.runs.open(result.run).episodes().values())
     return value

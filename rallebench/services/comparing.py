@@ -28,7 +28,7 @@ def compare_two(
     workbench: Workbench, a: str, b: str, name: str
 ) -> tuple[dict[str, Any], list[str]]:
     """Run ``b`` against run ``a`` as JSON, and the warnings. Raises UsageError without a common score."""
-    runs = [workbench.open_run(a), workbench.open_run(b)]
+    runs = [workbench.runs.open(a), workbench.runs.open(b)]
     pair, common = compare_runs(*runs, name)
     warnings = [common.warning] if common.warning else []
     if pair.n < len(common.qids) and not common.left_out:
@@ -51,7 +51,7 @@ def compare_several(
     workbench: Workbench, names: Sequence[str], name: str
 ) -> tuple[dict[str, Any], tuple[Table, Table]]:
     """Runs against the first, as JSON and as tables: every metric, the differences. Raises UsageError."""
-    runs = [workbench.open_run(run) for run in names]
+    runs = [workbench.runs.open(run) for run in names]
     compared = compare_many(runs, name)
     against = [
         {
@@ -106,7 +106,7 @@ def runs_of(workbench: Workbench, names: Sequence[str]) -> list[str]:
 
 def waterfall_json(workbench: Workbench, name: str) -> dict[str, Any]:
     """Where a run lost its questions."""
-    result = waterfall_of(workbench.open_run(name), workbench.workspace)
+    result = waterfall_of(workbench.runs.open(name), workbench.workspace)
     questions = {stage: result.questions(stage) for stage in STAGES}
     return {
         "run": name,
@@ -132,7 +132,7 @@ def analyse_agents(
     sizes: Mapping[str, float] | None = None,
 ) -> Analysis:
     """An aspect of runs of agents. Raises UsageError."""
-    runs = read([workbench.open_run(name) for name in names], original=original)
+    runs = read([workbench.runs.open(name) for name in names], original=original)
     return analyse(runs, aspect, AnalysisOptions(original, reference, sizes or {}))
 
 

@@ -29,7 +29,7 @@ class Context:
 
     def __init__(self, workbench: Workbench, lease: Lease, *, heavy: bool = True) -> None:
         self._workbench, self._lease, self._heavy = workbench, lease, heavy
-        self._loaded_before = {line.name for line in workbench.status()}
+        self._loaded_before = {line.name for line in workbench.models.status()}
 
     @property
     def runs(self) -> Path:
@@ -47,11 +47,11 @@ class Context:
 
     def reply_cache(self) -> Memo | None:
         """The cache of replies."""
-        return self._workbench.memo
+        return self._workbench.asking.memo
 
     def memory(self, names: tuple[str, ...]) -> Mapping[str, Mapping[str, int] | None]:
         """What these and all that they are made of take in memory."""
-        return self._workbench.footprint(names)
+        return self._workbench.models.memory(names)
 
     def coverage(self, request: RunRequest, backends: Backends | None) -> tuple[str, ...]:
         """One sentence per retriever that lacks gold pages. With ``backends``: of those whose pages could not be read before
@@ -70,14 +70,14 @@ class Context:
 
     def track(self, run: RunFolder) -> str:
         """Log a run to MLflow; '' or one sentence on why that did not work."""
-        return self._workbench.track_run(run)
+        return self._workbench.tracking.track_run(run)
 
     # of an experiment
 
     def ensure_index(self, recipe: Any) -> Operation[IndexResult]:
         """Find or build an index."""
         workbench = self._workbench
-        with closing(prepare(workbench.workspace, recipe, workbench.loads.encoders)) as pieces:
+        with closing(prepare(workbench.workspace, recipe, workbench.models.encoders)) as pieces:
             for piece in pieces:
                 if isinstance(piece, Prepared):
                     return IndexResult(piece.name, piece.built, piece.encoded)
@@ -104,13 +104,13 @@ class Context:
         unused = [name for name in names if name not in self._loaded_before]
         self._lease.release(unused)
         for name in unused:
-            if self._workbench.is_loaded(name):
+            if self._workbench.models.is_loaded(name):
                 with suppress(RalleError):
-                    self._workbench.unload(name, told=False)
+                    self._workbench.models.unload(name, told=False)
 
     def track_experiment(self, document: Mapping[str, Any], kind: str) -> str:
         """Put the runs below one parent in MLflow; '' or one sentence on why that did not work."""
-        return self._workbench.track_experiment(document, kind)
+        return self._workbench.tracking.track_experiment(document, kind)
 
 
 def _building(piece: Any) -> Progress:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import os
 import time
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,33 +11,23 @@ from pathlib import Path
 from typing import Any
 
 from rallebench.core.errors import NotFoundError, RalleError, UsageError
-from rallebench.core.events import Operation
 from rallebench.core.files import write_json
-from rallebench.core.folders import beside, check_name
 from rallebench.core.settings import Setting, checked
 from rallebench.core.sources import Problem, Problems, Source
 from rallebench.core.types import Hit, Passage
 from rallebench.corpora import imported
-from rallebench.corpora.chunking import Chunking
+from rallebench.corpora.imported import Corpus, ImportProgress, import_corpus
 from rallebench.corpora.page_maps import read_page_map
 from rallebench.corpora.reading import form_of, read_corpus
+from rallebench.datasets.importing import QuestionSet, import_dataset
 from rallebench.datasets.reading import form_of as form_of_questions
 from rallebench.datasets.reading import read_examples
 from rallebench.engine.store import QUESTIONS, list_runs
-from rallebench.retrievers import needs_encoder, search_form
-from rallebench.services.jobs import JobManager, pieces_of
-from rallebench.services.models import Loads
-from rallebench.workspace.entries import Combination, Manifest, read_combinations, read_manifest
-from rallebench.workspace.indexes.checks import search_known, verify_index
-from rallebench.workspace.indexes.ensure import described
-from rallebench.workspace.indexes.estimate import Estimate, estimate_build
-from rallebench.workspace.indexes.vectors import (
-    Building,
-    CachedVectors,
-    delete_vectors,
-    kept_vectors,
-)
-from rallebench.workspace.paths import STARTER_INDEXES, Workspace
+from rallebench.retrievers import search_form
+from rallebench.services.indexes import Indexes
+from rallebench.services.jobs import operation_of, pieces_of
+from rallebench.workspace.entries import Combination, read_combinations
+from rallebench.workspace.paths import STARTER_INDEXES
 
 ROWS, MAX_ROWS = 8, 2000
 """Rows that a preview shows, and rows that it reads at most to find them and their problems."""
@@ -71,21 +60,8 @@ class Search:
     depth: int = GOLD_DEPTH
 
 
-@dataclass(frozen=True, slots=True)
-class Verified:
-    """An index whose files are those that were built and that finds its own passages."""
-
-    name: str
-    files: int
-    bytes: int
-    seconds: float
-
-
-class Data:
-    """The verbs of the Data tab that have no other home."""
-
-    def __init__(self, workspace: Workspace, loads: Loads, jobs: JobManager) -> None:
-        self._workspace, self._loads, self._jobs = workspace, loads, jobs
+class Data(Indexes):
+    """The verbs about corpora, question sets, combinations and searches, beside those about indexes."""
 
     # before an import
 
@@ -179,97 +155,42 @@ class Data:
             raise UsageError(f"{path} could not be removed: {error.strerror or error}.") from error
         return f"Deleted the question set {name}. {lost}".strip()
 
-    # indexes
-
-    def verify_index(self, name: str) -> Iterator[Building | Verified]:
-        """Compare every file with its sha256 and search for known passages, as a job."""
-        folder = self._folder(name)
-        job = self._jobs.submit("check", name, folder, lambda job: self._verify(name, folder))
+    def import_corpus(
+        self,
+        name: str,
+        source: Path,
+        *,
+        form: str = "",
+        page_map: Path | None = None,
+        skip_bad: bool = False,
+    ) -> Iterator[ImportProgress | Corpus]:
+        """Import a corpus under a name, yielding progress, the Corpus last; it goes on in a thread of its own."""
+        settings: dict[str, Any] = {"form": form, "page_map": page_map, "skip_bad": skip_bad}
+        job = self._jobs.submit(
+            "import",
+            name,
+            (source, settings),
+            lambda job: operation_of(
+                import_corpus(self._workspace.corpora, name, source, **settings), Corpus
+            ),
+        )
         return pieces_of(job)
 
-    def _verify(self, name: str, folder: Path) -> Operation[Verified]:
-        started = time.perf_counter()
-        manifest = read_manifest(folder)
-        yield from verify_index(folder, manifest)
-        yield Building("searching for known passages", 0, 0, time.perf_counter() - started)
-        encoder = (
-            self._loads.encoders(manifest.encoder_name) if needs_encoder(manifest.kind) else None
-        )
-        search_known(folder, manifest, encoder)
-        return Verified(name, len(manifest.files), manifest.bytes, time.perf_counter() - started)
-
-    def delete_index(self, name: str) -> str:
-        """Delete an index; returns a sentence. Raises UsageError while it is loaded, built or checked."""
-        folder = self._folder(name)
-        self._refuse_busy(name)
-        count = sum(p.stat().st_size for p in folder.rglob("*") if p.is_file())
-        try:
-            with beside(folder.parent, name) as gone:
-                os.rename(folder, gone / name)  # from here on no name leads to it
-        except OSError as error:
-            raise UsageError(
-                f"{folder} could not be removed: {error.strerror or error}."
-            ) from error
-        again = " It is built anew when it is next asked for." if name in STARTER_INDEXES else ""
-        users = [
-            other for other, entry in self._workspace.combinations().items() if name in entry.of
-        ]
-        broken = f" {', '.join(users)} can no longer be loaded." if users and not again else ""
-        return f"Deleted the index {name} ({count / 1e6:,.1f} MB).{again}{broken}"
-
-    def _folder(self, name: str) -> Path:
-        """The folder of an index that is there, damaged or not."""
-        folder = self._workspace.indexes / check_name("index", name)
-        if not (folder / "manifest.json").exists():
-            raise NotFoundError(f"There is no built index {name!r} in {self._workspace.indexes}.")
-        return folder
-
-    def _refuse_busy(self, name: str) -> None:
-        if self._loads.is_loaded(name) or name in self._loads.loading():
-            raise UsageError(f"{name!r} is loaded; unload it in the Models tab, then delete it.")
-        jobs = (self._jobs.get(kind, name) for kind in ("build", "check"))
-        if any(job and not job.done for job in jobs):
-            raise UsageError(
-                f"{name!r} is being built or checked now; wait for its end or stop it first."
-            )
-
-    # vectors
-
-    @property
-    def _cache(self) -> Path:
-        return self._workspace.vectors
-
-    def vectors(self) -> list[CachedVectors]:
-        """The cached vectors."""
-        return kept_vectors(self._cache)
-
-    def delete_vectors(self, key: str) -> str:
-        """Delete cached vectors; returns a sentence. Indexes keep what they hold."""
-        return f"Deleted cached vectors, {delete_vectors(self._cache, key) / 1e6:,.1f} MB. Indexes keep what they hold."
-
-    # builds
-
-    def estimate_build(
+    def import_dataset(
         self,
-        corpus: str,
-        kind: str,
+        name: str,
+        source: Path,
         *,
-        encoder: str = "minilm",
-        chunking: Chunking | None = None,
         form: str = "",
-        parameters: Mapping[str, Any] | None = None,
-    ) -> Generator[str | Estimate, None, None]:
-        """What a build would take; see :mod:`rallebench.workspace.indexes.estimate`."""
-        recipe = described(
-            self._workspace,
-            corpus,
-            kind,
-            encoder=encoder,
-            chunking=chunking,
-            form=form,
-            settings=parameters,
+        skip_bad: bool = False,
+        sample: int = 0,
+        seed: int = 42,
+    ) -> QuestionSet:
+        """Import a question set under a name, all of it or a sample; returns what was made of it."""
+        folder = self._workspace.path / "datasets"
+        return import_dataset(
+            folder, name, source, form=form, skip_bad=skip_bad, sample=sample, seed=seed
         )
-        yield from estimate_build(self._workspace, recipe, self._loads.encoders)
 
     # combinations
 
@@ -298,7 +219,7 @@ class Data:
         entries = read_combinations(path) if path.exists() else {}
         if name not in entries:
             raise NotFoundError(f"There is no combination {name!r} in {path}.")
-        if self._loads.is_loaded(name):
+        if self._models.is_loaded(name):
             raise UsageError(f"{name!r} is loaded; unload it in the Models tab, then delete it.")
         rest = {
             key: value.model_dump(exclude_defaults=True)
@@ -333,9 +254,9 @@ class Data:
         chosen = checked(
             f"index {name!r}", self.knobs_of(name), knobs or {}, noun="setting of its search"
         )
-        with self._loads.lease("a search that goes on") as lease:
+        with self._models.lease("a search that goes on") as lease:
             yield from lease.load(name, "retriever")
-            retriever = self._loads.backends.retrievers[name]
+            retriever = self._models.backends.retrievers[name]
             if chosen and hasattr(retriever, "with_knobs"):
                 retriever = retriever.with_knobs(name, chosen)
             started = time.perf_counter()
@@ -345,20 +266,6 @@ class Data:
             if gold_pages and rank is None and k < GOLD_DEPTH:
                 rank = _rank(retriever.search([query], GOLD_DEPTH)[0], gold_pages)
         yield Search(hits, milliseconds, rank, max(k, GOLD_DEPTH))
-
-    # the whole
-
-    def manifests(self) -> tuple[dict[str, Manifest], dict[str, str]]:
-        """(name → manifest, name → sentence of what is wrong) of the index folders of the workspace."""
-        good, damaged = {}, {}
-        for path in sorted(self._workspace.indexes.glob("*/manifest.json")):
-            if path.parent.name.startswith("."):
-                continue
-            try:
-                good[path.parent.name] = read_manifest(path.parent)
-            except RalleError as error:
-                damaged[path.parent.name] = str(error)
-        return good, damaged
 
 
 def _previewed(form: str, found: Iterator[Any], read: Source, rows: int) -> Preview:

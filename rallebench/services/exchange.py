@@ -40,7 +40,7 @@ def import_corpus(
     skip_bad: bool = False,
 ) -> Iterator[str | dict[str, Any]]:
     """Import a corpus: yields progress, last what was imported as JSON."""
-    for event in workbench.import_corpus(
+    for event in workbench.data.import_corpus(
         name, source, form=form, page_map=page_map, skip_bad=skip_bad
     ):
         if not isinstance(event, Corpus):
@@ -64,7 +64,7 @@ def import_dataset(
     seed: int = 0,
 ) -> tuple[dict[str, Any], str]:
     """What was imported as JSON, and a sentence about R-Eval's ids or ''."""
-    dataset = workbench.import_dataset(
+    dataset = workbench.data.import_dataset(
         name, source, form=form, skip_bad=skip_bad, sample=sample, seed=seed
     )
     note = ""
@@ -147,8 +147,8 @@ def track(workbench: Workbench, name: str, kind: str, *, model: bool = False) ->
     Raises UsageError for an experiment without a finished run, RalleError where MLflow refuses.
     """
     if kind == "run":
-        run = workbench.open_run(name)
-        value = {"run": name, "mlflow_run_id": workbench.log_run(run)}
+        run = workbench.runs.open(name)
+        value = {"run": name, "mlflow_run_id": workbench.tracking.log_run(run)}
         if model:
             value["mlflow_model"] = log_chain(workbench, run, value["mlflow_run_id"])
         return value
@@ -164,5 +164,7 @@ def track(workbench: Workbench, name: str, kind: str, *, model: bool = False) ->
         raise UsageError(
             f"No run of the {kind} {name!r} has ended yet, so there is nothing to send; run it again under its name."
         )
-    runs = {path.name: workbench.log_run(workbench.open_run(path.name)) for path in group.runs}
-    return {kind: name, "mlflow_run_id": workbench.log_group(group), "runs": runs}
+    runs = {
+        path.name: workbench.tracking.log_run(workbench.runs.open(path.name)) for path in group.runs
+    }
+    return {kind: name, "mlflow_run_id": workbench.tracking.log_group(group), "runs": runs}

@@ -160,7 +160,7 @@ def suite_plan(
     if not questions:
         return value
     if planned.builds:
-        with workbench.lease("the estimate of the indexes") as lease:
+        with workbench.models.lease("the estimate of the indexes") as lease:
             costs = yield from Context(workbench, lease).index_costs(tuple(planned.builds))
         value["indexes"]["costs"] = costs
     pilot = workbench.experiments.pilot(

@@ -42,6 +42,9 @@ if TYPE_CHECKING:
 
 LONGEST_NAME = 60
 
+KINDS = ("run", "sweep", "suite", "baselines", "batch")
+"""What a name can be one of."""
+
 Document = Callable[[ExperimentResult], Mapping[str, Any]]
 
 
@@ -85,7 +88,7 @@ class Experiments:
         MismatchError if a run of that name was made with other settings."""
         request = self._checked(request)
         kind = kind_of(request.kind)
-        with self._workbench.lease(f"the plan of the {kind.noun} {request.name!r}") as lease:
+        with self._workbench.models.lease(f"the plan of the {kind.noun} {request.name!r}") as lease:
             return plan(request, kind.play, Context(self._workbench, lease))
 
     def pilot(
@@ -100,7 +103,9 @@ class Experiments:
         """Ask a few questions of each run of a plan; returns what the whole will cost. See ``engine.pilot``."""
         request = self._checked(request)
         kind = kind_of(request.kind)
-        with self._workbench.lease(f"the probe of the {kind.noun} {request.name!r}") as lease:
+        with self._workbench.models.lease(
+            f"the probe of the {kind.noun} {request.name!r}"
+        ) as lease:
             return (
                 yield from pilot(
                     planned,
@@ -125,7 +130,7 @@ class Experiments:
         check_options(options.batch_size, options.max_errors)
         request = self._checked(request)
         kind = kind_of(request.kind)
-        own = self._workbench.lease(f"the {kind.noun} {request.name!r}")
+        own = self._workbench.models.lease(f"the {kind.noun} {request.name!r}")
         with own:
             return (
                 yield from driver.perform(
@@ -146,7 +151,13 @@ class Experiments:
         """Ask the current run of an experiment to stop after the current batch; nothing where it has none."""
         runs = self.store.open(name).runs.values() if self.store.exists(name) else ()
         for run in [*runs][-1:]:
-            self._workbench.stop_run(run)
+            self._workbench.runs.stop(run)
+
+    def kinds_of(self, name: str) -> list[str]:
+        """The kinds that have this name in the workspace."""
+        kinds = ["run"] if (self._workbench.workspace.runs / name / "run.json").is_file() else []
+        noun = self.store.noun_of(name)
+        return [*kinds, noun] if noun else kinds
 
     def request(
         self,

@@ -26,5 +26,7 @@ def build(
 
     Raises UsageError.
     """
-    for event in workbench.build_index(name, corpus, kind, chunking=choose(**chunk), **settings):
+    for event in workbench.data.build_index(
+        name, corpus, kind, chunking=choose(**chunk), **settings
+    ):
         yield event.model_dump() if isinstance(event, Manifest) else event

@@ -43,7 +43,7 @@ def open_chain(
     base = config.get("base_settings")
     workbench = Workbench(Path(folder), base_settings=Path(base) if base else None)
     made = chain_from_json(chain)
-    lease = workbench.lease(
+    lease = workbench.models.lease(
         f"the MLflow model of the chain {made.name!r}"
     )  # for as long as the process lives
     complete(lease.load_for(made.llms, made.retrievers))
@@ -54,7 +54,7 @@ def _ask(
     workbench: Workbench, chain: Chain, question: str, history: Sequence[Mapping[str, str]]
 ) -> dict[str, Any]:
     earlier = [Message(message["role"], message["content"]) for message in history]
-    *_, episode = workbench.chat(chain, earlier, question)
+    *_, episode = workbench.asking.chat(chain, earlier, question)
     assert isinstance(episode, Episode)
     pages = dict.fromkeys(hit.passage.page_id or hit.passage.doc_id for hit in episode.hits)
     return {

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,11 +16,14 @@ from rallebench.core.errors import NotFoundError, RalleError, UsageError
 from rallebench.core.files import write_json
 from rallebench.core.memory import size
 from rallebench.core.registry import unknown
+from rallebench.engine.cost import prices_of
 from rallebench.http.endpoint import OPENAI, check_variable, is_loopback, variable_of
 from rallebench.http.model_list import Server, served_models
 from rallebench.llms import LLMS
 from rallebench.llms._memory.need import device_of, dtype_of, free_on, need_of
 from rallebench.llms.presets import known_model, weight_bytes
+from rallebench.services.jobs import JobManager
+from rallebench.services.memory_usage import Footprint, footprint
 from rallebench.services.models import Loads
 from rallebench.workspace.entries import LLMEntry, read_llm_entries
 from rallebench.workspace.opening import close, open_llm
@@ -50,11 +53,11 @@ class Key:
     local: bool
 
 
-class Models:
-    """The verbs about entries of language models. What is loaded stands in ``Loads``."""
+class Models(Loads):
+    """The verbs about models: those of the table of what is loaded, and of the workspace's entries."""
 
-    def __init__(self, workspace: Workspace, loads: Loads) -> None:
-        self._workspace, self._loads = workspace, loads
+    def __init__(self, workspace: Workspace, jobs: JobManager) -> None:
+        super().__init__(workspace, jobs)
         self._changed: set[str] = set()  # while they were loaded
 
     @property
@@ -90,7 +93,7 @@ class Models:
             entry = entry.model_copy(update={"about": before.about})
         self._workspace.save_llm(name, entry)
         said = [f"{'Changed' if before else 'Saved'} {name} in {self.file}."]
-        if self._loads.is_loaded(name):
+        if self.is_loaded(name):
             self._changed.add(name)
             said.append(
                 f"{name} is loaded with its earlier settings: unload it, then load it again."
@@ -111,12 +114,12 @@ class Models:
         before = self.own().get(name)
         if before is None or (before.backend, before.settings) != (entry.backend, entry.settings):
             if before is not None:
-                self._loads.refuse_used(name)
+                self.refuse_used(name)
             yield self.add(name, entry, replace=replace)[0]
-        if name in self._changed and self._loads.is_loaded(name):
-            yield self._loads.unload(name)
+        if name in self._changed and self.is_loaded(name):
+            yield self.unload(name)
         self._changed.discard(name)
-        yield from self._loads.load(name, "language model")
+        yield from self.load(name, "language model")
 
     def check_name(self, name: str) -> str:
         """A name for a model that nothing else has, without space around it. Raises UsageError."""
@@ -157,7 +160,7 @@ class Models:
         entries = self.own()
         if name not in entries:
             raise NotFoundError(f"There is no language model {name!r} in {self.file}.")
-        if self._loads.is_loaded(name) or name in self._loads.loading():
+        if self.is_loaded(name) or name in self.loading():
             raise UsageError(f"{name!r} is loaded; unload it in the Models tab, then delete it.")
         users = self.users(name)
         rest = {
@@ -171,6 +174,14 @@ class Models:
         return f"Deleted {name} from {self.file}.{broken}"
 
     # look
+
+    def memory(self, names: Iterable[str]) -> Footprint:
+        """What loaded models and indexes took in memory, those included that they are made of."""
+        return footprint(self._workspace, self.status(), names)
+
+    def prices(self) -> dict[str, dict[str, float] | None]:
+        """Loaded language model → US dollars per million ``prompt`` and ``completion`` tokens, None if unknown."""
+        return prices_of(self.backends.llms)
 
     def served(self, settings: Mapping[str, Any]) -> tuple[str, ...]:
         """The models of the server that ``settings`` name (``base_url``, ``api_key_env``); see ``served_models``."""

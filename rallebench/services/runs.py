@@ -20,7 +20,7 @@ from rallebench.metrics.recorded import IMPORTED
 from rallebench.services.context import Context
 from rallebench.services.jobs import Job, JobManager
 from rallebench.services.leases import Lease
-from rallebench.services.models import Loads
+from rallebench.services.model_entries import Models
 from rallebench.workspace.entries import chain_from_json
 from rallebench.workspace.flows import Agent, chain_flow
 from rallebench.workspace.judges import split_judges
@@ -76,13 +76,13 @@ class Runs:
     def __init__(
         self,
         workspace: Workspace,
-        loads: Loads,
+        models: Models,
         agent: Callable[..., Agent],
         context: Callable[[Lease, bool], Context],
         jobs: JobManager,
     ) -> None:
         """``agent`` makes the agent of a run again."""
-        self._workspace, self._loads = workspace, loads
+        self._workspace, self._models = workspace, models
         self._agent, self._context = agent, context
         self._jobs = jobs
         self._folders: dict[str, RunFolder] = {}
@@ -106,18 +106,18 @@ class Runs:
 
     def rescore(self, name: str, metrics: Sequence[str] = ()) -> Operation[RunResult]:
         """Score a stored run by ``metrics`` too, judges included; none is asked about an answer twice."""
-        run = self.open_run(name)
+        run = self.open(name)
         stored = [m for m in run.spec()["metrics"] if m.partition(":")[0] not in JUDGES]
         own, judges = split_judges(self._workspace, metrics)
         examples = examples_of(run)
         chosen = choose_metrics([*stored, *own], examples, run.spec()["spec"]["dataset"])
-        with self._loads.lease(f"the scoring of the run {name!r}") as lease:
+        with self._models.lease(f"the scoring of the run {name!r}") as lease:
             return (yield from rescore(run, chosen, judges, self._context(lease, True)))
 
     def _lease(self, benchmark: Benchmark) -> Lease:
-        return self._loads.lease(f"the run {benchmark.name!r}")
+        return self._models.lease(f"the run {benchmark.name!r}")
 
-    def start_run(self, benchmark: Benchmark) -> Job:
+    def start(self, benchmark: Benchmark) -> Job:
         """Run a benchmark as a job. Raises UsageError if one of that name is running."""
         name = benchmark.name
         job = self._jobs.get("run", name)
@@ -154,7 +154,7 @@ class Runs:
         """The folder of a run's job, None until it is open."""
         return self._folders.get(job.name)
 
-    def stop_run(self, name: str) -> None:
+    def stop(self, name: str) -> None:
         """Ask a run, in this or another process, to stop after the current batch."""
         job = self._jobs.get("run", name)
         if job is not None:
@@ -162,7 +162,7 @@ class Runs:
         with suppress(UsageError):
             RunFolder.open(self._workspace.runs, name).ask_to_stop()
 
-    def resume_plan(self, name: str) -> Benchmark:
+    def resume(self, name: str) -> Benchmark:
         """The benchmark that continues an existing run, from what its folder says."""
         stored = RunFolder.open(self._workspace.runs, name).spec()
         spec = stored["spec"]
@@ -195,22 +195,22 @@ class Runs:
         """The name of a benchmark that goes on now, in this process or another; '' if none does."""
         for job in self._jobs.list("run", active=True):
             return job.name
-        for folder in self.runs()[:20]:
+        for folder in self.list()[:20]:
             if folder.state()["state"] in ("running", "scoring"):
                 return folder.name
         return ""
 
-    def runs(self) -> list[RunFolder]:
+    def list(self) -> Sequence[RunFolder]:
         """All runs of the workspace, the newest first."""
         return list_runs(self._workspace.runs)
 
-    def open_run(self, name: str) -> RunFolder:
+    def open(self, name: str) -> RunFolder:
         """A run by name; UsageError if there is none."""
         return RunFolder.open(self._workspace.runs, name)
 
     def open_question(self, run: str, position: int) -> Opened:
         """Question ``position`` (from 1) of a run, with the chain and the episode it had there."""
-        folder = self.open_run(run)
+        folder = self.open(run)
         made = folder.spec()
         example = examples_of(folder)[position - 1]
         dataset = made["spec"]["dataset"]

@@ -23,13 +23,13 @@ class Ready:
     def __init__(self, chain: Chain, workspace: Path | str = ".") -> None:
         self.chain = chain
         self._workbench = Workbench(Path(workspace))
-        self._lease = self._workbench.lease(f"a program with the chain {chain.name!r}")
+        self._lease = self._workbench.models.lease(f"a program with the chain {chain.name!r}")
         complete(self._lease.load_for(chain.llms, chain.retrievers))
 
     def answer(self, question: str, history: Sequence[tuple[str, str]] = ()) -> Episode:
         """Every step and the answer. ``history``: (role, text) of earlier turns. Raises BackendError if it fails."""
         turns = tuple(Message(role, text) for role, text in history)
-        for event in self._workbench.execute_chain(
+        for event in self._workbench.asking.execute_chain(
             self.chain, Question("asked", question, history=turns)
         ):
             if isinstance(event, Episode):

@@ -227,6 +227,6 @@ def test_imported_predictions_have_no_chain_to_open_or_to_continue(
     assert predicted(rallebench, file).code == 0  # type: ignore[attr-defined]
     bench = Workbench(workspace)
     with pytest.raises(UsageError, match="was made by 'imported', not by a chain"):
-        bench.open_question("back", 1)
+        bench.runs.open_question("back", 1)
     with pytest.raises(UsageError, match="no chain to open or to continue"):
-        bench.resume_plan("back")
+        bench.runs.resume("back")

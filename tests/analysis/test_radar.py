@@ -63,7 +63,7 @@ def runs(capfd: pytest.CaptureFixture[str], workspace: Path) -> dict[str, RunFol
                 name,
             )
             assert rallebench(*asked).code == 0
-    return {run.name: run for run in Workbench(workspace).runs()}
+    return {run.name: run for run in Workbench(workspace).runs.list()}
 
 
 def some(runs: dict[str, RunFolder], *names: str) -> list[RunFolder]:

@@ -109,7 +109,7 @@ def test_the_page_shows_the_warning_beside_a_run_and_after_an_executed_chain(
     try:
         chain = bench.workspace.chain("read")
         run = prepared(bench.workspace, chain, "tiny-qa", name="mine", track=False)
-        job = bench.start_run(run)
+        job = bench.runs.start(run)
         assert job.wait(60)
         assert job.done and "memo.sqlite cannot be written" in job.warning
         with pytest.warns(UserWarning, match="memo.sqlite cannot be written"):

@@ -173,10 +173,10 @@ def test_an_index_is_searched_with_its_query_encoder_in_8_bit(folder: Path, tmp_
         encoding="utf-8",
     )
     bench = Workbench(tmp_path)
-    list(bench.build_index("mine", corpus, "flat", encoder=f"sentence_transformers:{folder}"))
-    list(bench.load("mine?query_quantization=8bit", "retriever"))
+    list(bench.data.build_index("mine", corpus, "flat", encoder=f"sentence_transformers:{folder}"))
+    list(bench.models.load("mine?query_quantization=8bit", "retriever"))
     small, whole = (
-        bench.backends.retrievers[name] for name in ("mine?query_quantization=8bit", "mine")
+        bench.models.backends.retrievers[name] for name in ("mine?query_quantization=8bit", "mine")
     )
     assert small.fingerprint != whole.fingerprint
     (ours,), (theirs,) = (

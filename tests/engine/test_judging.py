@@ -191,14 +191,14 @@ def test_a_run_is_stopped_while_it_is_judged_and_goes_on_with_the_judgements(
     bench = Workbench(rallebench.workspace)
     chain = bench.workspace.chain("closed")
     asked = {"metrics": ("em", "truthfulness:judge"), "batch_size": 1, "track": False}
-    job = bench.start_run(prepared(bench.workspace, chain, "tiny-qa", name="r", **asked))
+    job = bench.runs.start(prepared(bench.workspace, chain, "tiny-qa", name="r", **asked))
     folder = rallebench.workspace / "runs" / "r" / "judges"
     end = time.monotonic() + 60
     while not list(folder.glob("*/episodes.jsonl")) and time.monotonic() < end:
         time.sleep(0.01)
-    bench.stop_run("r")
+    bench.runs.stop("r")
     assert job.wait(60)
-    state = bench.open_run("r").state()
+    state = bench.runs.open("r").state()
     bench.close()
     assert job.done and state["state"] == "stopped" and state["done"] == 8
     (lines,) = folder.glob("*/episodes.jsonl")

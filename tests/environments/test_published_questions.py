@@ -51,10 +51,12 @@ def test_an_oracle_finds_the_page_of_each_question_and_is_scored_right(
     )
     bench = Workbench(tmp_path)
     try:
-        *_, manifest = bench.build_index("own", tmp_path / "corpus.tsv", "bm25")
-        made = bench.import_dataset("own", tmp_path / "own.jsonl")
-        agent = bench.agent("react", "wikipedia", "oracle", {"shots": 0, "env.retriever": "own"})
-        with bench.lease("the test") as lease:
+        *_, manifest = bench.data.build_index("own", tmp_path / "corpus.tsv", "bm25")
+        made = bench.data.import_dataset("own", tmp_path / "own.jsonl")
+        agent = bench.asking.agent(
+            "react", "wikipedia", "oracle", {"shots": 0, "env.retriever": "own"}
+        )
+        with bench.models.lease("the test") as lease:
             backends = complete(lease.load_for([agent.llm], agent.retrievers))
             assert isinstance(backends, Backends) and manifest and made.form == "r-eval"
             ready, _ = agent.flow.open(backends)

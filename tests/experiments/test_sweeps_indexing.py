@@ -198,11 +198,11 @@ def test_sigterm_ends_a_sweep_after_its_batch_and_keeps_what_was_answered(worksp
 
 def test_a_sweep_over_sizes_does_not_hold_all_its_indexes_at_once(workspace: Path) -> None:
     bench = Workbench(workspace)
-    list(bench.load("tiny", "retriever"))
+    list(bench.models.load("tiny", "retriever"))
     vary = ["index.chunk_size=5,7,whole"]
     *_, found = sweep(bench, "s", CHAIN, vary, "tiny-qa", track=False)
     assert isinstance(found, ExperimentResult) and len(found.runs) == 3
-    assert [line.name for line in bench.status() if line.kind == "retriever"] == ["tiny"], (
+    assert [line.name for line in bench.models.status() if line.kind == "retriever"] == ["tiny"], (
         "what was loaded before stays"
     )
     bench.close()

@@ -34,7 +34,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for kind in KINDS:
         pages = made / "pages.json"
         list(
-            bench.build_index(
+            bench.data.build_index(
                 f"tiny-{kind}", made / "corpus.tsv", kind, encoder="hashing", page_map=pages
             )
         )
@@ -63,7 +63,7 @@ def measure(
 def result(folder: Path) -> Tradeoff:
     """Five indexes and one that was damaged after its build, measured once for all tests."""
     bench = Workbench(folder)
-    list(bench.build_index("hurt", folder / "corpus.tsv", "numpy-flat", encoder="hashing"))
+    list(bench.data.build_index("hurt", folder / "corpus.tsv", "numpy-flat", encoder="hashing"))
     broken = folder / "indexes" / "hurt" / "vectors.npy"
     broken.unlink()  # the cache has this file, too
     broken.write_bytes(b"half of it")
@@ -109,7 +109,7 @@ def test_every_index_is_measured_at_what_it_gives_and_costs(
     assert bm25.quality["Rprec"] == 1.0, "the questions share their rare words with one passage"
     assert bm25.encode_ms is None and flat.encode_ms is not None
     assert (hybrid.kind, hybrid.disk) == ("combined", 0)
-    assert flat.disk == bench.manifest("tiny-flat").bytes and flat.passages == 6
+    assert flat.disk == bench.data.manifest("tiny-flat").bytes and flat.passages == 6
 
 
 def test_an_exact_index_finds_all_that_is_exact(result: Tradeoff) -> None:
@@ -168,10 +168,10 @@ def test_a_measurement_is_made_once_and_never_replaced_by_another_request(
 
 def test_an_index_that_was_built_anew_is_measured_anew(bench: Workbench) -> None:
     corpus = bench.workspace.path / "corpus.tsv"
-    list(bench.build_index("other", corpus, "bm25"))
+    list(bench.data.build_index("other", corpus, "bm25"))
     complete(measure(bench, "changes", ["other"], 1))
     bench.data.delete_index("other")
-    list(bench.build_index("other", corpus, "bm25", parameters={"k1": 0.1}))
+    list(bench.data.build_index("other", corpus, "bm25", parameters={"k1": 0.1}))
     events: list[Event] = []
     complete(measure(bench, "changes", ["other"], 1), events.append)
     assert not events[-1].reused  # type: ignore[union-attr]
@@ -340,7 +340,7 @@ def test_without_an_exact_index_recall_is_told_from_the_vectors_that_were_kept(
 ) -> None:
     made = make_workspace(tmp_path / "workspace")
     bench = Workbench(made)
-    list(bench.build_index("graph", made / "corpus.tsv", "hnsw", encoder="hashing"))
+    list(bench.data.build_index("graph", made / "corpus.tsv", "hnsw", encoder="hashing"))
 
     def recall(name: str) -> float | None:
         complete(measure(bench, name, ["graph"], 3, ef_search=[32]))

@@ -58,6 +58,10 @@ MODELS: dict[str, dict[str, Any]] = {
 class Listening(Workbench):
     """A workbench that remembers what it was asked to trace; nothing goes to MLflow."""
 
+    def __init__(self, *places: Path, **settings: Any) -> None:
+        super().__init__(*places, **settings)
+        self.tracking.trace = self.trace  # type: ignore[method-assign]
+
     def trace(self, episode: Episode, question: str, source: str = "") -> None:
         self.traced = [*getattr(self, "traced", []), (episode.outcome, question, source)]
 
@@ -399,7 +403,7 @@ def test_two_episodes_of_a_question_are_sent_and_compared(
     assert "Kept as the run" in said and stays == [gr.skip()] * 2
     sent, _, tabs, asked = tab.on_send(bench, lives, second.name, sent)
     assert tabs.selected == "compare" and len(asked["runs"]) == 2
-    report = bench.open_run(asked["runs"][1]).report()
+    report = bench.runs.open(asked["runs"][1]).report()
     assert report is not None and report["metrics"]["em"]["value"] == 1.0 and report["n"] == 1
     shown = compare.on_compare(bench, asked["runs"], "em", "seconds_per_question")
     assert shown[0] == "" and shown[2]["runs"] == asked["runs"]
@@ -411,9 +415,9 @@ def test_a_run_of_one_episode_is_no_benchmark_to_resume(
 ) -> None:
     sent, *_ = tab.on_send(bench, lives, run().name, {})
     ((_, name),) = sent.values()
-    assert bench.open_run(name).spec()["spec"]["settings"]["question"] == "q5"
+    assert bench.runs.open(name).spec()["spec"]["settings"]["question"] == "q5"
     with pytest.raises(UsageError, match="was made with"):
-        list(bench.run(bench.resume_plan(name)))
+        list(bench.runs.run(bench.runs.resume(name)))
 
 
 def test_what_has_not_ended_is_not_sent(bench: Listening, lives: Lives, run: Run) -> None:
@@ -437,7 +441,7 @@ def test_the_agent_is_benchmarked_in_the_background_and_its_episodes_can_be_read
     deadline = time.monotonic() + 20
     while not bench.jobs.get("run", name).done and time.monotonic() < deadline:
         time.sleep(0.02)
-    report = bench.open_run(name).report()
+    report = bench.runs.open(name).report()
     assert name in said and tabs.selected == "benchmark" and report is not None and report["n"] == 2
     read = tab.on_read(bench, lives, form, "", name, on_run_chosen(bench, name)["value"], True)
     assert (

@@ -33,6 +33,7 @@ class Telling(Workbench):
     def __init__(self, workspace: Path) -> None:
         super().__init__(workspace)
         self.logged: list[str] = []
+        self.tracking.track_run = self.track_run  # type: ignore[method-assign]
 
     def track_run(self, folder: RunFolder) -> str:
         self.logged.append(folder.name)
@@ -44,7 +45,7 @@ def bench(tmp_path: Path) -> Workbench:
     """A workspace with one finished run, ``first``, of two questions."""
     made = Workbench(tmp_path)
     plan = prepared(made.workspace, CHAIN, "starter-qa", limit=2, name="first", track=False)
-    list(made.run(plan))
+    list(made.runs.run(plan))
     return made
 
 
@@ -89,17 +90,17 @@ def test_an_empty_batch_size_is_the_usual_one(bench: Workbench) -> None:
     deadline = time.monotonic() + 30
     while not bench.jobs.get("run", "next").done and time.monotonic() < deadline:
         time.sleep(0.02)
-    assert bench.open_run("next").spec()["batch_size"] == 20
+    assert bench.runs.open("next").spec()["batch_size"] == 20
 
 
 def test_a_run_that_has_ended_cannot_be_stopped(bench: Workbench) -> None:
     with pytest.raises(UsageError, match="The run 'first' has ended, so there is nothing to stop"):
         tab.on_stop(bench, "first")
-    assert not bench.open_run("first").stop_asked()
+    assert not bench.runs.open("first").stop_asked()
 
 
 def test_a_run_that_another_process_works_on_can_be_stopped(bench: Workbench) -> None:
-    folder = bench.open_run("first")
+    folder = bench.runs.open("first")
     folder.set_state("running", done=1, total=2)
     with folder.lock():
         assert "after the current batch" in tab.on_stop(bench, "first")
@@ -137,7 +138,7 @@ def test_a_resumed_run_is_logged_to_mlflow_only_if_that_is_ticked(
 ) -> None:
     bench = Telling(tmp_path)
     plan = prepared(bench.workspace, CHAIN, "starter-qa", limit=2, name="first", track=False)
-    list(bench.run(plan))
+    list(bench.runs.run(plan))
     tab.on_resume(bench, "first", track)
     deadline = time.monotonic() + 30
     while not bench.jobs.get("run", "first").done and time.monotonic() < deadline:
@@ -161,7 +162,7 @@ def reading(tmp_path: Path) -> Workbench:
     """A workspace with a finished run, ``found``, that retrieves."""
     made = Workbench(tmp_path)
     list(
-        made.run(
+        made.runs.run(
             prepared(made.workspace, READING, "starter-qa", limit=3, name="found", track=False)
         )
     )
@@ -221,7 +222,7 @@ def test_reference_lines_of_no_run_or_of_one_that_goes_on_are_refused(bench: Wor
         tab.on_references(bench, "", False)
     with pytest.raises(UsageError, match="The chain 'said' retrieves nothing"):
         tab.on_references(bench, "first", False)
-    folder = bench.open_run("first")
+    folder = bench.runs.open("first")
     folder.set_state("running", done=1, total=2)
     with folder.lock(), pytest.raises(UsageError, match="The run 'first' goes on"):
         tab.on_references(bench, "first", False)
@@ -229,7 +230,7 @@ def test_reference_lines_of_no_run_or_of_one_that_goes_on_are_refused(bench: Wor
 
 def test_a_click_on_a_stage_lists_its_questions(reading: Workbench) -> None:
     falls = tab.on_tick(reading, "found", "", "all")[4]
-    stages = waterfall_of(reading.open_run("found"), reading.workspace).counts()
+    stages = waterfall_of(reading.runs.open("found"), reading.workspace).counts()
     clicked = {
         stage: tab.on_stage(gr.EventData(None, {"stage": stage}))
         for stage, count in stages.items()
@@ -267,12 +268,12 @@ def test_a_run_that_retrieved_nothing_and_is_not_scored_by_it_says_nothing_of_wh
     plan = prepared(
         bench.workspace, CHAIN, "starter-qa", limit=2, metrics=("em",), name="said", track=False
     )
-    list(bench.run(plan))
+    list(bench.runs.run(plan))
     at = [views_questions.QUESTION_COLUMNS.index(name) for name in ("EM", "R-prec", "gold rank")]
     cells = {
         name: [
             [row[i] for i in at]
-            for row in views_questions.question_rows(bench.open_run(name), "all")
+            for row in views_questions.question_rows(bench.runs.open(name), "all")
         ]
         for name in ("said", "first")
     }
@@ -292,13 +293,13 @@ def test_a_run_that_retrieved_nothing_and_is_not_scored_by_it_says_nothing_of_wh
 def test_a_question_that_no_chain_answered_is_read_elsewhere_and_says_where(
     bench: Workbench, settings: dict[str, Any], workflow: str, place: str
 ) -> None:
-    assert "Click one to open it in Develop" in tab.counted(bench.open_run("first"), [[1]])
+    assert "Click one to open it in Develop" in tab.counted(bench.runs.open("first"), [[1]])
     file = bench.workspace.runs / "first" / "run.json"
     made = json.loads(file.read_text())
     file.write_text(
         json.dumps({**made, "spec": {**made["spec"], "settings": settings, "workflow": workflow}})
     )
-    said = tab.counted(bench.open_run("first"), [[1]])
+    said = tab.counted(bench.runs.open("first"), [[1]])
     assert place in said and "Click" not in said
     with pytest.raises(UsageError, match=f"read it in {place}"):
-        bench.open_question("first", 1)
+        bench.runs.open_question("first", 1)

@@ -107,7 +107,7 @@ def run_name(served: tuple[str, Path]) -> str:
     bench = Workbench(served[1])
     chain = Chain("words", (Action("retrieve", "<u>{question}</u>", "fstring", "starter-bm25", 3),))
     plan = prepared(bench.workspace, chain, "starter-qa", limit=3, name="browser-run", track=False)
-    list(bench.run(plan))
+    list(bench.runs.run(plan))
     half = bench.workspace.runs / "half-run"
     half.mkdir()
     (half / "run.json").write_text('{"format": "rallebench-run/1", "na')

@@ -24,7 +24,7 @@ def workspace(served: tuple[str, Path]) -> Path:
     for name, template in (("plain", "{question}"), ("polite", "Please: {question}")):
         chain = Chain(name, (Action("generate", template, "fstring", "echo"),))
         list(
-            bench.run(
+            bench.runs.run(
                 prepared(bench.workspace, chain, "starter-qa", limit=6, name=name, track=False)
             )
         )

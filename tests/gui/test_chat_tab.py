@@ -49,6 +49,10 @@ SEARCH = Action("retrieve", "{question}", "fstring", "starter-bm25", 3)
 class Listening(Workbench):
     """A workbench that remembers what it was asked to trace; nothing goes to MLflow."""
 
+    def __init__(self, *places: Path, **settings: Any) -> None:
+        super().__init__(*places, **settings)
+        self.tracking.trace = self.trace  # type: ignore[method-assign]
+
     def trace(self, episode: Episode, question: str, source: str = "") -> None:
         self.traced = [*getattr(self, "traced", []), (episode, question, source)]
 
@@ -250,11 +254,11 @@ def test_an_error_is_one_sentence_in_the_conversation_and_the_question_stays(
 def test_a_bug_ends_the_turn_and_nothing_else(
     bench: Listening, caplog: pytest.LogCaptureFixture
 ) -> None:
-    class Broken(Listening):
-        def chat(self, *_: Any) -> Any:
-            raise KeyError("oops")
+    def broken(*_: Any) -> Any:
+        raise KeyError("oops")
 
-    turn = last_turn(send(Broken(bench.workspace.path), TITAN, ask("{question}")))
+    bench.asking.chat = broken  # type: ignore[method-assign]
+    turn = last_turn(send(bench, TITAN, ask("{question}")))
     assert turn.state == "failed" and turn.error.startswith(
         "Internal error, please report it: KeyError"
     )
@@ -262,7 +266,7 @@ def test_a_bug_ends_the_turn_and_nothing_else(
 
 
 def test_a_chain_that_is_gone_or_new_is_followed_when_the_tab_is_opened(bench: Listening) -> None:
-    bench.save_chain(Chain("saved", (ask("{history} {question}"),)), "saved")
+    bench.asking.save_chain(Chain("saved", (ask("{history} {question}"),)), "saved")
     offer, line = chat.on_tab(bench, "saved", *form_of(SEARCH))
     assert (
         ("saved", "saved") in offer["choices"]
@@ -275,7 +279,7 @@ def test_a_chain_that_is_gone_or_new_is_followed_when_the_tab_is_opened(bench: L
 
 
 def test_a_saved_chain_answers_instead_of_the_form(bench: Listening) -> None:
-    bench.save_chain(Chain("loud", (ask("{question}!!"),)), "loud")
+    bench.asking.save_chain(Chain("loud", (ask("{question}!!"),)), "loud")
     screens = list(chat.on_send(bench, [], TITAN, "loud", *form_of(ask("{question}", "silent"))))
     assert last_turn(screens).answer == f"{TITAN}!!"
 
@@ -376,10 +380,10 @@ def test_stopping_keeps_what_was_said_and_stops_the_model(bench: Listening) -> N
     while any(t.name == "chat" and t.is_alive() for t in threading.enumerate()):
         assert time.monotonic() < deadline, "the thread of a stopped turn ends"
         time.sleep(0.05)
-    fresh = bench.backends.llms["slow"]
-    assert fresh.requests and not bench.memo.get(fresh.requests[-1], bench.backends), (
-        "half an answer is not kept"
-    )
+    fresh = bench.models.backends.llms["slow"]
+    assert fresh.requests and not bench.asking.memo.get(
+        fresh.requests[-1], bench.models.backends
+    ), "half an answer is not kept"
     assert not hasattr(bench, "traced")
 
 

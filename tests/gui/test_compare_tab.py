@@ -48,7 +48,7 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Workbench:
         limit = 5 if name == "short" else None
         name = re.sub(r"\W", "", name)
         list(
-            bench.run(
+            bench.runs.run(
                 prepared(bench.workspace, its, "tiny-qa", limit=limit, name=name, track=False)
             )
         )

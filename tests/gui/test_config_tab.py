@@ -328,7 +328,7 @@ def test_the_shown_command_lines_do_what_they_say(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     bench = Workbench(tmp_path / "a folder; rm -rf x")
-    bench.save_chain(Chain("it's", (Action("identity", "said: {question}"),)), "it's")
+    bench.asking.save_chain(Chain("it's", (Action("identity", "said: {question}"),)), "it's")
     command = shown(config.exported(bench, "starter-qa", bench.workspace.chain("it's")))["command"]
     run, ask = (
         shlex.split(line)

@@ -138,8 +138,8 @@ def old(tmp_path: Path) -> tuple[Workbench, RunFolder]:
     bench = Workbench(tmp_path)
     chain = Chain("said", (Action("identity", "{question}"),))
     plan = prepared(bench.workspace, chain, "starter-qa", limit=2, name="old", track=False)
-    list(bench.run(plan))
-    folder = bench.open_run("old")
+    list(bench.runs.run(plan))
+    folder = bench.runs.open("old")
     (folder.path / "costs.jsonl").unlink()
     for file, gone in (("report.json", ("cost", "seal")), ("run.json", ("prices", "asks_models"))):
         value = json.loads((folder.path / file).read_text())
@@ -161,7 +161,7 @@ def test_a_run_of_an_earlier_version_is_shown_everywhere(old: tuple[Workbench, R
         == {len(views_questions.QUESTION_COLUMNS)}
         == {len(tab.WIDTHS)}
     )
-    list(bench.run(bench.resume_plan("old")))
+    list(bench.runs.run(bench.runs.resume("old")))
     assert (folder.report() or {})["cost"]["total"]["questions"] == 2, (
         "scoring it again adds the section"
     )

@@ -50,7 +50,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = make_workspace(tmp_path_factory.mktemp("data-tab"))
     bench = Workbench(folder)
     list(
-        bench.build_index(
+        bench.data.build_index(
             "near", folder / "corpus.tsv", "hnsw", encoder="hashing", page_map=folder / "pages.json"
         )
     )
@@ -148,7 +148,7 @@ def test_an_imported_question_set_can_be_chosen_at_once(bench: Workbench) -> Non
 
 
 def test_a_corpus_is_deleted_only_after_a_second_button_that_names_it(bench: Workbench) -> None:
-    list(bench.import_corpus("moons", Path(place(bench))))
+    list(bench.data.import_corpus("moons", Path(place(bench))))
     with pytest.raises(UsageError, match="No corpus is chosen"):
         _data_delete.on_ask(bench, "corpus", None)
     asked, sure, keep, said = _data_delete.on_ask(bench, "corpus", "moons")
@@ -177,8 +177,8 @@ def test_a_question_set_is_deleted_after_a_second_button_that_tells_what_its_run
     assert _data_delete.on_ask(bench, "question set", "asked")[-1] == "", "no run asked it"
     chain = bench.workspace.chain("closed")
     for name in ("whole", "halted"):
-        list(bench.run(prepared(bench.workspace, chain, "asked", name=name, track=False)))
-    bench.open_run("halted").set_state("stopped", done=3, total=8)
+        list(bench.runs.run(prepared(bench.workspace, chain, "asked", name=name, track=False)))
+    bench.runs.open("halted").set_state("stopped", done=3, total=8)
     asked, sure, _, told = _data_delete.on_ask(bench, "question set", "asked")
     assert sure["value"] == "Yes, delete asked"
     assert (
@@ -191,8 +191,8 @@ def test_a_question_set_is_deleted_after_a_second_button_that_tells_what_its_run
     )
     assert "asked" not in bench.workspace.dataset_paths()
     again = told.split("--dataset ")[1].split(".</div>")[0]
-    assert len(bench.questions(again)) == 8, "what is said still works"
-    assert bench.open_question("whole", 1).example.question.text == QUESTIONS[0][1]
+    assert len(bench.asking.questions(again)) == 8, "what is said still works"
+    assert bench.runs.open_question("whole", 1).example.question.text == QUESTIONS[0][1]
     for name in ("asked", "starter-qa", "../tiny-qa"):
         assert "There is no question set" in _data_delete.on_delete(bench, "question set", name)[-1]
 
@@ -290,7 +290,7 @@ def test_a_build_takes_kind_settings_pages_and_cutting_from_the_form(bench: Work
     )
     assert said == "" and "mine" in panel
     wait_for(lambda: "mine" in builds_of(bench).ended())
-    manifest = bench.manifest("mine")
+    manifest = bench.data.manifest("mine")
     assert (manifest.parameters["k1"], manifest.parameters["b"]) == (1.2, 0.4), (
         "an emptied field keeps its default"
     )
@@ -424,9 +424,9 @@ def test_a_whole_index_is_checked_and_a_changed_one_is_named(bench: Workbench) -
 
 
 def test_a_loaded_index_is_not_deleted(bench: Workbench) -> None:
-    list(bench.load("tiny", "retriever"))
+    list(bench.models.load("tiny", "retriever"))
     assert "unload it in the Models tab" in _data_delete.on_delete(bench, "index", "tiny")[-1]
-    bench.unload("tiny")
+    bench.models.unload("tiny")
     assert "Deleted the index tiny" in _data_delete.on_delete(bench, "index", "tiny")[-1]
     assert [p.name for p in bench.workspace.indexes.iterdir()] == ["near"]
     assert "no built index" in _data_delete.on_delete(bench, "index", "tiny")[-1]
@@ -440,7 +440,7 @@ def test_cached_vectors_are_listed_and_deleted_and_the_index_stays_whole(bench: 
     )
     assert "Deleted cached vectors" in _data_delete.on_delete(bench, "cached vectors", kept.key)[-1]
     assert bench.data.vectors() == []
-    assert list(bench.verify_index("near"))[-1].files > 3
+    assert list(bench.data.verify_index("near"))[-1].files > 3
 
 
 def test_retrievers_are_combined_under_a_name_and_searched(bench: Workbench) -> None:
@@ -460,7 +460,7 @@ def test_retrievers_are_combined_under_a_name_and_searched(bench: Workbench) -> 
         bench, names, ["tiny", "near"], "rrf", "both", *values
     )
     assert "Christiaan Huygens" in searched(bench, "both", "Who discovered Titan in 1655?")
-    bench.unload("both")
+    bench.models.unload("both")
     assert "what it was made of stays" in _data_delete.on_delete(bench, "combination", "both")[-1]
 
 

@@ -39,6 +39,10 @@ TITAN = "Who discovered Titan?"
 class Listening(Workbench):
     """A workbench that remembers what it was asked to trace; nothing goes to MLflow."""
 
+    def __init__(self, *places: Path, **settings: Any) -> None:
+        super().__init__(*places, **settings)
+        self.tracking.trace = self.trace  # type: ignore[method-assign]
+
     def trace(self, episode: Episode, question: str, source: str = "") -> None:
         self.traced = [*getattr(self, "traced", []), (episode, question, source)]
 
@@ -174,10 +178,10 @@ def test_a_chain_that_cannot_be_read_yet_leaves_the_last_that_could() -> None:
 @pytest.fixture
 def answered(bench: Listening) -> dict[str, Any]:
     """A question of a run of another chain, as another tab asks for it."""
-    if "r" not in [run.name for run in bench.runs()]:
+    if "r" not in [run.name for run in bench.runs.list()]:
         alone = Chain("passed on", (Action("identity", "{question}"),))
         list(
-            bench.run(
+            bench.runs.run(
                 prepared(bench.workspace, alone, "starter-qa", limit=1, name="r", track=False)
             )
         )
@@ -220,7 +224,7 @@ def test_a_chain_that_was_not_edited_or_is_saved_is_replaced_at_once(
         *screen, asking, said = develop.on_asked_to_open(bench, answered, True, text, *values)
         assert screen[1] == "starter-qa" and not asking["visible"] and said == ""
     saved = replace(CHAIN, name="saved")
-    bench.save_chain(saved, saved.name)
+    bench.asking.save_chain(saved, saved.name)
     *screen, asking, said = develop.on_asked_to_open(
         bench, answered, True, develop.on_keep(*values_of(saved)), *values_of(saved)
     )

@@ -313,7 +313,7 @@ def test_a_local_model_is_saved_with_its_quantization_and_nothing_is_loaded(
     fields = {"model": "/models/tiny", "quantization": "4bit", "base_url": "http://left.over/v1"}
     added(bench, "transformers", "tiny", **fields)
     assert saved(bench)["tiny"]["settings"] == {"model": "/models/tiny", "quantization": "4bit"}
-    assert bench.status() == []
+    assert bench.models.status() == []
 
 
 @pytest.mark.parametrize(
@@ -389,7 +389,7 @@ def test_a_new_entry_is_saved_loaded_and_asked_at_once(bench: Workbench) -> None
         and "Asking new" in said[-2]
         and "&lt;u&gt;Paris&lt;/u&gt;" in said[-1]
     )
-    assert "new" in saved(bench) and bench.is_loaded("new")
+    assert "new" in saved(bench) and bench.models.is_loaded("new")
 
 
 def test_a_server_is_asked_by_the_model_it_named(bench: Workbench) -> None:
@@ -478,7 +478,7 @@ def test_deleting_says_who_uses_the_entry_and_asks_again(bench: Workbench) -> No
 
 
 def test_a_loaded_entry_is_not_deleted(bench: Workbench) -> None:
-    list(bench.load("echo", "language model"))
+    list(bench.models.load("echo", "language model"))
     asked_about, sure, _, said = _models_own.on_delete(bench, "echo")
     assert (asked_about, sure["visible"]) == (
         "",

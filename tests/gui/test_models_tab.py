@@ -46,7 +46,7 @@ def refreshed(bench: Workbench, seen: Any = None, *chosen: Any) -> dict[str, Any
 def load(bench: Workbench, retrievers: tuple[str, ...] = (), llms: tuple[str, ...] = ()) -> str:
     """Press Load and wait for the end; what this visitor is told, and the panel that all see."""
     said, *_ = models.on_load(bench, list(retrievers), list(llms))
-    wait_for(lambda: not bench.loading())
+    wait_for(lambda: not bench.models.loading())
     return said + models.loads_now(bench)
 
 
@@ -63,20 +63,21 @@ def test_loading_shows_progress_and_ends_with_memory_and_seconds(bench: Workbenc
     models.on_load(bench, ["starter-bm25"], ["echo"])
     wait_for(
         lambda: (
-            "Building starter-bm25" in models.loads_now(bench) or bench.is_loaded("starter-bm25")
+            "Building starter-bm25" in models.loads_now(bench)
+            or bench.models.is_loaded("starter-bm25")
         )
     )
-    wait_for(lambda: not bench.loading())
+    wait_for(lambda: not bench.models.loading())
     panel = models.loads_now(bench)
     assert "Loaded starter-bm25: " in panel and "RAM" in panel and "Loaded echo: " in panel
-    assert [loaded.name for loaded in bench.status()] == ["starter-bm25", "echo"]
+    assert [loaded.name for loaded in bench.models.status()] == ["starter-bm25", "echo"]
 
 
 def test_loading_more_keeps_what_is_loaded(bench: Workbench) -> None:
     load(bench, (), ("echo",))
     load(bench, (), ("paris",))
-    assert bench.ask_model("echo", "still here").reply.text == "still here"
-    assert "Paris" in bench.ask_model("paris", "capital of France?").reply.text
+    assert bench.asking.ask_model("echo", "still here").reply.text == "still here"
+    assert "Paris" in bench.asking.ask_model("paris", "capital of France?").reply.text
 
 
 def test_loading_again_says_that_it_is_loaded_already(bench: Workbench) -> None:
@@ -88,7 +89,7 @@ def test_one_that_fails_says_why_and_the_others_load(bench: Workbench) -> None:
     last = load(bench, (), ("broken", "echo"))
     assert "rb-error" in last and "Did you mean &#x27;echo&#x27;?" in last
     assert "Loaded echo" in last
-    assert bench.is_loaded("echo") and not bench.is_loaded("broken")
+    assert bench.models.is_loaded("echo") and not bench.models.is_loaded("broken")
 
 
 def test_a_name_that_is_gone_is_a_sentence(bench: Workbench) -> None:
@@ -101,14 +102,14 @@ def test_nothing_ticked_is_a_sentence(bench: Workbench) -> None:
 
 
 def test_a_page_that_goes_away_stops_no_load(bench: Workbench) -> None:
-    with bench.loads._turns.one:
+    with bench.models._turns.one:
         models.on_load(bench, [], ["echo"])
         assert "echo" in models.loading_now(bench)
-    wait_for(lambda: bench.is_loaded("echo"))
+    wait_for(lambda: bench.models.is_loaded("echo"))
 
 
 def test_a_load_is_seen_in_every_window_and_can_be_cancelled_in_any(bench: Workbench) -> None:
-    with bench.loads._turns.one:
+    with bench.models._turns.one:
         models.on_load(bench, ["starter-bm25"], ["echo", "paris"])
         second = refreshed(bench)
         assert second["busy"] == gr.update(visible=True)
@@ -118,11 +119,11 @@ def test_a_load_is_seen_in_every_window_and_can_be_cancelled_in_any(bench: Workb
         assert "echo" in second["progress"] and "waiting" in second["progress"]
         said, panel, *_ = models.on_cancel(bench, "echo")
         assert said == "" and "cancelled" in panel
-        wait_for(lambda: "echo" not in bench.loading())
+        wait_for(lambda: "echo" not in bench.models.loading())
         assert "Loading echo was cancelled before its turn came" in models.loads_now(bench)
         models.on_cancel(bench, models.ALL)
-        wait_for(lambda: not bench.loading())
-    assert bench.status() == []
+        wait_for(lambda: not bench.models.loading())
+    assert bench.models.status() == []
     assert refreshed(bench, None)["busy"] == gr.update(visible=False)
     assert "Nothing is being loaded" in models.on_cancel(bench, None)[0]
 
@@ -141,14 +142,14 @@ def test_what_ended_is_told_until_the_next_load(bench: Workbench) -> None:
 def test_unloading_says_how_much_memory_came_back(bench: Workbench) -> None:
     load(bench, (), ("echo",))
     assert "Unloaded echo: " in models.on_unload(bench, "echo")[1]
-    assert bench.status() == []
+    assert bench.models.status() == []
 
 
 def test_unloading_waits_for_what_uses_the_model_and_names_it(bench: Workbench) -> None:
     load(bench, (), ("echo",))
-    with bench.lease("the run 'night'").hold(["echo"]):
+    with bench.models.lease("the run 'night'").hold(["echo"]):
         assert "in use by the run &#x27;night&#x27;" in models.on_unload(bench, "echo")[0]
-        assert bench.is_loaded("echo")
+        assert bench.models.is_loaded("echo")
 
 
 def test_unloading_what_somebody_else_unloaded_is_a_sentence(bench: Workbench) -> None:
@@ -186,12 +187,12 @@ def test_ticks_survive_when_the_list_grows(bench: Workbench) -> None:
 
 
 def test_what_waits_reads_waiting_and_what_is_being_loaded_reads_loading(bench: Workbench) -> None:
-    with bench.loads._turns.one:
+    with bench.models._turns.one:
         models.on_load(bench, [], ["echo"])
         assert '<span class="rb-badge page">waiting</span>' in models.snapshot(bench)["table"]
     going = {"echo": Going("language model", "loading weights 3/4", waiting=False, cancelled=False)}
     assert '<span class="rb-badge page">loading</span>' in views_models.panel(going, {})
-    wait_for(lambda: bench.is_loaded("echo"))
+    wait_for(lambda: bench.models.is_loaded("echo"))
 
 
 def test_the_embedded_reader_is_called_extractive(bench: Workbench) -> None:
@@ -206,7 +207,7 @@ def test_the_embedded_reader_is_called_extractive(bench: Workbench) -> None:
 def test_what_is_loaded_stands_first(bench: Workbench) -> None:
     load(bench, (), ("paris",))
     rows = views_models.rows(
-        bench.workspace.retrievers(), bench.workspace.llms(), bench.status(), {}
+        bench.workspace.retrievers(), bench.workspace.llms(), bench.models.status(), {}
     )
     assert [row.name for row in rows][:2] == ["paris", "starter-bm25"]
 

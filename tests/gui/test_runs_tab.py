@@ -39,6 +39,11 @@ class OfflineBench(Workbench):
     problem = ""
     said: tuple[str, ...] = ("MLflow is starting (0 s) …", "http://127.0.0.1:5000/?a=1&b=<2>")
 
+    def __init__(self, *places: Path, **settings: Any) -> None:
+        super().__init__(*places, **settings)
+        self.tracking.track_run = self.track_run  # type: ignore[method-assign]
+        self.tracking.start_mlflow = self.start_mlflow  # type: ignore[method-assign]
+
     def track_run(self, folder: RunFolder) -> str:
         self.sent = folder.name
         return self.problem
@@ -60,7 +65,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     bench = Workbench(workspace)
     for name in NAMES:
         plan = prepared(bench.workspace, CHAIN, "starter-qa", limit=2, name=name, track=False)
-        list(bench.run(plan))
+        list(bench.runs.run(plan))
     return workspace
 
 
@@ -190,7 +195,7 @@ def test_nothing_chosen_says_what_a_click_does(bench: OfflineBench) -> None:
 def test_warnings_and_errors_of_a_run_are_shown(
     bench: OfflineBench, state: str, message: str, expected: str
 ) -> None:
-    bench.open_run("first").set_state(state, done=1, total=2, errors=0, message=message)
+    bench.runs.open("first").set_state(state, done=1, total=2, errors=0, message=message)
     assert expected in runs.on_chosen(bench, "first")[0]
 
 
@@ -211,7 +216,7 @@ def test_opening_in_benchmark_follows_the_run_there(bench: OfflineBench) -> None
 def test_a_refresh_shows_a_new_run_and_the_chosen_one_as_they_are_now(bench: OfflineBench) -> None:
     runs.on_refresh(bench, "", "first")
     shutil.copytree(bench.workspace.runs / "first", bench.workspace.runs / "fourth")
-    bench.open_run("first").set_state("stopped", done=1, total=2, errors=0)
+    bench.runs.open("first").set_state("stopped", done=1, total=2, errors=0)
     said, table, shown, *_ = runs.on_refresh(bench, "", "first")
     assert "4 runs" in said and len(table["value"]) == 4 and "It was stopped" in shown
 

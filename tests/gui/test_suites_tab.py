@@ -144,7 +144,7 @@ def test_a_new_page_shows_a_suite_that_runs_at_once_with_the_model_that_is_loade
     (fresh.workspace.path / "llms.json").write_text(
         json.dumps({"echo": {"backend": "scripted", "settings": {"echo": True}}})
     )
-    list(fresh.load("echo", "language model"))
+    list(fresh.models.load("echo", "language model"))
     assert tab.on_offers(fresh, form, None)[0]["value"] == "echo"
 
 

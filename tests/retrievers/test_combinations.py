@@ -58,12 +58,12 @@ def workbench(folder: Path) -> Iterator[Workbench]:
 
 
 def load(workbench: Workbench, name: str) -> Any:
-    list(workbench.load(name, "retriever"))
-    return workbench.backends.retrievers[name]
+    list(workbench.models.load(name, "retriever"))
+    return workbench.models.backends.retrievers[name]
 
 
 def loaded(workbench: Workbench) -> list[str]:
-    return [line.name for line in workbench.status()]
+    return [line.name for line in workbench.models.status()]
 
 
 # ── what a name means ────────────────────────────────────────────────────────
@@ -131,9 +131,9 @@ def test_a_wrong_reference_is_one_sentence_before_anything_is_loaded(made: Path,
     reference, sentence = WRONG[case]
     bench = Workbench(made)
     with pytest.raises(UsageError) as refused:
-        list(bench.load(reference, "retriever"))
+        list(bench.models.load(reference, "retriever"))
     assert sentence in str(refused.value) and "\n" not in str(refused.value)
-    assert loaded(bench) == [] and bench.loading() == {}
+    assert loaded(bench) == [] and bench.models.loading() == {}
     bench.close()
 
 
@@ -205,7 +205,7 @@ def test_a_part_that_is_loaded_already_is_shared_and_so_is_its_open_file(
 ) -> None:
     tiny = load(workbench, "tiny")
     assert load(workbench, "both").parts[0] is tiny
-    graph = workbench.backends.retrievers["tiny-graph"]
+    graph = workbench.models.backends.retrievers["tiny-graph"]
     assert load(workbench, "tiny-graph?ef_search=99")._index is graph._index
 
 
@@ -230,16 +230,16 @@ def test_a_part_of_what_is_loaded_cannot_be_unloaded_before_it(workbench: Workbe
     for part, user in (("tiny", "both"), ("both", "judged"), ("titan", "judged")):
         sentence = f"'{part}' is part of '{user}', which is loaded; unload '{user}' first"
         with pytest.raises(UsageError, match=sentence):
-            workbench.unload(part)
+            workbench.models.unload(part)
     for name in ("judged", "both", "tiny", "titan", "tiny-graph"):
-        workbench.unload(name)
+        workbench.models.unload(name)
     assert loaded(workbench) == []
 
 
 def test_an_index_goes_on_when_the_reference_with_knobs_is_unloaded(workbench: Workbench) -> None:
     load(workbench, "tiny-graph?ef_search=99")
-    workbench.unload("tiny-graph?ef_search=99")
-    assert workbench.backends.retrievers["tiny-graph"].search(["moon"], 1)[0]
+    workbench.models.unload("tiny-graph?ef_search=99")
+    assert workbench.models.backends.retrievers["tiny-graph"].search(["moon"], 1)[0]
 
 
 @pytest.mark.slow
@@ -247,7 +247,7 @@ def test_a_load_that_fails_leaves_its_parts_loaded_and_free(workbench: Workbench
     with pytest.raises(RalleError, match="There is no cross-encoder"):
         load(workbench, "rerank:tiny?model=/no/such/model")
     assert loaded(workbench) == ["tiny"]
-    workbench.unload("tiny")
+    workbench.models.unload("tiny")
 
 
 def test_knobs_reach_the_search_and_the_fingerprint(workbench: Workbench) -> None:
@@ -277,7 +277,7 @@ def test_the_page_does_not_load_a_heavy_model_by_the_way(
     sentence = r"The language model 'heavy' is not loaded\. Load it in the Models tab\."
     with (
         pytest.raises(NotFoundError, match=sentence),
-        workbench.lease("the test") as lease,
+        workbench.models.lease("the test") as lease,
     ):
         complete(lease.load_for(hidden.llms, hidden.retrievers, heavy=False))
 

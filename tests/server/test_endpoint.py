@@ -74,7 +74,7 @@ def test_an_answer_equals_that_of_the_chain_and_carries_its_sources_and_tokens(
     client: TestClient, bench: Workbench
 ) -> None:
     question = "Which moon of Saturn has a thick atmosphere?"
-    *_, episode = bench.execute_chain(READ, Question("q", question))
+    *_, episode = bench.asking.execute_chain(READ, Question("q", question))
     found = ask(client, model="read", messages=user(question)).json()
     assert found["choices"][0]["message"] == {"role": "assistant", "content": episode.answer}  # type: ignore[union-attr]
     assert found["rallebench"]["sources"][0] | {"score": 0, "text": ""} == {
@@ -284,6 +284,7 @@ class Endless:
 
     def __init__(self) -> None:
         self.started, self.closed = threading.Event(), threading.Event()
+        self.asking = self
 
     def chat(self, chain: Chain, history: list[Message], question: str) -> Iterator[Delta]:
         self.started.set()

@@ -56,7 +56,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
         plan = prepared(
             bench.workspace, bench.workspace.chain(name), dataset, name=name, track=False
         )
-        list(bench.run(plan))
+        list(bench.runs.run(plan))
     bench.close()
     return folder
 
@@ -74,7 +74,7 @@ def run(bench: Workbench, capfd: pytest.CaptureFixture[str]) -> CommandLine:
 
 
 def lines(bench: Workbench, name: str, dataset: str = "tiny-qa") -> dict[str, Chain]:
-    examples: tuple[Example, ...] = bench.questions(dataset)
+    examples: tuple[Example, ...] = bench.asking.questions(dataset)
     return baselines.lines(bench.workspace, bench.workspace.chain(name), dataset, examples)
 
 
@@ -97,7 +97,7 @@ def test_a_line_exchanges_every_retriever_and_asks_it_the_bare_question(bench: W
 def test_a_combination_is_exchanged_for_the_indexes_that_it_is_made_of(bench: Workbench) -> None:
     target = "llm-rerank:(rrf:tiny,starter-hybrid?depth=7)?llm=titan"
     made = Chain("c", (Action("retrieve", "{question}", target=target),))
-    found = baselines.lines(bench.workspace, made, "tiny-qa", bench.questions("tiny-qa"))
+    found = baselines.lines(bench.workspace, made, "tiny-qa", bench.asking.questions("tiny-qa"))
     assert found["random"].actions[0].target == "random:tiny,starter-bm25,starter-minilm"
 
 
@@ -110,7 +110,7 @@ def test_what_retrieves_nothing_and_what_is_a_line_has_no_lines(bench: Workbench
         lines(bench, "closed")
     for line in lines(bench, "read").values():
         with pytest.raises(UsageError, match="is a reference line itself"):
-            baselines.lines(bench.workspace, line, "tiny-qa", bench.questions("tiny-qa"))
+            baselines.lines(bench.workspace, line, "tiny-qa", bench.asking.questions("tiny-qa"))
 
 
 @pytest.mark.parametrize("name", ["2024", "true", "a&b?c", "(x),y", "日本 語", '"quoted"'])
@@ -160,7 +160,7 @@ def test_reference_runs_the_lines_once_and_shows_them_beside_the_run(
     assert {cell["n"] for cell in rows["em"].values()} == {8}
     given = [
         episode.hits[0].passage.page_id
-        for episode in bench.open_run("title oracle").episodes().values()
+        for episode in bench.runs.open("title oracle").episodes().values()
     ]
     assert given == [page for _, _, _, page in QUESTIONS]
     before = (bench.workspace.runs / "title oracle" / "report.json").stat().st_mtime_ns
@@ -199,13 +199,13 @@ def test_a_run_of_another_chain_under_a_lines_name_is_left_alone(
     plan = prepared(
         bench.workspace, bench.workspace.chain("closed"), "tiny-qa", name="read oracle", track=False
     )
-    list(bench.run(plan))
+    list(bench.runs.run(plan))
     refused = run("baselines", "read", "--no-mlflow")
     assert (
         refused.code == 2
         and "'read oracle' exists already and is no reference line of 'read'" in refused.last
     )
-    assert list(baselines.lines_of(bench.workspace, bench.open_run("read"))) == []
+    assert list(baselines.lines_of(bench.workspace, bench.runs.open("read"))) == []
 
 
 def test_a_question_set_that_was_changed_is_told(bench: Workbench, run: CommandLine) -> None:
@@ -220,13 +220,13 @@ def test_a_question_set_that_was_changed_is_told(bench: Workbench, run: CommandL
 
 
 def test_the_lines_of_a_run_are_let_go_again_and_asked_once(bench: Workbench) -> None:
-    with bench.lease("the test") as lease:
+    with bench.models.lease("the test") as lease:
         read = bench.workspace.chain("read")
         complete(lease.load_for(read.llms, read.retrievers))
     result = complete(perform(bench, "read"))
     assert [run.run for run in result.runs] == ["read closed-book", "read random", "read oracle"]
-    assert [line.name for line in bench.status()] == ["titan", "tiny"] and not any(
-        "gold" in name for name in bench.loads.ended()
+    assert [line.name for line in bench.models.status()] == ["titan", "tiny"] and not any(
+        "gold" in name for name in bench.models.ended()
     )
     again = complete(perform(bench, "read"))
     assert all(run.reused for run in again.runs) and again.document == result.document
@@ -234,7 +234,7 @@ def test_the_lines_of_a_run_are_let_go_again_and_asked_once(bench: Workbench) ->
     complete(perform(bench, "read"))
     assert bench.experiments.store.names(("baselines",)) == ["read baselines"], "reports are found"
     comparison = compare_baselines(
-        bench.open_run("read"), baselines.lines_of(bench.workspace, bench.open_run("read"))
+        bench.runs.open("read"), baselines.lines_of(bench.workspace, bench.runs.open("read"))
     )
     assert comparison.columns == ["closed-book", "random", "oracle", "ceiling"]
     em = {column: mean.value for column, mean in comparison.cells["em"].items()}
@@ -248,7 +248,11 @@ def test_a_stop_ends_the_line_that_is_running_and_those_after_it_and_they_can_be
     bench: Workbench,
 ) -> None:
     slow = with_overrides(bench.workspace.chain("read"), {"2.target": "slow"})
-    list(bench.run(prepared(bench.workspace, slow, "tiny-qa", name="late", limit=1, track=False)))
+    list(
+        bench.runs.run(
+            prepared(bench.workspace, slow, "tiny-qa", name="late", limit=1, track=False)
+        )
+    )
 
     def follow() -> Iterator[Any]:
         work = perform(bench, "late")

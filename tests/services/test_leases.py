@@ -110,7 +110,11 @@ def bench(
 
 
 def run(bench: Workbench) -> None:
-    list(bench.run(prepared(bench.workspace, CHAIN, "tiny-qa", limit=2, name="night", track=False)))
+    list(
+        bench.runs.run(
+            prepared(bench.workspace, CHAIN, "tiny-qa", limit=2, name="night", track=False)
+        )
+    )
 
 
 def one_sweep(bench: Workbench) -> Iterator[Any]:
@@ -138,13 +142,13 @@ def builder(bench: Workbench) -> None:
 
 
 def episode(bench: Workbench) -> None:
-    agent = bench.agent("react", "wikipedia", "gated", {"shots": 0, "env.retriever": "tiny"})
-    list(bench.run_agent(agent, QUESTION, stream=True))
+    agent = bench.asking.agent("react", "wikipedia", "gated", {"shots": 0, "env.retriever": "tiny"})
+    list(bench.asking.run_agent(agent, QUESTION, stream=True))
 
 
 def tried(bench: Workbench) -> None:
-    list(bench.load("gated", "language model"))
-    bench.ask_model("gated", "Are you there?")
+    list(bench.models.load("gated", "language model"))
+    bench.asking.ask_model("gated", "Are you there?")
 
 
 USES: dict[str, tuple[Callable[[Workbench], Any], str]] = {
@@ -155,15 +159,15 @@ USES: dict[str, tuple[Callable[[Workbench], Any], str]] = {
     "builder": (builder, "the dataset builder 'mine'"),
     "episode": (episode, "an episode of the agent 'react'"),
     "chat": (
-        lambda bench: list(bench.chat(CHAIN, [], "Hello")),
+        lambda bench: list(bench.asking.chat(CHAIN, [], "Hello")),
         "a chat turn of the chain 'closed', which is being answered",
     ),
     "execute one action": (
-        lambda bench: bench.execute_action(CHAIN, 0, QUESTION, []),
+        lambda bench: bench.asking.execute_action(CHAIN, 0, QUESTION, []),
         "action 1 of the chain 'closed', which is being executed",
     ),
     "execute all": (
-        lambda bench: list(bench.execute_chain(CHAIN, QUESTION)),
+        lambda bench: list(bench.asking.execute_chain(CHAIN, QUESTION)),
         "the chain 'closed', which is being executed",
     ),
     "try a model": (tried, "a prompt that tries it"),
@@ -197,47 +201,47 @@ def test_what_uses_a_model_keeps_it_loaded_until_its_end_and_is_named(
     work, holder = USES[use]
     thread, errors = begun(work, bench)
     with pytest.raises(UsageError) as refused:
-        bench.unload("gated")
+        bench.models.unload("gated")
     assert str(refused.value) == f"'gated' is in use by {holder}; stop that, or wait for its end."
-    assert bench.is_loaded("gated")
+    assert bench.models.is_loaded("gated")
     Gated.gate.set()
     thread.join(SECONDS)
     assert not thread.is_alive() and not errors, errors
-    assert bench.unload("gated").startswith("Unloaded gated")
+    assert bench.models.unload("gated").startswith("Unloaded gated")
 
 
 def test_a_run_in_the_background_holds_its_models_from_the_moment_it_is_started(
     bench: Workbench,
 ) -> None:
-    list(bench.load("gated", "language model"))
-    job = bench.start_run(prepared(bench.workspace, CHAIN, "tiny-qa", name="night", track=False))
+    list(bench.models.load("gated", "language model"))
+    job = bench.runs.start(prepared(bench.workspace, CHAIN, "tiny-qa", name="night", track=False))
     with pytest.raises(UsageError, match="in use by the run 'night'"):
-        bench.unload("gated")
+        bench.models.unload("gated")
     Gated.gate.set()
     assert job.wait(SECONDS)
-    assert job.done and bench.unload("gated")
+    assert job.done and bench.models.unload("gated")
 
 
 def test_a_run_that_joins_another_or_is_refused_holds_nothing_after_it(
     bench: Workbench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    list(bench.load("gated", "language model"))
+    list(bench.models.load("gated", "language model"))
     plan = prepared(bench.workspace, CHAIN, "tiny-qa", name="night", track=False)
-    job = bench.start_run(plan)
+    job = bench.runs.start(plan)
     # Both calls have seen that no run of that name is active.
     monkeypatch.setattr(bench.jobs, "get", lambda kind, name: None)
-    assert bench.start_run(plan) is job
+    assert bench.runs.start(plan) is job
     with pytest.raises(UsageError, match="Another run is making 'night' now"):
-        bench.start_run(replace(plan, warnings=("different",)))
+        bench.runs.start(replace(plan, warnings=("different",)))
     Gated.gate.set()
-    assert job.wait(SECONDS) and bench.unload("gated")
+    assert job.wait(SECONDS) and bench.models.unload("gated")
 
 
 def test_a_closed_workbench_begins_no_load(bench: Workbench) -> None:
     bench.close()
     with pytest.raises(UsageError, match="The workbench is closed"):
-        list(bench.load("gated", "language model"))
-    assert bench.loading() == {}
+        list(bench.models.load("gated", "language model"))
+    assert bench.models.loading() == {}
     bench.close()
 
 
@@ -248,7 +252,7 @@ def test_serve_holds_its_models_for_its_lifetime(
 
     def listens(workbench: Workbench, *_: Any) -> None:
         with pytest.raises(UsageError) as refused:
-            workbench.unload("titan")
+            workbench.models.unload("titan")
         refusals.append(str(refused.value))
 
     monkeypatch.setattr(serving, "serve", listens)
@@ -262,16 +266,16 @@ def test_serve_holds_its_models_for_its_lifetime(
 def test_a_program_with_a_chain_holds_its_models_until_it_is_closed(bench: Workbench) -> None:
     held = pytest.raises(UsageError, match="in use by a program with the chain 'closed'")
     with Ready(CHAIN, bench.workspace.path) as ready, held:
-        ready._workbench.unload("gated")
+        ready._workbench.models.unload("gated")
 
 
 def test_every_holder_is_named(bench: Workbench) -> None:
-    list(bench.load("titan", "language model"))
-    with bench.lease("the run 'a'") as run, bench.lease("the sweep 'b'") as sweep:
+    list(bench.models.load("titan", "language model"))
+    with bench.models.lease("the run 'a'") as run, bench.models.lease("the sweep 'b'") as sweep:
         run.hold(["titan"])
         sweep.hold(["titan"])
         with pytest.raises(UsageError, match="by the run 'a' and the sweep 'b'; stop"):
-            bench.unload("titan")
+            bench.models.unload("titan")
 
 
 # ── how a lease ends ─────────────────────────────────────────────────────────
@@ -290,64 +294,64 @@ def test_a_stopped_sweep_holds_nothing(bench: Workbench) -> None:
     job.stop()
     Gated.gate.set()
     assert job.wait(SECONDS) and job.status == "stopped"
-    assert bench.unload("gated")
+    assert bench.models.unload("gated")
 
 
 def test_what_fails_and_what_is_closed_midway_holds_nothing(bench: Workbench) -> None:
     Gated.gate.set()
-    events = bench.execute_chain(CHAIN, QUESTION, stream=True)
+    events = bench.asking.execute_chain(CHAIN, QUESTION, stream=True)
     next(events)
     with pytest.raises(UsageError, match="in use by the chain 'closed'"):
-        bench.unload("gated")
+        bench.models.unload("gated")
     events.close()  # type: ignore[attr-defined]
-    assert bench.unload("gated")
+    assert bench.models.unload("gated")
     with pytest.raises(NotFoundError, match="nowhere"):
-        list(bench.execute_chain(CHAIN.replace_action(0, target="nowhere"), QUESTION))
-    assert bench.loads.leases.wait(0)
+        list(bench.asking.execute_chain(CHAIN.replace_action(0, target="nowhere"), QUESTION))
+    assert bench.models.leases.wait(0)
 
 
 def test_a_load_that_fails_is_held_no_longer_and_what_was_loaded_before_is(
     bench: Workbench,
 ) -> None:
-    with bench.lease("the suite 's'") as lease:
+    with bench.models.lease("the suite 's'") as lease:
         list(lease.load("titan", "language model"))
         with pytest.raises(RalleError):
             list(lease.load("misspelt", "language model"))
-        assert [bench.loads.leases.holders(name, {}) for name in ("titan", "misspelt")] == [
+        assert [bench.models.leases.holders(name, {}) for name in ("titan", "misspelt")] == [
             ["the suite 's'"],
             [],
         ]
         lease.release(["titan"])
-        assert bench.unload("titan")
+        assert bench.models.unload("titan")
 
 
 def test_each_of_two_leases_of_one_holder_counts(bench: Workbench) -> None:
-    list(bench.load("titan", "language model"))
-    first, second = (bench.lease("a chat turn").hold(["titan"]) for _ in range(2))
+    list(bench.models.load("titan", "language model"))
+    first, second = (bench.models.lease("a chat turn").hold(["titan"]) for _ in range(2))
     first.close()
     first.close()
     with pytest.raises(UsageError, match="in use by a chat turn;"):
-        bench.unload("titan")
+        bench.models.unload("titan")
     second.close()
-    assert bench.unload("titan")
+    assert bench.models.unload("titan")
 
 
 def test_leases_of_many_threads_are_all_closed_at_the_end(bench: Workbench) -> None:
     def use() -> None:
         for _ in range(50):
-            with bench.lease("a thread") as lease:
+            with bench.models.lease("a thread") as lease:
                 list(lease.load("titan", "language model"))
-                assert "titan" in bench.backends.llms
+                assert "titan" in bench.models.backends.llms
 
     threads = [threading.Thread(target=use) for _ in range(8)]
     for thread in threads:
         thread.start()
     while any(thread.is_alive() for thread in threads):
         try:
-            bench.unload("titan")
+            bench.models.unload("titan")
         except (UsageError, NotFoundError):
             continue
-    assert bench.loads.leases.wait(0)
+    assert bench.models.leases.wait(0)
 
 
 # ── parts, replacing, closing ────────────────────────────────────────────────
@@ -358,34 +362,34 @@ def test_what_a_combination_is_made_of_is_held_with_it_also_the_model_that_it_as
 ) -> None:
     ranked = Combination(kind="llm-rerank", of=["tiny"], settings={"llm": "titan"})
     bench.workspace.save_retriever("ranked", ranked)
-    with bench.lease("the run 'night'") as lease:
+    with bench.models.lease("the run 'night'") as lease:
         list(lease.load("ranked", "retriever"))
         for name in ("ranked", "tiny", "titan"):
             with pytest.raises(UsageError, match=f"^'{name}' is in use by the run 'night';"):
-                bench.unload(name)
+                bench.models.unload(name)
     with pytest.raises(UsageError, match="'titan' is part of 'ranked', which is loaded"):
-        bench.unload("titan")
+        bench.models.unload("titan")
     for name in ("ranked", "tiny", "titan"):
-        bench.unload(name)
+        bench.models.unload(name)
 
 
 def test_a_model_in_use_is_not_replaced_by_one_of_its_name_and_its_entry_stays(
     bench: Workbench,
 ) -> None:
     other = LLMEntry(backend="scripted", settings={"default": "another"})
-    with bench.lease("the run 'night'") as lease:
+    with bench.models.lease("the run 'night'") as lease:
         list(lease.load("titan", "language model"))
         before = bench.models.own()["titan"]
         with pytest.raises(UsageError, match=r"^'titan' is in use by the run 'night';"):
             list(bench.models.add_and_load("titan", other, replace=True))
         assert bench.models.own()["titan"] == before
     list(bench.models.add_and_load("titan", other, replace=True))
-    assert bench.ask_model("titan", "x").reply.text == "another"
+    assert bench.asking.ask_model("titan", "x").reply.text == "another"
 
 
 def test_closing_stops_the_work_before_it_closes_the_models(bench: Workbench) -> None:
     plan = prepared(bench.workspace, CHAIN, "tiny-qa", name="night", track=False, batch_size=1)
-    job = bench.start_run(plan)
+    job = bench.runs.start(plan)
     assert Gated.begun.wait(SECONDS)
     closing = threading.Thread(target=bench.close)
     closing.start()
@@ -394,8 +398,8 @@ def test_closing_stops_the_work_before_it_closes_the_models(bench: Workbench) ->
         assert closing.is_alive(), "closed without stopping the run"
     Gated.gate.set()
     closing.join(SECONDS)
-    assert job.status in ("stopped", "finished") and not bench.open_run("night").state()["errors"]
-    assert Gated.late == 0 and bench.status() == []
+    assert job.status in ("stopped", "finished") and not bench.runs.open("night").state()["errors"]
+    assert Gated.late == 0 and bench.models.status() == []
 
 
 def test_closing_stops_the_work_of_the_page_too(bench: Workbench) -> None:
@@ -408,11 +412,11 @@ def test_closing_stops_the_work_of_the_page_too(bench: Workbench) -> None:
         assert closing.is_alive(), "closed without stopping the sweep"
     Gated.gate.set()
     closing.join(SECONDS)
-    assert job.status == "stopped" and Gated.late == 0 and bench.status() == []
+    assert job.status == "stopped" and Gated.late == 0 and bench.models.status() == []
 
 
 def test_a_lease_may_be_closed_twice_and_holds_what_is_not_loaded(bench: Workbench) -> None:
-    lease = Lease(bench.loads, "somebody").hold(["nothing"])
+    lease = Lease(bench.models, "somebody").hold(["nothing"])
     lease.close()
     lease.close()
-    assert bench.loads.leases.wait(0)
+    assert bench.models.leases.wait(0)

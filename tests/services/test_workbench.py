@@ -92,7 +92,7 @@ def workbench(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> It
 
 
 def names(workbench: Workbench) -> list[tuple[str, str]]:
-    return [(line.name, line.kind) for line in workbench.status()]
+    return [(line.name, line.kind) for line in workbench.models.status()]
 
 
 def untracked(benchmark: Benchmark) -> Benchmark:
@@ -116,30 +116,33 @@ def ended(job: Job, seconds: float = 30.0) -> Job:
 
 
 def test_load_tells_what_it_does_and_status_lists_what_is_there(workbench: Workbench) -> None:
-    assert workbench.status() == []
-    said = [*workbench.load("tiny", "retriever"), *workbench.load("titan", "language model")]
+    assert workbench.models.status() == []
+    said = [
+        *workbench.models.load("tiny", "retriever"),
+        *workbench.models.load("titan", "language model"),
+    ]
     assert said[0] == "opening tiny"
     assert any(line.startswith("loaded titan: ") for line in said)
     assert names(workbench) == [("tiny", "retriever"), ("titan", "language model")]
-    assert [line.about for line in workbench.status()] == [
+    assert [line.about for line in workbench.models.status()] == [
         "bm25, 6 passages of corpus.tsv",
         "says what its script says",
     ]
-    assert workbench.is_loaded("tiny") and not workbench.is_loaded("echo")
+    assert workbench.models.is_loaded("tiny") and not workbench.models.is_loaded("echo")
 
 
 def test_loading_again_adds_nothing_and_loses_nothing(workbench: Workbench) -> None:
     for name in ("titan", "echo", "titan"):
-        list(workbench.load(name, "language model"))
+        list(workbench.models.load(name, "language model"))
     assert names(workbench) == [("titan", "language model"), ("echo", "language model")]
-    assert sorted(workbench.backends.llms) == ["echo", "titan"]
+    assert sorted(workbench.models.backends.llms) == ["echo", "titan"]
 
 
 def test_sessions_that_ask_for_one_model_load_it_once(workbench: Workbench) -> None:
     said: list[list[str]] = []
     threads = [
         threading.Thread(
-            target=lambda: said.append(list(workbench.load("counted", "language model")))
+            target=lambda: said.append(list(workbench.models.load("counted", "language model")))
         )
         for _ in range(6)
     ]
@@ -153,11 +156,11 @@ def test_sessions_that_ask_for_one_model_load_it_once(workbench: Workbench) -> N
 
 
 def test_a_page_that_goes_away_does_not_stop_a_load(workbench: Workbench) -> None:
-    progress = workbench.load("counted", "language model")
+    progress = workbench.models.load("counted", "language model")
     assert next(progress) == "loading counted"
     del progress
-    list(workbench.load("counted", "language model"))
-    assert Counting.made == 1 and workbench.is_loaded("counted")
+    list(workbench.models.load("counted", "language model"))
+    assert Counting.made == 1 and workbench.models.is_loaded("counted")
 
 
 @pytest.mark.parametrize(
@@ -179,44 +182,44 @@ def test_a_load_that_fails_leaves_nothing_and_can_be_tried_again(
 ) -> None:
     for _ in range(2):
         with pytest.raises(error, match=message):
-            list(workbench.load(name, kind))
-        assert workbench.status() == []
+            list(workbench.models.load(name, kind))
+        assert workbench.models.status() == []
 
 
 def test_unload_gives_back_and_the_rest_stays(workbench: Workbench) -> None:
     for name in ("counted", "echo"):
-        list(workbench.load(name, "language model"))
-    said = workbench.unload("counted")
+        list(workbench.models.load(name, "language model"))
+    said = workbench.models.unload("counted")
     assert said.startswith("Unloaded counted: ") and said.endswith(" given back.")
     assert Counting.closed == 1
     assert names(workbench) == [("echo", "language model")]
-    assert list(workbench.backends.llms) == ["echo"]
+    assert list(workbench.models.backends.llms) == ["echo"]
     with pytest.raises(NotFoundError, match="'counted' is not loaded"):
-        workbench.unload("counted")
+        workbench.models.unload("counted")
 
 
 def test_nothing_is_unloaded_under_a_benchmark(workbench: Workbench) -> None:
-    job = workbench.start_run(plan(workbench, SLOW_CHAIN, batch_size=1))
-    while not workbench.is_loaded("slow"):
+    job = workbench.runs.start(plan(workbench, SLOW_CHAIN, batch_size=1))
+    while not workbench.models.is_loaded("slow"):
         time.sleep(0.01)
     with pytest.raises(
         UsageError, match=r"^'slow' is in use by the run 'x'; stop that, or wait for its end\.$"
     ):
-        workbench.unload("slow")
-    workbench.stop_run("x")
+        workbench.models.unload("slow")
+    workbench.runs.stop("x")
     ended(job)
-    workbench.unload("slow")
+    workbench.models.unload("slow")
 
 
 def test_close_lets_go_of_everything(workbench: Workbench) -> None:
-    list(workbench.load("counted", "language model"))
+    list(workbench.models.load("counted", "language model"))
     workbench.close()
-    assert workbench.status() == [] and Counting.closed == 1
-    assert workbench.backends.llms == {}
+    assert workbench.models.status() == [] and Counting.closed == 1
+    assert workbench.models.backends.llms == {}
 
 
 def test_load_for_loads_what_a_chain_names_and_nothing_else(workbench: Workbench) -> None:
-    with workbench.lease("the test") as lease:
+    with workbench.models.lease("the test") as lease:
         backends = complete(lease.load_for(READ_CHAIN.llms, READ_CHAIN.retrievers))
     assert (list(backends.retrievers), list(backends.llms)) == (["tiny"], ["titan"])
 
@@ -228,12 +231,12 @@ def test_a_model_of_gigabytes_is_loaded_only_when_asked_to(workbench: Workbench)
     chain = READ_CHAIN.replace_action(1, target="huge")
     message = "The language model 'huge' is not loaded. Load it in the Models tab."
     with pytest.raises(NotFoundError, match=message):
-        list(workbench.execute_chain(chain, TITAN))
-    step = workbench.execute_action(chain, 0, TITAN, ())
+        list(workbench.asking.execute_chain(chain, TITAN))
+    step = workbench.asking.execute_action(chain, 0, TITAN, ())
     assert step.reply.hits, "an action needs only what it names itself"
     with pytest.raises(NotFoundError, match=message):
-        workbench.execute_action(chain, 1, TITAN, (step,))
-    job = ended(workbench.start_run(plan(workbench, chain)))
+        workbench.asking.execute_action(chain, 1, TITAN, (step,))
+    job = ended(workbench.runs.start(plan(workbench, chain)))
     assert (phase_of(job), str(job.error)) == ("failed", message)
     assert not (workbench.workspace.runs / "x").exists()
 
@@ -242,10 +245,10 @@ def test_a_model_of_gigabytes_is_loaded_only_when_asked_to(workbench: Workbench)
 
 
 def test_questions_are_read_again_when_their_file_changes(workbench: Workbench) -> None:
-    assert len(workbench.questions("tiny-qa")) == len(RECORDS)
-    assert workbench.questions("tiny-qa") is workbench.questions("tiny-qa")
+    assert len(workbench.asking.questions("tiny-qa")) == len(RECORDS)
+    assert workbench.asking.questions("tiny-qa") is workbench.asking.questions("tiny-qa")
     write_lines(workbench.workspace.path / "datasets" / "tiny-qa.jsonl", RECORDS[:3])
-    assert [example.question.qid for example in workbench.questions("tiny-qa")] == [
+    assert [example.question.qid for example in workbench.asking.questions("tiny-qa")] == [
         "q1",
         "q2",
         "q3",
@@ -255,37 +258,37 @@ def test_questions_are_read_again_when_their_file_changes(workbench: Workbench) 
 def test_an_example_is_found_by_its_id_and_other_text_is_a_question_of_ones_own(
     workbench: Workbench,
 ) -> None:
-    assert workbench.example("tiny-qa", "q5").gold.answers == ("Christiaan Huygens",)
-    own = workbench.example("tiny-qa", "How far is Titan?")
+    assert workbench.asking.example("tiny-qa", "q5").gold.answers == ("Christiaan Huygens",)
+    own = workbench.asking.example("tiny-qa", "How far is Titan?")
     assert (own.question, own.gold.answers) == (Question("custom", "How far is Titan?"), ())
     with pytest.raises(UsageError, match="No question is chosen"):
-        workbench.example("tiny-qa", " ")
+        workbench.asking.example("tiny-qa", " ")
 
 
 def test_plan_action_interprets_the_template_and_runs_nothing(workbench: Workbench) -> None:
-    step = workbench.execute_action(READ_CHAIN, 0, TITAN, ())
-    prompt = workbench.plan_action(READ_CHAIN, 1, TITAN, (step,))
+    step = workbench.asking.execute_action(READ_CHAIN, 0, TITAN, ())
+    prompt = workbench.asking.plan_action(READ_CHAIN, 1, TITAN, (step,))
     assert prompt == READ.format(response=[step.reply.text], question=TITAN.text)
-    assert not workbench.is_loaded("titan")
+    assert not workbench.models.is_loaded("titan")
     with pytest.raises(TemplateError, match=r"response\[0\]|list has 0|index"):
-        workbench.plan_action(READ_CHAIN, 1, TITAN, ())
+        workbench.asking.plan_action(READ_CHAIN, 1, TITAN, ())
 
 
 def test_execute_action_runs_one_action_on_the_earlier_answers_and_remembers_it(
     workbench: Workbench,
 ) -> None:
-    first = workbench.execute_action(READ_CHAIN, 0, TITAN, ())
+    first = workbench.asking.execute_action(READ_CHAIN, 0, TITAN, ())
     assert first.reply.hits[0].passage.page_id == "p1"
-    second = workbench.execute_action(READ_CHAIN, 1, TITAN, (first,))
+    second = workbench.asking.execute_action(READ_CHAIN, 1, TITAN, (first,))
     assert (second.reply.text, second.cached) == ("Titan", False)
-    assert workbench.execute_action(READ_CHAIN, 1, TITAN, (first,)).cached
+    assert workbench.asking.execute_action(READ_CHAIN, 1, TITAN, (first,)).cached
     changed = READ_CHAIN.replace_action(1, template="Only {question}")
-    assert not workbench.execute_action(changed, 1, TITAN, (first,)).cached
+    assert not workbench.asking.execute_action(changed, 1, TITAN, (first,)).cached
 
 
 def test_execute_chain_runs_every_action_up_to_the_last(workbench: Workbench) -> None:
     long = Chain("long", tuple(Action("identity", f"{n}: {{question}}") for n in range(8)))
-    events = list(workbench.execute_chain(long, Question("q", "?")))
+    events = list(workbench.asking.execute_chain(long, Question("q", "?")))
     assert sum(isinstance(event, StepDone) for event in events) == 8
     last = events[-1]
     assert isinstance(last, Episode)
@@ -294,27 +297,27 @@ def test_execute_chain_runs_every_action_up_to_the_last(workbench: Workbench) ->
 
 def test_execute_chain_ends_with_the_error_of_the_action_that_failed(workbench: Workbench) -> None:
     failing = READ_CHAIN.replace_action(1, target="mute")
-    *_, episode = workbench.execute_chain(failing, TITAN)
+    *_, episode = workbench.asking.execute_chain(failing, TITAN)
     assert isinstance(episode, Episode)
     assert (len(episode.steps), episode.outcome) == (1, None)
     assert episode.error.startswith("The script of 'mute' has said all")
 
 
 def test_gold_rank_looks_deeper_than_k(workbench: Workbench) -> None:
-    step = workbench.execute_action(
+    step = workbench.asking.execute_action(
         READ_CHAIN.replace_action(0, k=1), 0, Question("q", "largest moon Pluto"), ()
     )
-    assert workbench.gold_rank(step, frozenset({"p6"})) == 1
-    deeper = workbench.gold_rank(step, frozenset({"p1"}))
+    assert workbench.asking.gold_rank(step, frozenset({"p6"})) == 1
+    deeper = workbench.asking.gold_rank(step, frozenset({"p1"}))
     assert deeper is not None and deeper > 1
-    assert workbench.gold_rank(step, frozenset({"p99"})) is None
-    assert workbench.gold_rank(step, frozenset()) is None
+    assert workbench.asking.gold_rank(step, frozenset({"p99"})) is None
+    assert workbench.asking.gold_rank(step, frozenset()) is None
 
 
 def test_chat_streams_the_last_answer_and_knows_the_earlier_turns(workbench: Workbench) -> None:
     chain = Chain("c", (Action("generate", "{history}|{question}", target="echo"),))
     history = (Message("user", "Hello"), Message("assistant", "Hi there"))
-    events = list(workbench.chat(chain, history, "Who are you?"))
+    events = list(workbench.asking.chat(chain, history, "Who are you?"))
     pieces = [event.text for event in events if isinstance(event, Delta)]
     episode = events[-1]
     assert isinstance(events[0], StepStarted) and isinstance(episode, Episode)
@@ -323,12 +326,12 @@ def test_chat_streams_the_last_answer_and_knows_the_earlier_turns(workbench: Wor
 
 
 def test_ask_model_never_remembers(workbench: Workbench) -> None:
-    list(workbench.load("echo", "language model"))
+    list(workbench.models.load("echo", "language model"))
     for _ in range(2):
-        step = workbench.ask_model("echo", "Say this")
+        step = workbench.asking.ask_model("echo", "Say this")
         assert (step.reply.text, step.cached) == ("Say this", False)
     with pytest.raises(NotFoundError, match="'titan' is not loaded"):
-        workbench.ask_model("titan", "x")
+        workbench.asking.ask_model("titan", "x")
 
 
 # ── chains ───────────────────────────────────────────────────────────────────
@@ -338,7 +341,7 @@ def test_a_saved_chain_is_listed_and_loads_as_it_was(workbench: Workbench) -> No
     changed = READ_CHAIN.replace_action(
         1, generation={"max_tokens": 3, "stop": ["\n"], "top_p": 0.5}
     )
-    path = workbench.save_chain(replace(changed, about="mine"), " my chain ")
+    path = workbench.asking.save_chain(replace(changed, about="mine"), " my chain ")
     assert path == workbench.workspace.path / "chains" / "my chain.json"
     assert workbench.workspace.chain("my chain") == replace(changed, name="my chain", about="mine")
     assert "my chain" in workbench.workspace.chain_paths()
@@ -348,7 +351,7 @@ def test_a_saved_chain_is_listed_and_loads_as_it_was(workbench: Workbench) -> No
 def test_a_chain_name_that_is_no_file_name_is_refused(name: str, workbench: Workbench) -> None:
     before = everything(workbench.workspace.path)
     with pytest.raises(UsageError, match="cannot be a file name"):
-        workbench.save_chain(READ_CHAIN, name)
+        workbench.asking.save_chain(READ_CHAIN, name)
     assert everything(workbench.workspace.path) == before
 
 
@@ -368,7 +371,7 @@ def test_a_chain_that_could_not_be_read_again_is_not_saved(
     chain: Chain, message: str, workbench: Workbench
 ) -> None:
     with pytest.raises(UsageError, match=message):
-        workbench.save_chain(chain, "bad")
+        workbench.asking.save_chain(chain, "bad")
     assert not (workbench.workspace.path / "chains" / "bad.json").exists()
 
 
@@ -376,62 +379,62 @@ def test_a_chain_that_could_not_be_read_again_is_not_saved(
 
 
 def test_start_run_works_in_the_background_and_leaves_a_run_folder(workbench: Workbench) -> None:
-    job = ended(workbench.start_run(plan(workbench)))
+    job = ended(workbench.runs.start(plan(workbench)))
     assert (phase_of(job), job.error) == ("done", None)
-    folder = workbench.open_run("x")
+    folder = workbench.runs.open("x")
     report = folder.report()
     assert report is not None and report["complete"]
     assert report["metrics"]["em"]["value"] == 1 / len(RECORDS)
     assert folder.state()["state"] == "done"
-    assert [run.name for run in workbench.runs()] == ["x"]
-    assert workbench.running() == ""
+    assert [run.name for run in workbench.runs.list()] == ["x"]
+    assert workbench.runs.running() == ""
 
 
 def test_a_run_of_a_name_that_runs_is_refused(workbench: Workbench) -> None:
     made = plan(workbench, SLOW_CHAIN, batch_size=1)
-    job = workbench.start_run(made)
-    assert workbench.running() == "x"
+    job = workbench.runs.start(made)
+    assert workbench.runs.running() == "x"
     with pytest.raises(UsageError, match="The run 'x' is running already"):
-        workbench.start_run(made)
-    workbench.stop_run("x")
+        workbench.runs.start(made)
+    workbench.runs.stop("x")
     ended(job)
 
 
 def test_stop_run_ends_soon_and_resume_goes_on_where_it_stopped(workbench: Workbench) -> None:
-    job = workbench.start_run(plan(workbench, SLOW_CHAIN, batch_size=1))
-    while (folder := workbench.benches.folder_of(job)) is None or not folder.lines():
+    job = workbench.runs.start(plan(workbench, SLOW_CHAIN, batch_size=1))
+    while (folder := workbench.runs.folder_of(job)) is None or not folder.lines():
         time.sleep(0.01)
-    workbench.stop_run("x")
+    workbench.runs.stop("x")
     assert phase_of(ended(job, 5)) == "stopped"
-    before = workbench.open_run("x").lines()
+    before = workbench.runs.open("x").lines()
     assert 1 <= len(before) < len(RECORDS)
-    resumed = workbench.resume_plan("x")
+    resumed = workbench.runs.resume("x")
     assert (
         resumed.options.resume,
         resumed.request.flow.chain,
         resumed.request.metrics,
     ) == (True, SLOW_CHAIN, ("em",))
-    assert phase_of(ended(workbench.start_run(untracked(resumed)))) == "done"
-    report = workbench.open_run("x").report()
+    assert phase_of(ended(workbench.runs.start(untracked(resumed)))) == "done"
+    report = workbench.runs.open("x").report()
     assert report is not None and (report["n_done"], report["n_errors"]) == (len(RECORDS), 0)
 
 
 def test_a_stop_that_is_asked_while_the_models_load_is_not_lost(workbench: Workbench) -> None:
     chain = Chain("c", (Action("generate", "{question}", target="counted"),))
-    job = workbench.start_run(plan(workbench, chain))
-    workbench.stop_run("x")
+    job = workbench.runs.start(plan(workbench, chain))
+    workbench.runs.stop("x")
     assert phase_of(ended(job)) == "stopped"
-    assert workbench.open_run("x").lines() == {}
+    assert workbench.runs.open("x").lines() == {}
 
 
 def test_a_wish_to_stop_that_came_too_late_does_not_stop_the_next_session(
     workbench: Workbench,
 ) -> None:
-    job = workbench.start_run(plan(workbench, SLOW_CHAIN, batch_size=1))
-    workbench.stop_run("x")
+    job = workbench.runs.start(plan(workbench, SLOW_CHAIN, batch_size=1))
+    workbench.runs.stop("x")
     ended(job)
-    workbench.open_run("x").ask_to_stop()
-    assert phase_of(ended(workbench.start_run(untracked(workbench.resume_plan("x"))))) == "done"
+    workbench.runs.open("x").ask_to_stop()
+    assert phase_of(ended(workbench.runs.start(untracked(workbench.runs.resume("x"))))) == "done"
 
 
 def test_a_run_may_be_resumed_from_another_folder(
@@ -441,40 +444,40 @@ def test_a_run_may_be_resumed_from_another_folder(
     write_lines(tmp_path / "own.jsonl", RECORDS[:2])
     monkeypatch.chdir(tmp_path)
     made = prepared(workbench.workspace, READ_CHAIN, "own.jsonl", name="x", track=False)
-    ended(workbench.start_run(made))
+    ended(workbench.runs.start(made))
     monkeypatch.chdir(tmp_path / "elsewhere")
-    assert workbench.resume_plan("x").request.examples == made.request.examples
+    assert workbench.runs.resume("x").request.examples == made.request.examples
 
 
 def test_a_run_that_cannot_go_on_says_why(workbench: Workbench) -> None:
     mute = Chain("c", (Action("generate", "{question}", target="mute"),))
-    job = ended(workbench.start_run(plan(workbench, mute)))
+    job = ended(workbench.runs.start(plan(workbench, mute)))
     assert phase_of(job) == "failed"
     assert str(job.error).startswith("The first 5 questions all failed, so the run was stopped: ")
-    assert workbench.open_run("x").state()["state"] == "failed"
+    assert workbench.runs.open("x").state()["state"] == "failed"
 
 
 def test_a_run_of_another_process_is_seen_and_stopped_by_its_folder(workbench: Workbench) -> None:
     made = plan(workbench, SLOW_CHAIN, batch_size=1)
     other = Workbench(workbench.workspace.path)
-    job = other.start_run(made)
-    while (folder := other.benches.folder_of(job)) is None or not folder.lines():
+    job = other.runs.start(made)
+    while (folder := other.runs.folder_of(job)) is None or not folder.lines():
         time.sleep(0.01)
-    assert workbench.running() == "x"
-    workbench.stop_run("x")
+    assert workbench.runs.running() == "x"
+    workbench.runs.stop("x")
     assert phase_of(ended(job, 5)) == "stopped"
     other.close()
 
 
 def test_a_damaged_run_stands_in_the_list_and_harms_no_other(workbench: Workbench) -> None:
-    ended(workbench.start_run(plan(workbench)))
+    ended(workbench.runs.start(plan(workbench)))
     (workbench.workspace.runs / "broken").mkdir()
     (workbench.workspace.runs / "broken" / "run.json").write_text("{")
-    assert {run.name for run in workbench.runs()} == {"x", "broken"}
-    assert workbench.running() == ""
+    assert {run.name for run in workbench.runs.list()} == {"x", "broken"}
+    assert workbench.runs.running() == ""
     assert RunFolder(workbench.workspace.runs / "broken").state()["state"] == "interrupted"
     with pytest.raises(BadFileError, match=r"broken/run\.json is not valid JSON"):
-        workbench.resume_plan("broken")
+        workbench.runs.resume("broken")
 
 
 # ── indexes ──────────────────────────────────────────────────────────────────
@@ -482,18 +485,21 @@ def test_a_damaged_run_stands_in_the_list_and_harms_no_other(workbench: Workbenc
 
 def test_build_index_yields_progress_and_the_manifest_last(workbench: Workbench) -> None:
     corpus = workbench.workspace.path / "corpus.tsv"
-    *progress, manifest = workbench.build_index("dense", corpus, "flat", encoder="hashing")
+    *progress, manifest = workbench.data.build_index("dense", corpus, "flat", encoder="hashing")
     assert all(isinstance(piece, Building) for piece in progress)
     assert isinstance(manifest, Manifest)
-    assert workbench.manifest("dense") == manifest
+    assert workbench.data.manifest("dense") == manifest
     assert (
         json.loads((workbench.workspace.indexes / "dense" / "manifest.json").read_text())[
             "passages"
         ]
         == 6
     )
-    list(workbench.load("dense", "retriever"))
-    assert workbench.backends.retrievers["dense"].search(["Pluto"], 1)[0][0].passage.doc_id == "6"
+    list(workbench.models.load("dense", "retriever"))
+    assert (
+        workbench.models.backends.retrievers["dense"].search(["Pluto"], 1)[0][0].passage.doc_id
+        == "6"
+    )
 
 
 def test_a_model_and_an_index_of_one_name_are_told_apart(tmp_path: Path) -> None:
@@ -501,8 +507,8 @@ def test_a_model_and_an_index_of_one_name_are_told_apart(tmp_path: Path) -> None
         '{"starter-bm25": {"backend": "scripted", "settings": {"echo": true}}}'
     )
     bench = Workbench(tmp_path)
-    list(bench.load("starter-bm25", "language model"))
+    list(bench.models.load("starter-bm25", "language model"))
     with pytest.raises(
         UsageError, match="is loaded as a language model, so no retriever of that name can be"
     ):
-        list(bench.load("starter-bm25", "retriever"))
+        list(bench.models.load("starter-bm25", "retriever"))

@@ -84,9 +84,9 @@ def chatted(place: Path, text: str, history: list[dict[str, str]]) -> str:
     workbench = Workbench(place)
     chain = workbench.workspace.chain("told")
     earlier = [Message(turn["role"], turn["content"]) for turn in history]
-    with workbench.lease("the test") as lease:
+    with workbench.models.lease("the test") as lease:
         complete(lease.load_for(chain.llms, chain.retrievers))
-        *_, episode = workbench.chat(chain, earlier, text)
+        *_, episode = workbench.asking.chat(chain, earlier, text)
     workbench.close()
     assert isinstance(episode, Episode) and not episode.error
     return episode.answer

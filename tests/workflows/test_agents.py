@@ -250,7 +250,7 @@ def test_a_run_of_an_agent_is_a_run_folder_as_any_other_and_can_be_continued(
     other = cli(run, "--resume", "--set", "shots=1")
     assert other.code == 2 and "shots" in other.last
     workbench = Workbench(cli.workspace)
-    plan = workbench.resume_plan("mine")
+    plan = workbench.runs.resume("mine")
     assert plan.request.flow.agent.as_json() == spec["settings"]["agent"]
     workbench.close()
 

@@ -95,20 +95,22 @@ def run_of(folder: Path, dataset: str = "foreign") -> tuple[Workbench, Benchmark
 def test_a_run_tells_before_it_loads_anything_and_keeps_the_warning(folder: Path) -> None:
     workbench, plan = run_of(folder)
     assert plan.warnings[0].startswith(SENTENCE), "the page can tell it when the run is planned"
-    stages: Iterator[Any] = streamed(workbench.run(plan))
+    stages: Iterator[Any] = streamed(workbench.runs.run(plan))
     first = next(stages)
     assert isinstance(first, Warned) and first.message.startswith(SENTENCE)
-    assert not workbench.status() and not (folder / "runs" / "r").exists(), (
+    assert not workbench.models.status() and not (folder / "runs" / "r").exists(), (
         "nothing is loaded or written yet"
     )
     *_, last = stages
-    assert last.warnings == plan.warnings and SENTENCE in workbench.open_run("r").state()["message"]
+    assert (
+        last.warnings == plan.warnings and SENTENCE in workbench.runs.open("r").state()["message"]
+    )
     workbench.close()
 
 
 def test_a_run_whose_gold_pages_are_all_there_warns_of_nothing(folder: Path) -> None:
     workbench, plan = run_of(folder, "tiny-qa")
-    events = list(workbench.run(plan))
+    events = list(workbench.runs.run(plan))
     assert not plan.warnings and not any(isinstance(event, Warned) for event in events)
     workbench.close()
 
@@ -134,7 +136,7 @@ def test_a_sweep_tells_each_index_once_before_its_first_variant(folder: Path) ->
     workbench = Workbench(folder)
     reads = workbench.workspace.chain("reads")
     first = next(sweep(workbench, "s", reads, ["k=1,2"], "foreign", track=False))
-    assert isinstance(first, Warned) and SENTENCE in first.message and not workbench.status()
+    assert isinstance(first, Warned) and SENTENCE in first.message and not workbench.models.status()
     workbench.close()
 
 

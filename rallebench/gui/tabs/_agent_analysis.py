@@ -109,7 +109,7 @@ def draw_plots() -> list[gr.Plot]:
 def offered(workbench: Workbench) -> list[str]:
     """Runs of the suite ``reval`` that have ended, and runs of agents, the newest first."""
     suites = [name for name in workbench.experiments.suites() if _is_grid(workbench, name)]
-    return suites + [run.name for run in workbench.runs() if _is_agents(run)]
+    return suites + [run.name for run in workbench.runs.list() if _is_agents(run)]
 
 
 def _is_grid(workbench: Workbench, name: str) -> bool:
@@ -173,7 +173,7 @@ def analysed(
     if not runs:
         raise UsageError("No run is chosen; choose runs of agents above.")
     original = compat == "original"
-    folders = [workbench.open_run(name) for name in runs_of(workbench, runs)]
+    folders = [workbench.runs.open(name) for name in runs_of(workbench, runs)]
     given = read_sizes((sizes or "").split()) if aspect == "deployment" else {}
     told = (reference or "").strip() if aspect == "normalization" else ""
     return analyse(read(folders, original=original), aspect, AnalysisOptions(original, told, given))

@@ -68,7 +68,7 @@ def draw_agent(workbench: Workbench) -> Widgets:
 
 def draw_question(workbench: Workbench) -> Widgets:
     """Question set, search and question, and the gold of the chosen one."""
-    examples = workbench.questions(DEFAULT_DATASET)
+    examples = workbench.asking.questions(DEFAULT_DATASET)
     with gr.Row(equal_height=True):
         dataset = gr.Dropdown(
             list(workbench.workspace.dataset_paths()),

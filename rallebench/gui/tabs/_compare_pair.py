@@ -78,7 +78,7 @@ def on_pair(workbench: Workbench, compared: dict[str, Any], other: str | None) -
     """What was changed between the first run and another, and the questions that flipped."""
     if not compared or not other or other not in compared["runs"]:
         return [gr.skip()] * 5
-    first, second = workbench.open_run(compared["runs"][0]), workbench.open_run(other)
+    first, second = workbench.runs.open(compared["runs"][0]), workbench.runs.open(other)
     shown = views_compare.changed(
         changes(first.spec()["spec"], second.spec()["spec"]), first.name, second.name
     )
@@ -144,7 +144,7 @@ def on_question(
     """Both runs' steps for one question."""
     if not compared or not other or not qid:
         return [views.empty(NO_QUESTION), gr.update(interactive=False)]
-    first, second = workbench.open_run(compared["runs"][0]), workbench.open_run(other)
+    first, second = workbench.runs.open(compared["runs"][0]), workbench.runs.open(other)
     record = shared_records(first, second).get(qid)
     if record is None:
         raise UsageError(f"The question {qid!r} is not in both runs any more; press Compare again.")
@@ -163,7 +163,7 @@ def on_open(
     """Ask Develop, or Agent, to open the question with the other run's chain and steps."""
     if not compared or not other or not qid:
         raise UsageError("No question is chosen; click one of the table.")
-    records = [str(record["id"]) for record in workbench.open_run(other).records()]
+    records = [str(record["id"]) for record in workbench.runs.open(other).records()]
     if qid not in records:
         raise UsageError(
             f"The question {qid!r} is not in the run {other!r} any more; press Compare again."

@@ -165,7 +165,7 @@ def on_build(
 def start(workbench: Workbench, name: str, corpus: str, kind: str, **settings: Any) -> None:
     """Begin a build, or join it; what is wrong at once is raised and not told again."""
     try:
-        next(iter(workbench.build_index(name, corpus, kind, **settings)), None)
+        next(iter(workbench.data.build_index(name, corpus, kind, **settings)), None)
     except RalleError:
         builds_of(workbench).forget(name)
         raise

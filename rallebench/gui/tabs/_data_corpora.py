@@ -162,7 +162,7 @@ def on_import(
         source, named = source_of(path, form)
         name = (name or "").strip() or source.name.split(".")[0]
         if what == QUESTIONS:
-            made = workbench.import_dataset(name, source, form=named, skip_bad=bad == SKIP)
+            made = workbench.data.import_dataset(name, source, form=named, skip_bad=bad == SKIP)
             return [views_data.question_set(made), gr.skip(), ""]
         start(
             workbench, name, source, form=named, page_map=map_of(what, pages), skip_bad=bad == SKIP
@@ -175,7 +175,7 @@ def on_import(
 def start(workbench: Workbench, name: str, source: Path, **settings: Any) -> None:
     """Begin an import, or join it; what is wrong at once is raised and not told again."""
     try:
-        next(iter(workbench.import_corpus(name, source, **settings)), None)
+        next(iter(workbench.data.import_corpus(name, source, **settings)), None)
     except RalleError:
         imports_of(workbench).forget(name)
         raise

@@ -65,7 +65,7 @@ def on_verify(workbench: Workbench, name: str | None) -> list[Any]:
     if not name:
         raise UsageError("No index is chosen; build one first.")
     try:
-        next(iter(workbench.verify_index(name)), None)
+        next(iter(workbench.data.verify_index(name)), None)
     except RalleError as error:
         checks_of(workbench).forget(name)
         return [views.error(str(error)), gr.skip()]
@@ -88,7 +88,7 @@ def checking(workbench: Workbench) -> str:
 def index_rows(workbench: Workbench) -> list[views_indexes.IndexRow]:
     """A line for each index, built or not or being built, and for each combination."""
     good, damaged = workbench.data.manifests()
-    loaded = {line.name for line in workbench.status()}
+    loaded = {line.name for line in workbench.models.status()}
     building = builds_of(workbench).going_on()
     rows = [
         views_indexes.IndexRow(name, m, state="loaded" if name in loaded else "")

@@ -49,7 +49,7 @@ def draw_search(workbench: Workbench) -> dict[str, Any]:
             scale=3,
         )
         question = gr.Dropdown(
-            choices(workbench.questions(DEFAULT_DATASET), ""),
+            choices(workbench.asking.questions(DEFAULT_DATASET), ""),
             value=None,
             label="Question whose gold is marked",
             elem_id="data-search-question",
@@ -105,7 +105,7 @@ def on_retriever(workbench: Workbench, name: str | None) -> list[Any]:
 
 def on_words(workbench: Workbench, dataset: str, words: str) -> Any:
     """Offer the questions of the set that hold the words."""
-    found = choices(workbench.questions(dataset), words or "")
+    found = choices(workbench.asking.questions(dataset), words or "")
     return gr.update(
         choices=found, value=None, label=f"Question whose gold is marked ({len(found)} offered)"
     )
@@ -115,13 +115,13 @@ def on_question(workbench: Workbench, dataset: str, chosen: str | None) -> list[
     """Take a question as the query, and show its gold."""
     if not chosen:
         return [gr.skip(), ""]
-    example = workbench.example(dataset, chosen)
+    example = workbench.asking.example(dataset, chosen)
     return [example.question.text, views.gold_line(example)]
 
 
 def gold_of(workbench: Workbench, dataset: str, chosen: str | None) -> Gold:
     """The gold of the chosen question; none if no question is."""
-    return workbench.example(dataset, chosen).gold if chosen else Gold()
+    return workbench.asking.example(dataset, chosen).gold if chosen else Gold()
 
 
 def on_search(

@@ -307,7 +307,7 @@ def on_ask(
             yield [views.note(f"{views_models.capital(said).rstrip('.')} …"), *rest]
         rest = [offered(workbench, ticked, name), *mode_of(name)]
         yield [views.note(f"Asking {name} …"), *rest]
-        yield [views_models.answer(name, workbench.ask_model(name, question)), *rest]
+        yield [views_models.answer(name, workbench.asking.ask_model(name, question)), *rest]
     except RalleError as error:
         saved = name in workbench.models.own()
         yield [

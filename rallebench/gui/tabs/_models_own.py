@@ -109,7 +109,7 @@ def on_delete(workbench: Workbench, chosen: str | None) -> list[Any]:
     if not chosen:
         raise UsageError("No language model is chosen, so there is nothing to delete.")
     workbench.models.entry(chosen)
-    if workbench.is_loaded(chosen):
+    if workbench.models.is_loaded(chosen):
         return [
             *on_keep()[:3],
             views.error(f"{chosen} is loaded; unload it above, then delete it."),

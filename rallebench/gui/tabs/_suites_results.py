@@ -228,7 +228,7 @@ def parts_of(workbench: Workbench, found: StoredExperiment) -> list[tuple[str, s
     """(label, run) of every part; of a suite that has not ended, the runs that bear its name."""
     if found.report is not None:
         return [(part["label"], part["run"]) for part in found.report["parts"]]
-    begun = [run.name for run in workbench.runs() if run.name.startswith(f"{found.name} ")]
+    begun = [run.name for run in workbench.runs.list() if run.name.startswith(f"{found.name} ")]
     return [(name[len(found.name) + 1 :], name) for name in sorted(begun)]
 
 
@@ -296,7 +296,7 @@ def on_part(workbench: Workbench, run: str | None) -> list[Any]:
     if not run:
         return [gr.skip(), views.empty(NO_RUN), gr.update(value=[], visible=False), ""]
     try:
-        folder = workbench.open_run(run)
+        folder = workbench.runs.open(run)
         found = views_answers.filters(folder.episodes())
         listed = listing(folder, views_answers.ALL)
     except RalleError as error:
@@ -308,7 +308,7 @@ def on_which(workbench: Workbench, run: str | None, which: str) -> list[Any]:
     """List those that fit."""
     if not run:
         return [views.empty(NO_RUN), gr.update(value=[], visible=False)]
-    return listing(workbench.open_run(run), which)
+    return listing(workbench.runs.open(run), which)
 
 
 def listing(folder: RunFolder, which: str) -> list[Any]:
@@ -337,7 +337,7 @@ def on_answer(workbench: Workbench, run: str | None, clicked: str) -> str:
     """Everything that happened to one question."""
     if not run or not clicked.isdecimal():
         return views.empty(NO_ANSWER)
-    folder = workbench.open_run(run)
+    folder = workbench.runs.open(run)
     examples = examples_of(folder)
     example = examples[int(clicked) - 1] if 0 < int(clicked) <= len(examples) else None
     episode = folder.episodes().get(example.question.qid) if example else None
@@ -353,7 +353,7 @@ def on_answer(workbench: Workbench, run: str | None, clicked: str) -> str:
 
 def told_of(workbench: Workbench, run: str) -> dict[str, str]:
     """Metric → its definition, from the run's report, or of an earlier version's run from that of its suite."""
-    if own := (workbench.open_run(run).report() or {}).get("definitions"):
+    if own := (workbench.runs.open(run).report() or {}).get("definitions"):
         return dict(own)
     for name in workbench.experiments.suites():
         if run.startswith(f"{name} "):

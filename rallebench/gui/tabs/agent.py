@@ -268,7 +268,7 @@ def on_agent(
 def on_names(workbench: Workbench, form: AgentForm, llm: str | None) -> list[Any]:
     """Offer the models, question sets and data that there are now; where no model is chosen, the first that is loaded."""
     space = workbench.workspace
-    loaded = [row.name for row in workbench.status() if row.kind == "language model"]
+    loaded = [row.name for row in workbench.models.status() if row.kind == "language model"]
     chosen = llm or next(iter(loaded), None)
     return [
         gr.update(choices=list(space.llms()), value=chosen),
@@ -282,7 +282,7 @@ def on_dataset(workbench: Workbench, dataset: str, chosen: str | None) -> list[A
 
     Questions that name none but have gold pages are not for the one that has no pages.
     """
-    examples = workbench.questions(dataset)
+    examples = workbench.asking.questions(dataset)
     first = examples[0]
     made_for = first.record.get("environment")
     env: Any = gr.skip()
@@ -349,7 +349,7 @@ def refuse_second(lives: Lives, followed: str) -> None:
 
 def screen_of(workbench: Workbench, lives: Lives, watched: Watched, mark: bool) -> list[Any]:
     """What is seen, panel, what can be edited, whether to look again soon, and the episodes so far."""
-    panel = views_agent.shown(watched, workbench.prices(), mark)
+    panel = views_agent.shown(watched, workbench.models.prices(), mark)
     episodes = gr.update(choices=episodes_of(lives), value=watched.name if began(watched) else None)
     if watched.going:
         return [
@@ -435,7 +435,7 @@ def filled_with(workbench: Workbench, form: AgentForm, watched: Watched) -> list
     question, gold = wanted.example.question, views.gold_line(wanted.example)
     which = [gr.skip(), gr.update(value=question.text), gold]
     if wanted.dataset != TYPED:
-        offers = choices(workbench.questions(wanted.dataset), "")
+        offers = choices(workbench.asking.questions(wanted.dataset), "")
         which = [wanted.dataset, gr.update(choices=offers, value=question.qid), gold]
     settings = form_of.filled(form, wanted.workflow, wanted.env, wanted.settings)
     return [wanted.workflow, wanted.env or gr.skip(), wanted.llm, *which, *settings]
@@ -493,7 +493,7 @@ def on_clicked(
     mark: bool,
 ) -> list[Any]:
     """Show the episode of a question that was clicked in another tab, if an agent's run holds it."""
-    if not wanted or not is_agents(folder := workbench.open_run(wanted["run"])):
+    if not wanted or not is_agents(folder := workbench.runs.open(wanted["run"])):
         return [gr.skip()] * (18 + len(form.inputs))
     qid = examples_of(folder)[wanted["position"] - 1].question.qid
     reading = [gr.Accordion(open=True), *on_unfold(workbench, wanted["run"], qid)]
@@ -507,7 +507,11 @@ def on_clicked(
 def on_mark(workbench: Workbench, lives: Lives, followed: str, mark: bool) -> Any:
     """The same episode with or without marks."""
     watched = lives.get(followed or "")
-    return gr.skip() if watched is None else views_agent.shown(watched, workbench.prices(), mark)
+    return (
+        gr.skip()
+        if watched is None
+        else views_agent.shown(watched, workbench.models.prices(), mark)
+    )
 
 
 def on_stop(workbench: Workbench, lives: Lives, followed: str, mark: bool) -> list[Any]:
@@ -519,7 +523,7 @@ def on_stop(workbench: Workbench, lives: Lives, followed: str, mark: bool) -> li
     lives.stop(followed or "")
     watched = lives.get(followed)
     assert watched is not None
-    panel = views_agent.shown(watched, workbench.prices(), mark)
+    panel = views_agent.shown(watched, workbench.models.prices(), mark)
     return [gr.skip(), panel, *[gr.skip()] * 3, gr.Timer(active=True), gr.skip()]
 
 
@@ -589,7 +593,7 @@ def on_benchmark(
 ) -> list[Any]:
     """Run the agent over a question set in the background, where Benchmark follows it."""
     try:
-        agent = workbench.agent(
+        agent = workbench.asking.agent(
             (workflow or "").strip(),
             env or "",
             llm or "",
@@ -605,7 +609,7 @@ def on_benchmark(
         )
     except RalleError as error:
         return [views.error(views_agent.sentence(str(error))), gr.skip(), gr.skip()]
-    job = workbench.start_run(plan)
+    job = workbench.runs.start(plan)
     return [
         views.note(
             f"The benchmark {job.name} runs in the background; Benchmark follows it.", "good"

@@ -202,7 +202,7 @@ def on_run(
         metrics=tuple(metrics) or None,
         track=track,
     )
-    job = workbench.start_run(plan)
+    job = workbench.runs.start(plan)
     return [job.name, "", warned(job) + views_runs.live(job.name, {}, "loading"), "", "", [], ""]
 
 
@@ -235,9 +235,9 @@ def on_tick(workbench: Workbench, followed: str, shown: str, which: str) -> list
 def newest(workbench: Workbench) -> str:
     """What is running now, a run before its reference lines; else what this process ran last, '' if nothing."""
     lines = baselines_of(workbench)
-    runs = workbench.benches
+    runs = workbench.runs
     jobs = [job.name for job in workbench.jobs.list("run") if runs.folder_of(job) is not None]
-    running = next(iter(lines.going_on()), "") or workbench.running()
+    running = next(iter(lines.going_on()), "") or workbench.runs.running()
     return running or next(reversed([*lines.ended(), *jobs]), "")
 
 
@@ -287,12 +287,12 @@ def warned(job: Job | None) -> str:
 def run_now(workbench: Workbench, name: str) -> tuple[str, str]:
     """(HTML of where the run stands, its version once it has ended or '')."""
     job = workbench.jobs.get("run", name)
-    opened = job is not None and workbench.benches.folder_of(job) is not None
+    opened = job is not None and workbench.runs.folder_of(job) is not None
     if job is not None and not job.done and not opened:
         return views_runs.live(name, {}, phase_of(job), job.message), ""
     if job is not None and job.error and not opened:
         return views_runs.live(name, {}, failure=str(job.error)), "failed"
-    state = workbench.open_run(name).state()
+    state = workbench.runs.open(name).state()
     active = job is not None and not job.done
     phase = phase_of(job).replace("running", "") if job is not None and active else ""
     if phase == "tracking":
@@ -308,7 +308,7 @@ def run_now(workbench: Workbench, name: str) -> tuple[str, str]:
 def result(workbench: Workbench, name: str, which: str) -> list[Any]:
     """Report, waterfall, question rows and their number."""
     try:
-        folder = workbench.open_run(name)
+        folder = workbench.runs.open(name)
         fall = waterfall_of(folder, workbench.workspace, at_most=MOST_PASSAGES)
         rows = views_questions.question_rows(folder, which, fall)
         report = views_runs.whole_report(folder, beside_lines(workbench, folder))
@@ -356,7 +356,7 @@ def on_stop(workbench: Workbench, followed: str) -> str:
         return views.note(f"Stopping the reference lines of {followed} after the current batch …")
     if now(workbench, followed)[1]:
         raise UsageError(f"The run {followed!r} has ended, so there is nothing to stop.")
-    workbench.stop_run(followed)
+    workbench.runs.stop(followed)
     return views.note(f"Stopping {followed} after the current batch …")
 
 
@@ -364,9 +364,9 @@ def on_resume(workbench: Workbench, followed: str, track: bool) -> list[Any]:
     """Continue the followed run where it stopped."""
     if not followed:
         raise UsageError("No run is followed; open one in Runs, then resume it here.")
-    benchmark = workbench.resume_plan(followed)
+    benchmark = workbench.runs.resume(followed)
     options = replace(benchmark.options, track=track)
-    workbench.start_run(replace(benchmark, options=options))
+    workbench.runs.start(replace(benchmark, options=options))
     return ["", views_runs.live(followed, {}, "loading")]
 
 
@@ -394,7 +394,7 @@ def on_filter(workbench: Workbench, followed: str, which: str) -> list[Any]:
     """Show the questions that fit."""
     if not followed:
         return [[], ""]
-    folder = workbench.open_run(followed)
+    folder = workbench.runs.open(followed)
     fall = (
         waterfall_of(folder, workbench.workspace, at_most=MOST_PASSAGES)
         if which in views_questions.STAGE_FILTERS

@@ -19,7 +19,8 @@ from rallebench.gui import keepalive as pulse
 from rallebench.gui.session import Session, guard, guard_stream, warn_of_memory
 from rallebench.gui.tabs import TABS
 from rallebench.gui.views_chat import Turn
-from rallebench.services.workbench import Workbench, chat_holder
+from rallebench.services.asking import chat_holder
+from rallebench.services.workbench import Workbench
 
 DEVELOP = ":develop"
 """Stands for the chain in Develop; no saved chain can be called so."""
@@ -177,13 +178,13 @@ def asked(
             now = time.monotonic()
             turn, since = grown(turn, event, now - since), since if event is None else now
             if isinstance(event, StepDone):
-                turn = replace(turn, prices=workbench.prices())
+                turn = replace(turn, prices=workbench.models.prices())
             if not isinstance(event, Delta) or now - last > pulse.PACE:
                 last = now
                 yield turn
             if isinstance(event, Episode):
                 warn_of_memory(workbench)
-                workbench.trace(event, text, "chat")
+                workbench.tracking.trace(event, text, "chat")
     except (
         Exception
     ) as error:  # a bug is logged with its traceback and must not leave the turn running
@@ -201,10 +202,10 @@ def happenings(
     workbench: Workbench, chain: Chain, told: list[Message], text: str
 ) -> Iterator[Union[str, Event]]:
     """News about loading what the chain names, then the events of the turn."""
-    with workbench.lease(chat_holder(chain)) as lease:
+    with workbench.models.lease(chat_holder(chain)) as lease:
         for event in lease.load_for(chain.llms, chain.retrievers, heavy=False):
             yield event.message
-        yield from workbench.chat(chain, told, text)
+        yield from workbench.asking.chat(chain, told, text)
 
 
 def on_send(

@@ -174,7 +174,7 @@ def draw_radar() -> tuple[gr.Column, gr.Dropdown, gr.Plot, gr.HTML]:
 
 def on_offer(workbench: Workbench, chosen: list[str]) -> Any:
     """The runs that have a report, the newest first."""
-    names = [run.name for run in workbench.runs() if run.report()]
+    names = [run.name for run in workbench.runs.list() if run.report()]
     there = [name for name in chosen or [] if name in names]
     # What another tab asks for at the same moment must not be taken back.
     return (
@@ -186,7 +186,7 @@ def on_offer(workbench: Workbench, chosen: list[str]) -> Any:
 
 def on_chosen(workbench: Workbench, chosen: list[str] | None) -> list[Any]:
     """Let go of what is no run, as the half of a name that Escape or a click elsewhere leaves, and offer the metrics of the rest."""
-    names = {run.name for run in workbench.runs()} if chosen else set()
+    names = {run.name for run in workbench.runs.list()} if chosen else set()
     there = [one for one in chosen or () if one in names]
     return [
         gr.skip() if there == (chosen or []) else gr.update(value=there),
@@ -197,7 +197,9 @@ def on_chosen(workbench: Workbench, chosen: list[str] | None) -> list[Any]:
 def on_metrics(workbench: Workbench, chosen: list[str] | None) -> Any:
     """Offer the metrics that the chosen runs have in common, a suite's own first."""
     try:
-        found = shared_measures([workbench.open_run(one) for one in chosen or ()]) if chosen else {}
+        found = (
+            shared_measures([workbench.runs.open(one) for one in chosen or ()]) if chosen else {}
+        )
     except RalleError:  # said when Compare is pressed
         found = {}
     labels = [(str(one.about["label"]), one.name) for one in found.values()]
@@ -209,7 +211,8 @@ def on_asked(workbench: Workbench, asked: dict[str, Any] | None) -> Any:
     if not asked:
         return gr.skip()
     return gr.update(
-        choices=[run.name for run in workbench.runs() if run.report()], value=list(asked["runs"])
+        choices=[run.name for run in workbench.runs.list() if run.report()],
+        value=list(asked["runs"]),
     )
 
 
@@ -217,7 +220,7 @@ def on_compare(workbench: Workbench, chosen: list[str], name: str, across: str) 
     """Compare the chosen runs; a refusal leaves what stands there."""
     try:
         chosen, said = left_out(workbench, chosen or [])
-        runs, name = [workbench.open_run(one) for one in chosen], (name or "").strip()
+        runs, name = [workbench.runs.open(one) for one in chosen], (name or "").strip()
         if share_nothing(runs):
             only, *shown = over_sets(runs, name)
             return [said + only, *shown]
@@ -248,7 +251,7 @@ def on_compare(workbench: Workbench, chosen: list[str], name: str, across: str) 
 def left_out(workbench: Workbench, chosen: Sequence[str]) -> tuple[list[str], str]:
     """The names of runs among what is chosen, and a note on the others: a click on Compare with half a name typed makes that
     one of them. With fewer than two runs all is kept, so that the refusal says what is wrong."""
-    names = {run.name for run in workbench.runs()}
+    names = {run.name for run in workbench.runs.list()}
     there, no_runs = (
         [one for one in chosen if one in names],
         [one for one in chosen if one not in names],
@@ -262,7 +265,7 @@ def on_falls(workbench: Workbench, compared: dict[str, Any]) -> Any:
     """Where each run lost the questions that all share. Every step of every answer is read for it, so it comes last."""
     if not compared:
         return gr.skip()
-    runs = [workbench.open_run(one) for one in compared["runs"]]
+    runs = [workbench.runs.open(one) for one in compared["runs"]]
     if share_nothing(runs):
         return gr.skip()
     asked = [examples_of(run) for run in runs]
@@ -306,7 +309,7 @@ def on_radar(workbench: Workbench, compared: dict[str, Any], by: str | None) -> 
     """Draw the radar over other axes, by the metric that was compared by."""
     if not compared or not by:
         return [gr.skip()] * 2
-    runs = [workbench.open_run(one) for one in compared["runs"]]
+    runs = [workbench.runs.open(one) for one in compared["runs"]]
     common = () if by == DATASETS else shared_by([examples_of(run) for run in runs])
     found = over(runs, common, compared["metric"], by.strip())
     return [*drawn_radar(found)]
@@ -326,5 +329,5 @@ def on_plot(workbench: Workbench, compared: dict[str, Any], across: str) -> list
     """Draw the plot with another cost, by the metric that was compared by."""
     if not compared:
         return [gr.skip()] * 2
-    runs = [workbench.open_run(one) for one in compared["runs"]]
+    runs = [workbench.runs.open(one) for one in compared["runs"]]
     return drawn(runs, measure(compared["metric"], runs), across)

@@ -222,7 +222,7 @@ def on_save(workbench: Workbench, name: str, dataset: str, *values: Any) -> list
     """Save the chain of Develop under a name; Develop then shows that name."""
     before = set(workbench.workspace.chain_paths())
     try:
-        path = workbench.save_chain(form.read_chain(values), name or "")
+        path = workbench.asking.save_chain(form.read_chain(values), name or "")
         chain = workbench.workspace.chain(str(path))
     except RalleError as error:
         return [told(views.error(str(error))), *[gr.skip()] * (SHOWN + 1)]

@@ -30,7 +30,7 @@ QUESTION = "Question (choose one, or type your own)"
 def build(workbench: Workbench, session: Session, tab: gr.Tab, page: gr.Blocks) -> None:
     """Build a chain step by step on one question."""
     chain = workbench.workspace.chain(DEFAULT_CHAIN)
-    first = workbench.questions(DEFAULT_DATASET)[0]
+    first = workbench.asking.questions(DEFAULT_DATASET)[0]
     steps, count, about = gr.State({}), gr.State(len(chain.actions)), gr.State(chain.about)
     picked = draw_question(workbench)
     tools = draw_tools(workbench, chain)
@@ -95,7 +95,7 @@ def build(workbench: Workbench, session: Session, tab: gr.Tab, page: gr.Blocks) 
 
 def draw_question(workbench: Workbench) -> Widgets:
     """Question set, search and question, and the gold of the chosen one."""
-    examples = workbench.questions(DEFAULT_DATASET)
+    examples = workbench.asking.questions(DEFAULT_DATASET)
     with gr.Row(equal_height=True):
         dataset = gr.Dropdown(
             list(workbench.workspace.dataset_paths()),
@@ -321,7 +321,7 @@ def choices(examples: tuple[Example, ...], words: str) -> list[tuple[str, str]]:
 
 def on_dataset(workbench: Workbench, dataset: str) -> list[Any]:
     """Another question set: its questions, the first one chosen."""
-    examples = workbench.questions(dataset)
+    examples = workbench.asking.questions(dataset)
     first = examples[0]
     update = gr.update(choices=choices(examples, ""), value=first.question.qid, label=QUESTION)
     return ["", update, views.gold_line(first), dict(first.record), *blank()]
@@ -329,7 +329,7 @@ def on_dataset(workbench: Workbench, dataset: str) -> list[Any]:
 
 def on_find(workbench: Workbench, dataset: str, words: str) -> Any:
     """Offer the questions of the set that hold the words."""
-    found = choices(workbench.questions(dataset), words)
+    found = choices(workbench.asking.questions(dataset), words)
     first = "the first " if len(found) == SHOWN_QUESTIONS else ""
     label = f"Question ({first}{len(found)} found; choose one, or type your own)"
     return gr.update(choices=found, label=label if words.strip() else QUESTION)
@@ -337,7 +337,7 @@ def on_find(workbench: Workbench, dataset: str, words: str) -> Any:
 
 def on_question(workbench: Workbench, dataset: str, chosen: str) -> list[Any]:
     """Another question: its record and gold; what was executed belongs to the old one."""
-    example = workbench.example(dataset, chosen)
+    example = workbench.asking.example(dataset, chosen)
     return [
         views.gold_line(example),
         dict(example.record) or {"note": "Not in the question set."},
@@ -386,7 +386,7 @@ def on_save_chain(workbench: Workbench, *values: Any) -> list[Any]:
     """Save the form as a chain of the workspace."""
     chain = form.read_chain(values)
     before = set(workbench.workspace.chain_paths())
-    path = workbench.save_chain(chain, chain.name)
+    path = workbench.asking.save_chain(chain, chain.name)
     return [
         gr.update(choices=list(workbench.workspace.chain_paths()), value=path.stem),
         views.note(views_config.saved(path, before), "good"),
@@ -430,11 +430,11 @@ def on_interpret(
     *values: Any,
 ) -> list[Any]:
     """Fill in the template of one action; nothing is run."""
-    example, chain = workbench.example(dataset, chosen), form.read_chain(values)
+    example, chain = workbench.asking.example(dataset, chosen), form.read_chain(values)
     if not chain.actions[index].template:
         return [views.note(executed.ENDS_HERE), ""]
     try:
-        text = workbench.plan_action(chain, index, example.question, prefix(steps, index))
+        text = workbench.asking.plan_action(chain, index, example.question, prefix(steps, index))
     except RalleError as error:
         return [views.error(str(error)), ""]
     return [views.prompt(text, example.gold, mark, waiting=True), ""]
@@ -450,7 +450,7 @@ def on_execute_action(
     *values: Any,
 ) -> Iterator[list[Any]]:
     """Run one action on what the earlier ones answered."""
-    example, chain = workbench.example(dataset, chosen), form.read_chain(values)
+    example, chain = workbench.asking.example(dataset, chosen), form.read_chain(values)
     yield from executed.one_action(workbench, chain, index, example, mark, steps)
 
 
@@ -458,7 +458,7 @@ def on_execute_chain(
     workbench: Workbench, dataset: str, chosen: str, mark: bool, *values: Any
 ) -> Iterator[list[Any]]:
     """Run every action up to the last, each shown as it starts, streams and ends."""
-    example, chain = workbench.example(dataset, chosen), form.read_chain(values)
+    example, chain = workbench.asking.example(dataset, chosen), form.read_chain(values)
     yield from executed.whole_chain(workbench, chain, example, mark)
 
 
@@ -469,7 +469,7 @@ def on_stop() -> str:
 
 def on_mark(workbench: Workbench, dataset: str, chosen: str, mark: bool, steps: Steps) -> list[Any]:
     """Show the same steps with or without marks."""
-    example = workbench.example(dataset, chosen)
+    example = workbench.asking.example(dataset, chosen)
     updates = executed.unchanged()
     for index, step in steps.items():
         updates[executed.place(index)] = show_step(workbench, step, example, mark)
@@ -518,9 +518,9 @@ def on_keep_mine() -> list[Any]:
 
 def on_open(workbench: Workbench, wanted: dict[str, Any] | None, mark: bool) -> list[Any]:
     """Open a question of a run, with the chain and the steps it had there."""
-    if not wanted or is_agents(workbench.open_run(wanted["run"])):
+    if not wanted or is_agents(workbench.runs.open(wanted["run"])):
         return [gr.skip()] * (7 + len(form.HEAD) + MAX_ACTIONS * (len(form.FIELDS) + 3))
-    opened = workbench.open_question(wanted["run"], wanted["position"])
+    opened = workbench.runs.open_question(wanted["run"], wanted["position"])
     example, steps = opened.example, dict(enumerate(opened.episode.steps))
     screen = blank()
     screen[0] = steps

@@ -156,7 +156,7 @@ def recommended(workbench: Workbench) -> list[str]:
 
 def snapshot(workbench: Workbench) -> Snapshot:
     """What can be loaded, what is loaded and what memory is held, now. Damaged entries are a sentence."""
-    status, problem = workbench.status(), ""
+    status, problem = workbench.models.status(), ""
     retrievers: dict[str, str] = {}
     llms: dict[str, LLMEntry] = {}
     try:
@@ -180,28 +180,28 @@ def snapshot(workbench: Workbench) -> Snapshot:
 
 def loading_now(workbench: Workbench) -> Mapping[str, Going]:
     """What is being loaded, by whomever."""
-    return workbench.loading()
+    return workbench.models.loading()
 
 
 def going_now(workbench: Workbench) -> list[str]:
     """What can be cancelled now; the one whose turn it is comes first."""
-    names = [name for name, load in workbench.loading().items() if not load.cancelled]
+    names = [name for name, load in workbench.models.loading().items() if not load.cancelled]
     return [*names, ALL] if len(names) > 1 else names
 
 
 def loads_now(workbench: Workbench) -> str:
     """The loads that go on, and how the last ones ended."""
-    return views_models.panel(workbench.loading(), workbench.loads.ended())
+    return views_models.panel(workbench.models.loading(), workbench.models.ended())
 
 
 def room_for(workbench: Workbench, llms: Sequence[str] | None) -> str:
     """What the ticked models that are not loaded yet will take, beside what is free."""
     found: list[MemoryFit | RalleError | str] = []
     for name in llms or ():
-        if workbench.is_loaded(name):
+        if workbench.models.is_loaded(name):
             continue
         try:
-            room = workbench.room(name)
+            room = workbench.models.room(name)
             if room is not None or is_heavy(workbench.workspace.llm(name).backend):
                 found.append(room or name)
         except RalleError as error:
@@ -241,7 +241,7 @@ def on_follow(workbench: Workbench, told: str, chosen: str | None = None) -> lis
     if now == told:
         return [gr.skip()] * 5
     kept = chosen if chosen in names else names[0] if names else None
-    pace = gr.Timer(active=bool(workbench.loading()))
+    pace = gr.Timer(active=bool(workbench.models.loading()))
     return [now, now, gr.update(visible=bool(names)), gr.update(choices=names, value=kept), pace]
 
 
@@ -259,8 +259,8 @@ def on_load(workbench: Workbench, retrievers: list[str], llms: list[str]) -> lis
         raise UsageError(
             "Nothing is ticked; tick a retriever or a language model, then press Load."
         )
-    if not workbench.loading():
-        workbench.loads.forget()
+    if not workbench.models.loading():
+        workbench.models.forget()
     wanted = [(name, "retriever") for name in retrievers] + [
         (name, "language model") for name in llms
     ]
@@ -271,7 +271,7 @@ def on_load(workbench: Workbench, retrievers: list[str], llms: list[str]) -> lis
 def begin(workbench: Workbench, name: str, kind: str) -> str:
     """Begin one load; what is wrong at once is told, and does not keep the others from loading."""
     try:
-        load = workbench.loads.begin(name, kind)
+        load = workbench.models.begin(name, kind)
     except RalleError as error:
         return views.error(str(error))
     return "" if load else views.note(f"Already loaded: {name}.", "good")
@@ -281,7 +281,7 @@ def on_cancel(workbench: Workbench, name: str | None) -> list[Any]:
     """Cancel one load, or all, for everybody who waits for it."""
     said = ""
     try:
-        workbench.cancel_load("" if name in (None, ALL) else str(name))
+        workbench.models.cancel("" if name in (None, ALL) else str(name))
     except RalleError as error:  # it has ended meanwhile
         said = views.note(str(error))
     return [said, *on_follow(workbench, "")[1:]]
@@ -293,7 +293,7 @@ def on_unload(workbench: Workbench, name: str | None) -> list[str]:
         raise UsageError("Nothing is chosen to unload; what is loaded stands under 'Loaded now'.")
     said = ""
     try:
-        workbench.unload(name)
+        workbench.models.unload(name)
     except RalleError as error:
         said = views.error(str(error))
     return [said, loads_now(workbench)]
@@ -344,7 +344,7 @@ def on_ask(workbench: Workbench, name: str | None, prompt: str) -> Iterator[str]
         raise UsageError("The prompt is empty; type a question.")
     yield views.note(f"Asking {name} …")
     try:
-        yield views_models.answer(name, workbench.ask_model(name, prompt))
+        yield views_models.answer(name, workbench.asking.ask_model(name, prompt))
     except RalleError as error:
         yield views.error(str(error))
 

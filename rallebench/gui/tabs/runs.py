@@ -145,7 +145,7 @@ def on_filter(workbench: Workbench, words: str) -> list[Any]:
 
 def listing(workbench: Workbench, words: str) -> list[Any]:
     """What stands above the table, and the table."""
-    rows, damaged = rows_of(workbench.runs())
+    rows, damaged = rows_of(workbench.runs.list())
     fitting = [row for row in rows if fits(row, words)]
     said = counted(len(fitting), len(rows)) + "".join(map(views.error, damaged))
     return [said, gr.update(value=fitting, visible=bool(fitting))]
@@ -222,7 +222,7 @@ def reading(workbench: Workbench, chosen: str) -> list[Any]:
         return [views.empty(NOTHING_CHOSEN), *[gr.update(interactive=False)] * 2]
     try:
         shown, usable = (
-            whole(workbench.open_run(chosen), partial(run_view, workbench.workspace)),
+            whole(workbench.runs.open(chosen), partial(run_view, workbench.workspace)),
             True,
         )
     except RalleError as error:
@@ -320,7 +320,7 @@ def opened(workbench: Workbench, chosen: str) -> RunFolder:
     """The chosen run, whole. Raises UsageError."""
     if not chosen:
         raise UsageError("No run is chosen; click one in the table.")
-    run = workbench.open_run(chosen)
+    run = workbench.runs.open(chosen)
     whole(run, partial(run_view, workbench.workspace))
     return run
 
@@ -332,7 +332,7 @@ def on_send(workbench: Workbench, chosen: str) -> Iterator[list[Any]]:
     """Log the run to MLflow, again if it is there already."""
     run = opened(workbench, chosen)
     yield [views.note(f"Sending {run.name} to MLflow …"), gr.skip()]
-    problem = workbench.track_run(run)
+    problem = workbench.tracking.track_run(run)
     said = views.error(problem) if problem else views.note(f"{run.name} is in MLflow now.", "good")
     yield [said, reading(workbench, chosen)[0]]
 
@@ -340,7 +340,7 @@ def on_send(workbench: Workbench, chosen: str) -> Iterator[list[Any]]:
 def on_start_mlflow(workbench: Workbench) -> Iterator[str]:
     """Start MLflow's page, then link to it."""
     try:
-        for said in workbench.start_mlflow():
+        for said in workbench.tracking.start_mlflow():
             told = link(workbench, said) if said.startswith("http") else views.note(said)
             yield told + by_hand(workbench)
     except RalleError as error:
@@ -369,7 +369,7 @@ def link(workbench: Workbench, url: str) -> str:
 def runs_page(workbench: Workbench, url: str) -> str:
     """Where MLflow's page at ``url`` lists the workspace's runs; ``url`` itself if none is known there."""
     uri = without_credentials(tracking_uri_of(workbench.workspace.path, workbench.tracking_uri))
-    logged = (read_link(run.path) for run in workbench.runs())
+    logged = (read_link(run.path) for run in workbench.runs.list())
     known = (entry.get("experiment_id") for entry in logged if entry.get("tracking_uri") == uri)
     experiment = next(filter(None, known), "")
     return f"{url}/#/experiments/{experiment}/runs" if experiment else url

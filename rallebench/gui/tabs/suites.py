@@ -187,7 +187,7 @@ def on_offers(workbench: Workbench, form: SuiteForm, llm: str | None) -> list[An
 def first_llm(workbench: Workbench) -> str | None:
     """The model that was loaded last, else the built-in reader."""
     models = workbench.workspace.llms()
-    loaded = [row.name for row in workbench.status() if row.name in models]
+    loaded = [row.name for row in workbench.models.status() if row.name in models]
     return (
         loaded[-1]
         if loaded
@@ -299,7 +299,7 @@ def state_of(workbench: Workbench, name: str, pieces: list[Any]) -> dict[str, An
     if now is None:
         return {}
     try:
-        return workbench.open_run(run_name(name, now.task)).state()
+        return workbench.runs.open(run_name(name, now.task)).state()
     except RalleError:
         return {}
 
@@ -313,7 +313,7 @@ def on_stop(workbench: Workbench, works: Works, probes: Works) -> str:
             (piece for piece in reversed(works.said(name)) if isinstance(piece, Progress)), None
         )
         if now is not None:
-            workbench.stop_run(run_name(name, now.task))
+            workbench.runs.stop(run_name(name, now.task))
     works.stop()
     probes.stop()
     return views.note(

@@ -39,7 +39,7 @@ def keep(workbench: Workbench, watched: Watched | None) -> RunFolder:
         workbench.workspace.runs,
         request,
         [watched.episode],
-        workbench.backends,
+        workbench.models.backends,
         session=f"{watched.began:.3f}",
         seconds=watched.seconds,
         message="One episode of the Agent tab" + (", an action edited." if edited else "."),

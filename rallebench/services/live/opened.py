@@ -19,7 +19,7 @@ MOST_RUNS = 200
 def agent_runs(workbench: Workbench) -> list[str]:
     """The runs that an agent made, the newest first."""
     found = []
-    for folder in workbench.runs()[:MOST_RUNS]:
+    for folder in workbench.runs.list()[:MOST_RUNS]:
         with suppress(RalleError):
             if is_agents(folder):
                 found.append(folder.name)
@@ -33,14 +33,14 @@ def is_agents(folder: RunFolder) -> bool:
 
 def questions_of(workbench: Workbench, run: str) -> list[Question]:
     """The questions of a run that were answered or failed, in order. Raises UsageError, BadFileError."""
-    folder = workbench.open_run(run)
+    folder = workbench.runs.open(run)
     done = folder.lines()
     return [example.question for example in examples_of(folder) if example.question.qid in done]
 
 
 def opened(workbench: Workbench, run: str, qid: str) -> Watched:
     """What the agent of a run did with a question. Raises UsageError, BadFileError."""
-    folder = workbench.open_run(run)
+    folder = workbench.runs.open(run)
     spec = folder.spec()
     made: dict[str, Any] | None = spec["spec"]["settings"].get("agent")
     episode = folder.episodes().get(qid)

@@ -82,7 +82,7 @@ def example_of(workbench: Workbench, dataset: str, chosen: str) -> tuple[str, Ex
     chosen = (chosen or "").strip()
     if not chosen:
         raise UsageError("No question is chosen; choose one, or type your own.")
-    for example in workbench.questions(dataset) if dataset else ():
+    for example in workbench.asking.questions(dataset) if dataset else ():
         if example.question.qid == chosen:
             return dataset, example
     qid = f"{TYPED}-{digest(chosen)[:8]}"
@@ -140,20 +140,22 @@ class Live:
         job.stop_by(self.stop)
         wanted = self.now.wanted
         try:
-            agent = workbench.agent(
+            agent = workbench.asking.agent(
                 wanted.workflow, wanted.env, wanted.llm, wanted.settings, seed=0
             )
             if not self._set(agent=agent):
                 return
             replies = [step.reply for step in wanted.before]
             with closing(
-                workbench.run_agent(agent, wanted.example.question, stream=True, before=replies)
+                workbench.asking.run_agent(
+                    agent, wanted.example.question, stream=True, before=replies
+                )
             ) as events:  # type: ignore[type-var]
                 for event in events:
                     if not self._heard(event):
                         return
             if self.now.episode is not None:
-                workbench.trace(self.now.episode, wanted.example.question.text, "agent")
+                workbench.tracking.trace(self.now.episode, wanted.example.question.text, "agent")
         except Exception as error:  # flow_error logs a bug with its traceback; it must not leave the episode going on
             self._set(state="failed", error=str(flow_error(error)), request=None, writing="")
 

@@ -539,12 +539,12 @@ def test_indexes_are_let_go_before_the_next_is_made_but_for_those_that_somebody_
     *_, end = run_suite(bench, "crud-grid", wanted, "g", track=False)
     assert isinstance(end, ExperimentResult)
     retrievers = {run.request.label: run.request.flow.retrievers[0] for run in end.runs}
-    loaded = [line.name for line in bench.status()]
+    loaded = [line.name for line in bench.models.status()]
     assert retrievers["qa1 chunk=16"] not in loaded and retrievers["qa1 chunk=64"] not in loaded
     assert retrievers["qa1 retriever=hybrid"] in loaded, "nothing came after it"
     bench.close()
     again = Workbench(workspace)
-    list(again.load(retrievers["qa1 chunk=16"], "retriever"))
+    list(again.models.load(retrievers["qa1 chunk=16"], "retriever"))
     list(
         run_suite(
             again,
@@ -554,7 +554,7 @@ def test_indexes_are_let_go_before_the_next_is_made_but_for_those_that_somebody_
             track=False,
         )
     )
-    assert retrievers["qa1 chunk=16"] in [line.name for line in again.status()]
+    assert retrievers["qa1 chunk=16"] in [line.name for line in again.models.status()]
     again.close()
 
 

@@ -51,7 +51,11 @@ def test_parts_questions_calls_and_searches_are_counted_without_loading_or_writi
     assert [(p.label, p.questions, p.left, p.generations, p.retrievals) for p in found.runs] == [
         (f"time {n}", 5, 5, Range(5, 5), Range(5, 5)) for n in (1, 2, 3)
     ]
-    assert found.notes == () and bench.status() == [] and everything(bench.workspace.path) == before
+    assert (
+        found.notes == ()
+        and bench.models.status() == []
+        and everything(bench.workspace.path) == before
+    )
 
 
 def test_what_a_run_of_that_name_has_answered_is_not_left(bench: Workbench) -> None:
@@ -127,7 +131,9 @@ def test_what_the_probe_asked_is_not_asked_again(bench: Workbench) -> None:
     probed(bench, "small-alone", times="1")
     run(bench, "small-alone", times="1")
     steps = [
-        step for episode in bench.open_run("n time 1").episodes().values() for step in episode.steps
+        step
+        for episode in bench.runs.open("n time 1").episodes().values()
+        for step in episode.steps
     ]
     assert sum(step.cached for step in steps) == 2
 

@@ -53,7 +53,7 @@ def test_the_disk_is_told_within_a_quarter_of_what_the_build_takes(
 ) -> None:
     told = estimated(bench, corpus, kind)
     assert abs(told.passages - PASSAGES) <= PASSAGES * 0.02 and not told.counted
-    *_, made = bench.build_index(f"as-{kind}", corpus, kind, encoder="hashing")
+    *_, made = bench.data.build_index(f"as-{kind}", corpus, kind, encoder="hashing")
     shared = (
         4 * 256 * PASSAGES if kind in ("numpy-flat", "ivf-sq8") else 0
     )  # the index's vectors are the cached ones
@@ -65,9 +65,9 @@ def test_the_disk_is_told_within_a_quarter_of_what_the_build_takes(
 
 def test_vectors_that_are_kept_already_cost_nothing_again(tmp_path: Path, corpus: Path) -> None:
     bench = Workbench(tmp_path)
-    list(bench.import_corpus("long", corpus))
+    list(bench.data.import_corpus("long", corpus))
     first = estimated(bench, "long", "flat")
-    list(bench.build_index("long-flat", "long", "flat", encoder="hashing"))
+    list(bench.data.build_index("long-flat", "long", "flat", encoder="hashing"))
     second = estimated(bench, "long", "hnsw")
     assert first.counted and first.vectors == 4 * 256 * PASSAGES and second.vectors == 0
     assert any("are kept already" in line for line in second.basis)
