@@ -55,6 +55,7 @@ MODELS = {
         "replies": {"insufficient": "No, it is not addressed.", "Rome": "Hm."},
         "default": "Yes, it is addressed.",
     },
+    "half": {"replies": {"insufficient": "No, it is not addressed."}},
     "nose": {
         "replies": {"factual errors in": "Yes, the model has identified them."},
         "default": "No.",
@@ -280,6 +281,13 @@ def test_the_plan_and_the_probe_count_the_calls_of_a_judge(rallebench: CommandLi
     assert [part["generations"]["high"] for part in planned["plan"]] == [4, 8]
     costs = planned["probe"]["parts"]
     assert [part["model_calls"]["value"] for part in costs] == [4, 8]
+
+
+def test_judgements_that_fail_are_counted_and_are_in_no_rate(rallebench: CommandLine) -> None:
+    report = suite(rallebench, "rejection", "judge=half")
+    assert (report["judged"], report["unparsed"], report["judge_failed"]) == (4, 0, 1)
+    assert report["parts"][0]["metrics"]["rejection_rate_judge"]["n"] == 3
+    assert "1 of 4 judgements failed; they are in no rate." in report["notes"]
 
 
 def test_a_judge_that_fails_costs_the_suite_its_rate_alone(
