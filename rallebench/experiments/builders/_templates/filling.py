@@ -37,7 +37,7 @@ class Filled:
 
 @dataclass
 class _Group:
-    """What one question fits. ``given``: the values in it; ``things``: by the table's key, in order → its rows' (best, answers)."""
+    """What one question fits. ``text``: the values in it; ``things``: by the table's key, in order → its rows' (best, answers)."""
 
     text: str
     stratum: str = ""
