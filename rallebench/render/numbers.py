@@ -111,7 +111,7 @@ def plural(number: int, noun: str) -> str:
 
 
 def _score(value: float, fewer: int = 0) -> str:
-    if abs(value) < 1:
+    if abs(value) <= 1:
         return f"{value:.{4 - fewer}f}"
     return f"{value:.{2 - fewer}f}" if abs(value) < 1000 else f"{value:,.0f}"
 
