@@ -14,8 +14,7 @@ import pytest
 from project import PROJECT
 
 from rallebench.core.errors import BadFileError, UsageError
-from rallebench.llms import openai_compatible, settings_from
-from rallebench.llms._transformers import settings as transformers_settings
+from rallebench.llms import LLMS
 from rallebench.workspace.entries import LLMEntry
 from rallebench.workspace.indexes.build import kinds
 from rallebench.workspace.ralle_settings import (
@@ -205,18 +204,15 @@ def test_a_model_without_quantization_and_defaults_has_none(project: Path):
     assert entry.settings == plain
 
 
-def test_every_entry_has_settings_that_its_backend_takes(project: Path):
-    backends = {
-        "transformers": transformers_settings.TransformersSettings,
-        "openai_compatible": openai_compatible.Settings,
-    }
+def test_every_entry_has_settings_that_its_backend_takes(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("AZURE_OPENAI_API_BASE", "https://example.com")
     args = {"model_type": "m", "revision": "main", "device_map": "auto"}
     extra = {"m": {"model_args": args, "pipeline_args": {"top_p": 0.9}}}
     entries = llm_entries(read(project, llms={**FILES["llms"], **extra}))
     for name, entry in entries.items():
-        given = settings_from(backends[entry.backend], name, entry.settings)
-        if entry.backend == "transformers":
-            transformers_settings.check(name, given)
+        LLMS.entry(entry.backend).traits["settings"](name, **with_environment(entry).settings)
     assert entries["m"].settings["top_p"] == 0.9
     assert entries["m"].settings["revision"] == "main"
 
