@@ -21,9 +21,8 @@ from rallebench.core.settings import Setting, checked
 from rallebench.core.types import digest
 from rallebench.encoders import DTYPES, ENCODERS
 from rallebench.encoders._engine import MAX_BATCH, Engine, import_class
-from rallebench.llms._memory.failures import loading_failed
-from rallebench.llms._memory.folders import content_hash, model_folder, tensors, weight_files
-from rallebench.llms._memory.need import (
+from rallebench.llms._checkpoints import content_hash, model_folder, tensors, weight_files
+from rallebench.llms._memory import (
     ENCODER,
     MemoryNeed,
     cached_folder,
@@ -31,6 +30,7 @@ from rallebench.llms._memory.need import (
     encoder_need,
     note_use,
 )
+from rallebench.llms._transformers.failures import loading_failed
 
 if TYPE_CHECKING:
     from rallebench.encoders import Batches, Vectors

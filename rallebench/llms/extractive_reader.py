@@ -16,7 +16,7 @@ from rallebench.core.errors import BackendError, RalleError
 from rallebench.core.settings import declare, form_of
 from rallebench.core.types import Generate, Reply
 from rallebench.llms import LLMS, settings_from
-from rallebench.llms._memory.need import CONTEXT, READER, TOKEN, MemoryNeed, first_use, note_use
+from rallebench.llms._memory import CONTEXT, READER, TOKEN, MemoryNeed, first_use, note_use
 from rallebench.llms._stops import cut_at
 from rallebench.reader import REFUSAL, Found, Reader, Task
 from rallebench.reader.prompt import read_prompt

@@ -22,9 +22,8 @@ from rallebench.core.memory import (
     release,
     size,
 )
-from rallebench.llms._memory.failures import loading_failed
-from rallebench.llms._memory.folders import content_hash, model_folder
-from rallebench.llms._memory.need import (
+from rallebench.llms._checkpoints import content_hash, model_folder
+from rallebench.llms._memory import (
     MemoryNeed,
     check_fit,
     device_of,
@@ -32,12 +31,13 @@ from rallebench.llms._memory.need import (
     need_of,
     note_use,
 )
-from rallebench.llms._memory.progress import counting_tensors, download_bar
+from rallebench.llms._transformers.failures import loading_failed
 from rallebench.llms._transformers.hardware import (
     check_hardware,
     check_vocabulary,
     from_pretrained_arguments,
 )
+from rallebench.llms._transformers.progress import counting_tensors, download_bar
 from rallebench.llms._transformers.settings import TransformersSettings, settings_of
 
 
