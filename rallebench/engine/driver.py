@@ -241,7 +241,7 @@ class Performer:
             self.save()
 
     def save(self) -> None:
-        """Write what was asked for and the runs that it has."""
+        """Write the request and the runs so far."""
         self._saved = True
         self._store.save_request(
             self._request.name,
@@ -292,8 +292,8 @@ def perform(
         if report.questions:
             records = (json.dumps(row, ensure_ascii=False) + "\n" for row in report.questions)
             targets = {dataset_file(store.root, request.name): records, **targets}
+        performer.save()
         if written:
-            performer.save()
             written.write(targets)
         else:
             for path, text in targets.items():
@@ -307,7 +307,6 @@ def perform(
             request, folder, tuple(performer.results), report, files, rows=performer.rows
         )
         value = document(result)
-        performer.save()
         store.save_report(
             request.name,
             {**value, "request": request.as_json(), "made": time.strftime("%Y-%m-%dT%H:%M:%S%z")},
