@@ -26,11 +26,11 @@ class Comparer:
     def verdict(self, task: Task) -> Found:
         """The first label if nothing differs, the second if something does, none if nothing is about it."""
         labels = task.labels or ("Yes", "No")
-        found = candidates_of(task.passages, telling_words(task.question, self._rarity))
-        if not found:
+        candidates = candidates_of(task.passages, telling_words(task.question, self._rarity))
+        if not candidates:
             return Found("", 0.0)
-        vectors = self._encoded().of([task.question, *(s.near_text for s in found)])
-        ranked = rank(task.question, found, vectors)
+        vectors = self._encoded().of([task.question, *(s.near_text for s in candidates)])
+        ranked = rank(task.question, candidates, vectors)
         best = ranked[0]
         if best.sentence.around < 0.15 and best.similarity < 0.3:
             text = labels[2] if len(labels) > 2 else ""
@@ -48,12 +48,12 @@ class Comparer:
             if passage.title in texts:
                 texts[passage.title] = f"{passage.title}. {passage.text}"
         vectors = self._encoded().of([query, *texts.values()])
-        asked = vectors[query]
+        target = vectors[query]
 
         def value(place: int, title: str) -> float:
             inside = {w.stem for w in words(title) if w.is_word}
             shared = len(mention & inside) / (len(mention) or 1)
-            return round(float(vectors[texts[title]] @ asked), 4) + 0.3 * shared - 0.01 * place
+            return round(float(vectors[texts[title]] @ target), 4) + 0.3 * shared - 0.01 * place
 
         values = [(value(i, title), -i, title) for i, title in enumerate(task.titles)]
         best, _, title = max(values)
