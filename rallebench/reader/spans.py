@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rallebench.core.memory import Memory
-from rallebench.reader import REFUSAL, Found, Task, delta
+from rallebench.reader import REFUSAL, ReaderAnswer, Task, delta
 from rallebench.reader.choice import Best, best_span, confidence
 from rallebench.reader.comparing import Comparer
 from rallebench.reader.span_features import Signs
@@ -53,7 +53,7 @@ class SpanReader:
         self._pieces = np.zeros(max(vocabulary.values()) + 1, dtype=bool)
         self._pieces[[i for token, i in vocabulary.items() if token.startswith("##")]] = True
 
-    def read(self, tasks: Sequence[Task]) -> list[Found]:
+    def read(self, tasks: Sequence[Task]) -> list[ReaderAnswer]:
         """One result per task, in order. Tasks are never read together: a result depends on its own task only."""
         return [self._find(task) for task in tasks]
 
@@ -118,28 +118,30 @@ class SpanReader:
                 scores[row] = values
         return scores
 
-    def _find(self, task: Task) -> Found:
+    def _find(self, task: Task) -> ReaderAnswer:
         if task.kind == "say":
-            return Found("" if task.question == REFUSAL else task.question, 0.0)
+            return ReaderAnswer("" if task.question == REFUSAL else task.question, 0.0)
         if task.kind == "title" and task.titles:
             return self._comparer.title(task)
         if not task.passages:
-            return Found("", 0.0)
+            return ReaderAnswer("", 0.0)
         if task.kind == "verdict" or (task.kind == "short" and is_yes_or_no(task.question)):
             return self._comparer.verdict(task)
         best = self.best(task)
         if best is None:
-            return Found("", 0.0)
+            return ReaderAnswer("", 0.0)
         sure = confidence(best.features, self.about["confidence"])
         text = clean(task.passages[best.passage].text)
         spots = sentences(text)
         at = next((i for i, (a, b) in enumerate(spots) if a <= best.start < b), 0)
         sentence = text[slice(*spots[at])] if spots else text
         if sure < self._border(task, best):
-            return Found("", sure, best.passage, sentence)
+            return ReaderAnswer("", sure, best.passage, sentence)
         if task.kind == "long":
-            return Found(_grown(text, spots, at, task.sentences), sure, best.passage, sentence)
-        return Found(text[best.start : best.end], sure, best.passage, sentence)
+            return ReaderAnswer(
+                _grown(text, spots, at, task.sentences), sure, best.passage, sentence
+            )
+        return ReaderAnswer(text[best.start : best.end], sure, best.passage, sentence)
 
     def _border(self, task: Task, best: Best) -> float:
         """The confidence below which the answer to a task is withheld; lower where nobody asks to decline."""
