@@ -19,7 +19,7 @@ from rallebench.core.registry import unknown
 from rallebench.http.endpoint import OPENAI, check_variable, is_loopback, variable_of
 from rallebench.http.model_list import Server, served_models
 from rallebench.llms import LLMS
-from rallebench.llms._memory.need import device_of, dtype_of, free_on, need_of
+from rallebench.llms._memory import device_of, dtype_of, free_on, need_of
 from rallebench.llms.presets import known_model, weight_bytes
 from rallebench.services.models import Loads
 from rallebench.workspace.entries import LLMEntry, read_llm_entries
