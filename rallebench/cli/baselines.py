@@ -69,9 +69,9 @@ def baselines(args: argparse.Namespace) -> dict[str, Any]:
     if not document["lines"]:
         tell_failed(
             args,
-            "reference lines",
+            "baselines",
             [LABELS[line] for line in failed],
             len(failed),
-            f"Ask for the lines of {args.run!r} again when it is mended.",
+            f"Run the baselines of {args.run!r} again when it is mended.",
         )
     return document

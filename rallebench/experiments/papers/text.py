@@ -194,7 +194,7 @@ def plan_text(value: Mapping[str, Any]) -> list[str]:
     notes = value["probe"]["notes"] if value.get("probe") else value["notes"]
     costs = value.get("indexes", {}).get("costs")
     return [
-        f"{value['suite']}: {value['name']} would run",
+        f"{value.get('suite') or value['experiment']}: {value['name']} would run",
         *aligned(plan_rows(value)),
         *([f"Indexes: {costs}"] if costs else []),
         *(f"Note: {note}" for note in notes),
