@@ -33,8 +33,9 @@ from rallebench.core.types import (
 )
 from rallebench.engine.score import score_run
 from rallebench.engine.store import RunFolder
-from rallebench.gui.report_page import run_page
 from rallebench.gui.views_questions import question_rows
+from rallebench.render import report
+from rallebench.services.reports import report_of
 from rallebench.workspace.entries import chain_to_json
 from rallebench.workspace.paths import Workspace
 
@@ -153,7 +154,7 @@ def measure(questions: int, rounds: int, simulations: int) -> Report:
         columns = [np.array(list(_scores(run).values())) for run in (a, b)]
         bare = [_report.timed(lambda: by_scipy(*columns)) for _ in range(rounds)]
         table = [_report.timed(lambda: question_rows(a, "all"))[0].wall for _ in range(rounds)]
-        page = "".join(run_page(small, workspace))
+        page = "".join(report.page(*report_of([small], workspace)))
         rate = null_rate(simulations)
     p = bare[0][1]
     bounds = NULL if simulations >= SIMULATED else (0.0, 0.2)

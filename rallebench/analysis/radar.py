@@ -10,6 +10,7 @@ from typing import Any
 from rallebench.analysis.measures import Measure, headline, measure, shared_measures
 from rallebench.analysis.ranking import mean_of, scores_of
 from rallebench.core.errors import UsageError
+from rallebench.core.tables import Figure, Table
 from rallebench.core.types import Example, digest
 from rallebench.engine.clusters import Clusters, clusters_of
 from rallebench.engine.score import examples_of
@@ -43,6 +44,23 @@ class Radar:
     def spans(self) -> bool:
         """Whether the axes are enough for a polygon."""
         return len(self.axes) >= LEAST_AXES
+
+
+def figure(radar: Radar) -> Figure:
+    """A polygon per line. The rim is 1 for a metric of 0 … 1, else a little more than the largest mean."""
+    values = [m.value for row in radar.lines.values() for m in row if m and m.value is not None]
+    high = 1.0 if radar.about.get("range", [None, None])[1] == 1 else max(values, default=0) * 1.1
+    title = f"{radar.about['label']} by {radar.by}"
+    series = {name: tuple(zip(radar.axes, row)) for name, row in radar.lines.items()}
+    empty = "A radar needs three axes; the table has the means."
+    return Figure(title, radar.by, title, series, "radar", high=high or 1.0, empty=empty)
+
+
+def table(radar: Radar) -> Table:
+    """Axis by line, means with their intervals over articles."""
+    rows = tuple(zip(radar.axes, *radar.lines.values()))
+    title = f"{radar.about['label']}, mean and 95 % interval over articles"
+    return Table(title, (radar.by, *radar.lines), rows)
 
 
 def over_datasets(runs: Sequence[RunFolder], chosen: str = "") -> Radar:

@@ -25,12 +25,13 @@ from rallebench.core.errors import UsageError
 from rallebench.core.memory import uncollected
 from rallebench.core.types import Example
 from rallebench.engine.answers import heads
-from rallebench.engine.clusters import Clusters, clusters_of, sentence
+from rallebench.engine.clusters import Clusters, clusters_of
 from rallebench.engine.score import examples_of
 from rallebench.engine.statistics import NOISE, Mean, means
 from rallebench.engine.store import RunFolder
 from rallebench.metrics import metric
 from rallebench.metrics.columns import columns
+from rallebench.render.numbers import independence
 
 __all__ = [
     "HEADLINES",
@@ -118,7 +119,7 @@ class MultiRunComparison:
                 sentences.append(
                     f"{side.name}: {side.gaps}; these questions are left out for every run."
                 )
-        cluster_note = sentence(self.clusters.as_json(), len(self.common))
+        cluster_note = independence(self.clusters.as_json(), len(self.common))
         if "One article holds" in cluster_note:
             sentences.append(cluster_note)
         scored = self.cells[self.metric][0].n

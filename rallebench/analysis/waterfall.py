@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from rallebench.core.tables import Figure, Table
 from rallebench.core.types import Episode, Example, Generate, Gold, Note, Passage, Retrieve
 from rallebench.metrics import METRICS
 from rallebench.metrics.recorded import IMPORTED, has_pages
@@ -125,6 +126,46 @@ class Waterfall:
         return replace(
             self, placed=tuple(question for question in self.placed if question.qid in qids)
         )
+
+
+def figure(named: Sequence[tuple[str, Waterfall]]) -> Figure:
+    """A bar per run that can be traced, a part per stage. ``named``: (name of the run, its waterfall)."""
+    series = {name: tuple(fall.counts().items()) for name, fall in named if fall.tells}
+    return Figure("Where questions were lost", "", "questions", series, "waterfall", SHORT)
+
+
+def table(named: Sequence[tuple[str, Waterfall]]) -> Table:
+    """The questions of every stage, a row per run that can be traced."""
+    rows = tuple((name, *fall.counts().values()) for name, fall in named if fall.tells)
+    return Table("", ("run", *STAGES), rows)
+
+
+def notes(named: Sequence[tuple[str, Waterfall]]) -> list[str]:
+    """The caveats of the waterfalls, one sentence each."""
+    sentences = []
+    traced = [(name, fall) for name, fall in named if fall.tells]
+    for name, fall in traced:
+        if fall.imported:
+            sentences.append(
+                f"{name}: imported predictions; no prompt is recorded, and where no page is, no retrieval either."
+            )
+    if unknown := [name for name, fall in traced if fall.misses_corpus]:
+        sentences.append(
+            f"{', '.join(unknown)}: the index is not in this workspace, so it is unknown whether the corpus holds the "
+            "pages that were not retrieved."
+        )
+    for name, fall in traced:
+        if fall.given:
+            sentences.append(
+                f"{name}: {fall.given} question{'s' * (fall.given != 1)} came with passages; one that holds an answer counts as support."
+            )
+        if fall.without_pages:
+            sentences.append(
+                f"{name}: {fall.without_pages} questions name no gold pages; there a passage that holds an answer counts as support."
+            )
+    if untraced := [name for name, fall in named if not fall.tells]:
+        sentences.append(f"{', '.join(untraced)}: {UNTRACED}")
+    return sentences
 
 
 def waterfall(

@@ -3,82 +3,20 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from rallebench.analysis.agents.reading import read
-from rallebench.analysis.agents.report import ASPECTS, AnalysisOptions
-from rallebench.analysis.agents.report import analyse as analysed
-from rallebench.analysis.agents.writing import write
-from rallebench.analysis.runs import waterfall_of
-from rallebench.analysis.waterfall import STAGES, UNTRACED
-from rallebench.cli.verbs import VERBS, workbench_of
+from rallebench.cli.flags import flag, many
+from rallebench.cli.verbs import VERBS, Result, workbench_of
 from rallebench.core.errors import UsageError
-from rallebench.experiments.papers.text import table_text
+from rallebench.core.files import disk_error, write_text
+from rallebench.render import report
+from rallebench.render.numbers import plural
+from rallebench.services import catalog, comparing
 from rallebench.services.workbench import Workbench
 
-WATERFALL = "waterfall"
-
-
-def _flags(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "runs", nargs="+", metavar="RUN", help="runs, or a suite run: all of its runs"
-    )
-    parser.add_argument(
-        "--aspect",
-        choices=(WATERFALL, *ASPECTS),
-        default=WATERFALL,
-        help=f"of runs of agents: {', '.join(ASPECTS)}; default: {WATERFALL}",
-    )
-    parser.add_argument(
-        "--compat",
-        choices=("corrected", "original"),
-        default="corrected",
-        help="original: count as R-Eval's code does",
-    )
-    parser.add_argument(
-        "--reference",
-        default="",
-        metavar="SYSTEM",
-        help="of normalization: 'workflow · model', or a run; default: the first",
-    )
-    parser.add_argument(
-        "--size",
-        action="append",
-        default=[],
-        metavar="MODEL=B",
-        help="of deployment: billions of parameters of a model",
-    )
-    parser.add_argument(
-        "--out", type=Path, metavar="DIR", help="write JSON, CSV, HTML (and LaTeX) there"
-    )
-
-
-def _plain(value: Mapping[str, Any]) -> str:
-    if "aspect" not in value:
-        return "\n\n".join(_waterfall_lines(one) for one in value["runs"])
-    lines = [line for table in value["tables"] for line in (*table_text(table), "")]
-    lines += [f"Note: {note}" for note in value["notes"]]
-    return "\n".join([*lines, *(f"wrote {file}" for file in value["files"])])
-
-
-def _waterfall_lines(one: Mapping[str, Any]) -> str:
-    if not one["tells"]:
-        return f"{one['run']}: {one['n']} questions\n  {UNTRACED}"
-    rows = [f"  {count:>6}  {STAGES[stage]}" for stage, count in one["waterfall"].items() if count]
-    notes = ["  the corpus could not be looked at: its index is not in this workspace"] * one[
-        "misses_corpus"
-    ]
-    if one["given"]:
-        notes.append(
-            f"  {one['given']} question{'s' * (one['given'] != 1)} came with passages: one that holds an answer counts as support"
-        )
-    if one["without_pages"]:
-        notes.append(
-            f"  {one['without_pages']} questions name no gold pages: a passage that holds an answer counts as support"
-        )
-    return "\n".join([f"{one['run']}: {one['n']} questions", *rows, *notes])
+WATERFALL, ASPECTS = "waterfall", catalog.names("aspects")
 
 
 @VERBS.register(
@@ -86,95 +24,116 @@ def _waterfall_lines(one: Mapping[str, Any]) -> str:
     about="say where a run lost its questions; R-Eval's analyses of agents",
     example="rallebench analyse my-run my-other-run --aspect errors --out errors",
     order=6.7,
-    flags=_flags,
-    plain=_plain,
+    flags=(
+        flag("runs", "RUN", "runs, or a suite run: all of its runs", nargs="+"),
+        flag(
+            "--aspect",
+            help=f"of runs of agents: {', '.join(ASPECTS)}; default: {WATERFALL}",
+            choices=(WATERFALL, *ASPECTS),
+            default=WATERFALL,
+        ),
+        flag(
+            "--compat",
+            help="original: count as R-Eval's code does",
+            choices=("corrected", "original"),
+            default="corrected",
+        ),
+        flag(
+            "--reference",
+            "SYSTEM",
+            "of normalization: 'workflow · model', or a run; default: the first",
+            default="",
+        ),
+        many("--size", "MODEL=B", "of deployment: billions of parameters of a model"),
+        flag("--out", "DIR", "write JSON, CSV, HTML (and LaTeX) there", type=Path),
+    ),
 )
-def analyse(args: argparse.Namespace) -> dict[str, Any]:
+def analyse(args: argparse.Namespace) -> Result:
     """The failure waterfall of runs, from the corpus to the answer, without a judge; or an aspect of runs of agents."""
+    _check(args)
     workbench = workbench_of(args)
+    names = comparing.runs_of(workbench, args.runs)
     if args.aspect != WATERFALL:
-        return _aspect(workbench, args)
-    for flag, given in (
-        ("--compat", args.compat == "original"),
-        ("--reference", args.reference),
-        ("--size", args.size),
-        ("--out", args.out),
-    ):
-        if given:
-            raise UsageError(f"{flag} goes with --aspect {', '.join(ASPECTS)}.")
-    found = []
-    for name in runs_of(workbench, args.runs):
-        result = waterfall_of(workbench.open_run(name), workbench.workspace)
-        found.append(
-            {
-                "run": name,
-                "n": len(result.placed),
-                "waterfall": result.counts(),
-                "questions": {
-                    stage: result.questions(stage) for stage in STAGES if result.questions(stage)
-                },
-                "corpus_known": result.corpus_known,
-                "imported": result.imported,
-                "without_pages": result.without_pages,
-                "given": result.given,
-                "misses_corpus": result.misses_corpus,
-                "tells": result.tells,
-            }
-        )
-    return {"runs": found}
+        return _aspect(workbench, names, args)
+    runs = [comparing.waterfall_json(workbench, name) for name in names]
+    return Result({"runs": runs}, ("\n\n".join("\n".join(_waterfall(run)) for run in runs),))
 
 
-def _aspect(workbench: Workbench, args: argparse.Namespace) -> dict[str, Any]:
-    if args.reference and args.aspect != "normalization":
+def _check(args: argparse.Namespace) -> None:
+    """Raise UsageError for a flag of another aspect."""
+    if args.aspect == WATERFALL:
+        flags = {
+            "--compat": args.compat == "original",
+            "--reference": args.reference,
+            "--size": args.size,
+            "--out": args.out,
+        }
+        for name, value in flags.items():
+            if value:
+                raise UsageError(f"{name} goes with --aspect {', '.join(ASPECTS)}.")
+    elif args.reference and args.aspect != "normalization":
         raise UsageError("--reference goes with --aspect normalization.")
-    if args.size and args.aspect != "deployment":
+    elif args.size and args.aspect != "deployment":
         raise UsageError("--size goes with --aspect deployment.")
-    if args.out is not None and args.out.exists() and not args.out.is_dir():
+    elif args.out is not None and args.out.exists() and not args.out.is_dir():
         raise UsageError(f"--out {args.out} is a file; name a folder.")
-    original = args.compat == "original"
-    names = runs_of(workbench, args.runs)
-    cells = read([workbench.open_run(name) for name in names], original=original)
-    found = analysed(
-        cells, args.aspect, AnalysisOptions(original, args.reference, read_sizes(args.size))
+
+
+def _waterfall(run: Mapping[str, Any]) -> Iterator[str]:
+    yield f"{run['run']}: {run['n']} questions"
+    if not run["tells"]:
+        yield f"  {comparing.UNTRACED}"
+        return
+    for stage, count in run["waterfall"].items():
+        if count:
+            yield f"  {count:>6}  {comparing.STAGES[stage]}"
+    if run["misses_corpus"]:
+        yield "  the corpus could not be looked at: its index is not in this workspace"
+    if run["given"]:
+        yield f"  {plural(run['given'], 'question')} came with passages: one that holds an answer counts as support"
+    if run["without_pages"]:
+        yield f"  {run['without_pages']} questions name no gold pages: a passage that holds an answer counts as support"
+
+
+def _aspect(workbench: Workbench, names: list[str], args: argparse.Namespace) -> Result:
+    analysis = comparing.analyse_agents(
+        workbench,
+        names,
+        args.aspect,
+        original=args.compat == "original",
+        reference=args.reference,
+        sizes=comparing.read_sizes(args.size, "--size "),
     )
-    files = write(found, args.out) if args.out is not None else ()
-    return {
-        "aspect": found.aspect,
+    files: list[str] = []
+    if args.out is not None:
+        content = report.files(
+            analysis.aspect,
+            analysis.document,
+            analysis.tables,
+            analysis.figures,
+            analysis.notes,
+            analysis.tex,
+        )
+        files = _write(args.out, content)
+    value = {
+        "aspect": analysis.aspect,
         "compat": args.compat,
         "runs": names,
-        **found.value,
-        "tables": [dict(table) for table in found.tables],
-        "notes": list(found.notes),
-        "files": list(files),
+        **analysis.value,
+        "tables": [table.as_json() for table in analysis.tables],
+        "notes": list(analysis.notes),
+        "files": files,
     }
+    notes = (f"Note: {note}" for note in analysis.notes)
+    return Result(value, (*analysis.tables, *notes, *(f"wrote {file}" for file in files)))
 
 
-def runs_of(workbench: Workbench, names: list[str]) -> list[str]:
-    """The runs that are named, those of a suite run in its place. Raises UsageError for a suite run that has not ended."""
-    found: list[str] = []
-    suites = workbench.experiments.suites()
-    for name in names:
-        if name not in suites or (workbench.workspace.runs / name).exists():
-            found.append(name)
-            continue
-        report = workbench.experiments.open_suite(name).report
-        if report is None:
-            raise UsageError(
-                f"The suite run {name!r} has not ended yet; run it again under its name, or name its runs."
-            )
-        found += [part["run"] for part in report["parts"]]
-    return list(dict.fromkeys(found))
-
-
-def read_sizes(pairs: list[str]) -> dict[str, float]:
-    """Model → billions of parameters, of ``MODEL=B`` each. Raises UsageError."""
-    sizes: dict[str, float] = {}
-    for pair in pairs:
-        model, equals, number = pair.rpartition("=")
-        try:
-            sizes[model] = float(number)
-        except ValueError:
-            equals = ""
-        if not equals or not model or not 0 < sizes[model] < float("inf"):
-            raise UsageError(f"--size {pair!r} is not MODEL=BILLIONS, as in my-llm=7.")
-    return sizes
+def _write(folder: Path, content: Mapping[str, str]) -> list[str]:
+    """Write files into a folder, which is created if needed; return their paths."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise disk_error(folder, error) from error
+    for name, text in content.items():
+        write_text(folder / name, text)
+    return [str(folder / name) for name in content]

@@ -3,41 +3,11 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
-from typing import Any
 
-from rallebench.cli.verbs import VERBS, workbench_of
+from rallebench.cli.flags import flag
+from rallebench.cli.verbs import VERBS, Result, workbench_of
 from rallebench.core.errors import UsageError
-from rallebench.experiments.papers import SUITES
-from rallebench.metrics import card, read_card
-from rallebench.workspace.catalog import listing
-
-
-def _flags(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "kind",
-        nargs="?",
-        metavar="KIND",
-        help="retrievers, encoders, indexes, llms, datasets, metrics, chains, …",
-    )
-    parser.add_argument(
-        "names",
-        nargs="*",
-        metavar="NAME",
-        help="metrics whose whole card is printed, as: list metrics em recall@7",
-    )
-
-
-def _plain(value: Mapping[str, Any]) -> str:
-    return "\n\n".join(
-        f"{kind}:\n" + "\n".join(_row(row) for row in rows) for kind, rows in value.items()
-    )
-
-
-def _row(row: Mapping[str, Any]) -> str:
-    if "definition" in row:
-        return read_card(row["name"]).text() + "\n"
-    return f"  {row['name']:<28} {row['about']}".rstrip()
+from rallebench.services import catalog
 
 
 @VERBS.register(
@@ -45,15 +15,35 @@ def _row(row: Mapping[str, Any]) -> str:
     about="what can be named",
     example="rallebench list metrics",
     order=1,
-    flags=_flags,
-    plain=_plain,
+    flags=(
+        flag(
+            "kind",
+            "KIND",
+            "retrievers, encoders, indexes, llms, datasets, metrics, chains, …",
+            nargs="?",
+        ),
+        flag(
+            "names",
+            "NAME",
+            "metrics whose whole card is printed, as: list metrics em recall@7",
+            nargs="*",
+        ),
+    ),
 )
-def list_names(args: argparse.Namespace) -> dict[str, Any]:
-    """Kind → the names that can be used here; of metrics that are named, the card."""
+def list_names(args: argparse.Namespace) -> Result:
+    """Kind → the names that can be used here; of named metrics the card."""
     if args.names:
         if args.kind != "metrics":
             raise UsageError(
                 f"Only metrics have a card; write: rallebench list metrics {' '.join(args.names)}"
             )
-        return {"metrics": [card(name) for name in args.names]}
-    return listing(workbench_of(args).workspace, args.kind, {"suites": SUITES})
+        cards = tuple(f"{catalog.card_text(name)}\n" for name in args.names)
+        return Result(
+            {"metrics": [catalog.card(name) for name in args.names]}, ("metrics:", *cards)
+        )
+    kinds = catalog.list_all(workbench_of(args).workspace, args.kind)
+    lines: list[str] = []
+    for kind, rows in kinds.items():
+        lines += ["", f"{kind}:"] if lines else [f"{kind}:"]
+        lines += [f"  {row['name']:<28} {row['about']}".rstrip() for row in rows]
+    return Result(kinds, ("\n".join(lines),))

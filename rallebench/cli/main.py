@@ -8,11 +8,14 @@ import json
 import os
 import sys
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rallebench import __version__
-from rallebench.core.errors import RalleError, StoppedError
+from rallebench.core.errors import BackendError, RalleError, StoppedError
+from rallebench.render import text
+
+if TYPE_CHECKING:
+    from rallebench.cli.verbs import Result
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -21,7 +24,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         args = _parser().parse_args(argv)
         from rallebench.cli.verbs import VERBS
-        from rallebench.workspace.paths import nothing_left
+        from rallebench.services.catalog import nothing_left
 
         verb = VERBS.entry(args.verb)
         with (
@@ -29,13 +32,11 @@ def main(argv: Sequence[str] | None = None) -> int:
             nothing_left(args.workspace),
             contextlib.ExitStack() as args.ending,
         ):
-            value = verb.value(args)
-            if value is not None:
-                plain = None if args.json else verb.traits.get("plain")
-                print(
-                    plain(value) if plain else json.dumps(value, ensure_ascii=False, indent=2),
-                    file=out,
-                )
+            result = verb.value(args)
+            if result is not None:
+                print(_printed(result, args.json), file=out)
+        if result is not None and result.failure:
+            raise BackendError(result.failure)
         return 0
     except RalleError as error:
         print(" ".join(str(error).splitlines()), file=sys.stderr)
@@ -46,15 +47,21 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    except OSError as error:  # the disk or the system, not a bug: nobody needs the traceback
+    except OSError as error:  # the disk or the system, not a bug: no traceback
         print(
             f"{error.filename or 'The output'} failed: {error.strerror or error}.", file=sys.stderr
         )
         return RalleError.exit_code
 
 
+def _printed(result: Result, as_json: bool) -> str:
+    if as_json or not result.blocks:
+        return json.dumps(result.json, ensure_ascii=False, indent=2)
+    return text.blocks(result.blocks)
+
+
 class _own_stdout:
-    """Keep stdout for the result: whatever a library prints meanwhile, also from C++, goes to stderr."""
+    """Keep stdout for the result: what a library prints meanwhile, also from C++, goes to stderr."""
 
     def __enter__(self) -> Any:
         sys.stdout.flush()
@@ -92,6 +99,7 @@ class _Help(argparse.HelpFormatter):
 
 
 def _parser() -> argparse.ArgumentParser:
+    from rallebench.cli.flags import COMMON
     from rallebench.cli.verbs import VERBS
 
     top = _Parser(
@@ -110,23 +118,8 @@ def _parser() -> argparse.ArgumentParser:
             epilog=f"example: {entry.traits['example']}",
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
-        verb.add_argument(
-            "--workspace",
-            type=Path,
-            default=Path("."),
-            metavar="DIR",
-            help="holds indexes/, runs/, … (default: .)",
-        )
-        verb.add_argument(
-            "--json", action="store_true", help="print exactly one JSON document on stdout"
-        )
-        verb.add_argument(
-            "--base-settings",
-            type=Path,
-            metavar="DIR",
-            help="folder with RaLLe's base settings (llms.json, …)",
-        )
-        entry.traits["flags"](verb)
+        for flag in (*COMMON, *entry.traits.get("flags", ())):
+            flag.add(verb)
     return top
 
 

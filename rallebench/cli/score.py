@@ -1,46 +1,17 @@
-"""``score`` and ``track``: score a file of predictions, send a finished run to MLflow."""
+"""``score``: a file of predictions, or a run by further metrics and judges."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
-from rallebench.cli.following import follow
-from rallebench.cli.verbs import VERBS, say, workbench_of
-from rallebench.core.errors import NotFoundError, UsageError
-from rallebench.core.registry import unknown
-from rallebench.experiments.sweeps.results import as_json, opened
-from rallebench.services.grouping import group_of
-from rallebench.services.mlflow_model import log_chain
-from rallebench.services.workbench import KINDS, Workbench
+from rallebench.cli.flags import flag, listed
+from rallebench.cli.printing import follow
+from rallebench.cli.verbs import VERBS, Result, workbench_of
+from rallebench.core.errors import UsageError
+from rallebench.services.exchange import KILT, score_predictions
 
-KILT, RANK_KEYS, KS = "kilt", "wikipedia_id", "1,5,10,20"
-
-
-def _score_flags(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--gold",
-        type=Path,
-        metavar="FILE",
-        help="the questions with their answers; rgb's rows have them, too",
-    )
-    parser.add_argument("--guess", type=Path, metavar="FILE", help="predictions to score")
-    parser.add_argument("--run", metavar="RUN", help="a run of this workspace, to be scored again")
-    parser.add_argument(
-        "--metrics",
-        metavar="M,…",
-        help="of a run: further metrics and judges, as in truthfulness:MODEL",
-    )
-    parser.add_argument(
-        "--suite",
-        default=KILT,
-        metavar="NAME",
-        help=f"whose form the predictions have: {KILT} (default), rgb …",
-    )
-    parser.add_argument("--rank-keys", default=RANK_KEYS, metavar="KEY,…", help=f"of {KILT}")
-    parser.add_argument("--ks", default=KS, metavar="K,…", help=f"of {KILT}")
+RANK_KEYS, KS = "wikipedia_id", "1,5,10,20"
 
 
 @VERBS.register(
@@ -48,110 +19,46 @@ def _score_flags(parser: argparse.ArgumentParser) -> None:
     about="score a file of predictions, or a run by further metrics and judges",
     example="rallebench score --suite kilt --gold gold.jsonl --guess output_reduced.jsonl",
     order=7,
-    flags=_score_flags,
+    flags=(
+        flag(
+            "--gold",
+            "FILE",
+            "the questions with their answers; rgb's rows have them, too",
+            type=Path,
+        ),
+        flag("--guess", "FILE", "predictions to score", type=Path),
+        flag("--run", "RUN", "a run of this workspace, to be scored again"),
+        flag("--metrics", "M,…", "of a run: further metrics and judges, as in truthfulness:MODEL"),
+        flag(
+            "--suite",
+            "NAME",
+            f"whose form the predictions have: {KILT} (default), rgb …",
+            default=KILT,
+        ),
+        flag("--rank-keys", "KEY,…", f"of {KILT}", default=RANK_KEYS),
+        flag("--ks", "K,…", f"of {KILT}", default=KS),
+    ),
 )
-def score(args: argparse.Namespace) -> dict[str, Any]:
-    """Score a file of predictions, or a stored run by further metrics and judges."""
+def score(args: argparse.Namespace) -> Result:
+    """The suite's own structure, or the report of the run."""
     if args.run:
-        return _score_run(args)
+        if args.guess or args.gold:
+            raise UsageError("--run scores a run's own answers; leave --guess and --gold out.")
+        workbench = workbench_of(args)
+        metrics = listed(args.metrics) or ()
+        return Result(dict(follow(workbench.benches.rescore(args.run, metrics)).report))
     if args.metrics or args.guess is None:
         raise UsageError("Name the predictions with --guess FILE, or a run with --run RUN.")
     if args.suite != KILT:
-        return _score_form(args)
-    from rallebench.metrics.kilt_file import score_files
-
-    if args.gold is None:
-        raise UsageError(
-            "The questions with their answers are missing; name their file with --gold."
-        )
+        for name, value, default in (
+            ("--rank-keys", args.rank_keys, RANK_KEYS),
+            ("--ks", args.ks, KS),
+        ):
+            if value != default:
+                raise UsageError(f"{name} goes with --suite {KILT}; {args.suite} does not rank.")
     try:
-        ks = tuple(int(k) for k in args.ks.split(","))
+        ks = [int(k) for k in args.ks.split(",")]
     except ValueError:
         raise UsageError(f"--ks {args.ks!r} should be whole numbers, as in 1,5,10,20.") from None
-    return score_files(args.gold, args.guess, ks=ks, rank_keys=tuple(args.rank_keys.split(",")))
-
-
-def _score_run(args: argparse.Namespace) -> dict[str, Any]:
-    """The run's report, scored by what it was scored by and by ``--metrics``."""
-    if args.guess or args.gold:
-        raise UsageError("--run scores a run's own answers; leave --guess and --gold out.")
-    workbench = workbench_of(args)
-    names = [name.strip() for name in (args.metrics or "").split(",") if name.strip()]
-    result = follow(workbench.benches.rescore(args.run, names))
-    return dict(result.report)
-
-
-def _score_form(args: argparse.Namespace) -> dict[str, Any]:
-    """Predictions in the form of another benchmark."""
-    from rallebench.experiments.papers import SCORERS
-
-    if args.suite not in SCORERS:
-        raise NotFoundError(unknown(SCORERS.kind, args.suite, (KILT, *SCORERS.names())))
-    for flag, value, default in (("--rank-keys", args.rank_keys, RANK_KEYS), ("--ks", args.ks, KS)):
-        if value != default:
-            raise UsageError(f"{flag} goes with --suite {KILT}; {args.suite} does not rank.")
-    return SCORERS[args.suite](args.guess, args.gold)
-
-
-def _track_flags(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "run", metavar="RUN", help="a run, or a sweep or a suite: its runs and the run above them"
-    )
-    parser.add_argument("--kind", choices=KINDS, help="which one, where several have this name")
-    parser.add_argument("--model", action="store_true", help="log the run's chain as a model, too")
-    parser.add_argument("--tracking-uri", metavar="URI")
-
-
-@VERBS.register(
-    "track",
-    about="send a finished run, a sweep or a suite to MLflow",
-    example="rallebench track my-run",
-    order=9,
-    flags=_track_flags,
-)
-def track(args: argparse.Namespace) -> dict[str, Any]:
-    """Send a finished run, or the runs of a sweep, to MLflow; with ``--model`` its chain as a model, too."""
-    workbench = workbench_of(args)
-    kind = _kind_of(workbench, args)
-    if kind != "run":
-        return _track_experiment(workbench, args, kind)
-    folder = workbench.open_run(args.run)
-    value = {"run": args.run, "mlflow_run_id": workbench.log_run(folder)}
-    if args.model:
-        value["mlflow_model"] = log_chain(workbench, folder, value["mlflow_run_id"])
-    return value
-
-
-def _kind_of(workbench: Workbench, args: argparse.Namespace) -> str:
-    """What the name is one of; ``run`` where there is none. Of several, the one that was asked for, or the first and a word on it."""
-    have = workbench.kinds_of(args.run)
-    if args.kind:
-        if args.kind not in have:
-            raise NotFoundError(
-                f"There is no {args.kind} {args.run!r}; leave --kind out to send what has this name."
-            )
-        return str(args.kind)
-    if len(have) > 1:
-        said = " and ".join(f"a {one}" for one in have)
-        say(
-            f"{args.run!r} is the name of {said}: the {have[0]} is sent; --kind {' or '.join(have[1:])} sends the other."
-        )
-    return next(iter(have), "run")
-
-
-def _track_experiment(workbench: Workbench, args: argparse.Namespace, noun: str) -> dict[str, Any]:
-    """Send the runs of an experiment and the run above them; those of a sweep before it has ended, too."""
-    if args.model:
-        raise UsageError(f"{args.run!r} is a {noun}; give --model with one of its runs.")
-    report: Mapping[str, Any] | None = (
-        as_json(opened(workbench.workspace, args.run))
-        if noun == "sweep"
-        else workbench.experiments.store.open(args.run, noun).report
-    )
-    group = group_of(workbench.workspace, report, noun) if report else None
-    if group is None:
-        raise UsageError(
-            f"No run of the {noun} {args.run!r} has ended yet, so there is nothing to send; run it again under its name."
-        )
-    runs = {path.name: workbench.log_run(workbench.open_run(path.name)) for path in group.runs}
-    return {noun: args.run, "mlflow_run_id": workbench.log_group(group), "runs": runs}
+    rank_keys = args.rank_keys.split(",")
+    return Result(score_predictions(args.suite, args.guess, args.gold, ks, rank_keys))

@@ -3,27 +3,13 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
 
-from rallebench.cli.verbs import VERBS, allowed_host_flag, say, workbench_of
+from rallebench.cli.flags import ALLOWED_HOST, flag
+from rallebench.cli.printing import say
+from rallebench.cli.verbs import VERBS, workbench_of
 from rallebench.core.errors import UsageError
 from rallebench.core.hosts import access_of
 from rallebench.server.endpoint import KEY_VARIABLE, listening_on, serve
-
-
-def _flags(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--chain",
-        action="append",
-        required=True,
-        metavar="FILE|NAME",
-        help="may be given several times; the first answers by default",
-    )
-    parser.add_argument(
-        "--host", default="127.0.0.1", help=f"another than this machine's needs {KEY_VARIABLE}"
-    )
-    parser.add_argument("--port", type=int, default=8001)
-    allowed_host_flag(parser)
 
 
 @VERBS.register(
@@ -31,9 +17,22 @@ def _flags(parser: argparse.ArgumentParser) -> None:
     about="answer other programs: a chain as an OpenAI-compatible endpoint",
     example="rallebench serve --chain starter --port 8001",
     order=98,
-    flags=_flags,
+    flags=(
+        flag(
+            "--chain",
+            "FILE|NAME",
+            "may be given several times; the first answers by default",
+            action="append",
+            required=True,
+        ),
+        flag(
+            "--host", help=f"another than this machine's needs {KEY_VARIABLE}", default="127.0.0.1"
+        ),
+        flag("--port", type=int, default=8001),
+        ALLOWED_HOST,
+    ),
 )
-def serve_(args: argparse.Namespace) -> dict[str, Any] | None:
+def serve_(args: argparse.Namespace) -> None:
     """Load the chains and answer until interrupted."""
     workbench = workbench_of(args)
     chains = [workbench.workspace.chain(name) for name in args.chain]
@@ -48,8 +47,6 @@ def serve_(args: argparse.Namespace) -> dict[str, Any] | None:
         for chain in chains:
             for event in lease.load_for(chain.llms, chain.retrievers):
                 say(event.message)
-        say(
-            f"Answering as {', '.join(names)} on http://{args.host}:{listening.getsockname()[1]}/v1 (stop with Ctrl-C)"
-        )
+        port = listening.getsockname()[1]
+        say(f"Answering as {', '.join(names)} on http://{args.host}:{port}/v1 (stop with Ctrl-C)")
         serve(workbench, names, args.host, listening, access)
-    return None

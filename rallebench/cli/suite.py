@@ -3,139 +3,22 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
-from rallebench.cli.following import follow
-from rallebench.cli.partial_failure import tell_failed
-from rallebench.cli.verbs import (
-    VERBS,
-    Paced,
-    described,
-    described_text,
-    loop_flags,
-    mlflow_flags,
-    say,
-    settings_flag,
-    workbench_of,
-    written,
-)
+from rallebench.cli import flags
+from rallebench.cli.flags import flag, switch
+from rallebench.cli.printing import follow, say
+from rallebench.cli.verbs import VERBS, Result, failed_parts, workbench_of
 from rallebench.core.errors import UsageError
-from rallebench.core.events import complete
-from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.runs import RunOptions
-from rallebench.engine import estimate, pilot, plan
-from rallebench.engine.statistics import interval_text
-from rallebench.experiments.papers import SUITES, settings_of
-from rallebench.experiments.papers.text import plan_text, table_text
-from rallebench.services.context import Context
-from rallebench.services.experiments import suite_name
-from rallebench.services.workbench import Workbench
+from rallebench.core.tables import Table
+from rallebench.render import experiments
+from rallebench.render.numbers import text
+from rallebench.services import catalog, experimenting
 
-OWN = ("suite", "name", "folder")
-"""Of a report, what stands above and below its table."""
-
-
-def _flags(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "suite", nargs="?", metavar="NAME", help="without it: all suites with their settings"
-    )
-    parser.add_argument(
-        "--llm",
-        action="append",
-        metavar="L",
-        help="given again for every further model, where a suite compares several",
-    )
-    parser.add_argument("--limit", type=int, metavar="N", help="the first N questions")
-    parser.add_argument(
-        "--name",
-        default="",
-        metavar="RUN",
-        help="the same name again continues, and runs only what is missing",
-    )
-    parser.add_argument(
-        "--plan",
-        action="store_true",
-        help="say what it would run and cost; runs nothing but the probe",
-    )
-    parser.add_argument(
-        "--probe",
-        type=int,
-        metavar="N",
-        help=f"with --plan: questions a part that are really answered, to see what it costs (default {pilot.QUESTIONS}; 0: none)",
-    )
-    loop_flags(parser)
-    parser.add_argument(
-        "--allow-python",
-        action="store_true",
-        help="let agents run programs that a model wrote (docs/agents.md says what holds them)",
-    )
-    mlflow_flags(parser)
-    settings_flag(parser, "a setting of the suite, as in data=FOLDER or noise=0,0.2")
-
-
-def _plain(value: Mapping[str, Any]) -> str:
-    if "suites" in value:
-        return "\n\n".join(described_text(one) for one in value["suites"])
-    if "plan" in value:
-        return "\n".join(plan_text(value))
-    lines = [f"{value['suite']}: {value['name']}"]
-    for metrics in dict.fromkeys(tuple(part["metrics"]) for part in value["parts"]):
-        lines += _table(
-            metrics, [part for part in value["parts"] if tuple(part["metrics"]) == metrics]
-        )
-    said = [
-        f"{key} {_scalar(one)}"
-        for key, one in value.items()
-        if key not in OWN and not isinstance(one, (dict, list))
-    ]
-    lines += [
-        ", ".join(said),
-        *(f"{metric}: {text}" for metric, text in value["definitions"].items()),
-    ]
-    lines += [line for table in value["tables"] for line in ("", *table_text(table))]
-    lines += [f"Note: {note}" for note in value["notes"]]
-    written = [f"{len(value['files'])} files in {value['folder']}"] if value["files"] else []
-    return "\n".join([*lines, *written])
-
-
-def _scalar(value: Any) -> str:
-    return f"{value:.4f}" if isinstance(value, float) else str(value)
-
-
-def _table(metrics: Sequence[str], parts: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Parts down, metrics across, each with its interval and what it is a mean of."""
-    wide = max(len(part["label"]) for part in parts) + 2
-    lines = [" " * wide + "".join(f"{name:<34}" for name in metrics) + "failed"]
-    for part in parts:
-        cells = "".join(f"{_shown(mean):<34}" for mean in part["metrics"].values())
-        lines.append(f"{part['label']:<{wide}}{cells}{part['n_errors']}")
-    return lines
-
-
-def _shown(mean: Mapping[str, Any]) -> str:
-    if mean["value"] is None:
-        return "not scored"
-    return f"{mean['value']:.4f} {interval_text(mean)} n={mean['n']}"
-
-
-def models_of(
-    suite: str, llms: Sequence[str], given: Mapping[str, str]
-) -> tuple[str, Mapping[str, str]]:
-    """(the model, the settings); several models become the setting of a suite that compares them. Raises UsageError."""
-    if llms and suite in SUITES and not SUITES.entry(suite).traits.get("asks", True):
-        raise UsageError(f"The suite {suite!r} asks no language model; leave --llm out.")
-    if len(llms) < 2:
-        return "".join(llms), given
-    if suite in SUITES and "models" not in SUITES.entry(suite).form:
-        raise UsageError(
-            f"The suite {suite!r} takes one model, but --llm is given {len(llms)} times; run it once for each."
-        )
-    if "models" in given:
-        raise UsageError(
-            "The models are given twice, by --llm and by --set models=…; leave one out."
-        )
-    return "", {**given, "models": ",".join(llms)}
+APART = ("suite", "name", "folder")
+"""Keys of a report that are in its first or last line."""
 
 
 @VERBS.register(
@@ -143,70 +26,91 @@ def models_of(
     about="run a named benchmark: KILT, RGB, CRUD-RAG, BARAG, R-Eval",
     example="rallebench suite rgb-noise --set data=rgb --llm my-llm --set noise=0,0.4",
     order=6.4,
-    flags=_flags,
-    plain=_plain,
+    flags=(
+        flag("suite", "NAME", "without it: all suites with their settings", nargs="?"),
+        flag(
+            "--llm",
+            "L",
+            "given again for every further model, where a suite compares several",
+            action="append",
+        ),
+        flag("--limit", "N", "the first N questions", type=int),
+        flag(
+            "--name",
+            "RUN",
+            "the same name again continues, and runs only what is missing",
+            default="",
+        ),
+        switch("--plan", "say what it would run and cost; runs nothing but the probe"),
+        flag(
+            "--probe",
+            "N",
+            f"with --plan: questions a part that are really answered, to see what it costs (default {experimenting.QUESTIONS}; 0: none)",
+            type=int,
+        ),
+        *flags.LOOP,
+        switch(
+            "--allow-python",
+            "let agents run programs that a model wrote (docs/agents.md says what holds them)",
+        ),
+        *flags.MLFLOW,
+        flags.settings("a setting of the suite, as in data=FOLDER or noise=0,0.2"),
+    ),
 )
-def suite(args: argparse.Namespace) -> dict[str, Any]:
-    """The suite's report: a table over its parts, what to know of the records, the files that it made; or its plan."""
+def suite(args: argparse.Namespace) -> Result:
+    """The suite's report: a table over its parts, its notes and files; or its plan."""
     if not args.suite:
-        return {"suites": [described(SUITES, name) for name in SUITES.names()]}
-    llm, given = models_of(args.suite, args.llm or [], written(args.set))
-    settings = settings_of(args.suite, given)
-    if args.limit is not None and args.limit < 1:
-        raise UsageError(f"--limit is {args.limit}; give at least 1, or leave it out for all.")
+        suites = catalog.described("suites")
+        return Result({"suites": suites}, (experiments.forms(suites),))
     workbench = workbench_of(args)
-    name = args.name or suite_name(args.suite, llm, settings, args.limit)
-    request = ExperimentRequest(
-        workbench.workspace,
-        llm,
-        settings,
-        args.limit,
-        args.seed,
-        workbench.allow_python,
+    request = experimenting.suite_request(
+        workbench,
         args.suite,
-        name,
+        args.llm or (),
+        flags.written(args.set),
+        limit=args.limit,
+        name=args.name,
+        seed=args.seed,
     )
-    if args.plan:
-        return _planned(workbench, args, request)
-    if args.probe is not None:
+    if args.probe is not None and not args.plan:
         raise UsageError("--probe goes with --plan; without it the suite is run.")
+    if args.plan:
+        questions = experimenting.QUESTIONS if args.probe is None else args.probe
+        if questions < 0:
+            raise UsageError(
+                f"--probe is {questions}; it must be 0 for none, or a number of questions."
+            )
+        plan = experimenting.suite_plan(
+            workbench, request, questions=questions, batch_size=args.batch_size
+        )
+        value = follow(plan)
+        return Result(value, experiments.plan_blocks(value))
     options = RunOptions(args.batch_size, args.max_errors, track=not args.no_mlflow)
     result = follow(
-        workbench.experiments.run(request, options), lambda: workbench.experiments.stop(name)
+        workbench.experiments.run(request, options),
+        lambda: workbench.experiments.stop(request.name),
     )
     if result.warning:
         say(f"Warning: {result.warning}")
-    failed = result.report.failed
-    mend = f"Start the suite again with --name {name!r} when it is mended: only what is missing is run."
-    tell_failed(args, "parts", failed, len(result.runs) + len(failed), mend)
-    return dict(result.document)
+    failed = list(result.report.failed)
+    mend = f"Start the suite again with --name {request.name!r} when it is mended: only what is missing is run."
+    failure = failed_parts("parts", failed, len(result.runs) + len(failed), mend)
+    value = dict(result.document)
+    return Result(value, _blocks(value), failure)
 
 
-def _planned(
-    workbench: Workbench, args: argparse.Namespace, request: ExperimentRequest
-) -> dict[str, Any]:
-    """What would be run, and what it would cost, estimated from a few questions that are really asked."""
-    count = pilot.QUESTIONS if args.probe is None else args.probe
-    if count < 0:
-        raise UsageError(f"--probe is {count}; it must be 0 for none, or a number of questions.")
-    planned = workbench.experiments.plan(request)
-    value: dict[str, Any] = {**plan.as_json(planned), "probe": None}
-    if not count:
-        return value
-    if planned.builds:
-        value["indexes"]["costs"] = _costs(workbench, planned.builds)
-    estimated = follow(
-        workbench.experiments.pilot(planned, request, questions=count, batch_size=args.batch_size),
+def _blocks(value: Mapping[str, Any]) -> tuple[Table | str, ...]:
+    facts = (
+        f"{key} {text(fact)}"
+        for key, fact in value.items()
+        if key not in APART and not isinstance(fact, (dict, list))
     )
-    value["probe"] = estimate.as_json(estimated)
-    return value
-
-
-def _costs(workbench: Workbench, builds: Sequence[Any]) -> str:
-    """What the indexes will take: their documents are cut into chunks for it, which are kept."""
-    progress = Paced(later=True)
-    with workbench.lease("the estimate of the indexes") as lease:
-        return complete(
-            Context(workbench, lease).index_costs(tuple(builds)),
-            lambda event: progress.say(f"{event.message}: {event.done:,}"),  # type: ignore[union-attr]
-        )
+    files = f"{len(value['files'])} files in {value['folder']}" if value["files"] else ""
+    return (
+        f"{value['suite']}: {value['name']}",
+        *experiments.parts(value),
+        ", ".join(facts),
+        *map(Table.from_json, value["tables"]),
+        *(f"Note: {note}" for note in value["notes"]),
+        files,
+    )

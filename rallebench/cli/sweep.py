@@ -4,85 +4,25 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
-from rallebench.cli.ask import overridden, override_flags
-from rallebench.cli.following import follow
-from rallebench.cli.partial_failure import tell_failed
-from rallebench.cli.verbs import VERBS, loop_flags, mlflow_flags, say, workbench_of
+from rallebench.cli import flags
+from rallebench.cli.flags import flag, many, switch
+from rallebench.cli.printing import follow, say
+from rallebench.cli.verbs import VERBS, Result, failed_parts, workbench_of
 from rallebench.core.errors import BackendError, UsageError
 from rallebench.core.runs import RunOptions
-from rallebench.engine.statistics import ends_text, interval_text, p_text
-from rallebench.experiments.sweeps import STRATEGIES, Variant, indexing, remarks
-from rallebench.experiments.sweeps.results import as_json, headline, opened
-from rallebench.experiments.sweeps.running import sweep_settings, variants_of
-from rallebench.services.workbench import Workbench
-from rallebench.workspace.checking import check_chain
-from rallebench.workspace.indexes.ensure import Costs
-from rallebench.workspace.paths import DEFAULT_DATASET
+from rallebench.core.tables import Column, Table
+from rallebench.render.numbers import interval
+from rallebench.services import catalog, experimenting
+from rallebench.services.answers import overridden
 
-
-def _flags(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--chain", metavar="FILE|NAME", help="without it the sweep --name is only shown"
-    )
-    parser.add_argument(
-        "--vary",
-        "--factor",
-        action="append",
-        default=[],
-        metavar="FIELD=V,V,…",
-        help="k=2,4,6  retriever=a,b  llm=a,b  retriever=a,(rrf:a,b)  2.template=a.txt,b.txt  temperature=0,0.7  index.chunk_size=64,128  index.encoder=a,b  index.kind=bm25,flat",
-    )
-    parser.add_argument(
-        "--plan",
-        action="store_true",
-        help="only say which runs, index builds and encodings it would take",
-    )
-    parser.add_argument(
-        "--strategy",
-        choices=STRATEGIES,
-        default=STRATEGIES[0],
-        help="one-factor: one field at a time (default); grid: all combinations",
-    )
-    parser.add_argument(
-        "--name",
-        default="",
-        metavar="SWEEP",
-        help="the same name again continues a sweep that was stopped",
-    )
-    parser.add_argument("--dataset", metavar="FILE|NAME")
-    parser.add_argument("--limit", type=int, metavar="N")
-    parser.add_argument("--metric", default="", metavar="M", help="what decides who wins")
-    parser.add_argument("--metrics", metavar="M,…")
-    loop_flags(parser)
-    mlflow_flags(parser)
-    override_flags(parser)
-
-
-def _plain(value: Mapping[str, Any]) -> str:
-    if "index_builds" in value:
-        return str(value["verdict"])
-    lines, wide = (
-        [value["verdict"]],
-        max((len(row["variant"]) for row in value["variants"]), default=0),
-    )
-    for row in value["variants"]:
-        cell = row["metrics"].get(value["metric"] or headline(row["metrics"]))
-        score = (
-            ""
-            if not cell or cell["value"] is None
-            else f"{cell['value']:.4f}  {interval_text(cell)}  n = {cell['n']}"
-        )
-        p = (
-            ""
-            if row["p_corrected"] is None
-            else f"  {row['difference']:+.4f} {ends_text(row, '+.4f')} to the best, p {p_text(row['p_corrected'])}"
-        )
-        lines.append(f"  {row['variant']:<{wide}}  {score}{p}")
-    lines += [f"  {label}: not ended. {sentence}" for label, sentence in value["failed"].items()]
-    return "\n".join(lines)
+FIELDS = (
+    "k=2,4,6  retriever=a,b  llm=a,b  retriever=a,(rrf:a,b)  2.template=a.txt,b.txt  temperature=0,0.7  "
+    "index.chunk_size=64,128  index.encoder=a,b  index.kind=bm25,flat"
+)
+STRATEGIES = catalog.names("strategies")
 
 
 @VERBS.register(
@@ -90,10 +30,29 @@ def _plain(value: Mapping[str, Any]) -> str:
     about="vary fields of a chain, run every variant, name the winner",
     example="rallebench sweep --chain starter --vary k=1,3,5,10 --name ks",
     order=6.3,
-    flags=_flags,
-    plain=_plain,
+    flags=(
+        flag("--chain", "FILE|NAME", "without it the sweep --name is only shown"),
+        many("--vary", "FIELD=V,V,…", FIELDS, alias="--factor"),
+        switch("--plan", "only say which runs, index builds and encodings it would take"),
+        flag(
+            "--strategy",
+            help="one-factor: one field at a time (default); grid: all combinations",
+            choices=STRATEGIES,
+            default=STRATEGIES[0],
+        ),
+        flag(
+            "--name", "SWEEP", "the same name again continues a sweep that was stopped", default=""
+        ),
+        flag("--dataset", "FILE|NAME"),
+        flag("--limit", "N", type=int),
+        flag("--metric", "M", "what decides who wins", default=""),
+        flag("--metrics", "M,…"),
+        *flags.LOOP,
+        *flags.MLFLOW,
+        *flags.OVERRIDES,
+    ),
 )
-def sweep_(args: argparse.Namespace) -> dict[str, Any]:
+def sweep(args: argparse.Namespace) -> Result:
     """Every variant with its metrics, the best first, and what can be said of the difference."""
     workbench = workbench_of(args)
     if not args.chain and not args.name:
@@ -103,59 +62,55 @@ def sweep_(args: argparse.Namespace) -> dict[str, Any]:
     if not args.chain and args.vary:
         raise UsageError("--vary needs the chain that it varies: --chain starter.")
     if not args.chain:
-        return as_json(opened(workbench.workspace, args.name, args.metric))
-    chain = overridden(workbench.workspace.chain(args.chain), args)
-    settings = sweep_settings(
+        value = experimenting.stored_sweep(workbench, args.name, args.metric)
+        return Result(value, _blocks(value))
+    name = args.name or time.strftime("sweep-%Y%m%d-%H%M%S")
+    chain = overridden(workbench.workspace.chain(args.chain), args.llm, args.retriever, args.set)
+    request, variants = experimenting.sweep_request(
+        workbench,
+        name,
         chain,
         args.vary,
-        args.dataset or DEFAULT_DATASET,
+        args.dataset or catalog.DEFAULT_DATASET,
         strategy=args.strategy,
-        metrics=tuple(m.strip() for m in args.metrics.split(",") if m.strip())
-        if args.metrics
-        else None,
+        metrics=flags.listed(args.metrics),
         metric=args.metric,
+        limit=args.limit,
+        seed=args.seed,
     )
-    variants = variants_of(settings)
     if args.plan:
-        return _planned(workbench, variants)
-    name = args.name or time.strftime("sweep-%Y%m%d-%H%M%S")
+        value, notes = experimenting.sweep_plan(workbench, request)
+        for note in notes:
+            say(f"Note: {note}")
+        return Result(value, (value["verdict"],))
     options = RunOptions(args.batch_size, args.max_errors, track=not args.no_mlflow)
-    request = workbench.experiments.request("sweep", name, settings, args.limit, args.seed)
     result = follow(
         workbench.experiments.run(request, options), lambda: workbench.experiments.stop(name)
     )
     if result.warning:
         say(f"Warning: {result.warning}")
     failed = result.report.failed
-    if len(failed) == len(variants):
+    if len(failed) == variants:
         raise BackendError(f"Every variant failed. {next(iter(failed.values()))}")
     mend = (
         f"Start the sweep again with --name {name} when it is mended: only what is missing is run."
     )
-    tell_failed(args, "variants", failed, len(variants), mend)
     warnings = [*result.document["warnings"], *filter(None, [result.warning])]
-    return {**result.document, "warnings": warnings}
+    value = {**result.document, "warnings": warnings}
+    failure = failed_parts("variants", list(failed), variants, mend)
+    return Result(value, _blocks(value), failure)
 
 
-def _planned(workbench: Workbench, variants: Sequence[Variant]) -> dict[str, Any]:
-    """What a sweep would take. Raises UsageError for a variant that could not run."""
-    for cell in variants:
-        check_chain(workbench.workspace, cell.chain)
-    *_, last = [None, *indexing.counting(workbench.workspace, variants)]
-    costs = last if isinstance(last, Costs) else Costs((), 0, 0, {})
-    labels = [cell.label for cell in variants]
-    indexed = any(cell.index for cell in variants)
-    encodings = {
-        name: {"to_encode": new, "texts": total} for name, (new, total) in costs.encodings.items()
-    }
-    for remark in remarks(variants):
-        say(f"Note: {remark}")
-    return {
-        "variants": labels,
-        "indexes_there": list(costs.existing),
-        "index_builds": costs.builds,
-        "passages": costs.passages,
-        "encodings": encodings,
-        "verdict": f"{len(labels)} runs: {', '.join(labels)}."
-        + (f" {costs.sentence}" if indexed else ""),
-    }
+def _blocks(value: Mapping[str, Any]) -> tuple[Table | str, ...]:
+    rows = []
+    for row in value["variants"]:
+        name = value["metric"] or experimenting.headline(row["metrics"])
+        mean = row["metrics"].get(name)
+        difference = "" if row["difference"] is None else f"{row['difference']:+.4f}"
+        ends = interval(row, "delta") if difference and row["p_corrected"] is not None else ""
+        rows.append(
+            (f"  {row['variant']}", mean, f"{difference} {ends}".strip(), row["p_corrected"])
+        )
+    heads = ("  variant", value["metric"] or "mean", "to the best", Column("p, corrected", "p"))
+    failed = (f"  {name}: not ended. {reason}" for name, reason in value["failed"].items())
+    return (value["verdict"], Table("", heads, tuple(rows)), *failed)

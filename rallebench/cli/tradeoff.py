@@ -7,100 +7,23 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from rallebench.cli.following import follow
-from rallebench.cli.partial_failure import fail_at_end
-from rallebench.cli.verbs import VERBS, workbench_of
-from rallebench.core.memory import size
+from rallebench.cli.flags import flag, many, switch
+from rallebench.cli.printing import follow
+from rallebench.cli.verbs import VERBS, Result, workbench_of
 from rallebench.core.runs import RunOptions
-from rallebench.experiments.tradeoff import Point
-from rallebench.experiments.tradeoff.running import QUESTIONS, read_swept, tradeoff_settings
-from rallebench.retrievers.composites import split_names
-from rallebench.services.experiments import plan_json, plan_lines
-from rallebench.workspace.paths import DEFAULT_DATASET
+from rallebench.core.tables import Column, Table
+from rallebench.render import experiments
+from rallebench.services import catalog, experimenting
 
-
-def _flags(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--index",
-        required=True,
-        metavar="N,…",
-        help="the indexes or other retrievers to compare; a combination in brackets: (rrf:a,b)",
-    )
-    parser.add_argument("--dataset", default=DEFAULT_DATASET, metavar="FILE|NAME")
-    parser.add_argument("-k", type=int, default=10)
-    parser.add_argument(
-        "--limit",
-        type=int,
-        default=QUESTIONS,
-        metavar="N",
-        help=f"ask the first N questions (default: {QUESTIONS})",
-    )
-    parser.add_argument(
-        "--name",
-        default="",
-        metavar="T",
-        help="the same name again continues a trade-off that was stopped",
-    )
-    parser.add_argument("--plan", action="store_true", help="only say what it would measure")
-    parser.add_argument(
-        "--knob",
-        action="append",
-        default=[],
-        metavar="KEY=V,V,…",
-        help="values to sweep, as in ef_search=16,64,256",
-    )
-
-
-HEADERS = (
-    "index",
-    "recall@k",
-    "R-prec",
-    "ms single",
-    "ms batch",
-    "+ encode",
-    "memory",
-    "disk",
-    "build s",
+QUESTIONS = experimenting.TRADEOFF_QUESTIONS
+COLUMNS = (
+    Column("index"),
+    Column("recall@k"),
+    Column("R-prec"),
+    *(Column(label, "quantity") for label in ("ms single", "ms batch", "+ encode")),
+    *(Column(label, "bytes") for label in ("memory", "disk")),
+    Column("build s", "quantity"),
 )
-
-
-def _plain(value: Mapping[str, Any]) -> str:
-    if "plan" in value:
-        return "\n".join(plan_lines(value))
-    points = [Point(**point) for point in value["points"]]
-    rows = [HEADERS, *(_row(point) for point in points)]
-    widths = [max(len(row[i]) for row in rows) for i in range(len(HEADERS))]
-    lines = [
-        "  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths)).rstrip() for row in rows
-    ]
-    lines += [f"{point.index}: {point.error}" for point in points if point.error]
-    gold = max((point.n_gold for point in points), default=0)
-    return "\n".join(
-        [
-            *lines,
-            f"k = {value['k']}, n = {value['n']} questions of {value['dataset']}, {gold} with gold pages",
-        ]
-    )
-
-
-def _row(point: Point) -> tuple[str, ...]:
-    if point.error:
-        return (point.label, "failed", *[""] * (len(HEADERS) - 2))
-
-    def number(value: float | None, digits: int) -> str:
-        return "–" if value is None else f"{value:.{digits}f}"
-
-    return (
-        point.label,
-        number(point.recall, 4),
-        number(point.quality.get("Rprec"), 4),
-        number(point.single_ms, 3),
-        number(point.batch_ms, 3),
-        number(point.encode_ms, 1),
-        "–" if point.ram is None else size(point.ram),
-        size(point.disk),
-        number(point.build_seconds, 1),
-    )
 
 
 @VERBS.register(
@@ -108,24 +31,65 @@ def _row(point: Point) -> tuple[str, ...]:
     about="compare indexes: recall, quality, speed, memory, disk",
     example="rallebench tradeoff --index starter-bm25,starter-minilm --dataset starter-qa",
     order=4.5,
-    flags=_flags,
-    plain=_plain,
+    flags=(
+        flag(
+            "--index",
+            "N,…",
+            "the indexes or other retrievers to compare; a combination in brackets: (rrf:a,b)",
+            required=True,
+        ),
+        flag("--dataset", "FILE|NAME", default=catalog.DEFAULT_DATASET),
+        flag("-k", type=int, default=10),
+        flag(
+            "--limit",
+            "N",
+            f"ask the first N questions (default: {QUESTIONS})",
+            type=int,
+            default=QUESTIONS,
+        ),
+        flag(
+            "--name", "T", "the same name again continues a trade-off that was stopped", default=""
+        ),
+        switch("--plan", "only say what it would measure"),
+        many("--knob", "KEY=V,V,…", "values to sweep, as in ef_search=16,64,256"),
+    ),
 )
-def tradeoff(args: argparse.Namespace) -> dict[str, Any]:
+def tradeoff(args: argparse.Namespace) -> Result:
     """Measure every index in a process of its own, at every setting of its search."""
     workbench = workbench_of(args)
-    settings = tradeoff_settings(
-        split_names(args.index), args.dataset, k=args.k, swept=read_swept(args.knob, "--knob ")
-    )
     name = args.name or time.strftime("tradeoff-%Y%m%d-%H%M%S")
-    request = workbench.experiments.request("tradeoff", name, settings, args.limit)
+    request = experimenting.tradeoff_request(
+        workbench,
+        name,
+        args.index,
+        args.dataset,
+        k=args.k,
+        limit=args.limit,
+        knobs=args.knob,
+        flag="--knob",
+    )
     if args.plan:
-        return plan_json(workbench.experiments.plan(request))
-    options = RunOptions(track=False)
-    result = follow(workbench.experiments.run(request, options))
+        value = experimenting.plan_json(workbench.experiments.plan(request))
+        return Result(value, experiments.plan_blocks(value))
+    result = follow(workbench.experiments.run(request, RunOptions(track=False)))
+    failure = ""
     if failed := result.report.failed:
-        fail_at_end(
-            args,
-            f"{', '.join(failed)} could not be measured; the others' results are stored as {name!r}.",
-        )
-    return dict(result.document)
+        failure = f"{', '.join(failed)} could not be measured; the others' results are stored as {name!r}."
+    value = dict(result.document)
+    return Result(value, _blocks(value), failure)
+
+
+def _blocks(value: Mapping[str, Any]) -> tuple[Table | str, ...]:
+    points = value["points"]
+    gold = max((point["n_gold"] for point in points), default=0)
+    note = f"k = {value['k']}, n = {value['n']} questions of {value['dataset']}, {gold} with gold pages"
+    failed = (f"{point['index']}: {point['error']}" for point in points if point["error"])
+    return (Table("", COLUMNS, tuple(map(_row, points))), *failed, note)
+
+
+def _row(point: Mapping[str, Any]) -> tuple[Any, ...]:
+    if point["error"]:
+        return (point["label"], "failed", *[""] * (len(COLUMNS) - 2))
+    measures = ("single_ms", "batch_ms", "encode_ms", "ram", "disk", "build_seconds")
+    quality = (point["recall"], point["quality"].get("Rprec"))
+    return (point["label"], *quality, *(point[name] for name in measures))

@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import argparse
 
-from rallebench.cli.verbs import VERBS, allowed_host_flag
-
-
-def _flags(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--host", default="127.0.0.1")
-    parser.add_argument("--port", type=int, default=7860)
-    allowed_host_flag(parser)
-    parser.add_argument("--auth", metavar="USER:PASSWORD")
-    parser.add_argument("--no-browser", action="store_true")
-    parser.add_argument(
-        "--allow-python", action="store_true", help="let agents run programs that a model writes"
-    )
+from rallebench.cli.flags import ALLOWED_HOST, flag, switch
+from rallebench.cli.verbs import VERBS
 
 
 @VERBS.register(
-    "ui", about="open the page", example="rallebench ui --port 7860", order=99, flags=_flags
+    "ui",
+    about="open the page",
+    example="rallebench ui --port 7860",
+    order=99,
+    flags=(
+        flag("--host", default="127.0.0.1"),
+        flag("--port", type=int, default=7860),
+        ALLOWED_HOST,
+        flag("--auth", "USER:PASSWORD"),
+        switch("--no-browser"),
+        switch("--allow-python", "let agents run programs that a model writes"),
+    ),
 )
 def ui(args: argparse.Namespace) -> None:
     """Open the page."""

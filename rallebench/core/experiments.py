@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, Union
 
 from rallebench.core.runs import RunRequest
+from rallebench.core.tables import Figure, Table
 from rallebench.core.types import Episode, Flow
 
 FOLDER = "experiments"
@@ -142,33 +143,6 @@ class IndexCosts:
 WorkRequest = Union[
     RunRequest, IndexRequest, RowsRequest, MeasureRequest, IndexCosts, Notice, Release
 ]
-
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    """A table in the form of papers.
-
-    ``rows``: a cell per column (text, a number, a Mean, or None: not measured), the first is the row's name. Shares are
-    0..1; ``percent``: they are displayed ×100. ``note``: one sentence below the table.
-    """
-
-    title: str
-    columns: tuple[str, ...]
-    rows: tuple[tuple[Any, ...], ...]
-    percent: bool = False
-    note: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Figure:
-    """Lines over a number, or bars over names. ``series``: name → points (x, value), the value a number or a Mean, whose
-    interval is drawn; ``kind``: ``line``, ``bar`` or ``scatter``."""
-
-    title: str
-    x: str
-    y: str
-    series: Mapping[str, tuple[tuple[Any, Any], ...]]
-    kind: str = "line"
 
 
 @dataclass(frozen=True, slots=True)

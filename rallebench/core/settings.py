@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from rallebench.core.errors import UsageError
@@ -12,9 +12,9 @@ from rallebench.core.errors import UsageError
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One setting: ``kind`` is int, float, str or bool; ``low`` and ``high`` are inclusive.
+    """One setting: ``kind`` is int, float, str, bool, or object (any JSON); ``low`` and ``high`` are inclusive.
 
-    ``default``: None means unset, and only then is None a value too. ``required``: a value must be given.
+    ``default``: None means unset. None is a value if it is the default or ``null`` is set. ``required``: a value must be given.
     ``sweep``: the values worth comparing, for a setting that trades quality against time.
     """
 
@@ -26,11 +26,14 @@ class Setting:
     about: str = ""
     sweep: tuple[Any, ...] = ()
     required: bool = False
+    null: bool = False
 
     def reads(self, value: Any) -> Any:
         """``value`` in this setting's kind. Raises ValueError with ``must_be``."""
-        if value is None and self.default is None:
+        if value is None and (self.null or self.default is None):
             return None
+        if self.kind is object:
+            return value
         if self.kind is bool:
             if isinstance(value, str) and value.strip().lower() in ("true", "false"):
                 return value.strip().lower() == "true"
@@ -56,6 +59,8 @@ class Setting:
         """The permitted values in words."""
         if self.kind is bool:
             return "true or false"
+        if self.kind is object:
+            return "JSON"
         if self.kind is str:
             return f"one of {', '.join(self.choices)}" if self.choices else "text"
         shape = "a whole number" if self.kind is int else "a number"
@@ -71,11 +76,30 @@ def _plain(number: float) -> str:
 
 
 def _number(value: Any) -> float | None:
+    """``value`` as a number; an int stays one, because a float has only 53 bits. None if it is no finite number."""
     try:
-        number = float(value) if isinstance(value, (int, float, str)) else math.nan
-    except (ValueError, OverflowError):
+        number = value if isinstance(value, int) else float(value)
+        return number if math.isfinite(number) else None
+    except (TypeError, ValueError, OverflowError):
         return None
-    return number if math.isfinite(number) else None
+
+
+def declare(kind: type, default: Any, *limits: float | None, **more: Any) -> Any:
+    """A field of a dataclass with the ``Setting(kind, default, *limits, **more)`` that describes it.
+
+    >>> Shape = dataclass(type("Shape", (), {"__annotations__": {"k": int}, "k": declare(int, 5, 1, 9)}))
+    >>> Shape().k, form_of(Shape)["k"].must_be
+    (5, 'a whole number from 1 to 9')
+    """
+    metadata = {"setting": Setting(kind, default, *limits, **more)}
+    if isinstance(default, dict):
+        return field(default_factory=default.copy, metadata=metadata)
+    return field(default=default, metadata=metadata)
+
+
+def form_of(shape: Any) -> dict[str, Setting]:
+    """Name → setting of a dataclass whose fields are declared by :func:`declare`."""
+    return {part.name: part.metadata["setting"] for part in fields(shape)}
 
 
 def check_form(owner: str, form: Mapping[str, Setting]) -> None:

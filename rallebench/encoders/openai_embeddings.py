@@ -16,68 +16,62 @@ from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
 from rallebench.core.errors import UsageError
-from rallebench.core.settings import Setting, checked
+from rallebench.core.settings import checked, declare, form_of
 from rallebench.core.types import digest
 from rallebench.encoders import ENCODERS
 from rallebench.encoders._engine import unit
-from rallebench.http import MAX_RATE
-from rallebench.http.addresses import OPENAI, check_address
 from rallebench.http.client import Connection
-from rallebench.http.failures import NOT_OPENAI, SEE_LOG, Failure, Refusal, parsed, refused, short
-from rallebench.http.keys import check_variable, key_from_environment
+from rallebench.http.endpoint import (
+    MAX_RATE,
+    OPENAI,
+    check_address,
+    check_variable,
+    key_from_environment,
+)
+from rallebench.http.failures import NOT_OPENAI, SEE_LOG, Failure, Refusal, failure_of, short
 from rallebench.http.limiter import LimiterClient, Permit
 from rallebench.http.retry import MAX_PAUSE, attempts
 
 if TYPE_CHECKING:
     from rallebench.encoders import Batches, Vectors
 
-SETTINGS = {
-    "model": Setting(str, "", about="the model's name on the server"),
-    "base_url": Setting(str, OPENAI, about="the server's address, which usually ends in /v1"),
-    "api_key_env": Setting(str, None, about="the environment variable that holds the key"),
-    "dimensions": Setting(int, 0, 0, 65_536, about="ask for shorter vectors; 0 = the model's own"),
-    "query_prompt": Setting(str, "", about="text before each query"),
-    "passage_prompt": Setting(str, "", about="text before each passage"),
-    "max_characters": Setting(int, 0, 0, 10_000_000, about="longer texts are cut; 0 = never"),
-    "batch": Setting(int, 64, 1, 4096, about="texts in a request"),
-    "concurrency": Setting(int, 8, 1, 256, about="requests at once"),
-    "requests_per_minute": Setting(
-        float, 0.0, 0, MAX_RATE, about="by all that ask this server; 0 = no limit"
-    ),
-    "tokens_per_minute": Setting(
-        float, 0.0, 0, MAX_RATE, about="by all that ask this server; 0 = no limit"
-    ),
-    "timeout": Setting(float, 120.0, 0.01, 86_400, about="seconds for an answer"),
-    "max_retries": Setting(int, 6, 0, 100),
-    "backoff": Setting(
-        float, 0.5, 0, MAX_PAUSE, about="seconds before the second try; doubled each time"
-    ),
-}
 PATH = "/embeddings"
 MOST_COUNTS = 10_000
 """The number of last queries whose tokens are remembered."""
 TOO_LONG = (400, 413, 422)
 """Statuses for a text that is too long, or too many texts at once."""
 
+_RATE = (0.0, 0, MAX_RATE)
+_RATE_ABOUT = "by all that ask this server; 0 = no limit"
+
 
 @dataclass(frozen=True)
 class EmbeddingSettings:
-    """SETTINGS, checked."""
+    """The settings of one model at one server."""
 
-    model: str
-    base_url: str
-    api_key_env: str | None
-    dimensions: int
-    query_prompt: str
-    passage_prompt: str
-    max_characters: int
-    batch: int
-    concurrency: int
-    requests_per_minute: float
-    tokens_per_minute: float
-    timeout: float
-    max_retries: int
-    backoff: float
+    model: str = declare(str, "", about="the model's name on the server")
+    base_url: str = declare(str, OPENAI, about="the server's address, which usually ends in /v1")
+    api_key_env: str | None = declare(
+        str, None, about="the environment variable that holds the key"
+    )
+    dimensions: int = declare(
+        int, 0, 0, 65_536, about="ask for shorter vectors; 0 = the model's own"
+    )
+    query_prompt: str = declare(str, "", about="text before each query")
+    passage_prompt: str = declare(str, "", about="text before each passage")
+    max_characters: int = declare(int, 0, 0, 10_000_000, about="longer texts are cut; 0 = never")
+    batch: int = declare(int, 64, 1, 4096, about="texts in a request")
+    concurrency: int = declare(int, 8, 1, 256, about="requests at once")
+    requests_per_minute: float = declare(float, *_RATE, about=_RATE_ABOUT)
+    tokens_per_minute: float = declare(float, *_RATE, about=_RATE_ABOUT)
+    timeout: float = declare(float, 120.0, 0.01, 86_400, about="seconds for an answer")
+    max_retries: int = declare(int, 6, 0, 100)
+    backoff: float = declare(
+        float, 0.5, 0, MAX_PAUSE, about="seconds before the second try; doubled each time"
+    )
+
+
+SETTINGS = form_of(EmbeddingSettings)
 
 
 class OpenAIEmbeddings:
@@ -185,22 +179,19 @@ class OpenAIEmbeddings:
     def _request(self, texts: Sequence[str]) -> tuple[Vectors, int | None]:
         """The vectors of one request and its token count, with retries."""
         tokens = sum(len(text.encode("utf-8", "replace")) for text in texts) / 4
-        kind = f"{PATH} {self.settings.model}"
         (answer,) = attempts(
             lambda permit: self._ask(texts, permit),
             self.settings,
             self._limiter,
-            kind=kind,
             tokens=tokens,
         )
         return answer
 
     def _ask(self, texts: Sequence[str], permit: Permit) -> Iterator[tuple[Vectors, int | None]]:
-        permit.work = 10 + permit.expected
-        with self._connection.request("POST", PATH, self._body(texts), self._refused) as answer:
-            permit.headers(answer.headers)
-            body = answer.read()
-        document = parsed(body, self._key)
+        document, headers = self._connection.document(
+            "POST", PATH, self._body(texts), self._refused
+        )
+        permit.headers(headers)
         vectors = vectors_of(document, len(texts), self._key)
         with self._lock:
             if self._dim and vectors.shape[1] != self._dim:
@@ -221,7 +212,7 @@ class OpenAIEmbeddings:
         }
 
     def _refused(self, error: Refusal, message: str) -> Failure:
-        failure = refused(error, message, self.settings, self._key)
+        failure = failure_of(error, message, self.settings, self._key)
         if error.status_code in TOO_LONG:
             failure.mend = "Set max_characters if a text is too long, batch if there are too many, or the setting in the message."
         return failure

@@ -75,23 +75,3 @@ def _keys(example: Example) -> list[tuple[str, str]]:
     if isinstance(group, (str, int)) and str(group):
         return [(GROUP, str(group))]
     return [(QUESTION, example.question.qid)]
-
-
-def sentence(clusters: Mapping[str, Any] | None, questions: int) -> str:
-    """What the intervals of a report count as independent, for people; '' for a report that does not say.
-
-    >>> sentence({"by": "gold pages", "n": 3, "largest": 6}, 10)
-    'Intervals count 3 articles (questions that share gold pages) as independent. One article holds 6 of the 10 questions.'
-    """
-    if not clusters:
-        return ""
-    count, by = clusters["n"], clusters["by"]
-    words = {
-        GOLD_PAGES: f"{count:,} articles (questions that share gold pages)",
-        GROUP: f"{count:,} articles (questions of one group)",
-        QUESTION: f"{count:,} questions (the data set names no articles)",
-    }[by]
-    text = f"Intervals count {words} as independent."
-    if 2 * clusters["largest"] > questions > 1:
-        text += f" One article holds {clusters['largest']:,} of the {questions:,} questions."
-    return text

@@ -246,11 +246,6 @@ def not_recorded(questions: int) -> dict[str, Any]:
     }
 
 
-def recorded(cost: Mapping[str, Any]) -> bool:
-    """Whether anything is known of what a run cost."""
-    return bool(cost.get("recorded", True))
-
-
 def _asked_anything(episode: Episode) -> bool:
     return bool(episode.failed_seconds or any(who(step)[1] for step in asked_now(episode)))
 

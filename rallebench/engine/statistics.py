@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from rallebench.core.tables import ALL_EQUAL, FEWEST, TOO_FEW, Mean
+
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
@@ -22,25 +24,13 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 LEVEL = 0.05
-FEWEST, FEWEST_PAIRED = 5, 10
-"""Clusters below which a mean, or a difference, has no interval."""
-TOO_FEW, ALL_EQUAL = "too few articles", "all are equal: no interval"
+FEWEST_PAIRED = 10
+"""Clusters below which a difference has no interval."""
 FLIPS, MOST_FLIPS, EXACT, AT_ONCE = 10_000, 100_000, 13, 2_500_000
 AMPLE, WIDER = 50, 200
 """With G < AMPLE clusters the ends lie 1 + (AMPLE − G) / WIDER times as far from the difference: skewed differences need it."""
 NOISE = 1e-9
 """Two scores nearer than this, absolutely or relatively, are equal up to rounding."""
-
-
-@dataclass(frozen=True, slots=True)
-class Mean:
-    """A mean over ``n`` scored questions with its 95 % interval. All None where nothing was scored; no interval where the
-    clusters are fewer than FEWEST, or where an unbounded metric has one value everywhere."""
-
-    value: float | None
-    low: float | None
-    high: float | None
-    n: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,42 +273,3 @@ def _end(ends: Floats, level: float, total: int) -> float:
 
     places, mass = _steps(ends, total)
     return float(np.interp(level, mass, places))
-
-
-def no_interval(note: str = "", n: int = 0, clusters: Mapping[str, Any] | None = None) -> str:
-    """Why a number has no interval, in words. ``clusters``: as a report keeps them.
-
-    >>> no_interval(n=4), no_interval(n=40, clusters={"by": "question", "n": 40, "largest": 1})
-    ('too few articles', 'all are equal: no interval')
-    """
-    return note or (TOO_FEW if min(n, (clusters or {}).get("n", n)) < FEWEST else ALL_EQUAL)
-
-
-def interval_text(mean: Mapping[str, Any], clusters: Mapping[str, Any] | None = None) -> str:
-    """The interval of a mean as JSON has it, or why it has none. ``clusters``: as a report keeps them."""
-    return ends_text({**mean, "note": no_interval(n=mean["n"], clusters=clusters)})
-
-
-def ends_text(cell: Mapping[str, Any], style: str = ".4f") -> str:
-    """An interval as it is printed, or why there is none (``note``).
-
-    >>> ends_text({"low": -0.1, "high": 0.25}, "+.4f"), ends_text({"low": None, "high": None, "note": TOO_FEW})
-    ('[-0.1000, +0.2500]', 'too few articles')
-    """
-    if cell["low"] is None or cell["high"] is None:
-        return cell.get("note") or "no interval"
-    return f"[{cell['low']:{style}}, {cell['high']:{style}}]"
-
-
-def p_text(p: float | None) -> str:
-    """p as it is printed: never rounded across .05.
-
-    >>> p_text(0.0312), p_text(0.0496), p_text(0.00001), p_text(None)
-    ('0.031', '0.0496', '< 0.001', '–')
-    """
-    if p is None:
-        return "–"
-    if p < 0.001:
-        return "< 0.001"
-    text = f"{p:.3f}"
-    return f"{math.floor(p * 1e4) / 1e4:.4f}" if text == "0.050" and p < LEVEL else text

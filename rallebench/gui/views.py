@@ -7,11 +7,12 @@ from html import escape
 
 from rallebench.chains.chain import prompt_of, wiki_id_title
 from rallebench.core.types import Example, Generate, Gold, Hit, Retrieve, Step
-from rallebench.engine import cost_text
 from rallebench.engine.cost import Prices, usd_of, why_unknown
 from rallebench.metrics import card
 from rallebench.metrics.cost import completion_tokens_of, first_token_of, prompt_tokens_of, speed
 from rallebench.metrics.text import find_answers
+from rallebench.render import costs, numbers
+from rallebench.render.html import badge, empty, note  # noqa: F401 - the tabs use all three
 
 EMPTY_PROMPT = "Interpret or execute the action to see its prompt."
 EMPTY_RESPONSE = "Execute the action to see what comes back."
@@ -40,25 +41,9 @@ def text_box(label: str, body: str, extra: str = "") -> str:
     return f'<div class="rb-label"><span>{escape(label)}</span>{extra}</div><div class="rb-text" dir="auto">{body}</div>'
 
 
-def empty(message: str) -> str:
-    """What stands where nothing is yet."""
-    return f'<div class="rb-text rb-empty">{escape(message)}</div>'
-
-
 def error(message: str) -> str:
     """One sentence about what went wrong."""
     return f'<div class="rb-error">{escape(message)}</div>'
-
-
-def note(message: str, kind: str = "note") -> str:
-    """One sentence; kind ``note`` or ``good``."""
-    return f'<div class="rb-{kind}">{escape(message)}</div>' if message else ""
-
-
-def badge(text: str, kind: str = "", about: str = "") -> str:
-    """A small label; kind ``good``, ``bad``, ``page`` or ''; ``about`` is its tooltip."""
-    title = f' title="{escape(about, quote=True)}"' if about else ""
-    return f'<span class="rb-badge {kind}"{title}>{escape(text)}</span>'
 
 
 def prompt(text: str, gold: Gold, mark: bool, waiting: bool = False) -> str:
@@ -90,7 +75,7 @@ def step_prompt(step: Step, gold: Gold, mark: bool) -> str:
 
 def cost(step: Step, prices: Prices | None = None) -> str:
     """Time, tokens, speed, dollars, and whether the reply came from memory, as badges with their definitions."""
-    took = f"{cost_text.plain(step.seconds)} s"
+    took = numbers.text(step.seconds, "seconds")
     share = f" (its share of a batch of {step.batch})" if step.batch > 1 else ""
     parts = [badge(took, about=f"Seconds that this step took{share}.")]
     if step.cached:
@@ -112,11 +97,11 @@ def _model_cost(step: Step, prices: Prices) -> list[str]:
     if first is not None:
         parts.append(
             badge(
-                f"first token {cost_text.plain(first)} s",
+                f"first token {numbers.text(first, 'seconds')}",
                 about=card("first_token_seconds")["definition"],
             )
         )
-    counted = cost_text.tokens(prompt_tokens_of(step), completion_tokens_of(step))
+    counted = costs.tokens(prompt_tokens_of(step), completion_tokens_of(step))
     parts.append(
         badge(
             counted,
@@ -124,7 +109,7 @@ def _model_cost(step: Step, prices: Prices) -> list[str]:
         )
     )
     if rate is not None:
-        parts.append(badge(cost_text.speed(rate), about=card("tokens_per_second")["definition"]))
+        parts.append(badge(costs.speed(rate), about=card("tokens_per_second")["definition"]))
     dollars = usd_of(step, prices)
     if dollars is None:
         why = why_unknown(step, prices)
@@ -138,7 +123,7 @@ def _model_cost(step: Step, prices: Prices) -> list[str]:
     return [
         *parts,
         badge(
-            cost_text.usd(sum(dollars)),
+            numbers.text(sum(dollars), "usd"),
             about="US dollars: tokens times the model's prices per million.",
         ),
     ]

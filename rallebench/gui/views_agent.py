@@ -7,12 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 
 from rallebench.core.types import Episode, Example, Generate, Gold, Message, Retrieve, Step
-from rallebench.engine import cost_text
 from rallebench.engine.cost import Prices, total
 from rallebench.engine.score import score_episode
 from rallebench.gui import views, views_cost
 from rallebench.gui.views import badge, marked
 from rallebench.gui.wording import on_page
+from rallebench.render import costs, numbers
 from rallebench.services.live.transcript import (
     EDITED,
     Piece,
@@ -85,14 +85,14 @@ def head(watched: Watched, prices: Prices) -> str:
         ("Requests to the model", f"{requests}"),
         (
             "Tokens read + written",
-            cost_text.counted(spent).removesuffix(" tokens") if requests else "–",
+            costs.counted(spent).removesuffix(" tokens") if requests else "–",
         ),
-        ("Seconds of asking", cost_text.plain(spent["seconds"] or 0.0)),
+        ("Seconds of asking", numbers.text(spent["seconds"] or 0.0, "quantity")),
         (
             "By the clock",
             views.duration(watched.seconds)
             if watched.seconds >= 10
-            else f"{cost_text.plain(watched.seconds)} s",
+            else numbers.text(watched.seconds, "seconds"),
         ),
     ]
     grid = "".join(f"<div><span>{name}</span><b>{escape(value)}</b></div>" for name, value in facts)
@@ -291,8 +291,8 @@ def _badges(step: Step) -> str:
             [badge(f"ended: {ended}", "bad")] if ended not in ("stop", "", "tool_calls") else []
         )
         counted = total([step], {})
-        parts.append(f"<span>{escape(cost_text.counted(counted))}</span>")
-    return "".join([*parts, f"<span>{cost_text.plain(step.seconds)} s</span>"])
+        parts.append(f"<span>{escape(costs.counted(counted))}</span>")
+    return "".join([*parts, f"<span>{numbers.text(step.seconds, 'seconds')}</span>"])
 
 
 def _found(step: Step, at: int, gold: Gold) -> str:

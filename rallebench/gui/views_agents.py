@@ -11,7 +11,7 @@ from typing import Any
 from rallebench.analysis.agents.errors import CLASSES
 from rallebench.analysis.agents.report import Analysis
 from rallebench.gui.views import badge, note
-from rallebench.gui.views_suites import file_link, one_table
+from rallebench.render import html, latex
 
 ASPECT_NAMES: Mapping[str, str] = {
     "performance": "Scores and ranks",
@@ -27,7 +27,7 @@ ASPECT_NAMES: Mapping[str, str] = {
 def whole(found: Analysis) -> str:
     """Notes, tables, the examples of errors, and files to take away."""
     notes = "".join(note(one) for one in found.notes)
-    tables = "".join(one_table(table) for table in found.tables)
+    tables = "".join(html.table(table) for table in found.tables)
     return notes + tables + examples(found.value) + files(found)
 
 
@@ -65,13 +65,11 @@ def _example(row: Mapping[str, Any]) -> str:
 
 def files(found: Analysis) -> str:
     """Links that save the document, and the LaTeX table where there is one."""
-    document = json.dumps(
-        {"aspect": found.aspect, **found.value, "notes": list(found.notes)},
-        ensure_ascii=False,
-        indent=2,
+    document = json.dumps(found.document, ensure_ascii=False, indent=2)
+    tex = (
+        html.file_link(f"{found.aspect}.tex", latex.table(found.tex).encode()) if found.tex else ""
     )
-    tex = file_link(f"{found.aspect}.tex", found.tex.encode()) if found.tex else ""
-    return file_link(f"{found.aspect}.json", document.encode()) + tex
+    return html.file_link(f"{found.aspect}.json", document.encode()) + tex
 
 
 def command(

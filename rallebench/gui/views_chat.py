@@ -27,12 +27,12 @@ from rallebench.core.types import (
     Retrieve,
     Step,
 )
-from rallebench.engine import cost_text
 from rallebench.engine.cost import Prices, usd_of
 from rallebench.engine.single import Delta, Event, StepDone, StepStarted
 from rallebench.gui import views, views_cost
 from rallebench.gui.markdown import one_line, safe_markdown
 from rallebench.metrics.cost import completion_tokens_of, prompt_tokens_of, speed
+from rallebench.render import costs, numbers
 
 KIND_NAMES = {"retrieve": "Retriever", "generate": "LLM", "identity": "Identity"}
 LONGEST_MARK = 200
@@ -215,11 +215,11 @@ def step_cost(step: Step, prices: Prices) -> str:
     if isinstance(step.request, Generate):
         dollars = usd_of(step, prices)
         parts = [
-            cost_text.tokens(prompt_tokens_of(step), completion_tokens_of(step)),
-            cost_text.speed(speed([step])),
-            "" if dollars is None else cost_text.usd(sum(dollars)),
+            costs.tokens(prompt_tokens_of(step), completion_tokens_of(step)),
+            costs.speed(speed([step])),
+            "" if dollars is None else numbers.text(sum(dollars), "usd"),
         ]
-    seconds = cost_text.seconds(step.seconds)
+    seconds = numbers.text(step.seconds, "seconds", numbers.UNKNOWN)
     return ", ".join(
         filter(None, [*parts, f"from memory (took {seconds} then)" if step.cached else seconds])
     )

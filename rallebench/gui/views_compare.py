@@ -12,11 +12,11 @@ from rallebench.analysis.paired import PairedComparison
 from rallebench.analysis.ranking import MultiRunComparison, PairedResult
 from rallebench.chains.chain import prompt_of
 from rallebench.core.types import Episode, Example
-from rallebench.engine.clusters import sentence
-from rallebench.engine.statistics import Mean, p_text
+from rallebench.engine.statistics import Mean
 from rallebench.gui.views import badge, empty, note
-from rallebench.gui.views_csv import csv_link
 from rallebench.gui.views_runs import interval_of, number
+from rallebench.render.html import csv_link
+from rallebench.render.numbers import independence, text
 
 FLIPPED_COLUMNS = ("question id", "question", "gold answer", "first run", "other run", "change")
 
@@ -34,7 +34,7 @@ def table(found: MultiRunComparison) -> str:
     )
     counted = f"{len(found.common)} questions that all runs share. "
     told = "Mean, 95 % interval, n = questions that every run has scored; bold: the best mean of the row. "
-    told += sentence(found.clusters.as_json(), len(found.common))
+    told += independence(found.clusters.as_json(), len(found.common))
     warnings = "".join(map(note, found.warnings))
     return (
         f'{warnings}<div class="rb-label">{counted}{told}</div><div class="rb-wide"><table class="rb-table rb-tight"><thead>'
@@ -191,8 +191,8 @@ def _difference(one: PairedResult, upward: bool | None) -> str:
         pair.note
         if pair.low is None or pair.high is None
         else f"{pair.low:+.4f} – {pair.high:+.4f}",
-        escape(p_text(pair.p)),
-        escape(p_text(pair.corrected)),
+        escape(text(pair.p, "p")),
+        escape(text(pair.corrected, "p")),
         str(pair.wins),
         str(pair.ties),
         str(pair.losses),

@@ -7,12 +7,13 @@ from html import escape
 from typing import Any
 
 from rallebench.core.types import Episode, Generate, Step
-from rallebench.engine import cost_text as text
-from rallebench.engine.cost import Prices, recorded, total
+from rallebench.engine.cost import Prices, total
 from rallebench.gui.views import note
 from rallebench.metrics import card
 from rallebench.metrics.cost import first_token_of
 from rallebench.metrics.recorded import IMPORTED
+from rallebench.render import costs
+from rallebench.render.numbers import NOT_COUNTED, UNKNOWN, text
 
 MONEY = "US dollars: prompt and completion tokens times the model's prices per million tokens, as recorded with the run."
 
@@ -49,11 +50,11 @@ def definition(name: str) -> str:
 def question_line(steps: Sequence[Step], prices: Prices) -> str:
     """What a question cost, in a line: time, tokens, speed, dollars."""
     spent = total(steps, prices)
-    parts = [text.seconds(spent["seconds"])]
+    parts = [text(spent["seconds"], "seconds", UNKNOWN)]
     if spent["model_calls"]:
         parts += [
-            text.counted(spent),
-            text.speed(spent["tokens_per_second"]),
+            costs.counted(spent),
+            costs.speed(spent["tokens_per_second"]),
             dollars(spent),
         ]
     return ", ".join(filter(None, parts))
@@ -66,8 +67,8 @@ def dollars(spent: Mapping[str, Any]) -> str:
     ('$0.50', '$0.25 + unknown', '$ unknown')
     """
     if spent["usd"] is not None:
-        return text.usd(spent["usd"])
-    return f"{text.usd(spent['usd_known'])} + unknown" if spent["usd_known"] else "$ unknown"
+        return text(spent["usd"], "usd")
+    return f"{text(spent['usd_known'], 'usd')} + unknown" if spent["usd_known"] else "$ unknown"
 
 
 def question_remark(steps: Sequence[Step]) -> str:
@@ -75,7 +76,7 @@ def question_remark(steps: Sequence[Step]) -> str:
     calls = [step for step in steps if isinstance(step.request, Generate)]
     first = first_token_of(calls[-1]) if calls else None
     cached = sum(step.cached for step in steps)
-    parts = [f"first token after {text.seconds(first)}"] if first is not None else []
+    parts = [f"first token after {text(first, 'seconds')}"] if first is not None else []
     parts += (
         [f"{cached} of {len(steps)} steps from memory (cost of the first time)"] if cached else []
     )
@@ -104,34 +105,34 @@ def run_cells(cost: Mapping[str, Any] | None) -> list[str]:
     """Tokens per question and dollars in all; '' where a report is of an earlier version."""
     if not cost:
         return ["", ""]
-    if not recorded(cost):
-        return [text.UNKNOWN, text.UNKNOWN]
+    if not costs.recorded(cost):
+        return [UNKNOWN, UNKNOWN]
     if not cost["total"]["model_calls"]:
         return ["–", "–"]
     read, written = (
         cost["per_question"][name]["mean"] for name in ("prompt_tokens", "completion_tokens")
     )
-    return [_pair(read, written), dollars(cost["total"]).replace("$ unknown", text.UNKNOWN)]
+    return [_pair(read, written), dollars(cost["total"]).replace("$ unknown", UNKNOWN)]
 
 
 def question_cells(episode: Episode) -> list[str]:
     """Seconds and tokens of a question, as when it was really asked."""
     if episode.workflow == IMPORTED:
-        return [text.UNKNOWN, text.UNKNOWN]
+        return [UNKNOWN, UNKNOWN]
     spent = total(episode.steps, {}, failed_seconds=episode.failed_seconds)
     if not spent["model_calls"]:
-        return [text.plain(spent["seconds"]), "–"]
+        return [text(spent["seconds"], "quantity"), "–"]
     some = " *" if spent["calls_not_counted"] and spent["prompt_tokens"] is not None else ""
     return [
-        text.plain(spent["seconds"]),
+        text(spent["seconds"], "quantity"),
         _pair(spent["prompt_tokens"], spent["completion_tokens"]) + some,
     ]
 
 
 def _pair(read: float | None, written: float | None) -> str:
     if read is None and written is None:
-        return text.NOT_COUNTED
-    return f"{text.count(read)} + {text.count(written)}"
+        return NOT_COUNTED
+    return costs.tokens(read, written).removesuffix(" tokens")
 
 
 # ── a run ────────────────────────────────────────────────────────────────────
@@ -141,7 +142,7 @@ def report(cost: Mapping[str, Any]) -> str:
     """The cost section of a run's report: in all, per question, per action, and what is not known."""
     if not cost["total"]["questions"]:
         return ""
-    if not recorded(cost):
+    if not costs.recorded(cost):
         return _heading("Cost: unknown") + note(
             "The predictions were imported; they do not say what they cost."
         )
@@ -165,7 +166,7 @@ def _heading(words: str) -> str:
 def _totals(cost: Mapping[str, Any]) -> str:
     rows = [
         _row(label, about, _total_cells(cost[key], _TOTAL_COLUMNS))
-        for key, label, about in text.TOTALS
+        for key, label, about in costs.TOTALS
         if key != "failed" or cost[key]["questions"]
     ]
     return _table("", _TOTAL_COLUMNS, rows)
@@ -180,32 +181,32 @@ def _total_cell(key: str, spent: Mapping[str, Any]) -> str:
     calls = spent["model_calls"]
     if key in ("prompt_tokens", "completion_tokens"):
         some = "*" if value is not None and spent["calls_not_counted"] else ""
-        return text.count(value) + some if calls else "–"
+        return text(value, "count", NOT_COUNTED) + some if calls else "–"
     if key == "usd":
-        return dollars(spent).replace("$ unknown", text.UNKNOWN) if calls else "–"
+        return dollars(spent).replace("$ unknown", UNKNOWN) if calls else "–"
     if key == "tokens_per_second" and value is None:
         return "–"
-    return text.count(value) if isinstance(value, int) else text.plain(value)
+    return text(value, "count" if isinstance(value, int) else "quantity")
 
 
 def _remarks(cost: Mapping[str, Any]) -> str:
     spent = cost["total"]
     said = []
-    if uncounted := text.uncounted(spent):
+    if uncounted := costs.uncounted(spent):
         said.append(
             f"{'* ' if spent['prompt_tokens'] else ''}Tokens not counted by the backend: {uncounted}."
         )
     if spent["usd_unknown_for"]:
-        said.append(f"US dollars {text.price_of(spent)}.")
-    said.append(text.left_out(cost))
+        said.append(f"US dollars {costs.price(spent)}.")
+    said.append(costs.left_out(cost))
     return "".join(note(sentence) for sentence in said if sentence)
 
 
 def _per_question(spreads: Mapping[str, Any]) -> str:
     rows = []
-    for name, label in text.SHORT.items():
-        cells = [text.cell(name, spreads[name][key]) for key in ("mean", "median", "p95")]
-        rows.append(_row(label, definition(name), [*cells, text.count(spreads[name]["n"])]))
+    for name, (label, _) in costs.QUANTITIES.items():
+        cells = [costs.cell(name, spreads[name][key]) for key in ("mean", "median", "p95")]
+        rows.append(_row(label, definition(name), [*cells, text(spreads[name]["n"], "count")]))
     columns = (("", "mean", ""), ("", "median", ""), ("", "95th percentile", ""), ("", "n", ""))
     return _table("per question", columns, rows)
 
@@ -229,7 +230,7 @@ def _per_action(actions: Sequence[Mapping[str, Any]]) -> str:
     rows = []
     for one in actions:
         label = f"{one['action']} · {_KINDS.get(one['kind'], one['kind'])} {one['target']}".strip()
-        cells = [text.count(one["seconds"]["n"]), text.count(one["cached"])]
+        cells = [text(one["seconds"]["n"], "count"), text(one["cached"], "count")]
         cells += [_spread_cell(one, name, key) for name, key, _, _ in _ACTION_COLUMNS]
         rows.append(_row(label, "", cells))
     return _table("action", columns, rows)
@@ -241,7 +242,7 @@ def _spread_cell(one: Mapping[str, Any], name: str, key: str) -> str:
         return "–"
     n = one[name]["n"]
     some = f" (n = {n})" if 0 < n < one["seconds"]["n"] else ""
-    return text.cell(name, one[name][key]) + some
+    return costs.cell(name, one[name][key]) + some
 
 
 def _table(first: str, columns: Sequence[tuple[str, str, str]], rows: Sequence[str]) -> str:

@@ -8,15 +8,14 @@ from html import escape
 from typing import Any
 
 from rallebench.analysis.baselines import CEILING, COLUMNS, BaselineComparison
-from rallebench.engine import cost_text
-from rallebench.engine.clusters import sentence
-from rallebench.engine.cost import recorded
 from rallebench.engine.score import cost_of
-from rallebench.engine.statistics import Mean, no_interval
+from rallebench.engine.statistics import Mean
 from rallebench.engine.store import RunFolder
 from rallebench.gui import views_cost
 from rallebench.gui.views import badge, duration, empty, error, note, progress_bar
 from rallebench.metrics import card
+from rallebench.render import costs
+from rallebench.render.numbers import independence, no_interval
 
 RUN_COLUMNS = (
     "run",
@@ -124,8 +123,8 @@ def report_table(
         f'<th class="num">95 % interval</th><th class="num">n</th>{beside}<th>Definition</th></tr></thead>'
         f"<tbody>{rows}</tbody></table></div>{basis_note(report)}{_lines_note(lines) if lines else ''}"
     )
-    costs = views_cost.report(cost) if cost else ""
-    return _summary(report, cost) + table + costs + _errors(report)
+    spent = views_cost.report(cost) if cost else ""
+    return _summary(report, cost) + table + spent + _errors(report)
 
 
 def whole_report(folder: RunFolder, lines: BaselineComparison | None = None) -> str:
@@ -136,14 +135,14 @@ def whole_report(folder: RunFolder, lines: BaselineComparison | None = None) -> 
 
 def basis_note(report: Mapping[str, Any]) -> str:
     """What the intervals of a report count as independent, and whether one article holds most questions."""
-    text = sentence(report.get("clusters"), report["n_done"])
+    text = independence(report.get("clusters"), report["n_done"])
     return f'<div class="rb-label"><span>{escape(text)}</span></div>' if text else ""
 
 
 def interval_of(mean: Mean, unit: str, clusters: Mapping[str, Any] | None = None) -> str:
     """The interval of a mean in its unit, or why it has none."""
     if mean.low is None or mean.high is None:
-        return no_interval(n=mean.n, clusters=clusters)
+        return no_interval(mean.n, clusters)
     return f"{number(mean.low, unit)} – {number(mean.high, unit)}"
 
 
@@ -166,9 +165,15 @@ def _summary(report: Mapping[str, Any], cost: Mapping[str, Any] | None) -> str:
         f"{report['n_errors']} failed",
         f"{per_question:.3f} s per question" if per_question is not None else "",
         f"{report['steps_from_memory']} of {report['steps']} steps from memory"
-        if not cost or recorded(cost)
+        if not cost or costs.recorded(cost)
         else "",
-        *(_spent(cost["total"]) if cost and recorded(cost) else ["cost unknown"] if cost else ()),
+        *(
+            _spent(cost["total"])
+            if cost and costs.recorded(cost)
+            else ["cost unknown"]
+            if cost
+            else ()
+        ),
     ]
     badges = "".join(
         badge(fact, "bad" if fact.endswith("failed") and not fact.startswith("0") else "")
@@ -182,8 +187,8 @@ def _spent(total: Mapping[str, Any]) -> list[str]:
     if not total["model_calls"]:
         return ["no model calls"]
     return [
-        cost_text.counted(total),
-        cost_text.speed(total["tokens_per_second"]),
+        costs.counted(total),
+        costs.speed(total["tokens_per_second"]),
         views_cost.dollars(total),
     ]
 

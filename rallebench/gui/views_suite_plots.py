@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from html import escape
+from collections.abc import Mapping
 from typing import Any
 
 from rallebench.engine.experiment_store import StoredExperiment
-from rallebench.experiments.papers.text import is_mean
-from rallebench.gui.views_tradeoff import COLOURS, GRID, INK
 
 
 def plots_of(first: StoredExperiment, other: StoredExperiment | None) -> list[Mapping[str, Any]]:
@@ -33,65 +30,3 @@ def plots_of(first: StoredExperiment, other: StoredExperiment | None) -> list[Ma
             )
         found.append({**one, "series": series})
     return found
-
-
-def plot(made: Mapping[str, Any]) -> Any:
-    """A plotly figure: lines, bars or points, every interval as an error bar."""
-    import plotly.graph_objects as go
-
-    drawn = go.Figure()
-    for number, (name, points) in enumerate(made["series"].items()):
-        known = [
-            (x, y if is_mean(y) else {"value": y, "low": None, "high": None}) for x, y in points
-        ]
-        known = [(x, y) for x, y in known if x is not None and y["value"] is not None]
-        given: dict[str, Any] = {
-            "x": [escape(x, quote=False) if isinstance(x, str) else x for x, _ in known],
-            "y": [y["value"] for _, y in known],
-            "name": escape(name, quote=False),
-            "error_y": _whiskers([y for _, y in known]),
-            "hovertemplate": "%{x}<br>%{y:.4f}<extra>" + escape(name) + "</extra>",
-        }
-        colour = COLOURS[number % len(COLOURS)]
-        if made["kind"] == "bar":
-            drawn.add_trace(go.Bar(**given, marker={"color": colour, "line": {"width": 0}}))
-        else:
-            mode = "markers" if made["kind"] == "scatter" else "lines+markers"
-            drawn.add_trace(
-                go.Scatter(
-                    **given,
-                    mode=mode,
-                    line={"width": 1.8, "color": colour},
-                    marker={"size": 8, "color": colour},
-                )
-            )
-    axis = {"gridcolor": GRID, "zeroline": False, "linecolor": GRID, "automargin": True}
-    drawn.update_layout(
-        title={"text": escape(made["title"], quote=False), "font": {"size": 15}, "x": 0.02},
-        barmode="group",
-        xaxis={**axis, "title": escape(made["x"], quote=False)},
-        yaxis={**axis, "title": escape(made["y"], quote=False)},
-        paper_bgcolor="rgba(0,0,0,0)",
-        plot_bgcolor="rgba(0,0,0,0)",
-        font={"color": INK, "size": 13},
-        height=400,
-        margin={"l": 60, "r": 20, "t": 50, "b": 55},
-        legend={"orientation": "h", "y": -0.22},
-        showlegend=len(made["series"]) > 1,
-    )
-    return drawn
-
-
-def _whiskers(means: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    up = [0 if mean["high"] is None else mean["high"] - mean["value"] for mean in means]
-    down = [0 if mean["low"] is None else mean["value"] - mean["low"] for mean in means]
-    shown = any(up) or any(down)
-    return {
-        "type": "data",
-        "symmetric": False,
-        "array": up,
-        "arrayminus": down,
-        "thickness": 1.2,
-        "color": INK,
-        "visible": shown,
-    }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import shlex
 from collections.abc import Mapping, Sequence
 from html import escape
@@ -11,35 +10,27 @@ from typing import Any
 from rallebench.core.errors import StoppedError
 from rallebench.core.events import Finished, Progress, Warned
 from rallebench.core.runs import RunResult
+from rallebench.core.tables import Format, Table
 from rallebench.engine.driver import ExperimentResult
 from rallebench.engine.experiment_store import StoredExperiment
-from rallebench.experiments.papers.text import (
-    bounds,
-    cell,
-    duration,
-    figure,
-    is_mean,
-    parts_tables,
-    plan_rows,
-)
 from rallebench.gui import views_runs
-from rallebench.gui.views import badge, empty, error, note
-from rallebench.gui.views_csv import csv_link
+from rallebench.gui.views import badge, error, note
 from rallebench.gui.wording import on_page
+from rallebench.render import csv, experiments, html
+from rallebench.render.numbers import mean_of, text
 from rallebench.services.experiments import changed_settings
-
-Table = Mapping[str, Any]
-
 
 # what it would run and cost
 
 
 def plan(value: Mapping[str, Any]) -> str:
     """The parts with their questions and calls, and what was measured of them."""
-    head, *rows, total = plan_rows(value)
+    planned = experiments.plan(value)
+    *rows, total = planned.rows
     notes = value["probe"]["notes"] if value.get("probe") else value["notes"]
     heads = "".join(
-        f'<th class="{"num" if i else ""}">{escape(text)}</th>' for i, text in enumerate(head)
+        f'<th class="{"num" if i else ""}">{escape(label)}</th>'
+        for i, label in enumerate(planned.labels)
     )
     body = "".join(_plain_row(row) for row in rows) + _plain_row(
         [f"{len(rows)} part{'s' * (len(rows) != 1)} in all", *total[1:]], True
@@ -51,10 +42,10 @@ def plan(value: Mapping[str, Any]) -> str:
 
 
 def _plain_row(row: Sequence[str], bold: bool = False) -> str:
-    shown = [f"<b>{escape(text)}</b>" if bold else escape(text) for text in row]
+    shown = [f"<b>{escape(cell)}</b>" if bold else escape(cell) for cell in row]
     return (
         "<tr>"
-        + "".join(f'<td class="{"num" if i else ""}">{text}</td>' for i, text in enumerate(shown))
+        + "".join(f'<td class="{"num" if i else ""}">{cell}</td>' for i, cell in enumerate(shown))
         + "</tr>"
     )
 
@@ -112,13 +103,13 @@ def part_ended(piece: Finished) -> str:
     """A part that has ended, in a line: how, how many, and its means."""
     found: RunResult = piece.result
     means = "".join(
-        badge(f"{metric} {figure(mean.value)} (n = {mean.n})")
+        badge(f"{metric} {text(mean.value)} (n = {mean.n})")
         for metric, mean in list(found.means.items())[:6]
         if mean.value is not None
     )
     failed = badge(f"{found.n_errors} failed", "bad") if found.n_errors else ""
     how = badge("had ended before" if piece.reused else "done", "good")
-    told = f"{found.n} question{'s' * (found.n != 1)}, {duration(found.seconds)}"
+    told = f"{found.n} question{'s' * (found.n != 1)}, {text(found.seconds, 'duration')}"
     warned = "".join(map(note, found.warnings))
     return f'<div class="rb-label"><span>{escape(found.request.label)}</span>{how}<span>{told}</span>{failed}{means}</div>{warned}'
 
@@ -144,8 +135,8 @@ def whole(found: StoredExperiment) -> str:
         return head(found) + note(
             "It has not ended. Fill the form with it and press Run suite to continue; what was answered is kept."
         )
-    own = [shown for table in found.report.get("tables", ()) for shown in [one_table(table)]]
-    parts = [one_table(table) for table in parts_tables(found.report)]
+    own = [html.table(Table.from_json(table)) for table in found.report.get("tables", ())]
+    parts = [html.table(table) for table in experiments.parts(found.report)]
     notes = "".join(note(on_page(one)) for one in found.report.get("notes", ()))
     return head(found) + notes + "".join(own + parts)
 
@@ -166,108 +157,9 @@ def head(found: StoredExperiment) -> str:
     return f'<div class="rb-label"><b>{escape(found.name)}</b>{state}{badges}</div>'
 
 
-def one_table(table: Table) -> str:
-    """A table as papers print it: every mean with its interval and number of questions."""
-    columns, told = table["columns"], table.get("definitions", {})
-    numbers = [_is_number(table, i) for i in range(len(columns))]
-    heads = "".join(_head(text, right, told.get(text, "")) for text, right in zip(columns, numbers))
-    body = "".join(
-        "<tr>"
-        + "".join(_cell(one, table["percent"], right) for one, right in zip(row, numbers))
-        + "</tr>"
-        for row in table["rows"]
-    )
-    if not table["rows"]:
-        return _title(table) + empty("This table has no rows.")
-    return (
-        f'<div class="rb-paper">{_title(table)}<div class="rb-wide"><table class="rb-table rb-tight rb-costs"><thead><tr>{heads}</tr></thead>'
-        f"<tbody>{body}</tbody></table></div>{csv_link(file_name(table['title']), csv_rows(table))}</div>{_below(table)}"
-    )
-
-
 def own_numbers(means: Mapping[str, Mapping[str, Any]]) -> str:
     """What a run of a suite is worth by the suite's own metrics."""
-    rows = [[name, mean] for name, mean in means.items()]
-    return one_table(
-        {
-            "title": "The suite's own numbers",
-            "columns": ["metric", "mean"],
-            "rows": rows,
-            "percent": False,
-            "note": "",
-        }
-    )
-
-
-def _title(table: Table) -> str:
-    unit = ' <small class="rb-basis">percent</small>' if table["percent"] else ""
-    return f'<div class="rb-section"><h3>{escape(table["title"])}{unit}</h3></div>'
-
-
-def _below(table: Table) -> str:
-    told = [
-        f"<b>{escape(key)}</b>: {escape(text)}"
-        for key, text in table.get("definitions", {}).items()
-        if text
-    ]
-    said = [escape(table["note"])] if table.get("note") else []
-    return "".join(f'<div class="rb-label"><span>{one}</span></div>' for one in [*said, *told])
-
-
-def _head(text: str, right: bool, about: str = "") -> str:
-    title = f' title="{escape(about, quote=True)}"' if about else ""
-    return f'<th class="{"num" if right else ""}"{title}>{escape(str(text))}</th>'
-
-
-def _cell(value: Any, percent: bool, right: bool, extra: str = "") -> str:
-    if is_mean(value) and value["value"] is not None:
-        between = bounds(value, percent).strip(" []").replace(", ", " – ")
-        basis = ", ".join(filter(None, [between, f"n = {value['n']:,}"]))
-        shown = f'{figure(value["value"], percent)}{extra}<br><span class="rb-basis">{basis}</span>'
-    else:
-        shown = escape(cell(value, percent)) + extra
-    return f'<td class="{"num" if right else ""}">{shown}</td>'
-
-
-def _is_number(table: Table, column: int) -> bool:
-    """Whether a column holds figures, to be set to the right; the first one names the rows."""
-    cells = [row[column] for row in table["rows"] if row[column] is not None]
-    return column > 0 and all(is_mean(one) or isinstance(one, (int, float)) for one in cells)
-
-
-def csv_rows(table: Table) -> list[list[Any]]:
-    """The same for a CSV file: a mean becomes four columns, numbers keep all their digits."""
-    wide = [any(is_mean(row[i]) for row in table["rows"]) for i in range(len(table["columns"]))]
-    found: list[list[Any]] = [[]]
-    for text, means in zip(table["columns"], wide):
-        found[0] += [text, f"{text} low", f"{text} high", f"{text} n"] if means else [text]
-    for row in table["rows"]:
-        line: list[Any] = []
-        for value, means in zip(row, wide):
-            parts = (
-                [value[key] for key in ("value", "low", "high", "n")]
-                if is_mean(value)
-                else [value, *[None] * 3]
-            )
-            line += parts if means else parts[:1]
-        found.append(line)
-    return found
-
-
-def file_name(title: str) -> str:
-    """A table's title as the name of its CSV file.
-
-    >>> file_name("Table 3: all/both")
-    'Table-3-all-both.csv'
-    """
-    return "-".join("".join(c if c.isalnum() else " " for c in title).split())[:80] + ".csv"
-
-
-def file_link(path: str, data: bytes) -> str:
-    """A link that saves a file."""
-    name = escape(path.replace("\\", "/").rpartition("/")[2], quote=True)
-    content = base64.b64encode(data).decode()
-    return f'<div class="rb-label"><a class="rb-link" download="{name}" href="data:application/octet-stream;base64,{content}">Save {name}</a></div>'
+    return html.table(Table("The suite's own numbers", ("metric", "mean"), tuple(means.items())))
 
 
 # two beside each other
@@ -276,7 +168,10 @@ def file_link(path: str, data: bytes) -> str:
 def beside(first: StoredExperiment, other: StoredExperiment, differences: Table) -> str:
     """Two suites' tables, row by row; a table that only one of them has stands alone. ``differences``: that of both."""
     tables, others = (
-        [*(one.report or {}).get("tables", ()), *parts_tables(one.report or {"parts": ()})]
+        [
+            *map(Table.from_json, (one.report or {}).get("tables", ())),
+            *experiments.parts(one.report or {"parts": ()}),
+        ]
         for one in (first, other)
     )
     missing = [one.name for one in (first, other) if one.report is None]
@@ -291,7 +186,7 @@ def beside(first: StoredExperiment, other: StoredExperiment, differences: Table)
             (
                 one
                 for one in left
-                if one["title"] == table["title"] and set(one["columns"]) & {*table["columns"][1:]}
+                if one.title == table.title and set(one.labels) & {*table.labels[1:]}
             ),
             None,
         )
@@ -299,75 +194,60 @@ def beside(first: StoredExperiment, other: StoredExperiment, differences: Table)
             left.remove(pair)
             shown += _pair(table, pair, first.name, other.name)
         else:
-            shown += note(f"Only {first.name} has this table:") + one_table(table)
-    shown += "".join(note(f"Only {other.name} has this table:") + one_table(one) for one in left)
-    return shown + (one_table(differences) if differences["rows"] else "")
+            shown += note(f"Only {first.name} has this table:") + html.table(table)
+    shown += "".join(note(f"Only {other.name} has this table:") + html.table(one) for one in left)
+    return shown + (html.table(differences) if differences.rows else "")
 
 
 def _pair(a: Table, b: Table, first: str, other: str) -> str:
     """Two tables as one: under each row the same row of the other, with the difference of what are numbers in both."""
-    names = list(dict.fromkeys([*a["columns"][1:], *b["columns"][1:]]))
-    right_of = {
-        t["columns"][i]: _is_number(t, i) for t in (b, a) for i in range(1, len(t["columns"]))
-    }
+    columns = {c.label: (c, html.is_numeric(t, i)) for t in (b, a) for i, c in enumerate(t.heads)}
+    names = list(dict.fromkeys([*a.labels[1:], *b.labels[1:]]))
     left, right = _rows(a), _rows(b)
     body, lines = "", []
     for key in dict.fromkeys([*left, *right]):
-        sides = [
-            (who, rows[key], table["percent"])
-            for who, rows, table in ((first, left, a), (other, right, b))
-            if key in rows
-        ]
+        sides = [(who, rows[key]) for who, rows in ((first, left), (other, right)) if key in rows]
         if len(sides) == 2 and all(
             left[key].get(name) == right[key].get(name)
             for name in left[key].keys() & right[key].keys()
         ):
-            sides = [
-                ("both", {**right[key], **left[key]}, a["percent"])
-            ]  # a line of the paper, for instance
-        for number, (who, row, percent) in enumerate(sides):
-            before = sides[0][1] if number and a["percent"] == b["percent"] else {}
+            sides = [("both", {**right[key], **left[key]})]  # a line of the paper, for instance
+        for number, (who, row) in enumerate(sides):
+            before = sides[0][1] if number and a.percent == b.percent else {}
             cells = "".join(
-                _cell(
+                html.cell(
                     row.get(name),
-                    percent,
-                    right_of[name],
-                    _gap(before.get(name), row.get(name), percent),
+                    columns[name][0].format,
+                    columns[name][1],
+                    _gap(before.get(name), row.get(name), columns[name][0].format),
                 )
                 for name in names
             )
             begins = (
-                f'<td rowspan="{len(sides)}"><b>{escape(cell(key[0]))}</b></td>'
-                if not number
-                else ""
+                "" if number else f'<td rowspan="{len(sides)}"><b>{escape(text(key[0]))}</b></td>'
             )
             body += f'<tr>{begins}<td class="name">{escape(who)}</td>{cells}</tr>'
-            lines.append([key[0], who, *(row.get(name) for name in names)])
-    heads = (
-        "".join(_head(text, i > 0) for i, text in enumerate([a["columns"][0]]))
-        + "<th>run</th>"
-        + "".join(_head(text, right_of[text]) for text in names)
-    )
-    merged = {"columns": [a["columns"][0], "run", *names], "rows": lines}
-    return (
-        f'<div class="rb-paper">{_title(a)}<div class="rb-wide"><table class="rb-table rb-tight rb-costs"><thead><tr>{heads}</tr></thead>'
-        f"<tbody>{body}</tbody></table></div>{csv_link(file_name(a['title'] + ' beside'), csv_rows(merged))}</div>{_below(a)}"
-    )
+            lines.append((key[0], who, *(row.get(name) for name in names)))
+    heads = html.head(a.labels[0], False) + "<th>run</th>"
+    heads += "".join(html.head(name, columns[name][1]) for name in names)
+    merged = Table("", (a.labels[0], "run", *names), tuple(lines))
+    link = html.csv_link(html.file_name(f"{a.title} beside"), csv.table(merged))
+    return html.paper(a, heads, body, link)
 
 
 def _rows(table: Table) -> dict[tuple[Any, int], dict[str, Any]]:
     """(first cell, how often it came before) → column → cell."""
-    found: dict[tuple[Any, int], dict[str, Any]] = {}
-    for row in table["rows"]:
-        name = cell(row[0])
-        key = (name, sum(known == name for known, _ in found))
-        found[key] = dict(zip(table["columns"][1:], row[1:]))
-    return found
+    rows: dict[tuple[Any, int], dict[str, Any]] = {}
+    for row in table.rows:
+        name = text(row[0])
+        key = (name, sum(known == name for known, _ in rows))
+        rows[key] = dict(zip(table.labels[1:], row[1:]))
+    return rows
 
 
-def _gap(a: Any, b: Any, percent: bool) -> str:
-    values = [one["value"] if is_mean(one) else one for one in (a, b)]
+def _gap(a: Any, b: Any, format: Format) -> str:
+    values = [mean["value"] if (mean := mean_of(cell)) else cell for cell in (a, b)]
     if not all(isinstance(value, float) for value in values):
         return ""
     gap = values[1] - values[0]
-    return f' <span class="rb-basis">({"+" if gap >= 0 else "−"}{figure(abs(gap), percent)})</span>'
+    return f' <span class="rb-basis">({"+" if gap >= 0 else "−"}{text(abs(gap), format)})</span>'

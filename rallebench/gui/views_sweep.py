@@ -9,13 +9,13 @@ from typing import Any
 from rallebench.core.errors import StoppedError
 from rallebench.core.events import Failed, Finished, Progress, Warned
 from rallebench.engine.driver import ExperimentResult
-from rallebench.engine.statistics import p_text
 from rallebench.experiments.sweeps import Variant, remarks
 from rallebench.experiments.sweeps.results import SweepReport
 from rallebench.gui.views import badge, error, note, progress_bar
-from rallebench.gui.views_csv import csv_link
 from rallebench.gui.views_runs import interval_of, number
 from rallebench.gui.views_tradeoff import COLOURS, GRID, INK
+from rallebench.render.html import csv_link
+from rallebench.render.numbers import text
 from rallebench.workspace.indexes.ensure import Costs
 
 
@@ -133,7 +133,7 @@ def whole(found: SweepReport) -> str:
             else pair.note
             if pair.low is None or pair.high is None
             else f"{pair.low:+.4f} – {pair.high:+.4f}",
-            "" if pair is None else escape(p_text(pair.corrected)),
+            "" if pair is None else escape(text(pair.corrected, "p")),
             str(mean.n),
         )
         body += f'<tr><td class="name"><b>{escape(found.runs[run])}</b></td>'

@@ -14,6 +14,8 @@ from rallebench.core.errors import RalleError, StoppedError
 from rallebench.core.memory import size
 from rallebench.experiments.tradeoff import Point, Tradeoff
 from rallebench.gui.views import badge, error, note
+from rallebench.render.colours import GRID, INK
+from rallebench.render.colours import SERIES as COLOURS
 
 AXES: Mapping[str, str] = {
     "recall": "recall@k against exact",
@@ -36,20 +38,6 @@ LOGARITHMIC = frozenset(
 )
 MARKER = (9.0, 34.0)
 """Diameters of the smallest and the largest memory."""
-INK, GRID = "#8391a5", "rgba(128,140,160,.28)"
-"""Readable on white and on black: the page may be either."""
-COLOURS = (
-    "#0d9488",
-    "#d97706",
-    "#4f7fe5",
-    "#c0458b",
-    "#65a30d",
-    "#8b5cf6",
-    "#dc4c3e",
-    "#0891b2",
-    "#a16207",
-    "#64748b",
-)
 COLUMNS = (
     "index",
     "kind",

@@ -17,14 +17,15 @@ from urllib.parse import quote, unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 from rallebench.core.errors import MissingPackageError, UsageError
-from rallebench.http import Endpoint
-from rallebench.http.addresses import account_headers, is_loopback, no_address
 from rallebench.http.deadline import Deadline, Sockets
+from rallebench.http.endpoint import Endpoint, account_headers, is_loopback, no_address
 from rallebench.http.failures import (
     DROPPED,
     NOT_OPENAI,
     Failure,
     Refusal,
+    failure_of,
+    parsed,
     short,
     timed_out,
     unloaded,
@@ -34,6 +35,7 @@ CONNECT_SECONDS = 10.0
 MAX_BODY_BYTES = 32 * 2**20
 MAX_ERROR_BYTES = 2**16
 DEFAULT_PORTS = {"http": 80, "https": 443, "socks5": 1080, "socks5h": 1080}
+Refused = Callable[[Refusal, str], Failure]
 IDLE_SECONDS = 30.0
 """An unused connection is closed after this time."""
 
@@ -123,11 +125,11 @@ class Connection:
         method: str,
         path: str,
         body: Mapping[str, Any] | None,
-        refused: Callable[[Refusal, str], Failure],
+        refused: Refused | None = None,
     ) -> Iterator[Answer]:
         """Send ``body`` as JSON to ``path`` (``/chat/completions``) and yield the answer.
 
-        Every error is a Failure; ``refused`` makes one of a status other than 2xx and the server's message.
+        Every error is a Failure; ``refused`` may make one of a status other than 2xx and the server's message.
         Raises BackendError once closed.
         """
         if self.closed.is_set():
@@ -170,6 +172,18 @@ class Connection:
                 raise unloaded(self._name) from None
             raise
 
+    def document(
+        self,
+        method: str,
+        path: str,
+        body: Mapping[str, Any] | None = None,
+        refused: Refused | None = None,
+    ) -> tuple[Any, Mapping[str, str]]:
+        """The JSON of an answer, the key blotted out, and its headers; see ``request``."""
+        with self.request(method, path, body, refused) as answer:
+            text = answer.read()
+        return parsed(text, self._key), answer.headers
+
     def _encoded(
         self, body: Mapping[str, Any] | None
     ) -> tuple[bytes | None, list[tuple[bytes, bytes]]]:
@@ -186,12 +200,15 @@ class Connection:
         more = [(b"Content-Type", kind), (b"Content-Length", length)]
         return content, [*self._headers, *more]
 
-    def _refusal(self, answer: Answer, refused: Callable[[Refusal, str], Failure]) -> Failure:
+    def _refusal(self, answer: Answer, refused: Refused | None) -> Failure:
         text = answer.beginning()
         body: Any = text.decode("utf-8", "replace")
         with contextlib.suppress(ValueError, RecursionError):
             body = json.loads(text)
-        return refused(Refusal(answer.status, answer.headers, body), short(body, self._key))
+        refusal, message = Refusal(answer.status, answer.headers, body), short(body, self._key)
+        if refused is not None:
+            return refused(refusal, message)
+        return failure_of(refusal, message, self._settings, self._key)
 
     def _or_closed(self, failure: Failure) -> Exception:
         return unloaded(self._name) if self.closed.is_set() else failure

@@ -10,11 +10,11 @@ import re
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from rallebench.core.errors import BackendError
-from rallebench.http import Endpoint
-from rallebench.http.keys import how_to_set, without_keys
+from rallebench.http.endpoint import Endpoint, how_to_set, without_keys
 
 TIMEOUT_RETRIES = 2
 """A time-out costs ``timeout`` seconds each, so it is not worth all of ``max_retries``."""
@@ -85,7 +85,7 @@ THROTTLED = (408, 503, 529)
 """Statuses, besides 429, of an overloaded server."""
 
 
-def refused(error: Refusal, message: str, endpoint: Endpoint, key: str) -> Failure:
+def failure_of(error: Refusal, message: str, endpoint: Endpoint, key: str) -> Failure:
     """The failure for a status other than 2xx; ``message`` is the server's own text."""
     status = error.status_code
     quoted = f"({status}: {message})" if message else f"({status})"
@@ -136,6 +136,59 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
             return max(0.0, seconds) if math.isfinite(seconds) else None
         with contextlib.suppress(ValueError, TypeError, OverflowError):
             return max(0.0, email.utils.parsedate_to_datetime(value).timestamp() - time.time())
+    return None
+
+
+@dataclass(frozen=True)
+class Remainder:
+    """The units that a server still allows, and the seconds until it allows more."""
+
+    amount: float
+    seconds: float
+
+
+def remainder(headers: Mapping[str, str], unit: str) -> Remainder | None:
+    """``x-ratelimit-remaining-requests`` (or ``-tokens``) with its reset; None unless both are there.
+
+    Requests may also come without that ending, and as ``ratelimit-…``.
+
+    >>> remainder({"x-ratelimit-remaining-tokens": "12", "x-ratelimit-reset-tokens": "6m0s"}, "tokens")
+    Remainder(amount=12.0, seconds=360.0)
+    """
+    names = [("x-ratelimit-", f"-{unit}")]
+    if unit == "requests":
+        names += [("x-ratelimit-", ""), ("ratelimit-", "")]
+    for start, end in names:
+        amount, reset = headers.get(f"{start}remaining{end}"), headers.get(f"{start}reset{end}")
+        with contextlib.suppress(ValueError, TypeError):
+            seconds = _seconds(str(reset).strip()) if reset is not None else None
+            if amount is not None and seconds is not None and float(amount) >= 0:
+                return Remainder(float(amount), seconds)
+    return None
+
+
+_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_DURATION = re.compile(r"(?:\d+(?:\.\d+)?(?:ms|[smhd]))+")
+_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|[smhd])")
+
+
+def _seconds(text: str) -> float | None:
+    """Seconds from now: ``1s``, ``6m0s``, ``20ms``, seconds, a Unix time (also in ms), or an ISO date.
+
+    >>> [_seconds(text) for text in ("1s", "6m0.5s", "20ms", "7", "soon")]
+    [1.0, 360.5, 0.02, 7.0, None]
+    """
+    if _DURATION.fullmatch(text):
+        return sum(float(number) * _UNITS[unit] for number, unit in _PART.findall(text))
+    with contextlib.suppress(ValueError):
+        value = float(text)
+        if value > 1e12:
+            value /= 1000
+        seconds = value - time.time() if value > 1e9 else value
+        return max(0.0, seconds) if seconds == seconds and abs(seconds) != float("inf") else None
+    with contextlib.suppress(ValueError):
+        moment = datetime.fromisoformat(text.replace("Z", "+00:00"))
+        return max(0.0, moment.timestamp() - time.time()) if moment.tzinfo else None
     return None
 
 

@@ -16,39 +16,103 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
-from rallebench.http.failures import Failure, unloaded
-from rallebench.http.limits import Rate, RequestWindow, remainder
+from rallebench.http.failures import Failure, remainder, unloaded
 
 LONGEST_PAUSE = 120.0
 """Seconds: the longest pause that holds back all requests. A longer one is reported as an error."""
+
+CUT = 0.7
+"""The share of the window that remains when a server throttles (TCP CUBIC's factor, RFC 9438). With a half, a
+stray 429 in a hundred answers would cost a run a tenth of its time."""
+
+MINUTE = 60.0
+
+
+class RequestWindow:
+    """The number of requests that may be in flight: from 1 to ``most``, the user's setting and the start.
+
+    Additive increase and multiplicative decrease, as in TCP. Nothing here waits or locks.
+    """
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self.exact = float(most)
+        self.throttled = 0
+        self._cut_at = float("-inf")
+
+    @property
+    def size(self) -> int:
+        """The number of requests that may be in flight now."""
+        return max(1, int(self.exact + 1e-9))
+
+    def allow(self, most: int) -> None:
+        """Change the upper bound; a window at the old bound follows it."""
+        if most:
+            self.exact = float(most) if self.exact >= self.most else min(self.exact, float(most))
+            self.most = most
+
+    def answered(self, sent: float) -> None:
+        """Count an answer to a request ``sent`` at that time, into a full window; a larger one is worth a try."""
+        if sent >= self._cut_at:
+            # One more for each window of answers; a big window takes bigger steps.
+            self.exact = min(float(self.most), self.exact + max(1.0, self.most / 32) / self.exact)
+
+    def throttle(self, sent: float, now: float) -> None:
+        """Shrink after a 429, 503 or time-out; a request sent before the last cut says nothing new."""
+        if sent >= self._cut_at:
+            self.throttled += 1
+            self.exact = max(1.0, self.exact * CUT)
+            self._cut_at = now
+
+
+class Rate:
+    """Units per minute, spread evenly: after ``n`` units the next request waits ``n`` / rate minutes.
+
+    Any minute has at most the allowed units, or one request more (whose units were not known before).
+    """
+
+    def __init__(self, per_minute: float | None = None) -> None:
+        self.per_minute = per_minute
+        self._free_at = 0.0
+
+    def wait(self, now: float) -> float:
+        """Seconds until the next request may go."""
+        return max(0.0, self._free_at - now) if self.per_minute else 0.0
+
+    def take(self, units: float, now: float) -> None:
+        """Count a request of these units, sent now."""
+        if self.per_minute:
+            self._free_at = max(now, self._free_at) + units * MINUTE / self.per_minute
+
+    def correct(self, units: float) -> None:
+        """Add units (or, if negative, take some back) when the real number is known."""
+        if self.per_minute:
+            self._free_at += units * MINUTE / self.per_minute
 
 
 @dataclass(frozen=True)
 class Status:
     """The present limits: ``in_flight`` of ``window`` requests, of ``most`` that the user allows.
 
-    ``throttled`` and ``slow`` count why the window shrank; all requests wait for ``pause`` seconds.
+    ``throttled`` counts the times that the window shrank; all requests wait for ``pause`` seconds.
     """
 
     window: int
     most: int
     in_flight: int
     throttled: int
-    slow: int
     pause: float
 
     def __str__(self) -> str:
         """A note for the user; '' while nothing held requests back.
 
-        >>> print(Status(window=11, most=16, in_flight=11, throttled=3, slow=0, pause=2.0))
+        >>> print(Status(window=11, most=16, in_flight=11, throttled=3, pause=2.0))
         11 of 16 requests at once (the server was overloaded 3 times); all wait 2 s
         """
-        counts = ((self.throttled, "overloaded"), (self.slow, "slow"))
-        why = " and ".join(f"{what} {n} time{'s' * (n > 1)}" for n, what in counts if n)
-        notes = (
-            [f"{self.window} of {self.most} requests at once (the server was {why})"] if why else []
-        )
-        return "; ".join(notes + [f"all wait {self.pause:.0f} s"] * (self.pause >= 0.5))
+        times = f"{self.throttled} time{'s' * (self.throttled > 1)}"
+        size = f"{self.window} of {self.most} requests at once (the server was overloaded {times})"
+        pause = f"all wait {self.pause:.0f} s"
+        return "; ".join([size] * (self.throttled > 0) + [pause] * (self.pause >= 0.5))
 
 
 class LimiterClient:
@@ -71,14 +135,13 @@ class LimiterClient:
 
 
 class Permit:
-    """The permit of one request in flight. ``work`` and ``tokens`` may be set when the answer has come."""
+    """The permit of one request in flight. ``tokens`` may be set when the answer has come."""
 
-    def __init__(self, limiter: RateLimiter, kind: str, tokens: float, number: int, full: bool):
-        self._limiter, self.kind, self.number, self.full = limiter, kind, number, full
+    def __init__(self, limiter: RateLimiter, tokens: float, number: int, full: bool) -> None:
+        self._limiter, self.number, self.full = limiter, number, full
         self.expected = tokens
         self.sent = time.monotonic()
         self.tokens: float | None = None
-        self.work = 1.0
 
     def headers(self, headers: Mapping[str, str]) -> None:
         """Read the limits in the headers of the answer."""
@@ -125,13 +188,11 @@ class RateLimiter:
         """The present limits."""
         with self._lock:
             window, pause = self._window, max(0.0, self._pause_until - time.monotonic())
-            return Status(
-                window.size, window.most, self._in_flight, window.throttled, window.slow, pause
-            )
+            return Status(window.size, window.most, self._in_flight, window.throttled, pause)
 
     # ── before a request ──
 
-    def enter(self, client: LimiterClient, kind: str, tokens: float, at_once: bool) -> Permit:
+    def enter(self, client: LimiterClient, tokens: float, at_once: bool) -> Permit:
         """Wait until one more request may go.
 
         ``at_once``: a person waits, so only rates and pauses count, not the window. Raises BackendError once the
@@ -148,7 +209,7 @@ class RateLimiter:
                         raise unloaded(client.name)
                     wait = self._wait(called, at_once)
                     if wait <= 0:
-                        return self._start(kind, tokens)
+                        return self._start(tokens)
                     called.clear()
                 if at_once:
                     client.closed.wait(wait)
@@ -167,7 +228,7 @@ class RateLimiter:
         now = time.monotonic()
         return max(self._pause_until - now, self._requests.wait(now), self._tokens.wait(now))
 
-    def _start(self, kind: str, tokens: float) -> Permit:
+    def _start(self, tokens: float) -> Permit:
         now = time.monotonic()
         # The first estimate may be far too high (all of max_tokens); the mean of the answers is better.
         tokens = min(tokens, 2 * self._mean_tokens) if self._mean_tokens else tokens
@@ -175,7 +236,7 @@ class RateLimiter:
         self._tokens.take(tokens, now)
         self._in_flight += 1
         self._started += 1
-        return Permit(self, kind, tokens, self._started, self._in_flight >= self._window.size)
+        return Permit(self, tokens, self._started, self._in_flight >= self._window.size)
 
     def _call_next(self) -> None:
         if self._queue:
@@ -198,9 +259,8 @@ class RateLimiter:
     def answered(self, permit: Permit) -> None:
         """Let the window grow, and correct the tokens that were estimated."""
         with self._lock:
-            now = time.monotonic()
-            work = max(permit.work, 1e-9)
-            self._window.answered(permit.kind, permit.sent, now, work, permit.full)
+            if permit.full:
+                self._window.answered(permit.sent)
             if permit.tokens is not None:
                 self._mean_tokens += (0.1 if self._mean_tokens else 1.0) * (
                     permit.tokens - self._mean_tokens

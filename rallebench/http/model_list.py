@@ -7,11 +7,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from rallebench.core.errors import BackendError
-from rallebench.http import Endpoint
-from rallebench.http.addresses import OPENAI, check_address
 from rallebench.http.client import Connection
-from rallebench.http.failures import NOT_OPENAI, Failure, Refusal, parsed, refused, timed_out
-from rallebench.http.keys import check_variable, key_from_environment, without_keys
+from rallebench.http.endpoint import (
+    OPENAI,
+    check_address,
+    check_variable,
+    key_from_environment,
+    without_keys,
+)
+from rallebench.http.failures import NOT_OPENAI, Failure, Refusal, failure_of, timed_out
 
 BACKEND = "openai_compatible"
 SECONDS = 10.0
@@ -57,19 +61,17 @@ def served_models(
         connection.close()
 
 
-def _document(connection: Connection, server: Endpoint, key: str) -> Any:
-    def refusal(error: Refusal, message: str) -> Failure:
-        if error.status_code in (404, 405):
+def _document(connection: Connection, server: Server, key: str) -> Any:
+    def refused(refusal: Refusal, message: str) -> Failure:
+        if refusal.status_code in (404, 405):
             quoted = f" ({message})" if message else ""
             return Failure(
                 f"has no list of models{quoted}",
                 "Check that base_url is right (it usually ends in /v1), or type the model's name.",
             )
-        return refused(error, message, server, key)
+        return failure_of(refusal, message, server, key)
 
-    with connection.request("GET", "/models", None, refusal) as answer:
-        body = answer.read()
-    return parsed(body, key)
+    return connection.document("GET", "/models", refused=refused)[0]
 
 
 def _names(document: Any, key: str) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import TypeVar
 
 from rallebench.core.errors import BackendError
-from rallebench.http import Endpoint
+from rallebench.http.endpoint import Endpoint
 from rallebench.http.failures import Failure, unloaded
 from rallebench.http.limiter import LimiterClient, Permit
 
@@ -25,14 +25,13 @@ def attempts(
     endpoint: Endpoint,
     client: LimiterClient,
     *,
-    kind: str = "",
     tokens: float = 0.0,
     at_once: bool = False,
 ) -> Iterator[T]:
     """Yield from ``attempt``; after a Failure try again, if it is worth it and nothing was yielded before.
 
-    Every attempt takes a permit, for a request of this ``kind`` and about so many ``tokens``; the pauses between
-    attempts take none. ``at_once``: see :meth:`RateLimiter.enter`.
+    Every attempt takes a permit, for a request of about so many ``tokens``; the pauses between attempts take
+    none. ``at_once``: see :meth:`RateLimiter.enter`.
 
     Raises BackendError after the last attempt, and as soon as the client is closed.
     """
@@ -40,7 +39,7 @@ def attempts(
     name, closed, limiter = client.name, client.closed, client.limiter
     while True:
         begun = False
-        permit = limiter.enter(client, kind, tokens, at_once)
+        permit = limiter.enter(client, tokens, at_once)
         try:
             for piece in attempt(permit):
                 begun = True

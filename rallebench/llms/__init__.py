@@ -7,15 +7,18 @@ setting is a UsageError.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import MISSING, fields
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.registry import Registry, unknown
+from rallebench.core.settings import Setting, form_of
 from rallebench.core.types import Generate, Reply
 
 DEFAULT_MAX_TOKENS = 256
 """The most generated tokens if neither the request nor the settings say."""
+
+MOST_TOKENS = 10_000_000
+"""The largest number of tokens that a setting may name."""
 
 DEFAULT_TEMPERATURE = 0.0
 """Greedy, so that a run is repeatable. ``top_p`` and ``seed`` stay unset."""
@@ -73,46 +76,43 @@ LLMS: Registry[Callable[..., LLM]] = Registry(
         "loading": "(name, **settings) → sentences, the model last, for one that takes long to load",
         "need": "(name, context, batch, **settings) → the memory that it will take, without loading it",
         "quantizations": "the quantisations that it has, the largest first",
+        "settings": "(name, **settings) → its checked settings; reads no weights and needs no key",
     },
 )
 
 
 def settings_from(shape: type[S], name: str, values: Mapping[str, Any]) -> S:
-    """An instance of the dataclass ``shape`` with these values. Raises UsageError for unknown and missing names.
+    """An instance of the dataclass ``shape``, whose fields are declared settings.
+
+    Raises UsageError for an unknown or missing name and for a value that its setting does not permit.
 
     >>> from dataclasses import dataclass
-    >>> Shape = dataclass(type("Shape", (), {"__annotations__": {"model": str}}))
+    >>> from rallebench.core.settings import declare
+    >>> Shape = dataclass(type("Shape", (), {"__annotations__": {"model": str}, "model": declare(str, "")}))
     >>> settings_from(Shape, "my-llm", {"modle": "x"})
     Traceback (most recent call last):
     rallebench.core.errors.UsageError: 'my-llm': There is no setting 'modle'. Did you mean 'model'? Known: model.
     """
-    known = {field.name: field for field in fields(shape)}  # type: ignore[arg-type]
+    form = form_of(shape)
     for key in values:
-        if key not in known:
-            raise UsageError(f"{name!r}: {unknown('setting', key, list(known))}")
-    for key, field in known.items():
-        if key not in values and field.default is MISSING and field.default_factory is MISSING:
+        if key not in form:
+            raise UsageError(f"{name!r}: {unknown('setting', key, list(form))}")
+    for key, setting in form.items():
+        if setting.required and key not in values:
             raise UsageError(f"{name!r} needs the setting {key!r}.")
-    return shape(**values)
+    return shape(**{key: checked_value(name, key, form[key], values[key]) for key in values})
 
 
-def checked_number(
-    name: str,
-    setting: str,
-    value: Any,
-    low: float,
-    high: float,
-    *,
-    whole: bool = False,
-    optional: bool = False,
-) -> None:
-    """Pass if ``value`` is a number from ``low`` to ``high`` (or None, if ``optional``); else UsageError."""
-    if value is None and optional:
-        return
-    kinds = int if whole else (int, float)
-    if isinstance(value, bool) or not isinstance(value, kinds) or not low <= value <= high:
-        kind = "a whole number" if whole else "a number"
-        nothing = " or null" if optional else ""
-        raise UsageError(
-            f"{name!r}: {setting} is {value!r}; it must be {kind} from {low:g} to {high:g}{nothing}."
-        )
+def checked_value(name: str, key: str, setting: Setting, value: Any) -> Any:
+    """``value`` in the setting's kind; a number in quotes is refused. Raises UsageError.
+
+    A number for a float stays as it was written: requests and fingerprints hold it.
+    """
+    try:
+        if isinstance(value, str) and setting.kind in (int, float):
+            raise ValueError(setting.must_be)
+        read = setting.reads(value)
+    except ValueError as must_be:
+        nothing = " or null" if setting.null or setting.default is None else ""
+        raise UsageError(f"{name!r}: {key} is {value!r}; it must be {must_be}{nothing}.") from None
+    return value if setting.kind is float else read

@@ -17,8 +17,11 @@ from rallebench.core.types import ToolCall
 _STARTS = 200
 """Brackets at which a JSON value is looked for: a text of nothing but brackets must not take minutes."""
 
-_SHOWN = 160
+_LONGEST = 160
 """Characters of a schema's complaint that are shown: it quotes the whole value."""
+
+AROUND = "What the answer said around its JSON was left out."
+"""The note of :func:`in_form` about a text that is more than its JSON."""
 
 _FENCE = re.compile(r"```[\w-]*[ \t]*\n(.*?)```", re.DOTALL)
 _THOUGHT_ENDS = "</think>"
@@ -48,7 +51,7 @@ def json_of(text: str) -> Any:
 
 def _values(text: str) -> Iterator[Any]:
     text = text.rpartition(_THOUGHT_ENDS)[2].strip()
-    for piece in (text, *(found[1] for found in _FENCE.finditer(text))):
+    for piece in (text, *(block[1] for block in _FENCE.finditer(text))):
         try:
             yield _DECODER.decode(piece.strip())
         except (ValueError, RecursionError):
@@ -84,8 +87,8 @@ def schema_of(name: str, response_format: Any) -> Mapping[str, Any] | None:
     """
     if response_format is None:
         return None
-    asked = response_format if isinstance(response_format, Mapping) else {}
-    kind, inside = asked.get("type"), asked.get("json_schema")
+    wish = response_format if isinstance(response_format, Mapping) else {}
+    kind, inside = wish.get("type"), wish.get("json_schema")
     if kind == "text":
         return None
     if kind == "json_object":
@@ -148,9 +151,7 @@ def in_form(text: str, schema: Mapping[str, Any]) -> tuple[str, str]:
             whole = _decoded(text)
             if whole is not None or value is None:
                 return text, ""
-            return json.dumps(
-                value, ensure_ascii=False
-            ), "What the answer said around its JSON was left out."
+            return json.dumps(value, ensure_ascii=False), AROUND
     return text, fault_of(text, schema)
 
 
@@ -180,7 +181,7 @@ def _validator(schema: Mapping[str, Any]) -> Any:
 
 def _short(text: str) -> str:
     text = " ".join(text.split())
-    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
 
 
 # ── tool calls in a text ─────────────────────────────────────────────────────
@@ -200,24 +201,24 @@ def calls_of(text: str) -> tuple[str, tuple[ToolCall, ...]]:
     >>> calls_of("search(Ada)")
     ('search(Ada)', ())
     """
-    thought, ends, said = text.rpartition(_THOUGHT_ENDS)
-    if _MARK not in said:
-        found = _plain_calls(said)
-        return (f"{thought}{ends}", _numbered(found)) if found else (text, ())
+    thought, ends, rest = text.rpartition(_THOUGHT_ENDS)
+    if _MARK not in rest:
+        calls = _plain_calls(rest)
+        return (f"{thought}{ends}", _numbered(calls)) if calls else (text, ())
     calls: list[tuple[str, str]] = []
-    first, *pieces = said.split(_MARK)
-    kept = [first]
+    first, *pieces = rest.split(_MARK)
+    texts = [first]
     for piece in pieces:
         inside, _, after = piece.partition(_END_MARK)
         call = _call(_decoded(inside))
         if call:
             calls.append(call)
-            kept.append(after)
+            texts.append(after)
         else:
-            kept.append(_MARK + piece)
+            texts.append(_MARK + piece)
     if not calls:
         return text, ()
-    return f"{thought}{ends}{''.join(kept)}".rstrip(), _numbered(calls)
+    return f"{thought}{ends}{''.join(texts)}".rstrip(), _numbered(calls)
 
 
 def before_calls(text: str) -> str:
@@ -226,12 +227,12 @@ def before_calls(text: str) -> str:
     >>> before_calls('Let me see. <tool'), before_calls(' {"name": "se'), before_calls("a { b")
     ('Let me see.', '', 'a { b')
     """
-    thought, ends, said = text.rpartition(_THOUGHT_ENDS)
-    if said.lstrip().startswith(("{", "[", "`")):
-        said = ""
-    said = said.partition(_MARK)[0]
-    begun = max((size for size in range(1, len(_MARK)) if said.endswith(_MARK[:size])), default=0)
-    return f"{thought}{ends}{said[: len(said) - begun]}".rstrip()
+    thought, ends, rest = text.rpartition(_THOUGHT_ENDS)
+    if rest.lstrip().startswith(("{", "[", "`")):
+        rest = ""
+    rest = rest.partition(_MARK)[0]
+    begun = max((size for size in range(1, len(_MARK)) if rest.endswith(_MARK[:size])), default=0)
+    return f"{thought}{ends}{rest[: len(rest) - begun]}".rstrip()
 
 
 def _plain_calls(text: str) -> list[tuple[str, str]]:

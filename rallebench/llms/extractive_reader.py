@@ -12,9 +12,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from rallebench.core.errors import BackendError, RalleError, UsageError
+from rallebench.core.errors import BackendError, RalleError
+from rallebench.core.settings import declare, form_of
 from rallebench.core.types import Generate, Reply
-from rallebench.llms import LLMS, checked_number, settings_from
+from rallebench.llms import LLMS, settings_from
 from rallebench.llms._memory.need import CONTEXT, READER, TOKEN, MemoryNeed, first_use, note_use
 from rallebench.llms._stops import cut_at
 from rallebench.reader import REFUSAL, Found, Reader, Task
@@ -34,12 +35,20 @@ LOADING = 24_000_000
 
 @dataclass(frozen=True)
 class ReaderSettings:
-    """``dtype``: the number format of the layers; ``auto`` is bfloat16 if the processor has it, else float32.
-    ``decline_below``: the refusal threshold, a confidence from 0 to 1. None is the threshold of the model card, which is
-    lower if the prompt does not say how to refuse; 0 never refuses a span."""
+    """``decline_below``: without it the refusal threshold is that of the model card, which is lower if the prompt does
+    not say how to refuse; 0 never refuses a span."""
 
-    dtype: str = "auto"
-    decline_below: float | None = None
+    dtype: str = declare(
+        str, "auto", choices=DTYPES, about="auto: bfloat16 if the processor has it, else float32"
+    )
+    decline_below: float | None = declare(
+        float, None, 0, 1, about="the confidence below which it refuses"
+    )
+
+
+def settings_of(name: str, /, **values: Any) -> ReaderSettings:
+    """The settings of the model ``name``. Raises UsageError for the first invalid one."""
+    return settings_from(ReaderSettings, name, values)
 
 
 class ExtractiveReader:
@@ -145,8 +154,7 @@ def need(
     """What the reader will take, told before it is loaded. It writes nothing, so it keeps no cache."""
     from rallebench.reader.spans import sizes
 
-    chosen = settings_from(ReaderSettings, name, settings)
-    check(name, chosen)
+    chosen = settings_of(name, **settings)
     parameters, weights, vocabulary = sizes(chosen.dtype)
     form = "float32" if weights == 4 * parameters else "bfloat16"
     return MemoryNeed(
@@ -163,22 +171,18 @@ def need(
     )
 
 
-@LLMS.register("extractive-reader", about=ABOUT, need=need)
+@LLMS.register(
+    "extractive-reader",
+    about=ABOUT,
+    form=form_of(ReaderSettings),
+    settings=settings_of,
+    need=need,
+)
 def extractive_reader(name: str, /, **settings: Any) -> ExtractiveReader:
     """Built-in extractive reader: copies spans from the passages in the prompt, or declines."""
     from rallebench.reader.spans import load
 
-    chosen = settings_from(ReaderSettings, name, settings)
-    check(name, chosen)
+    chosen = settings_of(name, **settings)
     reader = ExtractiveReader(name, load(chosen.dtype), chosen.decline_below)
     note_use(READER)
     return reader
-
-
-def check(name: str, chosen: ReaderSettings) -> None:
-    """Raise UsageError for an invalid setting; reads no weights."""
-    if chosen.dtype not in DTYPES:
-        raise UsageError(
-            f"{name!r}: dtype is {chosen.dtype!r}; it must be one of {', '.join(DTYPES)}."
-        )
-    checked_number(name, "decline_below", chosen.decline_below, 0, 1, optional=True)

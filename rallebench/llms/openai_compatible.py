@@ -20,14 +20,15 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from rallebench.core.errors import BackendError, RalleError
+from rallebench.core.settings import form_of
 from rallebench.core.types import Generate, Reply, digest
-from rallebench.http.keys import key_from_environment
+from rallebench.http.endpoint import key_from_environment
 from rallebench.http.limiter import LimiterClient, Status
 from rallebench.http.retry import attempts
-from rallebench.llms import LLMS, settings_from
-from rallebench.llms._openai.client import PATH, Asking, Client
+from rallebench.llms import LLMS
+from rallebench.llms._openai.client import Asking, Client
 from rallebench.llms._openai.requests import body_of, default_seed, default_temperature
-from rallebench.llms._openai.settings import Settings, check
+from rallebench.llms._openai.settings import Settings, settings_of
 from rallebench.llms._stops import cut_stream
 
 
@@ -106,12 +107,10 @@ class OpenAICompatible:
     def _ask(self, request: Generate, *, stream: bool) -> Iterator[str | Reply]:
         body = body_of(self.name, request, self.settings)
         asking, client = Asking(self.name, body, request.tools, stream), self._client
-        kind = f"{PATH} {self.settings.model}"
         pieces = attempts(
             lambda permit: client.ask(asking, permit),
             self.settings,
             self._limiter,
-            kind=kind,
             tokens=asking.tokens,
             at_once=stream,
         )
@@ -145,9 +144,8 @@ def _fingerprint(settings: Settings) -> str:
     return f"openai_compatible/{settings.model}@{where}/{digest(defaults)[:12]}"
 
 
-@LLMS.register("openai_compatible")
+@LLMS.register("openai_compatible", form=form_of(Settings), settings=settings_of)
 def openai_compatible(name: str, /, **settings: Any) -> OpenAICompatible:
     """Any OpenAI-compatible endpoint (OpenAI, vLLM, llama.cpp, Ollama …); key from the environment."""
-    given = settings_from(Settings, name, settings)
-    check(name, given)
-    return OpenAICompatible(name, given, key_from_environment(name, given))
+    own = settings_of(name, **settings)
+    return OpenAICompatible(name, own, key_from_environment(name, own))

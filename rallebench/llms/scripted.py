@@ -15,8 +15,9 @@ from types import CodeType
 from typing import Any, Union
 
 from rallebench.core.errors import BackendError, RalleError, UsageError
+from rallebench.core.settings import declare, form_of
 from rallebench.core.types import Generate, Reply, digest
-from rallebench.llms import LLMS, checked_number, settings_from
+from rallebench.llms import LLMS, settings_from
 from rallebench.llms._stops import cut_reply
 
 Line = Union[str, Reply, RalleError]
@@ -180,34 +181,38 @@ def _described_line(line: Line | None) -> str:
 
 @dataclass(frozen=True)
 class ScriptedSettings:
-    """``replies``: a list, or regular expression → reply. ``echo``: answer with the last message."""
+    """The settings of a scripted model."""
 
-    replies: Any = ()
-    default: str | None = None
-    echo: bool = False
-    delay: float = 0.0
-    concurrency: int = 1
+    replies: Any = declare(object, (), about="a list of texts, or regular expression → text")
+    default: str | None = declare(str, None, about="the reply after the last, or without a match")
+    echo: bool = declare(bool, False, about="answer with the last message")
+    delay: float = declare(float, 0.0, 0, MAX_DELAY, about="seconds for a batch")
+    concurrency: int = declare(int, 1, 1, 256, about="requests at once")
 
 
-@LLMS.register("scripted")
+def settings_of(name: str, /, **values: Any) -> ScriptedSettings:
+    """The settings of the model ``name``. Raises UsageError for the first invalid one."""
+    settings = settings_from(ScriptedSettings, name, values)
+    if settings.echo and settings.replies:
+        raise UsageError(f"{name!r}: give either replies or echo, not both.")
+    _check_replies(name, settings.replies)
+    return settings
+
+
+@LLMS.register("scripted", form=form_of(ScriptedSettings), settings=settings_of)
 def scripted(name: str, /, **settings: Any) -> Scripted:
     """Replies from a list or by pattern, or echoes the prompt; no model: for tests and dry runs."""
-    values = settings_from(ScriptedSettings, name, settings)
-    checked_number(name, "delay", values.delay, 0, MAX_DELAY)
-    checked_number(name, "concurrency", values.concurrency, 1, 256, whole=True)
-    if values.default is not None and not isinstance(values.default, str):
-        raise UsageError(f"{name!r}: default must be a text.")
-    if not isinstance(values.echo, bool):
-        raise UsageError(f"{name!r}: echo must be true or false.")
-    if values.echo and values.replies:
-        raise UsageError(f"{name!r}: give either replies or echo, not both.")
-    replies = echo if values.echo else _checked_replies(name, values.replies)
+    own = settings_of(name, **settings)
     return Scripted(
-        replies, name, default=values.default, delay=values.delay, concurrency=values.concurrency
+        echo if own.echo else own.replies,
+        name,
+        default=own.default,
+        delay=own.delay,
+        concurrency=own.concurrency,
     )
 
 
-def _checked_replies(name: str, replies: Any) -> Sequence[str] | Mapping[str, str]:
+def _check_replies(name: str, replies: Any) -> None:
     values = replies.values() if isinstance(replies, Mapping) else replies
     if not isinstance(replies, (Mapping, list, tuple)) or not all(
         isinstance(v, str) for v in values
@@ -222,4 +227,3 @@ def _checked_replies(name: str, replies: Any) -> Sequence[str] | Mapping[str, st
             raise UsageError(
                 f"{name!r}: {pattern!r} is not a regular expression ({error})."
             ) from None
-    return replies

@@ -20,8 +20,9 @@ from typing import TYPE_CHECKING, Any
 
 from rallebench.core.errors import BackendError, BackendMemoryError, NotFoundError, RalleError
 from rallebench.core.memory import Memory, release
+from rallebench.core.settings import form_of
 from rallebench.core.types import Generate, Reply, ToolCall
-from rallebench.llms import LLMS, settings_from
+from rallebench.llms import LLMS
 from rallebench.llms._stops import cut_at
 from rallebench.llms._structured import before_calls, calls_of, in_form
 from rallebench.llms._transformers.fixed import fingerprint, places, quantization, set_token_rules
@@ -30,7 +31,7 @@ from rallebench.llms._transformers.settings import (
     QUANTIZATIONS,
     DecodingRules,
     TransformersSettings,
-    check,
+    settings_of,
 )
 
 if TYPE_CHECKING:
@@ -358,8 +359,7 @@ def loading(name: str, /, **settings: Any) -> Iterator[str | TransformersLLM]:
     """
     from rallebench.llms._transformers.loading import load
 
-    values = settings_from(TransformersSettings, name, settings)
-    check(name, values)
+    values = settings_of(name, **settings)
     for step in load(name, values):
         if isinstance(step, str):
             yield step
@@ -378,7 +378,14 @@ def need(
     return loading.need(name, context, batch, **settings)
 
 
-@LLMS.register("transformers", loading=loading, need=need, quantizations=QUANTIZATIONS)
+@LLMS.register(
+    "transformers",
+    form=form_of(TransformersSettings),
+    settings=settings_of,
+    loading=loading,
+    need=need,
+    quantizations=QUANTIZATIONS,
+)
 def transformers(name: str, /, **settings: Any) -> TransformersLLM:
     """A model in this process (Hugging Face folder or id; 8bit and 4bit on CPU or CUDA)."""
     for step in loading(name, **settings):

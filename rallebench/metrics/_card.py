@@ -168,18 +168,15 @@ def make_card(name: str, about: str, doc: str, traits: Mapping[str, Any]) -> Car
     words = parse(doc)
     words = {key: text or str(traits.get(key, "")) for key, text in words.items()}
     low, high = traits.get("range", (None, None))
+    unscored = "no gold." if traits.get("needs") else "where it is not known."
+    defaults = {"normalisation": "none: no texts are compared.", "not_scored": unscored}
+    words = {key: text or defaults.get(key, "") for key, text in words.items()}
+    if about:
+        words["definition"] = about
     return Card(
         name=name,
         label=traits.get("label", name),
-        definition=about or words["definition"],
-        details=words["details"],
-        normalisation=words["normalisation"] or "none: no texts are compared.",
-        not_scored=words["not_scored"]
-        or ("no gold." if traits.get("needs") else "where it is not known."),
-        over_all=words["over_all"],
-        option=words["option"],
-        source=words["source"],
-        traps=words["traps"],
+        **words,
         needs=traits.get("needs", ""),
         wants=traits.get("wants", ""),
         tool=traits.get("tool", ""),

@@ -23,36 +23,53 @@ def check_tokenizer(option: str) -> None:
         )
 
 
-def bleu_corpus(pairs: Pairs, option: str = "") -> float | None:
-    """Corpus BLEU of all answers, each against all its accepted answers; None without a pair that has one."""
-    rows = [
-        _tokenized(answer_of(episode), gold.answers, option)
-        for episode, gold in pairs
-        if gold.answers
-    ]
-    return _corpus(_bleu(), rows)
+Rows = list["tuple[str, list[str]]"]
+"""The answers, each with its accepted answers."""
 
 
-def bleu_counts(
-    pairs: Pairs, option: str = ""
-) -> tuple[list[list[int]], Callable[[list[int]], float]]:
-    """What corpus BLEU counts in each answer, and the figure of a sum of such counts: for resampling questions."""
-    return _counts(
-        _bleu(), [_tokenized(answer_of(episode), gold.answers, option) for episode, gold in pairs]
-    )
+def _over_all(
+    measure: Callable[[], Any], rows_of: Callable[[Pairs, str], Rows]
+) -> tuple[Callable[..., float | None], Callable[..., Any]]:
+    """(the figure of all answers together, None without one that has a gold answer; the counts of each answer with the figure
+    of a sum of such counts, for resampling questions)."""
+
+    def corpus(pairs: Pairs, option: str = "") -> float | None:
+        rows = rows_of([pair for pair in pairs if pair[1].answers], option)
+        if not rows:
+            return None
+        return _fraction(measure().corpus_score([answer for answer, _ in rows], _streams(rows)))
+
+    def counts(
+        pairs: Pairs, option: str = ""
+    ) -> tuple[list[list[int]], Callable[[list[int]], float]]:
+        # As sacrebleu's own significance tests do it: its counts of one text add up over texts.
+        rows, score = rows_of(pairs, option), measure()
+        of_each = score._extract_corpus_statistics([answer for answer, _ in rows], _streams(rows))
+        return of_each, lambda total: _fraction(score._compute_score_from_stats(total))
+
+    return corpus, counts
 
 
-def chrf_counts(
-    pairs: Pairs, option: str = ""
-) -> tuple[list[list[int]], Callable[[list[int]], float]]:
-    """What corpus chrF counts in each answer, and the figure of a sum of such counts: for resampling questions."""
-    return _counts(_chrf(), [(answer_of(episode), list(gold.answers)) for episode, gold in pairs])
+def _raw(pairs: Pairs, option: str) -> Rows:
+    return [(answer_of(episode), list(gold.answers)) for episode, gold in pairs]
 
 
-def chrf_corpus(pairs: Pairs, option: str = "") -> float | None:
-    """Corpus chrF of all answers, each against all its accepted answers; None without a pair that has one."""
-    rows = [(answer_of(episode), list(gold.answers)) for episode, gold in pairs if gold.answers]
-    return _corpus(_chrf(), rows)
+def _in_tokens(pairs: Pairs, option: str) -> Rows:
+    return [_tokenized(answer_of(episode), gold.answers, option) for episode, gold in pairs]
+
+
+@functools.lru_cache(maxsize=1)
+def _bleu() -> Any:
+    return _sacrebleu().BLEU(tokenize="none", effective_order=True, force=True)
+
+
+@functools.lru_cache(maxsize=1)
+def _chrf() -> Any:
+    return _sacrebleu().CHRF()
+
+
+bleu_corpus, bleu_counts = _over_all(_bleu, _in_tokens)
+chrf_corpus, chrf_counts = _over_all(_chrf, _raw)
 
 
 @METRICS.register(
@@ -102,20 +119,6 @@ def _fraction(score: Any) -> float:
     return min(1.0, float(score.score) / 100)  # a sum of logarithms may give 100.00000000000004
 
 
-def _corpus(measure: Any, rows: Sequence[tuple[str, list[str]]]) -> float | None:
-    if not rows:
-        return None
-    return _fraction(measure.corpus_score([answer for answer, _ in rows], _streams(rows)))
-
-
-def _counts(
-    measure: Any, rows: Sequence[tuple[str, list[str]]]
-) -> tuple[list[list[int]], Callable[[list[int]], float]]:
-    # As sacrebleu's own significance tests do it: its counts of one text add up over texts.
-    counts = measure._extract_corpus_statistics([answer for answer, _ in rows], _streams(rows))
-    return counts, lambda total: _fraction(measure._compute_score_from_stats(total))
-
-
 def _streams(rows: Sequence[tuple[str, list[str]]]) -> list[list[str | None]]:
     width = max(len(references) for _, references in rows)
     return [
@@ -145,16 +148,6 @@ def _tokenizer(name: str) -> Callable[[str], str]:
     tokenizer = kinds[name]()
     # sacrebleu drops the white space at the end of a text before it looks for tokens.
     return lambda text: str(tokenizer(text.rstrip()))
-
-
-@functools.lru_cache(maxsize=1)
-def _bleu() -> Any:
-    return _sacrebleu().BLEU(tokenize="none", effective_order=True, force=True)
-
-
-@functools.lru_cache(maxsize=1)
-def _chrf() -> Any:
-    return _sacrebleu().CHRF()
 
 
 def _sacrebleu() -> Any:

@@ -14,7 +14,7 @@ from rallebench.metrics.recorded import unrecorded
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class ScoreSeries:
     """A metric over the questions of a run, in their order.
 
     ``values``: None is *not scored*, and then ``notes`` says why ('' beside a number). ``over_all``: the
@@ -28,8 +28,8 @@ class Column:
 
 def columns(
     names: Sequence[str], pairs: Pairs, encoders: OpenEncoder | None = None
-) -> dict[str, Column]:
-    """Canonical name → Column, for ``pairs`` of an episode and its gold.
+) -> dict[str, ScoreSeries]:
+    """Canonical name → its scores, for ``pairs`` of an episode and its gold.
 
     A failed question is not scored, and a value that is no number (NaN, infinite) is none. ``encoders``
     opens an encoder by its name; without it they are opened anew. Raises as ``metric`` does, and what a
@@ -84,7 +84,7 @@ def _batch(entry: Entry[Any], pairs: Pairs, encoders: OpenEncoder | None) -> lis
     return values
 
 
-def _column(entry: Entry[Any], pairs: Pairs, raw: Sequence[float | None]) -> Column:
+def _column(entry: Entry[Any], pairs: Pairs, raw: Sequence[float | None]) -> ScoreSeries:
     values: list[float | None] = []
     notes: list[str] = []
     for (episode, gold), value in zip(pairs, raw):
@@ -100,4 +100,4 @@ def _column(entry: Entry[Any], pairs: Pairs, raw: Sequence[float | None]) -> Col
     over_all = entry.traits.get("over_all")
     scored = [pair for pair, value in zip(pairs, values) if value is not None]
     together = over_all(scored, entry.traits.get("chosen", "")) if over_all and scored else None
-    return Column(tuple(values), tuple(notes), together)
+    return ScoreSeries(tuple(values), tuple(notes), together)

@@ -6,7 +6,7 @@ scoring the run itself are the same computation.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean
@@ -98,7 +98,6 @@ class _Truth:
 class _Guess:
     """A prediction, with hits by page and by the rank keys; ``answer`` is None where the key is absent."""
 
-    line: int
     answer: str | None
     by_page: Episode
     by_key: Episode
@@ -120,17 +119,20 @@ def _check_settings(ks: Sequence[int], rank_keys: Sequence[str], compat: str) ->
         raise UsageError(f"compat is 'corrected' or 'original', not {compat!r}.")
 
 
-def _read_truths(path: Path, rank_keys: tuple[str, ...], compat: Compat) -> list[_Truth]:
-    truths: list[_Truth] = []
+def _records(path: Path, rule: str) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
+    """(place in words, id, record) of every record; BadFileError for a repeated id, which ends with ``rule``."""
     lines: dict[str, int] = {}
     for number, record in Source(path).objects():
         where = f"{path}, line {number}"
         qid = record_id(record, where)
-        if qid in lines:
-            raise BadFileError(
-                f"{where} repeats the id {qid!r} of line {lines[qid]}; ids must be unique."
-            )
-        lines[qid] = number
+        if lines.setdefault(qid, number) != number:
+            raise BadFileError(f"{where} repeats the id {qid!r} of line {lines[qid]}; {rule}.")
+        yield where, qid, record
+
+
+def _read_truths(path: Path, rank_keys: tuple[str, ...], compat: Compat) -> list[_Truth]:
+    truths: list[_Truth] = []
+    for where, qid, record in _records(path, "ids must be unique"):
         by_page = read_gold(record, where)
         by_key = by_page if rank_keys == (PAGE_KEY,) else read_gold(record, where, rank_keys)
         if compat == "original" and _has_hollow_set(record, rank_keys, where):
@@ -153,20 +155,14 @@ def _has_hollow_set(record: Mapping[str, Any], rank_keys: tuple[str, ...], where
 
 
 def _read_guesses(path: Path, rank_keys: tuple[str, ...]) -> dict[str, _Guess]:
-    guesses: dict[str, _Guess] = {}
-    for number, record in Source(path).objects():
-        where = f"{path}, line {number}"
-        qid = record_id(record, where)
-        if qid in guesses:
-            raise BadFileError(
-                f"{where} repeats the id {qid!r} of line {guesses[qid].line}; one prediction a question."
-            )
-        guesses[qid] = _read_guess(qid, record, number, where, rank_keys)
-    return guesses
+    return {
+        qid: _read_guess(qid, record, where, rank_keys)
+        for where, qid, record in _records(path, "one prediction a question")
+    }
 
 
 def _read_guess(
-    qid: str, record: Mapping[str, Any], line: int, where: str, rank_keys: tuple[str, ...]
+    qid: str, record: Mapping[str, Any], where: str, rank_keys: tuple[str, ...]
 ) -> _Guess:
     elements = read_output(record, where)
     if len(elements) != 1:
@@ -179,7 +175,7 @@ def _read_guess(
     answer = None if "answer" not in element else str(_or_empty(element["answer"])).strip()
     by_page = _episode(qid, answer, items, (PAGE_KEY,), where)
     by_key = by_page if rank_keys == (PAGE_KEY,) else _episode(qid, answer, items, rank_keys, where)
-    return _Guess(line, answer, by_page, by_key, any(item.get("text") for item in items))
+    return _Guess(answer, by_page, by_key, any(item.get("text") for item in items))
 
 
 def _episode(

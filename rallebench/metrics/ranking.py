@@ -77,83 +77,47 @@ def mean_reciprocal_rank(ids: Sequence[str], relevant: Collection[str], k: int =
 _TREC = "trec_eval, as ir_measures 0.4 computes it"
 _CLEVERDON = "Cleverdon et al. 1966; " + _TREC
 
-# (name, label, definition with {a} for "a gold page" and {many} for "gold pages", function, source, more traps)
-_AT_K: tuple[tuple[str, str, str, Ranked, str, str], ...] = (
-    (
-        "success",
-        "Success",
-        "1 if {a} is among the first k distinct {unit}s, else 0.",
-        success,
-        _TREC,
-        "",
-    ),
-    (
-        "mrr",
-        "MRR",
-        "1 divided by the rank of the first {gold} among the first k; 0 without one.",
-        reciprocal_rank,
-        "Voorhees 1999, TREC-8 QA track; " + _TREC,
-        "MRR is the mean of it. ",
-    ),
-    (
-        "ndcg",
-        "nDCG",
-        "The discounted gain of the {gold}s among the first k, over that of the best possible list.",
-        ndcg,
-        "Järvelin and Kekäläinen 2002; " + _TREC,
-        "Every {gold} has gain 1, so graded judgements are not used; the discount is log2(rank + 1). ",
-    ),
-    (
-        "map",
-        "MAP",
-        "The precision at the rank of each {gold} among the first k, summed, over the number of {gold}s.",
-        average_precision,
-        "Harman 1992, TREC-1; " + _TREC,
-        "MAP is the mean of it. ",
-    ),
-    (
-        "precision",
-        "Precision",
-        "The {gold}s among the first k distinct {unit}s, divided by k.",
-        precision,
-        _CLEVERDON,
-        "The divisor is k even where fewer {unit}s were retrieved. ",
-    ),
-    (
-        "recall",
-        "Recall",
-        "The share of the {gold}s that are among the first k distinct {unit}s.",
-        recall,
-        _CLEVERDON,
-        "With k below the number of {gold}s it cannot reach 1. ",
-    ),
+_VOORHEES = "Voorhees 1999, TREC-8 QA track; " + _TREC
+
+_AT_K: tuple[tuple[str, str, Ranked, str], ...] = (
+    ("success", "Success", success, _TREC),
+    ("mrr", "MRR", reciprocal_rank, _VOORHEES),
+    ("ndcg", "nDCG", ndcg, "Järvelin and Kekäläinen 2002; " + _TREC),
+    ("map", "MAP", average_precision, "Harman 1992, TREC-1; " + _TREC),
+    ("precision", "Precision", precision, _CLEVERDON),
+    ("recall", "Recall", recall, _CLEVERDON),
 )
-_WHOLE: tuple[tuple[str, str, str, Ranked, str, str], ...] = (
-    (
-        "mrr",
-        "MRR",
-        "1 divided by the rank of the first {gold}; 0 if none was retrieved.",
-        reciprocal_rank,
-        "Voorhees 1999, TREC-8 QA track; " + _TREC,
-        "MRR is the mean of it. ",
-    ),
-    (
-        "map",
-        "MAP",
-        "The precision at the rank of each {gold}, summed, divided by the number of {gold}s.",
-        average_precision,
-        "Harman 1992, TREC-1; " + _TREC,
-        "MAP is the mean of it. ",
-    ),
+"""(name, label, function, source)"""
+_WHOLE: tuple[tuple[str, str, Ranked, str], ...] = (
+    ("mrr", "MRR", reciprocal_rank, _VOORHEES),
+    ("map", "MAP", average_precision, "Harman 1992, TREC-1; " + _TREC),
     (
         "mrr_each",
         "MRR of each",
-        "The mean over all {gold}s of 1 divided by the rank of each; 0 for one not retrieved.",
         mean_reciprocal_rank,
         "CRUD-RAG, Lyu et al. 2024, arXiv:2401.17043",
-        "Not MRR: with two {gold}s even the best list scores 0.75. ",
     ),
 )
+_DEFINITIONS = {
+    "success@k": "1 if {a} is among the first k distinct {unit}s, else 0.",
+    "mrr@k": "1 divided by the rank of the first {gold} among the first k; 0 without one.",
+    "mrr": "1 divided by the rank of the first {gold}; 0 if none was retrieved.",
+    "mrr_each": "The mean over all {gold}s of 1 divided by the rank of each; 0 for one not retrieved.",
+    "ndcg@k": "The discounted gain of the {gold}s among the first k, over that of the best possible list.",
+    "map@k": "The precision at the rank of each {gold} among the first k, summed, over the number of {gold}s.",
+    "map": "The precision at the rank of each {gold}, summed, divided by the number of {gold}s.",
+    "precision@k": "The {gold}s among the first k distinct {unit}s, divided by k.",
+    "recall@k": "The share of the {gold}s that are among the first k distinct {unit}s.",
+}
+_TRAPS = {
+    "mrr": "MRR is the mean of it. ",
+    "mrr_each": "Not MRR: with two {gold}s even the best list scores 0.75. ",
+    "ndcg": "Every {gold} has gain 1, so graded judgements are not used; the discount is log2(rank + 1). ",
+    "map": "MAP is the mean of it. ",
+    "precision": "The divisor is k even where fewer {unit}s were retrieved. ",
+    "recall": "With k below the number of {gold}s it cannot reach 1. ",
+}
+"""With {a} for "a gold page", {gold} for "gold page" and {unit} for "page"; or for passages."""
 
 _UNITS = {
     "page": "Pages, not passages: five passages of one page are one page. A page of any evidence set is a gold "
@@ -163,12 +127,13 @@ _UNITS = {
 }
 
 
-def _doc(unit: str, definition: str, source: str, more: str) -> str:
+def _doc(unit: str, name: str, source: str, at_k: bool) -> str:
     words = {"unit": unit, "gold": f"gold {unit}", "a": f"a gold {unit}"}
+    definition, trap = _DEFINITIONS[f"{name}@k" if at_k else name], _TRAPS.get(name, "")
     return (
         f"{definition.format(**words)}\n\nNormalisation: none, ids are compared.\n"
         f"Not scored: the gold names no {unit}, as in trec_eval.\nSource: {source}.\n"
-        f"Traps: {more.format(**words)}{_UNITS[unit]}What several retrievals of a chain found is joined in order."
+        f"Traps: {trap.format(**words)}{_UNITS[unit]}What several retrievals of a chain found is joined in order."
     )
 
 
@@ -198,7 +163,7 @@ def _file(unit: str, name: str, label: str, doc: str, ranked: Ranked, at_k: bool
 def _file_all() -> None:
     for unit in _UNITS:
         for at_k, rows in ((True, _AT_K), (False, _WHOLE)):
-            for name, label, definition, ranked, source, more in rows:
+            for name, label, ranked, source in rows:
                 # precision@k and recall@k without a word before them are KILT's.
                 plain = unit == "page" and name not in ("precision", "recall")
                 full = name if plain else f"{unit}_{name}"
@@ -207,7 +172,7 @@ def _file_all() -> None:
                     if plain
                     else f"{unit.capitalize()} {label if label[1].isupper() else label.lower()}"
                 )
-                _file(unit, full, title, _doc(unit, definition, source, more), ranked, at_k)
+                _file(unit, full, title, _doc(unit, name, source, at_k), ranked, at_k)
 
 
 _file_all()

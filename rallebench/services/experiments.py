@@ -30,7 +30,6 @@ from rallebench.experiments.batch import batch
 from rallebench.experiments.benchmark import check_options
 from rallebench.experiments.builders import MAKERS
 from rallebench.experiments.papers import SUITES
-from rallebench.experiments.papers.text import plan_text
 from rallebench.experiments.sweeps.running import sweep
 from rallebench.experiments.tradeoff import Tradeoff, from_json
 from rallebench.experiments.tradeoff.running import tradeoff
@@ -72,11 +71,6 @@ def kind_of(name: str) -> Kind:
 def plan_json(plan: Plan) -> dict[str, Any]:
     """A plan as one JSON document."""
     return as_json(plan, "suite" if plan.kind in SUITES else "experiment")
-
-
-def plan_lines(value: Mapping[str, Any]) -> list[str]:
-    """The lines of a plan's JSON."""
-    return plan_text(value)
 
 
 class Experiments:
@@ -254,8 +248,8 @@ def suite_document(result: ExperimentResult) -> dict[str, Any]:
         "definitions": definitions,
         **report.data,
         "notes": list(report.notes),
-        "tables": [asdict(table) for table in report.tables],
-        "plots": [asdict(figure) for figure in report.figures],
+        "tables": [table.as_json() for table in report.tables],
+        "plots": [figure.as_json() for figure in report.figures],
         "files": list(result.files),
         "folder": str(result.folder),
     }

@@ -16,14 +16,10 @@ from rallebench.core.errors import NotFoundError, RalleError, UsageError
 from rallebench.core.files import write_json
 from rallebench.core.memory import size
 from rallebench.core.registry import unknown
-from rallebench.http.addresses import OPENAI, is_loopback
-from rallebench.http.keys import check_variable, variable_of
+from rallebench.http.endpoint import OPENAI, check_variable, is_loopback, variable_of
 from rallebench.http.model_list import Server, served_models
-from rallebench.llms import LLMS, settings_from
-from rallebench.llms import extractive_reader as reader
+from rallebench.llms import LLMS
 from rallebench.llms._memory.need import device_of, dtype_of, free_on, need_of
-from rallebench.llms._openai import settings as served
-from rallebench.llms._transformers import settings as local
 from rallebench.llms.presets import known_model, weight_bytes
 from rallebench.services.models import Loads
 from rallebench.workspace.entries import LLMEntry, read_llm_entries
@@ -252,16 +248,13 @@ def check_entry(name: str, entry: LLMEntry) -> None:
     if entry.backend not in LLMS:
         raise NotFoundError(unknown("language model backend", entry.backend, LLMS.names()))
     settings = with_environment(entry).settings
-    if entry.backend == "transformers":
-        local.check(name, settings_from(local.TransformersSettings, name, settings))
-    elif entry.backend == "openai_compatible":
-        if not settings.get("model"):
-            raise UsageError(
-                f"{name!r} needs the setting 'model', the name by which the server knows it: press Find models, or "
-                "see rallebench models find."
-            )
-        served.check(name, settings_from(served.Settings, name, settings))
-    elif entry.backend == "extractive-reader":
-        reader.check(name, settings_from(reader.ReaderSettings, name, settings))
+    if entry.backend == "openai_compatible" and not settings.get("model"):
+        raise UsageError(
+            f"{name!r} needs the setting 'model', the name by which the server knows it: press Find models, or "
+            "see rallebench models find."
+        )
+    check = LLMS.entry(entry.backend).traits.get("settings")
+    if check is not None:
+        check(name, **settings)
     else:
         close(open_llm(name, entry))

@@ -26,6 +26,7 @@ from rallebench.core.events import Operation
 from rallebench.core.runs import Backends
 from rallebench.datasets.reading import read_questions
 from rallebench.encoders.references import encoder_need, quantizations
+from rallebench.llms import LLMS
 from rallebench.llms._memory import budget
 from rallebench.llms._memory.progress import reporting
 from rallebench.retrievers.composites import about, needs
@@ -42,8 +43,11 @@ from rallebench.workspace.opening import (
 )
 from rallebench.workspace.paths import Workspace
 
-HEAVY_BACKENDS = frozenset({"transformers"})
-"""Backends that may take gigabytes: the page loads them only when asked to."""
+
+def is_heavy(backend: str) -> bool:
+    """Whether a model of this backend may take gigabytes: the page loads it only when asked to."""
+    return backend in LLMS and "loading" in LLMS.entry(backend).traits
+
 
 GRACE, PATIENCE = 2.0, 10.0
 """Seconds that a page, and the command line, wait for a cancelled load to end before they go on without it."""
@@ -444,7 +448,7 @@ class Loads:
             entry = self._workspace.retriever(name)
             for needed, its_kind in needs(entry) if entry else ():
                 self.refuse_heavy(needed, its_kind)
-        elif self._workspace.llm(name).backend in HEAVY_BACKENDS:
+        elif is_heavy(self._workspace.llm(name).backend):
             raise NotFoundError(
                 f"The language model {name!r} is not loaded. Load it in the Models tab."
             )

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from rallebench.core.files import write_text
-from rallebench.engine.cost_text import UNKNOWN, price_of
+from rallebench.render.costs import price
+from rallebench.render.numbers import UNKNOWN
 
 MAX_VALUE = 6000
 MAX_KEY = 250
@@ -159,7 +160,7 @@ def cost_metrics(cost: Mapping[str, Any]) -> dict[str, Any]:
 
 def cost_tags(cost: Mapping[str, Any]) -> dict[str, str]:
     """The dollars of a run in words, because a missing metric could be read as no cost."""
-    return {"rallebench.cost.usd": price_of(cost["total"])} if cost.get("total") else {}
+    return {"rallebench.cost.usd": price(cost["total"])} if cost.get("total") else {}
 
 
 def safe_key(name: str) -> str:

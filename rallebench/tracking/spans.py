@@ -8,7 +8,7 @@ from typing import Any
 
 from rallebench.core.types import Episode, Generate, Note, Retrieve, Step, UseTool
 from rallebench.engine.cost import Prices, step_to_json, total, usd_of
-from rallebench.engine.cost_text import UNKNOWN
+from rallebench.render.numbers import UNKNOWN
 
 MAX_DOCUMENTS = 50
 """The most passages of a retriever's span; the run's own files hold them all."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from contextlib import closing
 from functools import lru_cache
 from pathlib import Path
 
@@ -26,19 +27,13 @@ def corpus_pages(
     """
     try:
         indexes = {index for name in retrievers for index in workspace.indexes_of(name)}
-        folders = {name: _folder(workspace, name) for name in indexes}
-        built = {name: read_manifest(path) for name, path in folders.items() if path is not None}
-        if not indexes or any(
-            name not in built and name not in STARTER_INDEXES for name in indexes
-        ):
+        folders = {name: path for name in indexes if (path := workspace.index_folder(name))}
+        built = {name: read_manifest(path) for name, path in folders.items()}
+        if not indexes or not indexes <= {*built, *STARTER_INDEXES}:
             return None
         if at_most is not None and sum(manifest.passages for manifest in built.values()) > at_most:
             return None
-        pages = [
-            _pages(path, built[name].fingerprint)
-            for name, path in folders.items()
-            if path is not None
-        ]
+        pages = [_pages(path, built[name].fingerprint) for name, path in folders.items()]
     except RalleError:
         return None
     return frozenset[str]().union(*pages, _starter_pages() if len(built) < len(indexes) else ())
@@ -74,22 +69,11 @@ def coverage(
     return sentences
 
 
-def _folder(workspace: Workspace, name: str) -> Path | None:
-    """Where an index lies; None if it is not built, or not here."""
-    folders = [workspace.indexes / name]
-    if workspace.base and name in workspace.base.retrievers:
-        folders.append(workspace.base.retrievers[name].index)
-    return next((folder for folder in folders if (folder / "manifest.json").exists()), None)
-
-
 @lru_cache(maxsize=4)
 def _pages(folder: Path, fingerprint: str) -> frozenset[str]:
     """The page ids of an index; ``fingerprint`` tells another index that has taken its place."""
-    store = PassageStore(folder)
-    try:
+    with closing(PassageStore(folder)) as store:
         return store.page_ids()
-    finally:
-        store.close()
 
 
 def _starter_pages() -> frozenset[str]:

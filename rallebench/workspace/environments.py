@@ -107,15 +107,11 @@ def _store_of(workspace: Workspace, retriever: str, corpus: str) -> tuple[Path |
             raise NotFoundError(unknown("imported corpus", corpus, known))
         return folder, read_card(folder).sha256
     index = workspace.indexes_of(retriever)[0]
-    folder = workspace.indexes / index
-    if (folder / PASSAGES).exists():
-        return folder, read_manifest(folder).corpus_sha256
+    index_folder = workspace.index_folder(index)
+    if index_folder is not None and (index_folder / PASSAGES).exists():
+        return index_folder, read_manifest(index_folder).corpus_sha256
     if index in STARTER_INDEXES:
         return None, ""
-    if workspace.base and index in workspace.base.retrievers:
-        folder = workspace.base.retrievers[index].index
-        if (folder / PASSAGES).exists():
-            return folder, read_manifest(folder).corpus_sha256
     raise NotFoundError(
         f"The retriever {retriever!r} keeps no passages, so its pages cannot be opened; name an imported corpus with corpus=NAME."
     )

@@ -53,12 +53,10 @@ def judge_named(workspace: Workspace, name: str, prompts: str = "", **settings: 
         flow: Flow = entry.value(case, llm=llm, prompt=prompt, **settings, **known)
         return flow
 
-    ranges: dict[str, Any] = {f"{column}:{llm}": (0.0, 1.0) for column in traits["columns"]}
-    ranges |= {f"{column}:{llm}": bounds for column, bounds in traits["values"].items()}
     return Judge(
         f"{kind}:{llm}",
         llm,
-        {f"{column}:{llm}": text for column, text in traits["columns"].items()},
+        {f"{column.name}:{llm}": column.definition for column in traits["columns"]},
         {
             **settings,
             "prompts": texts,
@@ -68,5 +66,5 @@ def judge_named(workspace: Workspace, name: str, prompts: str = "", **settings: 
         lambda example, answer, judgement: {
             f"{column}:{llm}": value for column, value in traits["scores"](judgement).items()
         },
-        ranges,
+        {f"{column.name}:{llm}": column.range for column in traits["columns"]},
     )

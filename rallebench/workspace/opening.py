@@ -47,16 +47,12 @@ def open_retriever(
     workspace: Workspace, name: str, encoders: Callable[[str], Any]
 ) -> Iterator[str | Any]:
     """Yield progress sentences, the Retriever last. A starter index that is not built yet is built."""
-    folder = workspace.indexes / name
-    if name in STARTER_INDEXES and not (folder / "manifest.json").exists():
+    if name in STARTER_INDEXES and workspace.index_folder(name) is None:
         yield from build_starter(workspace.indexes, name, encoders)
-    theirs = workspace.base.retrievers if workspace.base else {}
-    if name in theirs and not (folder / "manifest.json").exists():
-        entry = theirs[name]
-        if reason := why_not(entry):
-            raise UsageError(reason)
-        folder = entry.index
-    if not (folder / "manifest.json").exists():
+    folder = workspace.index_folder(name)
+    if folder is None and workspace.base and name in workspace.base.retrievers:
+        raise UsageError(why_not(workspace.base.retrievers[name]))
+    if folder is None:
         raise NotFoundError(unknown("index", name, list(workspace.retrievers())))
     try:
         manifest = read_manifest(folder)

@@ -265,6 +265,12 @@ class Workspace:
                 manifests[path.parent.name] = read_manifest(path.parent)
         return manifests
 
+    def index_folder(self, name: str) -> Path | None:
+        """Where a built index lies, also one that RaLLe's settings name; None if it is not built, or not here."""
+        theirs = self.base.retrievers if self.base else {}
+        folders = [self.indexes / name, *([theirs[name].index] if name in theirs else [])]
+        return next((folder for folder in folders if (folder / "manifest.json").exists()), None)
+
     # language models
 
     def llms(self) -> dict[str, LLMEntry]:

@@ -11,9 +11,9 @@ from rallebench.analysis.agents import AgentTask, EpisodeSummary, System, TaskGr
 from rallebench.analysis.agents.aspects import combination, deployment, matching, normalize
 from rallebench.analysis.agents.leaderboard import average_ranks, board, board_of
 from rallebench.analysis.agents.report import ASPECTS, AnalysisOptions, analyse, tex_of
-from rallebench.analysis.agents.writing import write
 from rallebench.core.errors import UsageError
 from rallebench.datasets.tasks import TASKS
+from rallebench.render import latex, plotly, report
 
 TWELVE = tuple(AgentTask(task.name, task.domain, task.level, task.number) for task in TASKS)
 PLACES = tuple(
@@ -100,7 +100,8 @@ def test_a_system_without_a_task_has_no_mean_and_takes_no_rank() -> None:
 
 
 def test_the_latex_table_prints_ranks_and_the_best_in_bold() -> None:
-    text = tex_of(board_of([cell(A, TWELVE[1], 1.0), cell(B, TWELVE[1], 0.25)]))
+    ranked = board_of([cell(A, TWELVE[1], 1.0), cell(B, TWELVE[1], 0.25)])
+    text = latex.table(tex_of(ranked))
     assert (
         "low\\_freq\\_ent & rank" in text
         and "react $\\cdot$ b-13b & 25.0 & 2 & 25.0 & 2" in text
@@ -166,7 +167,7 @@ def test_a_bubble_is_as_large_as_the_memory_where_no_size_is_known() -> None:
         TaskRun("r", system, TWELVE[0], (summary("q", 1.0),), memory=memory)
         for system, memory in ((small, 1_000_000), (large, 9_000_000))
     ]
-    traces = analyse(cells, "deployment").figures["wiki seconds"].data
+    traces = plotly.figure(analyse(cells, "deployment").figures["wiki seconds"]).data
     assert traces[0].marker.size < traces[1].marker.size and "9 MB" in traces[1].hovertemplate
     assert deployment(cells)[1].memory == 9_000_000
 
@@ -175,36 +176,41 @@ NASTY = System("react", "</script><b>&_x")
 
 
 @pytest.mark.parametrize("aspect", ASPECTS)
-def test_every_aspect_is_a_document_tables_figures_and_files(aspect: str, tmp_path: Path) -> None:
+def test_every_aspect_is_a_document_tables_figures_and_files(aspect: str) -> None:
     cells = [cell(s, task, 1.0, 0.25) for s in (A, NASTY) for task in TWELVE]
     found = analyse(cells, aspect)
     json.dumps(found.value)
     assert found.tables and all(
-        len(row) == len(table["columns"]) for table in found.tables for row in table["rows"]
+        len(row) == len(table.columns) for table in found.tables for row in table.rows
     )
     assert bool(found.figures) == (aspect != "performance")
-    files = [Path(file) for file in write(found, tmp_path / "out")]
-    assert {file.suffix for file in files} >= {".json", ".csv", ".html"}
-    page = next(file for file in files if file.suffix == ".html").read_text()
-    assert "</script><b>" not in page and "http-equiv" not in page
+    files = report.files(
+        aspect, found.document, found.tables, found.figures, found.notes, found.tex
+    )
+    assert {Path(name).suffix for name in files} >= {".json", ".csv", ".html"}
+    page = files[f"{aspect}.html"]
+    assert "</script><b>" not in page and "<script" not in page
+    assert page.count("<svg") == len(found.figures)
+    for figure in found.figures.values():
+        assert plotly.figure(figure).data
 
 
 def test_a_figure_is_one_radar_one_ring_pair_one_bubble_each() -> None:
     cells = [cell(s, task, 1.0, 0.0) for s in (A, B) for task in TWELVE]
-    (radar,) = analyse(cells, "matching").figures.values()
+    (radar,) = map(plotly.figure, analyse(cells, "matching").figures.values())
     assert [trace.type for trace in radar.data] == ["scatterpolar"] * 2 and len(
         radar.data[0].theta
     ) == 7
-    rings = analyse(cells, "errors").figures["react · a-7b"]
+    rings = plotly.figure(analyse(cells, "errors").figures["react · a-7b"])
     assert [trace.type for trace in rings.data] == ["pie", "pie"] and sum(
         rings.data[0].values
     ) == pytest.approx(100)
-    bubbles = analyse(cells, "deployment").figures["wiki seconds"]
+    bubbles = plotly.figure(analyse(cells, "deployment").figures["wiki seconds"])
     sizes = [trace.marker.size for trace in bubbles.data]
     assert len(sizes) == 2 and sizes[0] < sizes[1]
 
 
-def test_what_cannot_be_analysed_is_refused_in_one_sentence(tmp_path: Path) -> None:
+def test_what_cannot_be_analysed_is_refused_in_one_sentence() -> None:
     cells = [cell(A, TWELVE[0], 1.0)]
     with pytest.raises(
         UsageError, match="There is no aspect 'speed'; known: performance, matching"
@@ -214,7 +220,3 @@ def test_what_cannot_be_analysed_is_refused_in_one_sentence(tmp_path: Path) -> N
         analyse([], "errors")
     with pytest.raises(UsageError, match="There is a size for 'x', but no run of that model"):
         analyse(cells, "deployment", AnalysisOptions(sizes={"x": 7.0}))
-    (tmp_path / "file").write_text("mine")
-    with pytest.raises(UsageError, match="is a file; name a folder"):
-        write(analyse(cells, "performance"), tmp_path / "file")
-    assert (tmp_path / "file").read_text() == "mine"

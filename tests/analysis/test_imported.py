@@ -8,10 +8,12 @@ from pathlib import Path
 import pytest
 from small_workspace import CommandLine, make_workspace
 
-from rallebench.engine import cost_text
+from rallebench.analysis import deployment
 from rallebench.engine.score import cost_of
 from rallebench.engine.store import RunFolder
-from rallebench.gui import views_plots, views_runs
+from rallebench.gui import views_runs
+from rallebench.render import costs
+from rallebench.render import text as words
 
 ANSWERS = "id,answer\nq1,Titan\nq2,wrong\nq3,Texas\n"
 PAGES = "q1 Q0 p1 1 2.0 t\nq2 Q0 p9 1 2.0 t\nq3 Q0 p3 1 2.0 t\n"
@@ -152,14 +154,14 @@ def test_what_an_imported_run_cost_is_unknown_everywhere(
     run = imported["answers"]
     report = run.report() or {}
     assert report["seconds_per_question"] is None and cost_of(run)["total"]["seconds"] is None
-    assert cost_text.lines(report["cost"]) == ["  cost unknown: imported predictions do not say it"]
+    assert costs.blocks(report["cost"]) == ("Cost unknown: imported predictions do not say it.",)
     ran = rallebench("compare", "answers", "both")
     seconds = next(line for line in ran.out.splitlines() if line.startswith("seconds "))
     assert seconds.split() == ["seconds", "unknown", "unknown"]
     row = dict(zip(views_runs.RUN_COLUMNS, views_runs.run_rows([run])[0]))
     assert list(row.values()).count("unknown") == 3
     assert "do not say what they cost" in views_runs.whole_report(run)
-    assert set(views_plots.costs(report).values()) == {None}
+    assert set(deployment.costs(report).values()) == {None}
     assert (
         json.loads(rallebench("export", "answers", "--format", "jsonl").out.splitlines()[0])[
             "seconds"
@@ -217,10 +219,9 @@ def test_dollars_that_are_known_in_part_do_not_break_the_columns() -> None:
         "usd_known": 0.5,
         "usd_unknown_for": {"a-model-with-a-very-long-name": "it has no price"},
     }
-    lines = cost_text.side_by_side(["a", "b"], [cost, run_cost([], [], {})])
-    *table, note = lines
+    _, *table, note = words.table(costs.beside(["a", "b"], [cost, run_cost([], [], {})]))
     assert len({len(line) for line in table}) == 1
     assert (
         note
-        == "* US dollars of a: $0.50 + unknown for a-model-with-a-very-long-name (it has no price)"
+        == "* US dollars of a: $0.50 + unknown for a-model-with-a-very-long-name (it has no price)."
     )

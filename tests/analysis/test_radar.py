@@ -15,11 +15,13 @@ from rallebench.analysis.radar import (
     over_field,
     share_nothing,
 )
+from rallebench.analysis.radar import figure as radar_figure
 from rallebench.analysis.ranking import compare_many
 from rallebench.core.errors import UsageError
+from rallebench.core.tables import Figure, Mean
 from rallebench.engine.store import RunFolder
-from rallebench.gui import drawings, views_plots
 from rallebench.gui.tabs import compare
+from rallebench.render import plotly, svg
 from rallebench.services.workbench import Workbench
 
 
@@ -169,17 +171,17 @@ def test_drawings_are_whole_svg_and_escape_what_they_show(runs: dict[str, RunFol
         tuple(f"<{axis}>" for axis in found.axes),
         {f"<i>{name}": row for name, row in found.lines.items()},
     )
-    for svg in (
-        drawings.radar(evil, "<EM>", 1.0),
-        drawings.bubbles([("<a>", 0.0, 0.0, 0.0), ("b", 0.0, 0.0, 1.0)], "<x>", "<y>"),
-        drawings.falls(
-            [("<a>", {"right": 3, "failed": 0})],
-            {"right": "<r>", "failed": "f"},
-            {"right": "#000", "failed": "#111"},
-        ),
-    ):
-        assert ET.fromstring(svg).tag.endswith("svg")
-    assert drawings.radar(Radar("x", "em", ("a", "b"), {}), "", 1.0) == "", "two axes span nothing"
-    assert "A radar needs three axes" in str(
-        views_plots.radar(Radar("x", "em", ("a", "b"), {})).layout.annotations
+    figures = (
+        radar_figure(evil),
+        Figure("", "<x>", "<y>", {"<a>": ((0.0, 0.0, 0.0),), "b": ((0.0, 0.0, 1.0),)}, "bubble"),
+        Figure("", "", "", {"<a>": (("right", 3),)}, "waterfall", {"right": "<r>", "failed": "f"}),
+        Figure("", "<x>", "<y>", {"<a>": (("<1>", Mean(0.5, 0.4, 0.6, 9)), ("2", None))}, "bar"),
+        Figure("", "<x>", "<y>", {"<a>": ((1, 0.5), (2, 0.75))}, "line"),
+        Figure("", "", "<y>", {"<a>": (("<1>", 0.5),), "b": (("2", 0.25),)}, "box"),
+        Figure("", "", "", {"in": (("EM", 60.0),), "out": (("EM", 60.0),)}, "rings", {"EM": "<e>"}),
     )
+    for figure in figures:
+        assert ET.fromstring(svg.figure(figure)).tag.endswith("svg"), figure.kind
+    two_axes = radar_figure(Radar("x", "em", ("a", "b"), {"one": (None, None)}))
+    assert svg.figure(two_axes) == "", "two axes span nothing"
+    assert "A radar needs three axes" in str(plotly.figure(two_axes).layout.annotations)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from small_workspace import CommandLine, make_workspace
 
-from rallebench.gui.drawings import ALLOWED, AS_PNG
+from rallebench.render.svg import ALLOWED, AS_PNG
 
 
 @pytest.fixture

@@ -116,11 +116,8 @@ def test_an_identity_with_an_eval_template_names_nobody():
 
 def test_three_actions_come_in_order():
     chain = experiment_from_json(THREE_ACTIONS).chain
-    assert [(a.kind, a.dialect) for a in chain.actions] == [
-        ("retrieve", "fstring"),
-        ("generate", "fstring"),
-        ("generate", "eval"),
-    ]
+    forms = [(a.kind, a.dialect) for a in chain.actions]
+    assert forms == [("retrieve", "fstring"), ("generate", "fstring"), ("generate", "eval")]
 
 
 @pytest.mark.parametrize(
@@ -175,6 +172,8 @@ def test_keys_that_nobody_knows_do_no_harm(key: str):
     assert experiment_from_json(changed(key, "x")) == experiment_from_json(RETRIEVE_READ)
 
 
+ONE_OF, TEXT = "it must be one of", "it should be text."
+WHOLE = "it should be a whole number."
 FUNCTIONS = "LLM, Retriever, Identity."
 HOW, DIALECTS = "f-strings_or_eval", "f-strings, eval."
 
@@ -188,40 +187,16 @@ HOW, DIALECTS = "f-strings_or_eval", "f-strings, eval."
         ("len_chain", 0, ": 'len_chain' is 0; it must be 1 to 2, the actions listed."),
         ("len_chain", "two", ": 'len_chain' is 'two'; it should be a whole number."),
         ("chain.1", None, ", action 2 is missing; it should be a JSON object."),
-        (
-            "chain.1.function",
-            "Ask",
-            ", action 2: 'function' is 'Ask'; it must be one of " + FUNCTIONS,
-        ),
-        (
-            "chain.1.function",
-            ...,
-            ", action 2: 'function' is missing; it must be one of " + FUNCTIONS,
-        ),
-        (
-            "chain.0.f-strings_or_eval",
-            "x",
-            f", action 1: {HOW!r} is 'x'; it must be one of " + DIALECTS,
-        ),
-        (
-            "chain.0.prompt_template",
-            ...,
-            ", action 1: 'prompt_template' is missing; it should be text.",
-        ),
+        ("chain.1.function", "Ask", f", action 2: 'function' is 'Ask'; {ONE_OF} {FUNCTIONS}"),
+        ("chain.1.function", ..., f", action 2: 'function' is missing; {ONE_OF} {FUNCTIONS}"),
+        (f"chain.0.{HOW}", "x", f", action 1: {HOW!r} is 'x'; {ONE_OF} {DIALECTS}"),
+        ("chain.0.prompt_template", ..., f", action 1: 'prompt_template' is missing; {TEXT}"),
         ("chain.0.prompt_template", 7, ", action 1: 'prompt_template' is 7; it should be text."),
         ("chain.1.llm_name", ["a"], ", action 2: 'llm_name' is ['a']; it should be text."),
-        (
-            "chain.0.npassage",
-            "many",
-            ", action 1: 'npassage' is 'many'; it should be a whole number.",
-        ),
+        ("chain.0.npassage", "many", f", action 1: 'npassage' is 'many'; {WHOLE}"),
         ("chain.0.npassage", True, ", action 1: 'npassage' is True; it should be a whole number."),
         ("chain.0.npassage", 2.5, ", action 1: 'npassage' is 2.5; it should be a whole number."),
-        (
-            "chain.0.npassage",
-            float("inf"),
-            ", action 1: 'npassage' is inf; it should be a whole number.",
-        ),
+        ("chain.0.npassage", float("inf"), f", action 1: 'npassage' is inf; {WHOLE}"),
         ("chain.0.npassage", 0, ", action 1: 'npassage' is 0; it must be 1 to 10,000."),
         ("dataset", "NQ", ": 'dataset' is 'NQ'; it should be a JSON object."),
         ("dataset.dataset_name", 3, ": 'dataset_name' is 3; it should be text."),
@@ -324,13 +299,8 @@ def test_a_chain_file_may_be_yaml(tmp_path: Path, suffix: str):
 
 def test_our_own_form_may_be_yaml_too(tmp_path: Path):
     yaml = pytest.importorskip("yaml")
-    chain = Chain(
-        "c",
-        (
-            Action("retrieve", "{question}", target="r", k=3),
-            Action("identity", "'{}'.format(1)", "eval"),
-        ),
-    )
+    retrieve = Action("retrieve", "{question}", target="r", k=3)
+    chain = Chain("c", (retrieve, Action("identity", "'{}'.format(1)", "eval")))
     assert load_chain_file(write(tmp_path / "c.yml", yaml.safe_dump(chain_to_json(chain)))) == chain
 
 
@@ -387,11 +357,8 @@ def test_every_visible_chain_file_of_a_folder_is_listed_with_its_path_as_name(tm
 def test_an_override_changes_every_action_that_has_such_a_thing():
     chain = experiment_from_json(THREE_ACTIONS).chain
     other = override(chain, llm="mine", retriever="my-index", k=7)
-    assert [(a.kind, a.target) for a in other.actions] == [
-        ("retrieve", "my-index"),
-        ("generate", "mine"),
-        ("generate", "mine"),
-    ]
+    targets = [(a.kind, a.target) for a in other.actions]
+    assert targets == [("retrieve", "my-index"), ("generate", "mine"), ("generate", "mine")]
     assert other.actions[0].k == 7
     assert [a.template for a in other.actions] == [a.template for a in chain.actions]
 

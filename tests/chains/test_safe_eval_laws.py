@@ -53,25 +53,12 @@ LEAVES: dict[str, Code] = {
         "response", "prompt", "[]", "question.split()", "[d['title'] for d in documents[0]]"
     ),
 }
+PLAIN = "strip lower upper title capitalize swapcase casefold"
 METHODS = one(
-    *(
-        "strip()",
-        "lower()",
-        "upper()",
-        "title()",
-        "capitalize()",
-        "swapcase()",
-        "casefold()",
-        "lstrip('a ')",
-    ),
-    *(
-        "zfill(7)",
-        "ljust(8)",
-        "rjust(-1)",
-        "center(9, '*')",
-        "replace('e', 'ee')",
-        "replace('', '.', 2)",
-    ),
+    *(f"{name}()" for name in PLAIN.split()),
+    "lstrip('a ')",
+    *("zfill(7)", "ljust(8)", "rjust(-1)", "center(9, '*')"),
+    *("replace('e', 'ee')", "replace('', '.', 2)"),
 )
 BOUNDS = one("0:1", "1:", ":-1", "::-1", "-3:7:2", "9:")
 

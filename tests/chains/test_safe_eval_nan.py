@@ -22,31 +22,14 @@ VALUES: dict[str, Any] = {
     "question": "x",
     "response": [NAN, float("nan"), math.inf, -math.inf, -0.0, 0.0, 0, 1, True, 1.0],
     "prompt": [
-        [NAN],
-        [NAN, 1],
-        (NAN,),
-        [[NAN]],
-        {"a": NAN},
-        {"a": [NAN]},
-        [0.0],
-        [-0.0],
-        [],
-        [math.inf, NAN],
+        *([NAN], [NAN, 1], (NAN,), [[NAN]], {"a": NAN}, {"a": [NAN]}),
+        *([0.0], [-0.0], [], [math.inf, NAN]),
     ],
 }
 
 Code = st.SearchStrategy[str]
-NUMBERS = st.sampled_from(
-    [
-        *(f"response[{n}]" for n in range(10)),
-        "float('nan')",
-        "float('inf')",
-        "float('-inf')",
-        "-0.0",
-        "0.0",
-        "1",
-    ]
-)
+WRITTEN = ["float('nan')", "float('inf')", "float('-inf')", "-0.0", "0.0", "1"]
+NUMBERS = st.sampled_from([*(f"response[{n}]" for n in range(10)), *WRITTEN])
 LISTS = st.sampled_from([f"prompt[{n}]" for n in (0, 1, 3, 6, 7, 8, 9)])
 COMPARED = st.sampled_from(["==", "!=", "<", "<=", ">", ">="])
 FOUND = st.sampled_from(["in", "not in"])

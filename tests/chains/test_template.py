@@ -16,23 +16,10 @@ laws = settings(max_examples=300, deadline=None, database=None, derandomize=True
 
 MENTION = "He flew to [START_ENT] Paris [END_ENT] for the final."
 RELATION = "Ada Lovelace [SEP] place of birth"
+KEYS = ("rank", "title", "text", "page_id", "doc_id", "score")
 PASSAGES = [
-    {
-        "rank": 1,
-        "title": "Paris, Texas",
-        "text": "A film.",
-        "page_id": "71",
-        "doc_id": "d7",
-        "score": 2.5,
-    },
-    {
-        "rank": 2,
-        "title": "Paris",
-        "text": "A city.",
-        "page_id": "12",
-        "doc_id": "d1",
-        "score": 1.25,
-    },
+    dict(zip(KEYS, (1, "Paris, Texas", "A film.", "71", "d7", 2.5))),
+    dict(zip(KEYS, (2, "Paris", "A city.", "12", "d1", 1.25))),
 ]
 AFTER_TWO: Mapping[str, object] = {
     "question": "who wrote emma",

@@ -20,7 +20,7 @@ from rallebench.core.types import (
     Step,
 )
 from rallebench.metrics import METRICS, metric, read_card
-from rallebench.metrics.columns import Column, columns
+from rallebench.metrics.columns import ScoreSeries, columns
 
 NAMES = [name for name in METRICS.names() if not METRICS.entry(name).traits.get("tool")]
 """Those that need no model; with one, tests/metrics/test_embeddings_of_answers.py."""
@@ -110,4 +110,4 @@ def test_a_column_is_what_single_calls_give_and_a_run_without_questions_is_empty
     some = PAIRS[::7]
     single = tuple(None if episode.error else value(episode, gold) for episode, gold in some)
     assert columns([name], some)[name].values == single
-    assert columns([name], []) == {name: Column((), ())}
+    assert columns([name], []) == {name: ScoreSeries((), ())}

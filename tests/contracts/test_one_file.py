@@ -172,18 +172,13 @@ JUDGE = '''
 """Whether an answer is polite, as a language model judges it."""
 
 from rallebench.core.types import Generate, Message
-from rallebench.metrics.judges import JUDGES, VERDICT, decided, verdict_of
+from rallebench.metrics.judges import ScoreColumn, decided, register_judge, verdict_of
 
 
-@JUDGES.register(
+@register_judge(
     "politeness",
-    values={VERDICT: (0.0, 1.0)},
-    folder="judges",
-    prompts={},
-    prompt=lambda: "",
-    columns={"polite": "1 if the judge says yes, else 0."},
+    columns=(ScoreColumn("polite", "1 if the judge says yes, else 0."),),
     scores=verdict_of("polite"),
-    source=None,
 )
 def politeness(case, *, llm, prompt):
     """Whether an answer is polite."""

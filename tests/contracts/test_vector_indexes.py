@@ -25,14 +25,8 @@ from rallebench.vector_indexes import VECTOR_INDEXES
 
 COUNT, DIM, QUERIES, K = 1500, 32, 40, 10
 DETERMINISTIC = {"hnsw": {"threads": 1}, "hnswlib": {"threads": 1}, "ivf-sq8": {"threads": 1}}
-SMALLEST = {
-    "m": 2,
-    "ef_construction": 1,
-    "graph_degree": 4,
-    "build_complexity": 4,
-    "pq_bytes": 1,
-    "nlist": 1,
-}
+SMALLEST = {"m": 2, "ef_construction": 1, "graph_degree": 4, "build_complexity": 4}
+SMALLEST |= {"pq_bytes": 1, "nlist": 1}
 
 
 def clustered(count: int, seed: int = 0) -> np.ndarray[Any, Any]:
@@ -213,9 +207,8 @@ def test_a_vector_that_holds_no_number_is_refused_naming_it(
 ) -> None:
     vectors = VECTORS[:1200].copy()
     vectors[1100, 3] = wrong
-    with pytest.raises(
-        RalleError, match=r"Vector 1101 of 1200 holds a value that is not a number"
-    ) as refused:
+    sentence = r"Vector 1101 of 1200 holds a value that is not a number"
+    with pytest.raises(RalleError, match=sentence) as refused:
         make(tmp_path / "x", kind, vectors)
     assert isinstance(refused.value, BackendError)
 

@@ -38,11 +38,8 @@ def pdf(content: bytes, pages: int = 1) -> bytes:
         places += b"%010d 00000 n \n" % len(body)
         body += b"%d 0 obj%s endobj\n" % (number, content)
     size = len(objects) + 1
-    table = b"xref\n0 %d\n0000000000 65535 f \n%strailer<</Root 1 0 R/Size %d>>\n" % (
-        size,
-        places,
-        size,
-    )
+    head = b"xref\n0 %d\n0000000000 65535 f \n" % size
+    table = head + b"%strailer<</Root 1 0 R/Size %d>>\n" % (places, size)
     return body + table + b"startxref\n%d\n%%%%EOF" % len(body)
 
 
@@ -163,10 +160,8 @@ def test_a_gzip_bomb_is_refused_by_its_limit_and_the_other_files_are_read(
     monkeypatch.setattr(sources, "MAX_UNPACKED", 2**20)
     (tmp_path / "a").write_bytes(gzip.compress((b" " * 4095 + b"\n") * 2**13))
     (tmp_path / "b").write_text("good\n")
-    with pytest.raises(
-        BadFileError,
-        match=r"a is a gzip file that unpacks to more than 200 times its size.*unpack it yourself",
-    ):
+    sentence = r"a is a gzip file that unpacks to more than 200 times its size.*unpack it yourself"
+    with pytest.raises(BadFileError, match=sentence):
         list(read_corpus(tmp_path, form="lines"))
     problems = Problems(skip=True)
     assert [p.text for p in read_corpus(tmp_path, form="lines", problems=problems)] == ["good"]
@@ -189,9 +184,6 @@ def test_ordinary_repetitive_text_is_far_from_the_limit(
 ) -> None:
     monkeypatch.setattr(sources, "MAX_UNPACKED", 2**16)
     path = tmp_path / "a.jsonl.gz"
-    path.write_bytes(
-        gzip.compress(
-            b"".join(b'{"id": "%d", "text": "The same again."}\n' % n for n in range(20_000))
-        )
-    )
+    rows = (b'{"id": "%d", "text": "The same again."}\n' % n for n in range(20_000))
+    path.write_bytes(gzip.compress(b"".join(rows)))
     assert len(list(read_corpus(path))) == 20_000

@@ -58,18 +58,10 @@ def test_an_import_says_of_itself_what_it_holds(
     pages = tmp_path / "pages.json"
     pages.write_text('{"1": "p1", "2": "p2"}')
     corpus = bring(corpora, "moons", source, page_map=pages)
-    assert (corpus.name, corpus.form, corpus.source, corpus.passages) == (
-        "moons",
-        "tsv",
-        "moons.tsv",
-        3,
-    )
-    assert (corpus.skipped, corpus.problems, corpus.has_pages, corpus.passages_without_page) == (
-        0,
-        [],
-        True,
-        1,
-    )
+    names = (corpus.name, corpus.form, corpus.source)
+    assert (names, corpus.passages) == (("moons", "tsv", "moons.tsv"), 3)
+    assert (corpus.skipped, corpus.problems) == (0, [])
+    assert (corpus.has_pages, corpus.passages_without_page) == (True, 1)
     assert corpus.files.keys() == {"passages.jsonl", "offsets.npy", "ids.npy"}
     assert corpus.bytes == sum(corpus.files.values())
     assert read_card(corpora / "moons") == corpus
@@ -189,12 +181,8 @@ def test_an_import_on_a_full_disk_leaves_what_was_there(
         "try: list(import_corpus(Path(sys.argv[1]), 'new', Path(sys.argv[2])))\n"
         "except BackendError as error: print(error)"
     )
-    ran = subprocess.run(
-        [sys.executable, "-c", script, str(corpora), str(source), str(size)],
-        cwd=PROJECT,
-        capture_output=True,
-        text=True,
-    )
+    command = [sys.executable, "-c", script, str(corpora), str(source), str(size)]
+    ran = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True)
     assert ran.stderr == ""
     assert "free space" in ran.stdout
     assert everything(corpora) == before

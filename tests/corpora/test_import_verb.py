@@ -31,9 +31,8 @@ def test_a_corpus_is_imported_indexed_by_its_name_and_searched(
         manifest["corpus_sha256"]
         == json.loads((workspace / "corpora/moons/corpus.json").read_text())["sha256"]
     )
-    assert (workspace / "indexes/mine/passages.jsonl").samefile(
-        workspace / "corpora/moons/passages.jsonl"
-    )
+    passages = workspace / "corpora/moons/passages.jsonl"
+    assert (workspace / "indexes/mine/passages.jsonl").samefile(passages)
     [found] = rallebench.json("search", "--index", "mine", "-k", "1", "Huygens discovered Titan")
     assert found["hits"][0]["page_id"] == "p5"
 
@@ -75,11 +74,8 @@ def test_bad_rows_are_told_with_their_lines(
     assert stopped.last.endswith(" (--skip-bad leaves bad rows out).")
     assert everything(workspace) == before
     printed = rallebench.json("import", bad, "--kind", "corpus", "--name", "bad", "--skip-bad")
-    assert (printed["rows"], printed["skipped"], [p["line"] for p in printed["problems"]]) == (
-        1,
-        2,
-        [2, 3],
-    )
+    assert (printed["rows"], printed["skipped"]) == (1, 2)
+    assert [problem["line"] for problem in printed["problems"]] == [2, 3]
     shown = rallebench("import", bad, "--kind", "corpus", "--name", "bad", "--skip-bad")
     assert shown.out.splitlines()[0] == "bad: 1 rows, 2 skipped"
     assert "line 3 repeats the id '1' of line 1" in shown.out
@@ -91,9 +87,8 @@ def test_a_question_set_is_imported_and_asked_by_its_name(
     questions = write_lines(tmp_path / "q.jsonl", [*RECORDS[:3], {"id": "bad"}])
     dataset = ("import", questions, "--kind", "dataset", "--name", "new-qa")
     stopped = rallebench(*dataset).last
-    assert "line 4 has no 'input'" in stopped and stopped.endswith(
-        " (--skip-bad leaves bad rows out)."
-    )
+    assert "line 4 has no 'input'" in stopped
+    assert stopped.endswith(" (--skip-bad leaves bad rows out).")
     printed = rallebench.json(*dataset, "--skip-bad")
     assert (printed["name"], printed["rows"], printed["skipped"]) == ("new-qa", 3, 1)
     ran = rallebench.json("run", "--chain", "read", "--dataset", "new-qa", "--no-mlflow")
@@ -101,65 +96,35 @@ def test_a_question_set_is_imported_and_asked_by_its_name(
 
 
 def test_a_page_map_for_questions_is_refused(rallebench: CommandLine, workspace: Path) -> None:
-    ran = rallebench(
-        "import",
-        workspace / "datasets/tiny-qa.jsonl",
-        "--kind",
-        "dataset",
-        "--name",
-        "x",
-        "--page-map",
-        "m",
-    )
-    assert (ran.code, ran.last) == (
-        2,
-        "A question set has no --page-map; its records name their pages.",
-    )
+    source = workspace / "datasets/tiny-qa.jsonl"
+    ran = rallebench("import --kind dataset --name x --page-map m", source)
+    assert ran.code == 2
+    assert ran.last == "A question set has no --page-map; its records name their pages."
 
 
 @pytest.mark.parametrize(
-    ("flags", "sentence"),
+    ("kind", "sentence"),
     [
-        (
-            ("--kind", "corpus", "--dataset", "tiny-qa"),
-            "--dataset and --system belong to --kind predictions; leave them out for a corpus",
-        ),
-        (
-            ("--kind", "dataset", "--system", "react:m"),
-            "belong to --kind predictions; leave them out for a dataset",
-        ),
-        (
-            ("--kind", "scholars", "--system", "react:m"),
-            "has no --page-map, --format, --dataset or --system",
-        ),
-        (
-            ("--kind", "predictions", "--dataset", "tiny-qa", "--page-map", "pages.json"),
-            "Predictions have no --page-map",
-        ),
+        ("corpus --dataset tiny-qa", "--dataset and --system belong to --kind predictions"),
+        ("corpus --dataset tiny-qa", "leave them out for a corpus"),
+        ("dataset --system react:m", "leave them out for a dataset"),
+        ("scholars --system react:m", "has no --page-map, --format, --dataset or --system"),
+        ("predictions --dataset q --page-map pages.json", "Predictions have no --page-map"),
     ],
 )
 def test_a_flag_of_another_kind_of_import_is_refused(
-    rallebench: CommandLine, workspace: Path, flags: tuple[str, ...], sentence: str
+    rallebench: CommandLine, workspace: Path, kind: str, sentence: str
 ) -> None:
     before = everything(workspace)
-    ran = rallebench("import", workspace / "corpus.tsv", "--name", "x", *flags)
+    ran = rallebench(f"import --name x --kind {kind}", workspace / "corpus.tsv")
     assert ran.code == 2 and sentence in ran.last and everything(workspace) == before
 
 
 def test_an_encoder_for_an_index_of_words_is_refused(
     rallebench: CommandLine, workspace: Path
 ) -> None:
-    ran = rallebench(
-        "index",
-        "--corpus",
-        workspace / "corpus.tsv",
-        "--name",
-        "x",
-        "--kind",
-        "bm25",
-        "--encoder",
-        "hashing",
-    )
+    corpus = workspace / "corpus.tsv"
+    ran = rallebench("index --name x --kind bm25 --encoder hashing --corpus", corpus)
     assert ran.code == 2 and "'bm25' has no encoder; leave --encoder out" in ran.last
     assert not (workspace / "indexes" / "x").exists()
 

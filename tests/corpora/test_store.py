@@ -63,11 +63,8 @@ def test_a_chunk_knows_its_document_and_its_place_there(tmp_path: Path) -> None:
         pass
     store = PassageStore(tmp_path)
     assert [p.doc_id for p in store] == ["a#1#0", "a#1#1", "b"]
-    assert [store.origin(row) for row in range(3)] == [
-        Origin("a#1", 0, 7),
-        Origin("a#1", 8, 13),
-        Origin("b", 0, 4),
-    ]
+    origins = [store.origin(row) for row in range(3)]
+    assert origins == [Origin("a#1", 0, 7), Origin("a#1", 8, 13), Origin("b", 0, 4)]
     store.close()
 
 
@@ -76,10 +73,8 @@ def test_a_title_before_a_chunk_is_no_part_of_its_place(tmp_path: Path) -> None:
     for _ in writing_store(tmp_path, chunk(documents, Chunking(2, prefix="Title: {title}\n"))):
         pass
     store = PassageStore(tmp_path)
-    assert [(p.doc_id, p.text) for p in store] == [
-        ("a#0", "Title: \none two"),
-        ("b#0", "Title: \n"),
-    ]
+    texts = [(p.doc_id, p.text) for p in store]
+    assert texts == [("a#0", "Title: \none two"), ("b#0", "Title: \n")]
     assert [store.origin(row) for row in range(2)] == [Origin("a", 1, 8), Origin("b", 0, 0)]
     store.close()
 
@@ -168,13 +163,8 @@ print(anonymous() - before)
 def test_writing_and_reading_a_hundred_thousand_passages_takes_no_memory_of_its_own(
     tmp_path: Path,
 ) -> None:
-    ran = subprocess.run(
-        [sys.executable, "-c", GROWTH, str(tmp_path)],
-        cwd=PROJECT,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    command = [sys.executable, "-c", GROWTH, str(tmp_path)]
+    ran = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=True)
     assert (tmp_path / "passages.jsonl").stat().st_size > 25 * 2**20
     assert int(ran.stdout) < 12 * 2**20
 

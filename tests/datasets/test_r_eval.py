@@ -26,26 +26,15 @@ def written(path: Path, *rows: object) -> Path:
 
 
 def test_a_record_has_r_evals_fields_lengths_in_words_and_its_hash() -> None:
-    assert list(RECORD) == [
-        "input",
-        "outputs",
-        "input_length",
-        "output_length",
-        "language",
-        "environment",
-        "dataset",
-        "_id",
-    ]
+    keys = "input outputs input_length output_length language environment dataset _id"
+    assert " ".join(RECORD) == keys
     assert (RECORD["input_length"], RECORD["output_length"]) == (4, 1.0)
     assert id_holds(RECORD) and not id_holds({**RECORD, "outputs": ["Paris"]})
 
 
 def test_all_outputs_are_accepted_and_in_the_original_form_only_the_first(tmp_path: Path) -> None:
     path = written(tmp_path / "own.jsonl", RECORD)
-    (ours,), (theirs,) = (
-        read_examples(path, form="r-eval"),
-        read_examples(path, form="r-eval-original"),
-    )
+    (ours,), (theirs,) = (read_examples(path, form=f) for f in ("r-eval", "r-eval-original"))
     assert ours.question.qid == RECORD["_id"] and ours.question.text == "Where was he born?"
     assert ours.gold.answers == ("Rome", "Roma") and theirs.gold.answers == ("Rome",)
     assert ours.record["environment"] == "wiki"

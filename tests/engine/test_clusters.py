@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rallebench.core.types import Example, Gold, Question
-from rallebench.engine.clusters import clusters_of, sentence
+from rallebench.engine.clusters import clusters_of
 
 
 def example(qid: str, *pages: str, **record: Any) -> Example:
@@ -55,14 +55,3 @@ def test_a_group_and_a_page_of_one_name_are_two_clusters() -> None:
 def test_a_long_chain_of_pages_takes_steps_in_proportion() -> None:
     chain = [example(f"q{i}", f"p{i}", f"p{i + 1}") for i in range(10_000)]
     assert clusters_of(chain).as_json() == {"by": "gold pages", "n": 1, "largest": 10_000}
-
-
-def test_the_sentence_says_which_clusters_how_many_and_whether_one_holds_over_half() -> None:
-    assert "40 articles (questions that share gold pages)" in sentence(
-        {"by": "gold pages", "n": 40, "largest": 2}, 60
-    )
-    assert sentence({"by": "group", "n": 4, "largest": 5}, 10).endswith("as independent.")
-    assert sentence({"by": "group", "n": 4, "largest": 6}, 10).endswith(
-        "One article holds 6 of the 10 questions."
-    )
-    assert sentence(None, 10) == ""

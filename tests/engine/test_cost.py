@@ -27,7 +27,7 @@ from rallebench.core.types import (
     Step,
     ToolCall,
 )
-from rallebench.engine import cost_text, loop
+from rallebench.engine import loop
 from rallebench.engine.cost import prices_of, recorded_prices, run_cost, step_to_json, total, usd_of
 from rallebench.engine.reply_cache import Memo
 from rallebench.engine.run_file import run_json
@@ -37,6 +37,8 @@ from rallebench.engine.store import RunFolder
 from rallebench.llms.scripted import Scripted
 from rallebench.metrics import card, metric
 from rallebench.metrics.cost import completion_tokens_of, prompt_tokens_of, speed, writing_seconds
+from rallebench.render import costs
+from rallebench.render import text as words
 from rallebench.workspace.flows import chain_flow
 
 PRICES = {"gpt": {"prompt": 0.5, "completion": 2.0}}
@@ -146,14 +148,14 @@ def test_a_backend_that_counts_none_is_not_scored_0() -> None:
     spent = total(quiet.steps, PRICES)
     assert (spent["prompt_tokens"], spent["completion_tokens"], spent["usd"]) == (None, None, None)
     assert spent["calls_not_counted"] == {"gpt": 1}
-    assert cost_text.counted(spent) == "tokens not counted"
+    assert costs.counted(spent) == "tokens not counted"
 
 
 def test_tokens_that_were_counted_in_part_say_how_many_calls_are_missing() -> None:
     spent = total([said(7, 3), said(0, 0, llm="old"), said(0, 0, llm="old")], PRICES)
     assert (spent["prompt_tokens"], spent["completion_tokens"]) == (7, 3)
-    assert cost_text.counted(spent) == "7 + 3 tokens (2 calls not counted)"
-    assert cost_text.uncounted(spent) == "2 calls of old"
+    assert costs.counted(spent) == "7 + 3 tokens (2 calls not counted)"
+    assert costs.uncounted(spent) == "2 calls of old"
 
 
 # ── money ────────────────────────────────────────────────────────────────────
@@ -169,11 +171,8 @@ def test_an_unknown_price_is_unknown_and_says_for_which_model() -> None:
     spent = total([said(1_000_000, 0, text=""), said(llm="mine"), said(0, 0, llm="gpt")], PRICES)
     assert spent["usd"] is None and spent["usd_known"] == 0.5
     assert spent["usd_unknown_for"] == {"mine": "no prices", "gpt": "tokens not counted"}
-    assert (
-        cost_text.price_of(spent)
-        == "$0.50 + unknown for mine (no prices), gpt (tokens not counted)"
-    )
-    assert cost_text.price_of(total([said()], {})) == "unknown for gpt (no prices)"
+    assert costs.price(spent) == "$0.50 + unknown for mine (no prices), gpt (tokens not counted)"
+    assert costs.price(total([said()], {})) == "unknown for gpt (no prices)"
     free = {"gpt": {"prompt": 0.0, "completion": 0.0}}
     assert total([said()], free)["usd"] == 0.0, "a price of 0 is known"
 
@@ -406,12 +405,12 @@ def test_a_run_of_an_earlier_version_has_a_cost_too(folder: RunFolder) -> None:
 
 def test_a_retriever_that_asks_models_itself_is_named_as_not_included() -> None:
     cost = run_cost([GOOD], [], PRICES, ["rerank-llm"])
-    assert "what rerank-llm asks of language models" in "\n".join(cost_text.lines(cost))
+    assert "what rerank-llm asks of language models" in words.blocks(costs.blocks(cost))
 
 
 def test_the_command_line_prints_totals_and_distributions(folder: RunFolder) -> None:
-    text = "\n".join(cost_text.lines(score_run(folder, ["seconds"])["cost"]))
+    text = words.blocks(costs.blocks(score_run(folder, ["seconds"])["cost"]))
     assert "of which failed" in text and "Asked by this run" in text and "n = 3" in text
     assert "4,000 + 40 tokens" in text and "$0.0021" in text
-    beside = "\n".join(cost_text.side_by_side(["a", "b"], [cost_of(folder)] * 2))
+    beside = words.blocks([costs.beside(["a", "b"], [cost_of(folder)] * 2)])
     assert "tokens/s, mean" in beside and "(n = 2)" in beside

@@ -15,7 +15,7 @@ from project import PROJECT
 from scipy import stats
 
 from rallebench.engine import statistics
-from rallebench.engine.statistics import ALL_EQUAL, TOO_FEW, Mean, difference, means, p_text
+from rallebench.engine.statistics import ALL_EQUAL, TOO_FEW, Mean, difference, means
 
 GAPS = st.lists(st.sampled_from([-1.0, -0.5, 0.0, 0.0, 1 / 3, 1.0]), min_size=10, max_size=40)
 SHARE = {"m": (0, 1)}
@@ -147,10 +147,6 @@ def test_more_comparisons_widen_the_interval_and_multiply_p() -> None:
     alone, several = difference(gaps, labels), difference(gaps, labels, comparisons=5)
     assert several.corrected == pytest.approx(min(1, 5 * several.p))  # type: ignore[operator]
     assert several.low < alone.low and several.high > alone.high  # type: ignore[operator]
-
-
-def test_p_is_never_printed_across_five_percent() -> None:
-    assert p_text(0.04996) == "0.0499" and p_text(0.0501) == "0.050"
 
 
 # ── means ────────────────────────────────────────────────────────────────────

@@ -70,9 +70,8 @@ PUBLICATIONS = [
 @pytest.fixture(scope="module")
 def table(tmp_path_factory: pytest.TempPathFactory) -> ScholarTable:
     folder = tmp_path_factory.mktemp("scholars")
-    (folder / "all.json").write_text(
-        json.dumps({"scholars": SCHOLARS, "publications": PUBLICATIONS}), encoding="utf-8"
-    )
+    tables = {"scholars": SCHOLARS, "publications": PUBLICATIONS}
+    (folder / "all.json").write_text(json.dumps(tables), encoding="utf-8")
     build_table(folder / "small.sqlite", folder / "all.json")
     return ScholarTable(folder / "small.sqlite")
 
@@ -97,18 +96,8 @@ def test_one_person_is_returned_as_r_eval_returns_one(
     said = say(env, table, 'searchPerson(name="Zoe Muller")')
     assert said.startswith("One person found: {")
     person = json.loads(said.removeprefix("One person found: "))
-    assert list(person) == [
-        "id",
-        "name",
-        "contact",
-        "gender",
-        "gindex",
-        "hindex",
-        "ncitation",
-        "npubs",
-        "language",
-        "interests",
-    ]
+    names = "id name contact gender gindex hindex ncitation npubs language interests"
+    assert " ".join(person) == names
     assert set(person["contact"]) == {"affiliation", "bio", "edu", "email", "position"}
     assert (person["id"], person["npubs"], person["ncitation"], person["hindex"]) == ("s3", 1, 9, 1)
 
@@ -229,12 +218,8 @@ def test_what_a_scholar_lacks_is_said(env: Environment, table: ScholarTable) -> 
 
 def test_only_the_four_calls_of_r_evals_code_are_there_if_chosen(table: ScholarTable) -> None:
     four = scholar(table="small", apis="four", tool="scholars")()
-    assert [tool.name for tool in four.tools] == [
-        "searchPerson",
-        "searchPublication",
-        "getCoauthors",
-        "getPersonPubs",
-    ]
+    names = [tool.name for tool in four.tools]
+    assert names == ["searchPerson", "searchPublication", "getCoauthors", "getPersonPubs"]
     assert say(four, table, "getPersonBasicInfo(s1)").startswith("Invalid Action.")
 
 
@@ -245,13 +230,10 @@ def test_only_the_four_calls_of_r_evals_code_are_there_if_chosen(table: ScholarT
     ("text", "given"),
     [
         (
-            'name="Doe, Jane", organization=\'Uni "X", Y\'',
-            {"name": "Doe, Jane", "organization": 'Uni "X", Y'},
+            'name="D, J", organization=\'Uni "X", Y\'',
+            {"name": "D, J", "organization": 'Uni "X", Y'},
         ),
-        (
-            "name=the interest of names, interest=name",
-            {"name": "the interest of names", "interest": "name"},
-        ),
+        ("name=interest of a, interest=name", {"name": "interest of a", "interest": "name"}),
         ("__import__('os').system('true')", {"name": "__import__('os').system('true')"}),
         ('name="Jane \\"JD\\" Doe"', {"name": 'Jane "JD" Doe'}),
         ("name=“Doe, J.”", {"name": "Doe, J."}),

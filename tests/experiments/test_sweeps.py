@@ -229,7 +229,7 @@ def test_the_row_of_the_only_variant_that_ended_has_its_score_and_of_how_many(
 ) -> None:
     ran = rallebench(*SWEEP, "--vary", "llm=misspelt,titan")
     (row,) = [line for line in ran.out.splitlines() if line.startswith("  llm=titan")]
-    assert row.split()[1] == "0.1250" and row.endswith("n = 8")
+    assert row.split()[1] == "0.1250" and "n=8" in row
 
 
 def test_questions_that_failed_are_no_failed_variant(rallebench: CommandLine) -> None:

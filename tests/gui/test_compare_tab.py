@@ -14,14 +14,17 @@ import pytest
 from performing import prepared
 from small_workspace import make_workspace
 
+from rallebench.analysis import deployment
 from rallebench.analysis.measures import Measure
 from rallebench.analysis.paired import compare as paired
 from rallebench.analysis.ranking import MultiRunComparison, PairedResult, RunSummary
 from rallebench.core.errors import UsageError
+from rallebench.core.tables import Figure
 from rallebench.core.types import Action, Chain
-from rallebench.gui import app, drawings, views_compare, views_fall, views_plots
+from rallebench.gui import app, views_compare, views_fall
 from rallebench.gui.tabs import _compare_pair, compare
 from rallebench.metrics import card
+from rallebench.render import colours, plotly, svg
 from rallebench.services.workbench import Workbench
 
 STYLE = Path(app.__file__).with_name("style.css")
@@ -179,28 +182,29 @@ def test_names_and_texts_are_shown_as_they_are_and_never_run() -> None:
 
 
 def test_every_stage_of_the_waterfall_has_a_colour_and_a_short_name() -> None:
-    assert set(views_fall.STAGE_COLOURS) == set(views_fall.SHORT) == set(views_fall.STAGES)
+    assert set(views_fall.SHORT) == set(views_fall.STAGES) <= set(colours.PARTS)
 
 
 def test_a_cost_that_no_run_has_leaves_a_sentence_in_place_of_the_plot() -> None:
-    plot = views_plots.deployment(
-        [("a", {"metrics": {}})], Measure("em", card("em")), "seconds_per_question"
+    measure = Measure("em", card("em"))
+    plot = plotly.figure(
+        deployment.figure([("a", {"metrics": {}})], measure, "seconds_per_question")
     )
     assert not plot.data and "No run has both" in json.dumps(plot.to_plotly_json()["layout"])
 
 
-@pytest.mark.parametrize("stage", views_fall.STAGE_COLOURS)
+@pytest.mark.parametrize("stage", views_fall.STAGES)
 def test_the_count_of_every_stage_can_be_read_on_its_colour(stage: str) -> None:
-    colour = views_fall.STAGE_COLOURS[stage]
-    drawn = drawings.falls([("r", {stage: 3})], {stage: stage}, {stage: colour})
+    figure = Figure("", "", "", {"r": ((stage, 3),)}, "waterfall", {stage: stage})
+    drawn = svg.figure(figure)
     found = re.search(r'fill="(#[0-9a-f]{6})">3<', drawn)
-    assert found and drawings.contrast(found[1], colour) >= 4.5
+    assert found and colours.contrast(found[1], colours.part(stage)) >= 4.5
 
 
 def test_the_counts_on_the_page_have_the_same_ink_as_those_that_are_saved(bench: Workbench) -> None:
     shown = compare.on_falls(bench, BOTH)
     parts = re.findall(r"background:(#\w+)\" title=\"[^\"]*\"><span style=\"color:(#\w+)\">", shown)
-    assert parts and all(ink == drawings.ink_on(colour) for colour, ink in parts)
+    assert parts and all(ink == colours.ink_on(colour) for colour, ink in parts)
     assert "color:" not in next(
         line for line in STYLE.read_text().splitlines() if line.startswith(".rb-parts span")
     )

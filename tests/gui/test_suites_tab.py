@@ -21,7 +21,7 @@ from small_workspace import make_workspace
 from rallebench.core.errors import UsageError
 from rallebench.core.events import Finished, Progress
 from rallebench.engine.experiment_store import REPORT
-from rallebench.gui import app, views_answers, views_suite_plots, views_suites
+from rallebench.gui import app, views_answers, views_suites
 from rallebench.gui.tabs import _suites_form as form_of
 from rallebench.gui.tabs import _suites_results as results
 from rallebench.gui.tabs import compare, runs
@@ -336,24 +336,6 @@ def test_results_are_the_suites_own_tables_and_plots_with_intervals_and_nothing_
         head == "time,right,right low,right high,right n,not measured,word"
         and row == "time 1,0.125,-0.17057803144909806,0.42057803144909806,8,,text <b>"
     )
-
-
-@pytest.mark.parametrize("kind", ["line", "bar", "scatter"])
-def test_every_kind_of_plot_is_drawn_with_what_was_measured(kind: str) -> None:
-    mean = {"value": 0.5, "low": 0.4, "high": 0.7, "n": 3}
-    figure = views_suite_plots.plot(
-        {
-            "title": "t",
-            "x": "x",
-            "y": "y",
-            "kind": kind,
-            "series": {"a": [[0, mean], [0.2, None], [0.4, 0.1]]},
-        }
-    )
-    assert list(figure.data[0].x) == [0, 0.4] and list(
-        figure.data[0].error_y.array
-    ) == pytest.approx([0.2, 0])
-    assert figure.data[0].type == ("bar" if kind == "bar" else "scatter")
 
 
 def test_files_are_saved_by_a_link_and_no_other_file_is_reached(

@@ -54,10 +54,10 @@ ALLOWED: dict[str, frozenset[str]] = {
     "workspace": COMPONENTS,
     "engine": frozenset({"metrics", "datasets", "chains"}),
     # 3: read what the engine wrote.
-    "analysis": frozenset({"metrics", "datasets", "workspace", "engine"}),
-    "tracking": frozenset({"engine"}),
+    "analysis": frozenset({"metrics", "datasets", "workspace", "engine", "render"}),
+    "tracking": frozenset({"engine", "render"}),
     # 4: declarations of what runs.
-    "experiments": (COMPONENTS - {"http"}) | {"workspace", "engine", "analysis"},
+    "experiments": (COMPONENTS - {"http"}) | {"workspace", "engine", "analysis", "render"},
     # 5: joins the rest.
     "services": COMPONENTS | {"workspace", "engine", "analysis", "tracking", "experiments"},
     # 6: front ends.

@@ -8,9 +8,7 @@ from pathlib import Path
 import pytest
 
 from rallebench.core.errors import BadFileError, NotFoundError
-from rallebench.llms import LLMS, settings_from
-from rallebench.llms._openai import settings as served
-from rallebench.llms._transformers import settings as local
+from rallebench.llms import LLMS
 from rallebench.llms.presets import (
     GROUPS,
     entry_of,
@@ -27,14 +25,15 @@ from rallebench.workspace.paths import Workspace
 def test_the_backend_of_every_preset_takes_its_settings(name: str) -> None:
     given = preset(name)
     if given.backend == "transformers":
-        local.check(name, settings_from(local.TransformersSettings, name, given.settings))
+        LLMS.entry("transformers").traits["settings"](name, **given.settings)
         assert given.model.count("/") == 1 and given.parameters > 0
         assert not given.settings.get("trust_remote_code"), (
             "no preset runs Python code of the model's"
         )
     else:
         assert given.group == "servers" and not given.model, "a server names its models itself"
-        served.check(name, settings_from(served.Settings, name, {"model": "any", **given.settings}))
+        check = LLMS.entry(given.backend).traits["settings"]
+        check(name, **{"model": "any", **given.settings})
     assert given.backend in LLMS
 
 

@@ -518,7 +518,7 @@ def test_an_unknown_setting_names_the_known_ones() -> None:
         ({"bnb_4bit_quant_type": "int4"}, "nf4, fp4"),
         ({"bnb_4bit_quant_type": "fp4"}, "quantization is none; set that to 4bit"),
         ({"quantization": "4bit", "llm_int8_threshold": 5.0}, "set that to 8bit"),
-        ({"bnb_4bit_use_double_quant": 1}, "true, false"),
+        ({"bnb_4bit_use_double_quant": 1}, "true or false"),
         ({"device_map": "gpu"}, "device_map is 'gpu'"),
         ({"max_memory": {"cpu": "1GB"}}, "needs device_map auto"),
         ({"device_map": "auto", "max_memory": {"gpu": "1GB"}}, "max_memory must name each device"),
@@ -528,7 +528,7 @@ def test_an_unknown_setting_names_the_known_ones() -> None:
         ({"batch_size": 0}, "batch_size is 0"),
         ({"device_map": 3}, "device_map"),
         ({"model": " "}, "model must be"),
-        ({"system": 3}, "system must be a text"),
+        ({"system": 3}, "system is 3; it must be text"),
     ],
 )
 def test_a_setting_that_cannot_be_is_refused_before_loading(

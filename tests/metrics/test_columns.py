@@ -10,7 +10,7 @@ import pytest
 from rallebench.core.errors import NotFoundError
 from rallebench.core.registry import Entry
 from rallebench.core.types import Episode, Gold, Outcome
-from rallebench.metrics.columns import Column, _column, columns
+from rallebench.metrics.columns import ScoreSeries, _column, columns
 
 RIGHT = (Episode("a", "chain", (), Outcome("Titan")), Gold(("Titan",)))
 EMPTY = (Episode("b", "chain", (), Outcome("")), Gold(("Io",)))
@@ -21,7 +21,9 @@ PAIRS = [RIGHT, EMPTY, NO_GOLD, FAILED]
 
 def test_every_question_has_a_value_or_a_reason() -> None:
     found = columns(["em", "has_answer", "mrr", "passage_mrr", "length"], PAIRS)
-    assert found["em"] == Column((1, 0, None, None), ("", "", "no gold answers", "far is down"))
+    assert found["em"] == ScoreSeries(
+        (1, 0, None, None), ("", "", "no gold answers", "far is down")
+    )
     empty = "not scored: the answer is empty (RaLLe's denominator), or the gold has no answers."
     assert found["has_answer"].notes == ("", empty, "no gold answers", "far is down")
     assert found["mrr"].values == (None,) * 4 and found["mrr"].notes[0] == "no gold provenance"
@@ -49,7 +51,7 @@ def test_the_figure_over_all_answers_leaves_out_what_is_not_scored() -> None:
     assert (
         columns(["bleu"], PAIRS)["bleu"].over_all == columns(["bleu"], with_gold)["bleu"].over_all
     )
-    assert columns(["bleu"], [NO_GOLD, FAILED])["bleu"] == Column(
+    assert columns(["bleu"], [NO_GOLD, FAILED])["bleu"] == ScoreSeries(
         (None, None), ("no gold answers", "far is down"), None
     )
     assert columns(["em"], PAIRS)["em"].over_all is None

@@ -16,7 +16,7 @@ from rallebench.encoders.hashing import Hashing
 from rallebench.retrievers import embedding_tokens
 from rallebench.services.workbench import Workbench
 from rallebench.workspace.checking import check_chain
-from rallebench.workspace.entries import Combination, Manifest
+from rallebench.workspace.entries import Combination
 from rallebench.workspace.indexes.build import build_index
 from rallebench.workspace.paths import Workspace
 
@@ -36,16 +36,8 @@ NAMED = {
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = make_workspace(tmp_path_factory.mktemp("combinations") / "made")
     corpus, pages = folder / "corpus.tsv", folder / "pages.json"
-    *_, manifest = build_index(
-        folder / "indexes",
-        "tiny-graph",
-        corpus,
-        "hnsw",
-        encoder_name="hashing",
-        encoder=Hashing(),
-        page_map=pages,
-    )
-    assert isinstance(manifest, Manifest)
+    encoder: dict[str, Any] = {"encoder_name": "hashing", "encoder": Hashing()}
+    list(build_index(folder / "indexes", "tiny-graph", corpus, "hnsw", page_map=pages, **encoder))
     (folder / "retrievers.json").write_text(json.dumps(NAMED))
     (folder / "chains" / "hybrid.json").write_text(
         json.dumps(chain("hybrid", retrieve(target="both"), generate()))
@@ -90,30 +82,16 @@ def test_an_index_is_no_combination_and_a_combination_comes_with_all_its_setting
 @pytest.mark.parametrize(
     ("reference", "kind", "of", "settings"),
     [
-        (
-            "rrf:tiny,tiny-graph?weights=0.7,0.3",
-            "rrf",
-            ["tiny", "tiny-graph"],
-            {"weights": "0.7,0.3"},
-        ),
-        (
-            "rrf: tiny , both ?depth=7&equal=text",
-            "rrf",
-            ["tiny", "both"],
-            {"depth": 7, "equal": "text"},
-        ),
+        ("rrf:tiny,both?weights=0.7,0.3", "rrf", ["tiny", "both"], {"weights": "0.7,0.3"}),
+        ("rrf: tiny , both ?depth=7&equal=text", "rrf", ["tiny", "both"], {"depth": 7}),
+        ("rrf: tiny , both ?depth=7&equal=text", "rrf", ["tiny", "both"], {"equal": "text"}),
         (
             "rerank:(rrf:tiny,both?depth=5)?model=/m",
             "rerank",
             ["rrf:tiny,both?depth=5"],
             {"model": "/m"},
         ),
-        (
-            "several:(tiny-graph?ef_search=9),tiny",
-            "several",
-            ["tiny-graph?ef_search=9", "tiny"],
-            {"merge": "auto"},
-        ),
+        ("several:(both?depth=9),tiny", "several", ["both?depth=9", "tiny"], {"merge": "auto"}),
         ("both?constant=1", "rrf", ["tiny", "tiny-graph"], {"constant": 1.0}),
         ("tiny-graph?ef_search=200", "index", ["tiny-graph"], {"ef_search": 200}),
         ("index:tiny-graph?ef_search=200", "index", ["tiny-graph"], {"ef_search": 200}),
@@ -130,35 +108,20 @@ def test_a_combination_can_be_written_out(
 
 WRONG = {
     "a name nobody knows": ("tny", "There is no index 'tny'. Did you mean 'tiny'"),
-    "a part nobody knows": (
-        "orphan",
-        "The retriever 'orphan' is made of 'nobody': There is no index 'nobody'.",
-    ),
+    "a part nobody knows": ("orphan", "'orphan' is made of 'nobody': There is no index 'nobody'."),
     "a ring": ("ring", "The retriever 'ring' is made of itself (ring → chain-link → ring)"),
-    "a way nobody knows": (
-        "odd",
-        "The retriever 'odd': There is no way of combining retrievers 'magic'.",
-    ),
+    "a way nobody knows": ("odd", "'odd': There is no way of combining retrievers 'magic'."),
     "a model nobody knows": ("voiceless", "There is no language model 'nobody'."),
-    "too few parts": (
-        "rrf:tiny",
-        "The retriever 'rrf:tiny' is made of 1 retriever; rrf takes 2 to 16.",
-    ),
+    "too few parts": ("rrf:tiny", "'rrf:tiny' is made of 1 retriever; rrf takes 2 to 16."),
     "too many parts": ("rerank:tiny,both?model=x", "is made of 2 retrievers; rerank takes 1."),
     "no parts": ("rrf:", "'rrf:' lacks a retriever's name after 'rrf'; write rrf:name,name."),
     "a setting it has not": ("both?wieght=1", "has no setting 'wieght'"),
     "a setting of the wrong kind": ("both?depth=many", "depth=many: depth must be a whole number"),
     "a setting without a value": ("both?depth", "'depth' is not key=value"),
     "weights that do not fit": ("both?weights=1,2,3", "weights holds 3 numbers for 2 retrievers"),
-    "a knob that the kind has not": (
-        "tiny-graph?nprobe=3",
-        "The index 'tiny-graph' (hnsw) has no setting of its search",
-    ),
+    "a knob that the kind has not": ("tiny-graph?nprobe=3", "(hnsw) has no setting of its search"),
     "a knob out of range": ("tiny-graph?ef_search=0", "ef_search must be a whole number from 1"),
-    "a knob of words": (
-        "tiny?k1=2",
-        "The index 'tiny' (bm25) has no setting of its search 'k1'; it has none.",
-    ),
+    "a knob of words": ("tiny?k1=2", "(bm25) has no setting of its search 'k1'; it has none."),
     "a re-ranker without a model": ("rerank:tiny", "'rerank:tiny' needs the setting model"),
 }
 
@@ -199,16 +162,11 @@ def test_a_damaged_retrievers_json_is_a_sentence(folder: Path, content: str, sen
 
 
 def test_a_combination_is_saved_under_a_name_and_read_back(folder: Path) -> None:
-    Workspace(folder).save_retriever(
-        "mine", Combination(kind="scores", of=["tiny", "both"], settings={"depth": 5})
-    )
+    saved: dict[str, Any] = {"kind": "scores", "of": ["tiny", "both"], "settings": {"depth": 5}}
+    Workspace(folder).save_retriever("mine", Combination(**saved))
     entry = Workspace(folder).retriever("mine")
     assert entry is not None and entry.settings["depth"] == 5
-    assert json.loads((folder / "retrievers.json").read_text())["mine"] == {
-        "kind": "scores",
-        "of": ["tiny", "both"],
-        "settings": {"depth": 5},
-    }
+    assert json.loads((folder / "retrievers.json").read_text())["mine"] == saved
 
 
 @pytest.mark.parametrize(
@@ -270,10 +228,8 @@ def test_the_tokens_that_encoders_read_of_a_query_are_those_of_all_parts(
 def test_a_part_of_what_is_loaded_cannot_be_unloaded_before_it(workbench: Workbench) -> None:
     load(workbench, "judged")
     for part, user in (("tiny", "both"), ("both", "judged"), ("titan", "judged")):
-        with pytest.raises(
-            UsageError,
-            match=f"'{part}' is part of '{user}', which is loaded; unload '{user}' first",
-        ):
+        sentence = f"'{part}' is part of '{user}', which is loaded; unload '{user}' first"
+        with pytest.raises(UsageError, match=sentence):
             workbench.unload(part)
     for name in ("judged", "both", "tiny", "titan", "tiny-graph"):
         workbench.unload(name)
@@ -306,16 +262,8 @@ def test_knobs_reach_the_search_and_the_fingerprint(workbench: Workbench) -> Non
     plain_index, knobbed._index = knobbed._index, Index()
     assert knobbed.search(["moon"], 2) == plain.search(["moon"], 2)
     assert asked == [{"ef_search": 40}]
-    assert (
-        len(
-            {
-                plain.fingerprint,
-                knobbed.fingerprint,
-                load(workbench, "tiny-graph?ef_search=41").fingerprint,
-            }
-        )
-        == 3
-    )
+    third = load(workbench, "tiny-graph?ef_search=41")
+    assert len({retriever.fingerprint for retriever in (plain, knobbed, third)}) == 3
 
 
 def test_the_page_does_not_load_a_heavy_model_by_the_way(
@@ -324,14 +272,11 @@ def test_the_page_does_not_load_a_heavy_model_by_the_way(
     entries = json.loads((folder / "llms.json").read_text())
     entries["heavy"] = {"backend": "transformers", "settings": {"model": "/no/such/model"}}
     (folder / "llms.json").write_text(json.dumps(entries))
-    hidden = workbench.workspace.chain("hybrid").replace_action(
-        0, target="llm-rerank:both?llm=heavy"
-    )
+    hybrid = workbench.workspace.chain("hybrid")
+    hidden = hybrid.replace_action(0, target="llm-rerank:both?llm=heavy")
+    sentence = r"The language model 'heavy' is not loaded\. Load it in the Models tab\."
     with (
-        pytest.raises(
-            NotFoundError,
-            match=r"The language model 'heavy' is not loaded\. Load it in the Models tab\.",
-        ),
+        pytest.raises(NotFoundError, match=sentence),
         workbench.lease("the test") as lease,
     ):
         complete(lease.load_for(hidden.llms, hidden.retrievers, heavy=False))
@@ -400,17 +345,7 @@ def test_search_list_and_pick_take_combinations(
     assert found[0]["hits"][0]["page_id"] == "p2"
     assert "both" in [row["name"] for row in rallebench.json("list", "retrievers")["retrievers"]]
     names = [row["name"] for row in rallebench.json("list", "combinations")["combinations"]]
-    assert names == [
-        "gold",
-        "llm-rerank",
-        "nothing",
-        "random",
-        "rerank",
-        "rrf",
-        "scores",
-        "several",
-        "union",
-    ]
+    assert " ".join(names) == "gold llm-rerank nothing random rerank rrf scores several union"
     picked = rallebench.json(
         "pick --dataset tiny-qa --index both --output", folder / "picked.jsonl", "--number", 5
     )

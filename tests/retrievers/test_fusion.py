@@ -45,11 +45,8 @@ def test_rank_fusion_puts_first_what_both_rank_high() -> None:
 
 def test_weights_decide_between_the_parts_and_may_be_a_list_or_a_text() -> None:
     for weights in ([1, 0], "1,0", "1, 0"):
-        assert ids(combined("rrf", SPARSE, DENSE, weights=weights).search(["q"], 3)[0]) == [
-            "a",
-            "b",
-            "c",
-        ]
+        fused = combined("rrf", SPARSE, DENSE, weights=weights).search(["q"], 3)[0]
+        assert ids(fused) == ["a", "b", "c"]
     assert ids(combined("rrf", SPARSE, DENSE, weights="0,1").search(["q"], 1)[0]) == ["b"]
 
 
@@ -83,10 +80,8 @@ def test_score_fusion_by_z_gives_what_a_list_lacks_that_lists_lowest_value() -> 
 def test_a_list_of_equal_scores_and_an_empty_list_divide_by_nothing() -> None:
     flat, empty = Listed(("a", 2.0), ("b", 2.0), name="flat"), Listed(name="empty")
     assert scores(combined("scores", flat, empty).search(["q"], 9)[0]) == {"a": 0.5, "b": 0.5}
-    assert scores(combined("scores", flat, empty, normalise="z").search(["q"], 9)[0]) == {
-        "a": 0.0,
-        "b": 0.0,
-    }
+    fused = combined("scores", flat, empty, normalise="z").search(["q"], 9)[0]
+    assert scores(fused) == {"a": 0.0, "b": 0.0}
 
 
 def test_a_union_is_sampled_from_what_the_parts_return_for_k() -> None:
@@ -192,18 +187,16 @@ def test_equal_id_and_text_make_one_item_and_the_text_alone_where_it_is_asked_fo
 
 def test_an_item_that_a_list_names_twice_counts_once_at_its_better_rank() -> None:
     twice = Listed((passage("1", "same"), 3.0), (passage("2", "same"), 2.0), name="twice")
-    found = combined("rrf", twice, Listed(name="empty"), equal="text", weights="1,1").search(
-        ["q"], 9
-    )[0]
+    fused = combined("rrf", twice, Listed(name="empty"), equal="text", weights="1,1")
+    found = fused.search(["q"], 9)[0]
     assert [hit.score for hit in found] == [1 / 61]
 
 
 def test_what_a_part_fills_up_with_without_a_match_gets_no_rank() -> None:
     filled = Listed(("a", 2.0), ("b", 0.0), ("c", 0.0), name="filled", no_match=0.0)
     assert ids(combined("rrf", filled, DENSE).search(["q"], 9)[0]) == ["a", "b", "d"]
-    assert scores(combined("rrf", filled, DENSE).search(["q"], 9)[0])["b"] == pytest.approx(
-        0.5 / 61
-    )
+    fused = combined("rrf", filled, DENSE).search(["q"], 9)[0]
+    assert scores(fused)["b"] == pytest.approx(0.5 / 61)
 
 
 def test_page_ids_and_titles_are_those_of_the_parts() -> None:

@@ -65,13 +65,8 @@ def test_depth_hits_are_judged_whatever_k_is_so_a_smaller_k_is_a_prefix() -> Non
 
 def test_the_judge_reads_titles_unless_told_not_to() -> None:
     judge = LongestFirst()
-    Reranked(
-        "r",
-        Listed((passage("a"), 1.0), (Passage("b", "no title"), 0.5)),
-        judge,
-        depth=2,
-        titles=True,
-    ).search(["q"], 1)
+    part = Listed((passage("a"), 1.0), (Passage("b", "no title"), 0.5))
+    Reranked("r", part, judge, depth=2, titles=True).search(["q"], 1)
     Reranked("r", Listed((passage("a"), 1.0)), judge, depth=2, titles=False).search(["q"], 1)
     assert [texts for _, texts in judge.read] == [["title a, text a", "no title"], ["text a"]]
 
@@ -150,10 +145,8 @@ def test_a_cross_encoder_orders_by_its_own_logits(model: Path) -> None:
 
 
 def test_a_query_scores_the_same_alone_and_in_a_batch(model: Path) -> None:
-    retriever, queries = (
-        reranked(model, batch_size=3),
-        ["who the king", "old river of the new city", "the"],
-    )
+    retriever = reranked(model, batch_size=3)
+    queries = ["who the king", "old river of the new city", "the"]
     assert retriever.search(queries, 4) == [retriever.search([query], 4)[0] for query in queries]
 
 

@@ -14,14 +14,9 @@ ALLOWED, EPERM = 0x7FFF0000, 0x00050001
 
 def verdict(machine: str, number: int, *arguments: int, arch: int | None = None) -> int:
     """What the filter answers to the call ``number`` with up to six 64-bit ``arguments``."""
-    record = struct.pack(
-        "<iIQ6Q",
-        number,
-        MACHINES[machine] if arch is None else arch,
-        0,
-        *arguments,
-        *[0] * (6 - len(arguments)),
-    )
+    arch = MACHINES[machine] if arch is None else arch
+    six = (*arguments, *[0] * (6 - len(arguments)))
+    record = struct.pack("<iIQ6Q", number, arch, 0, *six)
     program, at, value = call_filter(machine, PID), 0, 0
     while True:
         operation, if_true, if_false, operand = program[at]

@@ -7,10 +7,11 @@ import json
 import pytest
 from small_workspace import CommandLine, make_workspace
 
+from rallebench.analysis import deployment
 from rallebench.analysis.measures import Measure
 from rallebench.engine.store import RunFolder
-from rallebench.gui import drawings, views_plots
 from rallebench.metrics import card
+from rallebench.render import plotly, svg
 from rallebench.services.memory_usage import footprint
 from rallebench.services.models import Loaded
 from rallebench.tracking import content
@@ -94,15 +95,12 @@ def test_a_bubble_is_as_large_as_the_memory_and_hollow_where_nobody_knows() -> N
         return {"metrics": values, "memory": {"bytes": held}}
 
     named = [("big", report(4_000_000)), ("small", report(1_000_000)), ("<b>far", report(None))]
-    drawn = views_plots.deployment(named, EM, "seconds_per_question")
+    drawn = plotly.figure(deployment.figure(named, EM, "seconds_per_question"))
     big, small, far = (trace.marker for trace in drawn.data)
     assert big.size == 2 * small.size, "the area tells the memory"
     assert (big.symbol, far.symbol) == ("circle", "circle-open")
-    below = views_plots.below(named, "em", "seconds_per_question")
-    assert (
-        "Hollow, because it is not known: &lt;b&gt;far." in below and "memory that the run" in below
-    )
-    assert 'fill="none" stroke' in views_plots.deployment_drawing(
-        named[2:], EM, "seconds_per_question"
-    )
-    assert "circle" not in drawings.bubbles([], "", "")
+    (note,) = deployment.notes(named, "em", "seconds_per_question")
+    assert "Hollow, because it is unknown: <b>far." in note and "memory that the run" in note
+    hollow = svg.figure(deployment.figure(named[2:], EM, "seconds_per_question"))
+    assert 'fill="none" stroke' in hollow and "<b>" not in hollow
+    assert svg.figure(deployment.figure([], EM, "seconds_per_question")) == ""

@@ -354,7 +354,7 @@ def test_memory_comes_back_after_an_unload_a_failure_and_a_cancelled_load(
 
 
 def test_ctrl_c_while_a_line_is_printed_reaches_the_work_that_said_it() -> None:
-    from rallebench.cli.verbs import interruptible
+    from rallebench.cli.printing import interruptible
 
     def work() -> Iterator[str]:
         try:

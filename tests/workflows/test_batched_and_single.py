@@ -93,14 +93,8 @@ def test_the_requests_of_many_agents_reach_the_model_in_full_batches() -> None:
             else "Finish[x]"
         )
     )
-    found = list(
-        loop.run(
-            lambda q: flow_of("react", q),
-            questions,
-            Backends({"pages": Pages()}, {"m": llm}),
-            batch_size=20,
-        )
-    )
+    backends = Backends({"pages": Pages()}, {"m": llm})
+    found = list(loop.run(lambda q: flow_of("react", q), questions, backends, batch_size=20))
     assert set(llm.batches) == {20}
     assert ending_summary(found) == {"stop_reasons": {"answered": 40}, "turns": 2.0, "batch": 20.0}
 

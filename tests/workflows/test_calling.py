@@ -154,10 +154,8 @@ def test_dfsdt_backtracks_twice_then_answers_and_keeps_its_tree(native: bool, ca
     again = [
         prompt for prompt in prompts(llm) if prompt.startswith("You were in this state before")
     ]
-    assert [text.split("You tried:\n")[1].split("\nNow")[0] for text in again] == [
-        'Lookup({"keyword": "a"})',
-        f"Search({SEARCH})",
-    ]
+    tried = [text.split("You tried:\n")[1].split("\nNow")[0] for text in again]
+    assert tried == ['Lookup({"keyword": "a"})', f"Search({SEARCH})"]
     assert [len(request.messages) for request in llm.requests] == [2, 4, 6, 5, 6, 3]
 
 

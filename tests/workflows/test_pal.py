@@ -14,11 +14,8 @@ from rallebench.core.types import Episode, Reply, ToolCall, UseTool
 from rallebench.engine.single import run_one
 from rallebench.llms.scripted import Scripted
 
-CALL = Reply(
-    "so far",
-    tool_calls=(ToolCall("s-1", "Search", '{"entity": "Titan"}'),),
-    finish_reason="tool_calls",
-)
+SEARCH = ToolCall("s-1", "Search", '{"entity": "Titan"}')
+CALL = Reply("so far", tool_calls=(SEARCH,), finish_reason="tool_calls")
 
 
 class Told:
@@ -51,17 +48,11 @@ def test_the_program_is_asked_for_once_run_once_and_its_calls_are_answered() -> 
     episode, tool = pal(CALL, Reply("Saturn\n"))
     assert (episode.answer, reason(episode)) == ("Saturn", "answered")
     begun, answered = tool.asked
-    assert begun["program"] == "print(1)" and json.loads(begun["functions"]) == {
-        "Search": ["entity"],
-        "Lookup": ["keyword"],
-    }
+    assert begun["program"] == "print(1)"
+    assert json.loads(begun["functions"]) == {"Search": ["entity"], "Lookup": ["keyword"]}
     assert answered == {"session": begun["session"], "observation": TITAN.text}
-    assert [type(step.request).__name__ for step in episode.steps] == [
-        "Generate",
-        "UseTool",
-        "Retrieve",
-        "UseTool",
-    ]
+    kinds = [type(step.request).__name__ for step in episode.steps]
+    assert kinds == ["Generate", "UseTool", "Retrieve", "UseTool"]
 
 
 def test_the_prompt_shows_functions_and_demonstrations() -> None:
@@ -106,11 +97,8 @@ def test_an_environment_that_raises_ends_the_episode_and_the_program() -> None:
 
 
 def real(program: str, **given: object) -> Episode:
-    backends = Backends(
-        {"pages": Pages()},
-        {"m": Scripted([program])},
-        {"python": sandbox.PythonTool(sandbox.Limits(seconds=5))},
-    )
+    python = sandbox.PythonTool(sandbox.Limits(seconds=5))
+    backends = Backends({"pages": Pages()}, {"m": Scripted([program])}, {"python": python})
     *_, episode = run_one(flow_of("pal", **given), backends)
     assert isinstance(episode, Episode)
     return episode

@@ -35,10 +35,8 @@ SCRATCHPAD = ("react", "zero-shot-think", "planner-react")
 
 def test_react_searches_looks_up_then_finishes_with_two_calls_a_step() -> None:
     episode, llm = play("react", acting("Search[Titan]", "Lookup[Saturn]", "Finish[Saturn]"))
-    assert (episode.answer, episode.outcome and episode.outcome.stop_reason) == (
-        "Saturn",
-        "answered",
-    )
+    assert episode.answer == "Saturn"
+    assert episode.outcome is not None and episode.outcome.stop_reason == "answered"
     assert observations(episode) == [TITAN.text, f"(Result 1/1) {TITAN.text}", "Episode finished."]
     assert [prompt.rsplit("\n", 1)[1] for prompt in prompts(llm)] == [
         f"{kind} {n}:" for n in (1, 2, 3) for kind in ("Thought", "Action")
@@ -160,10 +158,8 @@ def test_one_call_writes_thought_and_action_at_once_and_is_cut_where_it_observes
     invented = " I look.\nAction 1: Search[Titan]\nObservation 7: Titan is a planet.\nThought 2: So it is.\nAction 2: Finish[itself]"
     episode, llm = play("react", [invented, "I know.\nAction 2: Finish[Saturn]"], one_call=True)
     assert episode.answer == "Saturn"
-    assert [request.stop for request in llm.requests] == [
-        ("\nObservation 1:",),
-        ("\nObservation 2:",),
-    ]
+    stops = [request.stop for request in llm.requests]
+    assert stops == [("\nObservation 1:",), ("\nObservation 2:",)]
     assert prompts(llm)[1].endswith(
         f"\nThought 1: I look.\nAction 1: Search[Titan]\nObservation 1: {TITAN.text}\nThought 2:"
     )
@@ -173,18 +169,12 @@ def test_one_call_writes_thought_and_action_at_once_and_is_cut_where_it_observes
 def test_compat_original_parses_as_the_published_code() -> None:
     text = "Search[Titan] Observation 1: Saturn [sic]"
     assert parse_action(text, "[]") == ("Search", "Titan")
-    assert parse_action(text, "[]", original=True) == (
-        "Search",
-        "Titan] Observation 1: Saturn [sic",
-    )
-    assert parse_action("Action 1: Search[Titan]", "[]", original=True) == (
-        "Action 1: Search[Titan]",
-        "",
-    )
-    assert parse_action('searchPerson(name="A (B)", x=1) .', "()", original=True) == (
-        "searchPerson",
-        'name="A (B)", x=1',
-    )
+    argument = "Titan] Observation 1: Saturn [sic"
+    assert parse_action(text, "[]", original=True) == ("Search", argument)
+    labelled = "Action 1: Search[Titan]"
+    assert parse_action(labelled, "[]", original=True) == (labelled, "")
+    verb, argument = parse_action('searchPerson(name="A (B)", x=1) .', "()", original=True)
+    assert (verb, argument) == ("searchPerson", 'name="A (B)", x=1')
     assert ended("react", acting("finish[x]", "Finish[y]"), compat="original") == ("y", "answered")
     assert ended("react", acting("finish[x]"), compat="ours") == ("x", "answered")
     assert ended("react", [""] * 6, compat="original", steps=3) == ("", "step_limit")

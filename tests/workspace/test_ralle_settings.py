@@ -14,8 +14,7 @@ import pytest
 from project import PROJECT
 
 from rallebench.core.errors import BadFileError, UsageError
-from rallebench.llms import openai_compatible, settings_from
-from rallebench.llms._transformers import settings as transformers_settings
+from rallebench.llms import LLMS
 from rallebench.workspace.entries import LLMEntry
 from rallebench.workspace.indexes.build import kinds
 from rallebench.workspace.ralle_settings import (
@@ -201,39 +200,29 @@ def test_the_quantization_is_8bit_4bit_or_none(
 
 def test_a_model_without_quantization_and_defaults_has_none(project: Path):
     entry = llm_entries(read(project, llms={"m": {"model_args": {"model_type": "m"}}}))["m"]
-    assert entry.settings == {
-        "model": "m",
-        "quantization": "none",
-        "dtype": "float16",
-        "chat_template": "off",
-    }
+    plain = {"model": "m", "quantization": "none", "dtype": "float16", "chat_template": "off"}
+    assert entry.settings == plain
 
 
-def test_every_entry_has_settings_that_its_backend_takes(project: Path):
-    backends = {
-        "transformers": transformers_settings.TransformersSettings,
-        "openai_compatible": openai_compatible.Settings,
-    }
+def test_every_entry_has_settings_that_its_backend_takes(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("AZURE_OPENAI_API_BASE", "https://example.com")
     args = {"model_type": "m", "revision": "main", "device_map": "auto"}
     extra = {"m": {"model_args": args, "pipeline_args": {"top_p": 0.9}}}
     entries = llm_entries(read(project, llms={**FILES["llms"], **extra}))
     for name, entry in entries.items():
-        given = settings_from(backends[entry.backend], name, entry.settings)
-        if entry.backend == "transformers":
-            transformers_settings.check(name, given)
+        LLMS.entry(entry.backend).traits["settings"](name, **with_environment(entry).settings)
     assert entries["m"].settings["top_p"] == 0.9
     assert entries["m"].settings["revision"] == "main"
 
 
 def test_what_could_not_be_carried_over_is_said(project: Path):
-    gptq = {
-        "quantization_type": "transformers.GPTQConfig",
-        "quantization_config_config": {"bits": 3},
-    }
+    gptq = {"quantization_type": "transformers.GPTQConfig"}
+    gptq |= {"quantization_config_config": {"bits": 3}}
     args = {"model_type": "m", "trust_remote_code": True, "quantization_config": gptq}
-    entry = llm_entries(
-        read(project, llms={"m": {"model_args": args, "pipeline_args": {"do_sample": True}}})
-    )["m"]
+    models = {"m": {"model_args": args, "pipeline_args": {"do_sample": True}}}
+    entry = llm_entries(read(project, llms=models))["m"]
     lost = "bits, transformers.GPTQConfig, trust_remote_code, do_sample"
     assert entry.about == f"From RaLLe's llms.json. Not carried over: {lost}."
     assert entry.settings["quantization"] == "none"
@@ -318,11 +307,8 @@ def test_a_retriever_knows_its_index_its_corpus_and_its_encoder(project: Path):
     assert (hnsw.type, hnsw.encoder) == ("faiss", "intfloat/e5-large-v2")
     assert hnsw.index == Path("data/dense/subset_m16_efc40_1024_499992.index")
     assert hnsw.corpus == read(project).corpora[SUBSET]
-    assert (diskann.type, diskann.index, diskann.prefix) == (
-        "diskann",
-        Path("data/dense/diskann/subset_499992"),
-        "index",
-    )
+    assert (diskann.type, diskann.prefix) == ("diskann", "index")
+    assert diskann.index == Path("data/dense/diskann/subset_499992")
     assert entries["bm25_subset_499992"].encoder == ""
 
 

@@ -26,6 +26,7 @@ from rallebench.analysis.agents.errors import (
 )
 from rallebench.analysis.agents.leaderboard import Leaderboard, board_of, domain_name
 from rallebench.core.errors import UsageError
+from rallebench.core.tables import Column, Figure, Table
 
 MAX_TEXT = 300
 """The most characters of a text in an example."""
@@ -43,15 +44,19 @@ class AnalysisOptions:
 
 @dataclass(frozen=True, slots=True)
 class Analysis:
-    """``value``: the document. ``tables``: ``{title, columns, rows, percent, note}`` each. ``figures``:
-    name → plotly figure. ``tex``: a LaTeX table, or ''."""
+    """``value``: the document. ``tex``: the table of the paper, which is written as LaTeX."""
 
     aspect: str
     value: Mapping[str, Any]
-    tables: tuple[Mapping[str, Any], ...]
-    figures: Mapping[str, Any]
-    tex: str = ""
+    tables: tuple[Table, ...]
+    figures: Mapping[str, Figure]
+    tex: Table | None = None
     notes: tuple[str, ...] = ()
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """The analysis as JSON."""
+        return {"aspect": self.aspect, **self.value, "notes": list(self.notes)}
 
 
 def analyse(
@@ -83,22 +88,6 @@ def notes_of(runs: Sequence[TaskRun], original: bool = False) -> tuple[str, ...]
         if len(counts) > 1
     ]
     return tuple(notes)
-
-
-def _table(
-    title: str,
-    columns: Sequence[str],
-    rows: Sequence[Sequence[Any]],
-    note: str = "",
-    percent: bool = False,
-) -> dict[str, Any]:
-    return {
-        "title": title,
-        "columns": list(columns),
-        "rows": [list(row) for row in rows],
-        "percent": percent,
-        "note": note,
-    }
 
 
 # performance
@@ -138,34 +127,32 @@ def performance(runs: Sequence[TaskRun], options: AnalysisOptions) -> Analysis:
     return Analysis("performance", value, tables_of(board), {}, tex_of(board), notes)
 
 
-def tables_of(board: Leaderboard) -> tuple[dict[str, Any], ...]:
+def tables_of(board: Leaderboard) -> tuple[Table, Table]:
     """The scores and their means in percent; the ranks by group and domain."""
-    scores = _table(
+    tasks = tuple(task.name for task in board.tasks)
+    means = tuple(f"{domain_name(domain)} mean" for domain in board.domains)
+    scores = Table(
         "F1 (rule for yes and no) by task",
-        [
-            "system",
-            *(task.name for task in board.tasks),
-            *(f"{domain_name(domain)} mean" for domain in board.domains),
-        ],
-        [
-            [
+        ("system", *tasks, *means),
+        tuple(
+            (
                 system.label,
                 *(board.scores[system][task] for task in board.tasks),
                 *(board.means[system][domain] for domain in board.domains),
-            ]
+            )
             for system in board.systems
-        ],
+        ),
+        True,
         "Means are over tasks, each of the same weight; a system without one of them has none.",
-        percent=True,
     )
-    ranks = _table(
+    ranks = Table(
         "Ranks",
-        ["system", *(group.label for group in board.groups), *map(domain_name, board.domains)],
-        [
-            [system.label, *(_rank(board.ranks[system][name]) for name in board.ranked)]
+        ("system", *(group.label for group in board.groups), *map(domain_name, board.domains)),
+        tuple(
+            (system.label, *(_rank(board.ranks[system][name]) for name in board.ranked))
             for system in board.systems
-        ],
-        "1 is best; of sums over the tasks of a level, equal ones share the mean of their ranks.",
+        ),
+        note="1 is best; of sums over the tasks of a level, equal ones share the mean of their ranks.",
     )
     return scores, ranks
 
@@ -174,65 +161,29 @@ def _rank(rank: float | None) -> float | None:
     return rank if rank is None or rank % 1 else int(rank)
 
 
-def tex_of(board: Leaderboard) -> str:
-    """A LaTeX table: scores ×100 by task, the best in bold, and the rank after each group and mean."""
-    columns: list[tuple[str, list[str]]] = []
+def tex_of(board: Leaderboard) -> Table:
+    """The paper's table: scores by task, and the rank after each group and mean."""
+    columns = [Column("System", "text")]
+    values: list[Sequence[float | None]] = []
 
-    def add(name: str, values: Sequence[float | None], ranks: Sequence[float | None] = ()) -> None:
-        if values:
-            best = max((value for value in values if value is not None), default=None)
-            columns.append((name, [_tex_score(value, best) for value in values]))
-        if ranks:
-            columns.append(("rank", ["--" if rank is None else f"{rank:g}" for rank in ranks]))
+    def add(name: str, scores: Sequence[float | None]) -> None:
+        columns.append(Column(name, "percent"))
+        values.append(scores)
+
+    def rank(name: str) -> None:
+        columns.append(Column("rank", "count"))
+        values.append([board.ranks[system][name] for system in board.systems])
 
     for group in board.groups:
         for task in board.tasks:
             if task.group == group:
                 add(task.name, [board.scores[system][task] for system in board.systems])
-        add("", (), [board.ranks[system][group.label] for system in board.systems])
+        rank(group.label)
     for domain in board.domains:
-        add(
-            domain_name(domain),
-            [board.means[system][domain] for system in board.systems],
-            [board.ranks[system][domain] for system in board.systems],
-        )
-    rows = [["System", *(_escaped(name) for name, _ in columns)]]
-    for i, system in enumerate(board.systems):
-        rows.append([_escaped(system.label), *(texts[i] for _, texts in columns)])
-    header, *body = [" & ".join(row) + r" \\" for row in rows]
-    begin = r"\begin{tabular}{l" + "r" * len(columns) + "}"
-    lines = [begin, r"\hline", header, r"\hline", *body, r"\hline", r"\end{tabular}"]
-    return "\n".join(lines) + "\n"
-
-
-def _tex_score(value: float | None, best: float | None) -> str:
-    if value is None:
-        return "--"
-    return rf"\textbf{{{100 * value:.1f}}}" if value == best else f"{100 * value:.1f}"
-
-
-_TEX = {
-    "\\": r"\textbackslash{}",
-    "&": r"\&",
-    "%": r"\%",
-    "$": r"\$",
-    "#": r"\#",
-    "_": r"\_",
-    "{": r"\{",
-    "}": r"\}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "·": r"$\cdot$",
-}
-
-
-def _escaped(text: str) -> str:
-    """Text with LaTeX's special characters escaped.
-
-    >>> _escaped("low_freq_ent")
-    'low\\\\_freq\\\\_ent'
-    """
-    return "".join(_TEX.get(character, character) for character in text)
+        add(domain_name(domain), [board.means[system][domain] for system in board.systems])
+        rank(domain)
+    rows = zip((system.label for system in board.systems), *values)
+    return Table("", tuple(columns), tuple(rows))
 
 
 # matching
@@ -252,12 +203,12 @@ def matching(runs: Sequence[TaskRun], options: AnalysisOptions) -> Analysis:
         ]
     }
     tables = [
-        _table(
+        Table(
             scores.workflow,
-            ["model", *(group.label for group in scores.groups)],
-            [[llm, *row] for llm, row in scores.values.items()],
-            "Mean F1 over the tasks of each.",
+            ("model", *(group.label for group in scores.groups)),
+            tuple((llm, *row) for llm, row in scores.values.items()),
             True,
+            "Mean F1 over the tasks of each.",
         )
         for scores in workflows
     ]
@@ -306,7 +257,7 @@ def errors(runs: Sequence[TaskRun], options: AnalysisOptions) -> Analysis:
     for breakdown in systems:
         percent = [breakdown.sum(RIGHT), breakdown.sum(WRONG)]
         percent += [breakdown.shares[name] for name in names]
-        rows.append([breakdown.system.label, *(number / 100 for number in percent), breakdown.n])
+        rows.append((breakdown.system.label, *(number / 100 for number in percent), breakdown.n))
     note = (
         f"The mean over environments and levels. An answer is right from F1 {THRESHOLD} on, as in "
         "R-Eval; the class EM is not exact match. "
@@ -316,7 +267,7 @@ def errors(runs: Sequence[TaskRun], options: AnalysisOptions) -> Analysis:
     return Analysis(
         "errors",
         value,
-        (_table("Errors", ["system", "ACC", "WA", *names, "n"], rows, note, True),),
+        (Table("Errors", ("system", "ACC", "WA", *names, "n"), tuple(rows), True, note),),
         {breakdown.system.label: figures.rings(breakdown) for breakdown in systems},
         notes=(*notes_of(runs, options.original), *_error_notes(systems, options.original)),
     )
@@ -383,7 +334,7 @@ def deployment(runs: Sequence[TaskRun], options: AnalysisOptions) -> Analysis:
         for point in points
     ]
     rows = [
-        [
+        (
             point.system.label,
             domain_name(point.domain),
             None if point.reward is None else 100 * point.reward,
@@ -391,7 +342,7 @@ def deployment(runs: Sequence[TaskRun], options: AnalysisOptions) -> Analysis:
             point.tokens,
             point.size,
             point.memory / 1e6 if point.memory else None,
-        ]
+        )
         for point in points
     ]
     note = (
@@ -406,12 +357,8 @@ def deployment(runs: Sequence[TaskRun], options: AnalysisOptions) -> Analysis:
         for across in ("seconds", "tokens")
         if any(getattr(point, across) is not None for point in points)
     }
-    table = _table(
-        "Deployment",
-        ["system", "environment", "F1 (percent)", "seconds", "tokens", "size", "memory (MB)"],
-        rows,
-        note,
-    )
+    heads = ("system", "environment", "F1 (percent)", "seconds", "tokens", "size", "memory (MB)")
+    table = Table("Deployment", heads, tuple(rows), note=note)
     return Analysis(
         "deployment", {"points": value}, (table,), plots, notes=notes_of(runs, options.original)
     )
@@ -433,14 +380,14 @@ def normalization(runs: Sequence[TaskRun], options: AnalysisOptions) -> Analysis
         "without": [group.label for group in scores.without],
     }
     rows = [
-        [system.label, *(row.get(group) for group in groups)]
+        (system.label, *(row.get(group) for group in groups))
         for system, row in scores.ratios.items()
     ]
-    table = _table(
+    table = Table(
         "Normalised",
-        ["system", *(group.label for group in groups)],
-        rows,
-        f"Mean F1 divided by that of {reference}; 1 is equal.",
+        ("system", *(group.label for group in groups)),
+        tuple(rows),
+        note=f"Mean F1 divided by that of {reference}; 1 is equal.",
     )
     notes = list(notes_of(runs, options.original))
     if scores.without:
@@ -483,7 +430,7 @@ def combination(runs: Sequence[TaskRun], options: AnalysisOptions) -> Analysis:
         ]
     }
     rows = [
-        [
+        (
             oracle.task.name,
             oracle.systems,
             oracle.n,
@@ -494,14 +441,14 @@ def combination(runs: Sequence[TaskRun], options: AnalysisOptions) -> Analysis:
             else None,
             _plus(oracle.best_mean, oracle.best_deviation),
             _plus(oracle.mean, oracle.deviation),
-        ]
+        )
         for oracle in tasks
     ]
-    table = _table(
+    table = Table(
         "Combination",
-        ["task", "systems", "questions", "best single", "its F1", "best of all"],
-        rows,
-        "F1 ± standard deviation per question; best of all: the highest of all systems for each "
+        ("task", "systems", "questions", "best single", "its F1", "best of all"),
+        tuple(rows),
+        note="F1 ± standard deviation per question; best of all: the highest of all systems for each "
         "question that all answered.",
     )
     return Analysis(

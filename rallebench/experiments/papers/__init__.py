@@ -22,7 +22,7 @@ SUITES: Registry[Suite] = Registry(
     traits={
         "needs_llm": "whether it cannot do without a model; default true",
         "asks": "whether it asks models at all; default true",
-        "named_by": "settings that stand in the default name of its runs",
+        "named_by": "settings that are part of the default name of its runs",
     },
 )
 

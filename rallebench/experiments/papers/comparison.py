@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
 from typing import Any
 
 from rallebench.analysis.paired import PairedComparison, compare, shared_scores, with_holm
 from rallebench.core.errors import BadFileError
-from rallebench.core.experiments import Table
+from rallebench.core.tables import Column, Table
 from rallebench.engine.clusters import clusters_of
 from rallebench.engine.experiment_store import StoredExperiment
 from rallebench.engine.score import examples_of
-from rallebench.engine.statistics import Mean, p_text
+from rallebench.engine.statistics import Mean
 from rallebench.engine.store import SCORES, RunFolder
 from rallebench.workspace.paths import Workspace
 
@@ -49,10 +48,8 @@ def values_of(folder: RunFolder) -> dict[str, dict[str, float | None]]:
     return values
 
 
-def differences(
-    workspace: Workspace, first: StoredExperiment, other: StoredExperiment
-) -> dict[str, Any]:
-    """A table, as a suite's own are in JSON: per part and metric the other's mean less the first's over the questions that both
+def differences(workspace: Workspace, first: StoredExperiment, other: StoredExperiment) -> Table:
+    """Per part and metric the other's mean less the first's over the questions that both
     have scored, with p (Holm) and intervals (Bonferroni) of one sign-flip test over articles that count all lines."""
     lines: list[tuple[str, str, Any, Any, Any]] = []
     for label, (a, b) in pairs_of(first, other).items():
@@ -73,13 +70,14 @@ def differences(
         f"{other.name} less {first.name}, over the questions that both have scored. Both come from one sign-flip "
         f"test over articles and count {len(rows)} comparisons: p by Holm, the intervals, which hold together at 95 %, by Bonferroni."
     )
-    columns = ("part", "metric", "difference", "p, corrected", "higher", "equal", "lower")
-    return asdict(Table(TITLE, columns, rows, note=note))
+    p = Column("p, corrected", "p")
+    columns = ("part", "metric", "difference", p, "higher", "equal", "lower")
+    return Table(TITLE, columns, rows, note=note)
 
 
 def _row(label: str, name: str, pair: PairedComparison) -> tuple[Any, ...]:
-    difference = asdict(Mean(pair.difference, pair.low, pair.high, pair.n))
-    p = pair.note or p_text(pair.corrected)
+    difference = Mean(pair.difference, pair.low, pair.high, pair.n)
+    p = pair.note or pair.corrected
     return (label, name, difference, p, pair.wins, pair.ties, pair.losses)
 
 

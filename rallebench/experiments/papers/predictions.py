@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from rallebench.core.errors import NotFoundError
+from rallebench.core.errors import BadFileError, NotFoundError
 from rallebench.engine.statistics import means
 from rallebench.experiments.runs import bounds_of
 
@@ -28,6 +28,22 @@ def check_file(path: Path, what: str, flag: str = "--guess") -> None:
 def means_of(columns: Mapping[str, Sequence[float | None]]) -> dict[str, dict[str, Any]]:
     """Metric → its mean with interval as JSON, of the values of all rows."""
     return {name: asdict(mean) for name, mean in means(columns, ranges=bounds_of(columns)).items()}
+
+
+def not_in_gold(guess: Path, gold: Path, question: str) -> BadFileError:
+    """The error of predictions for a question that the gold lacks."""
+    return BadFileError(
+        f"{guess} answers {question!r}, which {gold} does not hold; give the file that was asked."
+    )
+
+
+def gold_notes(changed: int, gold: Path, missing: int, n: int, where: str) -> tuple[str, ...]:
+    """Sentences on rows whose answer was ``changed`` by the gold, and on ``missing`` of its ``n`` records, which are in no
+    ``where``."""
+    return sentences(
+        (changed, f"{changed} rows have another answer than {gold.name}; the latter's counts."),
+        (missing, f"{missing} of {n} records have no row; they are in no {where}."),
+    )
 
 
 def sentences(*pairs: tuple[Any, str]) -> tuple[str, ...]:

@@ -36,19 +36,15 @@ class Row:
 @dataclass(frozen=True, slots=True)
 class PublishedTable:
     """A printed table. ``columns``: () where every row has its own. ``units``, ``digits``: for all columns, or a mapping from
-    column, pattern or ``default``; digits after the point, -3 for thousands. ``split``: the questions, as the paper says."""
+    column, pattern or ``default``; digits after the point, -3 for thousands."""
 
     name: str
-    paper: str
-    table: str
     about: str
     source: str
-    split: str
     columns: tuple[str, ...]
     rows: tuple[Row, ...]
     units: Any
     digits: Any
-    notes: tuple[str, ...]
     doubts: tuple[str, ...]
 
     def row(self, system: str = "", **settings: Any) -> Row:
@@ -106,22 +102,18 @@ def published_table(name: str) -> PublishedTable:
     if name not in published_names():
         raise NotFoundError(unknown("published table", name, list(published_names())))
     value = read_json(FOLDER / f"{name}.json")
-    rows = tuple(
+    rows = (
         Row(row["system"], row["settings"], row["values"], row.get("brackets", {}))
         for row in value["rows"]
     )
     return PublishedTable(
         name,
-        value["paper"],
-        value["table"],
         value["about"],
         value["source"],
-        value.get("split") or "",
         () if value["columns"] == FREE else tuple(value["columns"]),
-        rows,
+        tuple(rows),
         value["units"],
         value.get("decimals", 0),
-        tuple(value.get("notes", ())),
         tuple(value["doubts"]),
     )
 

@@ -10,9 +10,9 @@ from rallebench.analysis.ranking import HEADLINES, MultiRunComparison, compare_m
 from rallebench.core.errors import UsageError
 from rallebench.engine.driver import is_ended
 from rallebench.engine.experiment_store import ExperimentStore
-from rallebench.engine.statistics import no_interval
 from rallebench.engine.store import RunFolder
 from rallebench.metrics import metric
+from rallebench.render.numbers import no_interval
 from rallebench.workspace.paths import Workspace
 
 
@@ -52,7 +52,7 @@ class SweepReport:
             )
         first, count = compared.cells[compared.metric][0], len(compared.against)
         ends = (
-            no_interval(n=first.n, clusters=compared.clusters.as_json())
+            no_interval(first.n, compared.clusters.as_json())
             if first.low is None
             else f"[{first.low:.4f}, {first.high:.4f}]"
         )

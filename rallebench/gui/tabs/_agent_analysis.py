@@ -9,11 +9,12 @@ import gradio as gr
 
 from rallebench.analysis.agents.reading import read
 from rallebench.analysis.agents.report import Analysis, AnalysisOptions, analyse
-from rallebench.cli.analyse import read_sizes, runs_of
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.engine.store import RunFolder
 from rallebench.gui import views, views_agents
 from rallebench.gui.session import guard
+from rallebench.render import plotly
+from rallebench.services.comparing import read_sizes, runs_of
 from rallebench.services.workbench import Workbench
 
 NOTHING = (
@@ -180,7 +181,7 @@ def analysed(
 
 def plots_of(figures: Any) -> list[Any]:
     """An update for every plot; those that are not needed are hidden."""
-    drawn = list(figures.values())[:MOST_PLOTS]
+    drawn = [plotly.figure(value) for value in list(figures.values())[:MOST_PLOTS]]
     return [
         gr.update(value=drawn[i], visible=True)
         if i < len(drawn)

@@ -10,6 +10,7 @@ from typing import Any
 import gradio as gr
 
 from rallebench.core.errors import RalleError, UsageError
+from rallebench.core.tables import Figure
 from rallebench.engine.cost import recorded_prices
 from rallebench.engine.experiment_store import StoredExperiment
 from rallebench.engine.score import examples_of
@@ -20,7 +21,8 @@ from rallebench.gui import views, views_answers, views_suite_plots, views_suites
 from rallebench.gui.saving import save_buttons
 from rallebench.gui.session import Session, guard
 from rallebench.gui.tabs._suites_form import SuiteForm, filled
-from rallebench.gui.views_csv import csv_link
+from rallebench.render import plotly
+from rallebench.render.html import csv_link, file_link
 from rallebench.services.workbench import Workbench
 
 NO_RESULT = (
@@ -216,7 +218,7 @@ def on_open(workbench: Workbench, chosen: str | None, other: str | None) -> list
 
 def drawn(plots: Sequence[Mapping[str, Any]]) -> list[Any]:
     """Updates of all plots and their columns."""
-    made = [gr.update(value=views_suite_plots.plot(one)) for one in plots[:MOST_PLOTS]]
+    made = [gr.update(value=plotly.figure(Figure(**one))) for one in plots[:MOST_PLOTS]]
     lacking = MOST_PLOTS - len(made)
     hidden = [gr.update(visible=True)] * len(made) + [gr.update(visible=False)] * lacking
     return [*made, *[gr.update(value=None)] * lacking, *hidden]
@@ -283,7 +285,7 @@ def on_file(workbench: Workbench, chosen: str | None, file: str | None) -> str:
     path = workbench.experiments.store.folder(chosen) / file
     if path.stat().st_size > MOST_BYTES:
         return views.note(f"The file is large; it lies at {path}.")
-    return views_suites.file_link(file, path.read_bytes())
+    return file_link(file, path.read_bytes())
 
 
 # answers

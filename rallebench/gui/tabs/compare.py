@@ -8,19 +8,22 @@ from typing import Any
 
 import gradio as gr
 
+from rallebench.analysis import deployment, radar
 from rallebench.analysis.measures import Measure, measure, shared_measures
-from rallebench.analysis.radar import DATASETS, axes_of, over, over_datasets, share_nothing
+from rallebench.analysis.radar import DATASETS, Radar, axes_of, over, over_datasets, share_nothing
 from rallebench.analysis.ranking import HEADLINES, compare_many, shared_by, with_mean
 from rallebench.analysis.runs import waterfall_of
 from rallebench.core.errors import RalleError
 from rallebench.core.types import Example
 from rallebench.engine.score import examples_of
 from rallebench.engine.store import RunFolder
-from rallebench.gui import views, views_compare, views_fall, views_plots
+from rallebench.gui import views, views_compare, views_fall
 from rallebench.gui.saving import save_buttons
 from rallebench.gui.session import Session, guard
 from rallebench.gui.tabs import TABS, _compare_pair
 from rallebench.gui.tabs._compare_pair import draw_pair
+from rallebench.render import html, plotly
+from rallebench.render.html import csv_link
 from rallebench.services.workbench import Workbench
 
 NOTHING = (
@@ -42,7 +45,7 @@ def build(workbench: Workbench, session: Session, tab: gr.Tab, page: gr.Blocks) 
         falls = section("Where questions were lost", "compare-waterfalls")
         other, *pair = draw_pair()
         across, plot, lacking = draw_plot()
-    over, by, radar, means = draw_radar()
+    over, by, radar_plot, means = draw_radar()
     gr.on(
         [tab.select],
         partial(guard, on_offer, workbench),
@@ -65,7 +68,7 @@ def build(workbench: Workbench, session: Session, tab: gr.Tab, page: gr.Blocks) 
         lacking,
         over,
         by,
-        radar,
+        radar_plot,
         means,
     ]
     asked = session.compare_runs.change(
@@ -92,7 +95,10 @@ def build(workbench: Workbench, session: Session, tab: gr.Tab, page: gr.Blocks) 
         show_progress="hidden",
     )
     by.input(
-        partial(guard, on_radar, workbench), [compared, by], [radar, means], show_progress="hidden"
+        partial(guard, on_radar, workbench),
+        [compared, by],
+        [radar_plot, means],
+        show_progress="hidden",
     )
     _compare_pair.connect(workbench, session, compared, other, pair)
 
@@ -139,7 +145,7 @@ def draw_tables() -> tuple[gr.HTML, gr.HTML]:
 def draw_plot() -> tuple[gr.Dropdown, gr.Plot, gr.HTML]:
     """Quality against cost."""
     gr.Markdown("### Quality against cost", elem_classes="rb-section")
-    axes = [(label, key) for key, label in views_plots.COST_AXES.items()]
+    axes = [(label, key) for key, label in deployment.COST_AXES.items()]
     across = gr.Dropdown(axes, value="seconds_per_question", label="Across", elem_id="compare-x")
     plot = gr.Plot(show_label=False, elem_id="compare-plot")
     save_buttons("compare-plot", "quality-and-cost")
@@ -157,10 +163,10 @@ def draw_radar() -> tuple[gr.Column, gr.Dropdown, gr.Plot, gr.HTML]:
             allow_custom_value=True,
             elem_id="compare-by",
         )
-        radar = gr.Plot(show_label=False, elem_id="compare-radar")
+        plot = gr.Plot(show_label=False, elem_id="compare-radar")
         save_buttons("compare-radar", "radar")
         means = gr.HTML(elem_id="compare-means", elem_classes="rb-flush")
-    return over, by, radar, means
+    return over, by, plot, means
 
 
 # what is chosen
@@ -288,7 +294,12 @@ def radar_of(runs: Sequence[RunFolder], common: Sequence[Example], name: str) ->
         return [gr.update(visible=False), *[gr.skip()] * 3]
     found = over(runs, common, name, axes[0])
     by = gr.update(choices=axes, value=axes[0])
-    return [gr.update(visible=True), by, views_plots.radar(found), views_plots.radar_table(found)]
+    return [gr.update(visible=True), by, *drawn_radar(found)]
+
+
+def drawn_radar(found: Radar) -> list[Any]:
+    """The radar and its table."""
+    return [plotly.figure(radar.figure(found)), html.table(radar.table(found))]
 
 
 def on_radar(workbench: Workbench, compared: dict[str, Any], by: str | None) -> list[Any]:
@@ -298,13 +309,17 @@ def on_radar(workbench: Workbench, compared: dict[str, Any], by: str | None) -> 
     runs = [workbench.open_run(one) for one in compared["runs"]]
     common = () if by == DATASETS else shared_by([examples_of(run) for run in runs])
     found = over(runs, common, compared["metric"], by.strip())
-    return [views_plots.radar(found), views_plots.radar_table(found)]
+    return [*drawn_radar(found)]
 
 
 def drawn(runs: Sequence[RunFolder], of: Measure, across: str) -> list[Any]:
     """The plot of quality against cost, what its bubbles are, and which runs it lacks."""
     named = [(run.name, with_mean(run, of.name)) for run in runs]
-    return [views_plots.deployment(named, of, across), views_plots.below(named, of.name, across)]
+    below = "".join(map(views.note, deployment.notes(named, of.name, across)))
+    if points := deployment.points(named, of.name, across):
+        rows = [("run", across, of.name, "memory_bytes"), *points]
+        below += csv_link("quality-and-cost.csv", rows)
+    return [plotly.figure(deployment.figure(named, of, across)), below]
 
 
 def on_plot(workbench: Workbench, compared: dict[str, Any], across: str) -> list[Any]:

@@ -16,7 +16,7 @@ from rallebench.gui.tabs import TABS
 from rallebench.gui.tabs._models_add import draw_add, offer
 from rallebench.llms._memory.budget import MemoryFit
 from rallebench.services.load_queue import Going
-from rallebench.services.models import HEAVY_BACKENDS
+from rallebench.services.models import is_heavy
 from rallebench.services.workbench import Workbench
 from rallebench.workspace.entries import LLMEntry
 from rallebench.workspace.paths import DEFAULT_CHAIN
@@ -202,7 +202,7 @@ def room_for(workbench: Workbench, llms: Sequence[str] | None) -> str:
             continue
         try:
             room = workbench.room(name)
-            if room is not None or workbench.workspace.llm(name).backend in HEAVY_BACKENDS:
+            if room is not None or is_heavy(workbench.workspace.llm(name).backend):
                 found.append(room or name)
         except RalleError as error:
             found.append(error)

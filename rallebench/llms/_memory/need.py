@@ -203,10 +203,10 @@ def encoder_need(
 ) -> MemoryNeed | None:
     """What the sentence encoder of a folder takes in float32; None if nothing there says so."""
     config = read_json(folder / "config.json")
-    found = _tensors(folder, (folder / "config.json").stat().st_mtime_ns)
-    if not isinstance(config, dict) or not found:
+    listed = _tensors(folder, (folder / "config.json").stat().st_mtime_ns)
+    if not isinstance(config, dict) or not listed:
         return None
-    need = need_from(found, config, quantization, "float32", device)
+    need = need_from(listed, config, quantization, "float32", device)
     return replace(
         need,
         cache=0,
@@ -293,7 +293,7 @@ def dtype_of(dtype: str, stored: Any, device: str) -> str:
 def device_of(device_map: Any) -> str:
     """The device of a ``device_map``; auto for several devices.
 
-    >>> [device_of(said) for said in ("cpu", "cuda:1", {"": 0}, {"": "cpu"}, {"a": 0, "b": "cpu"})]
+    >>> [device_of(value) for value in ("cpu", "cuda:1", {"": 0}, {"": "cpu"}, {"a": 0, "b": "cpu"})]
     ['cpu', 'cuda:1', 'cuda:0', 'cpu', 'auto']
     """
     if isinstance(device_map, Mapping):

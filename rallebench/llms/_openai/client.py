@@ -11,7 +11,7 @@ from typing import Any
 
 from rallebench.core.types import Reply, ToolSpec
 from rallebench.http.client import Answer, Connection
-from rallebench.http.failures import Failure, Refusal, parsed, refused
+from rallebench.http.failures import Failure, Refusal, failure_of, parsed
 from rallebench.http.limiter import Permit
 from rallebench.llms._openai.dialect import Dialect
 from rallebench.llms._openai.forms import (
@@ -19,10 +19,10 @@ from rallebench.llms._openai.forms import (
     NO_COUNTS,
     form_of,
     ignores,
-    in_form,
     in_prompt,
     noted,
     refusal,
+    reply_in_form,
     with_calls,
 )
 from rallebench.llms._openai.replies import reply_of
@@ -103,9 +103,9 @@ class Client:
         body = in_prompt(asking.body, form) if form and no_form else asking.body
         sent = self._dialect.fit(body, stream)
 
-        def turned_away(error: Refusal, said: str) -> Failure:
+        def turned_away(error: Refusal, message: str) -> Failure:
             permit.headers(error.headers)
-            return self._refused(error, said, sent, asking)
+            return self._refused(error, message, sent, asking)
 
         with self._connection.request("POST", PATH, sent, turned_away) as answer:
             permit.headers(answer.headers)
@@ -122,7 +122,7 @@ class Client:
                 reply = self._finished(piece, asking, no_form)
                 if form and stream and reply.text:
                     yield reply.text
-                _weigh(permit, reply, asking)
+                permit.tokens = _tokens_of(reply, asking)
                 yield reply
             answer.deadline.end = min(answer.deadline.end, time.monotonic() + REUSE_SECONDS)
             with suppress(*self._connection.lost, Failure):
@@ -150,7 +150,7 @@ class Client:
         yield reply
 
     def _finished(self, reply: Reply, asking: Asking, no_form: str) -> Reply:
-        reply = in_form(with_calls(reply, asking.tools, asking.stream), asking.form, no_form)
+        reply = reply_in_form(with_calls(reply, asking.tools, asking.stream), asking.form, no_form)
         if asking.lost is not None:
             reply = replace(
                 reply,
@@ -161,26 +161,25 @@ class Client:
         return reply if counted else noted(reply, NO_COUNTS)
 
     def _refused(
-        self, error: Refusal, said: str, sent: Mapping[str, Any], asking: Asking
+        self, error: Refusal, message: str, sent: Mapping[str, Any], asking: Asking
     ) -> Failure:
         """A status other than 2xx: asked differently where that helps."""
         if error.status_code in (400, 422):
-            if self._dialect.learn(said, sent):
+            if self._dialect.learn(message, sent):
                 return Failure("asks for other fields", at_once=True)
             if asking.form and "response_format" in sent:
-                answer = f"({error.status_code}: {said})" if said else f"({error.status_code})"
+                answer = (
+                    f"({error.status_code}: {message})" if message else f"({error.status_code})"
+                )
                 asking.no_form = refusal(answer)
                 return Failure("asks for another form", at_once=True)
-        return refused(error, said, self._settings, self._key)
+        return failure_of(error, message, self._settings, self._key)
 
 
-def _weigh(permit: Permit, reply: Reply, asking: Asking) -> None:
-    """What the request took: for the rates in tokens, for the pace in the steps a server needs for it (it reads
-    a prompt many times faster than it writes, and everything takes it something)."""
-    prompt = reply.prompt_tokens or asking.prompt_tokens
+def _tokens_of(reply: Reply, asking: Asking) -> float:
+    """The tokens that the request took: those that the server counted, else an estimate."""
     written = reply.completion_tokens or len(reply.text.encode("utf-8", "replace")) / BYTES_A_TOKEN
-    permit.tokens = prompt + written
-    permit.work = 10 + written + prompt / 20
+    return (reply.prompt_tokens or asking.prompt_tokens) + written
 
 
 def _tokens_in(messages: Any) -> float:

@@ -41,12 +41,12 @@ class Dialect:
         else:
             self._formats_refused[form.digest] = reason
 
-    def learn(self, said: str, sent: Mapping[str, Any]) -> bool:
+    def learn(self, message: str, sent: Mapping[str, Any]) -> bool:
         """Remember what the server refused; True if the request can now be asked differently."""
-        if "stream_options" in sent and "stream_options" in said:
+        if "stream_options" in sent and "stream_options" in message:
             self._ask_for_usage = False
             return True
-        if self._automatic and "max_tokens" in sent and "max_completion_tokens" in said:
+        if self._automatic and "max_tokens" in sent and "max_completion_tokens" in message:
             self._limit_field = "max_completion_tokens"
             return True
         return False

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Set
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
-from rallebench.core.errors import BackendError
 from rallebench.core.types import Reply, digest
-from rallebench.llms._structured import calls_of, check_schema, fault_of, json_of, schema_of
+from rallebench.llms._structured import AROUND, calls_of, fault_of, in_form, schema_of
 
 NO_COUNTS = "The server reported no token counts."
 
@@ -59,33 +57,19 @@ def ignores(reply: Reply, form: Form) -> bool:
     return ended and bool(fault_of(reply.text, form.schema))
 
 
-def in_form(reply: Reply, form: Form | None, reason: str) -> Reply:
+def reply_in_form(reply: Reply, form: Form | None, reason: str) -> Reply:
     """The reply with nothing but the JSON, where it holds JSON that fits; its note says what does not.
 
     ``reason``: why the schema was put into the prompt, '' if ``response_format`` was sent.
     """
     if form is None:
         return reply
-    said = []
-    if reason:
-        said.append(f"{reason}; the schema was put into the prompt.")
+    notes = [f"{reason}; the schema was put into the prompt."] if reason else []
     if not reply.tool_calls or reply.text:
-        if fault := fault_of(reply.text, form.schema):
-            said.append(fault)
-        else:
-            reply = replace(reply, text=_json_alone(reply.text, form))
-    return noted(reply, *said)
-
-
-def _json_alone(text: str, form: Form) -> str:
-    with suppress(ValueError, RecursionError):
-        json.loads(text)
-        return text
-    with suppress(BackendError):
-        value = json_of(text)
-        if not check_schema(value, form.schema):
-            return json.dumps(value, ensure_ascii=False)
-    return text
+        text, note = in_form(reply.text, form.schema)
+        reply = replace(reply, text=text)
+        notes.append("" if note == AROUND else note)
+    return noted(reply, *notes)
 
 
 def with_calls(reply: Reply, tools: Set[str], streamed: bool) -> Reply:
@@ -101,6 +85,6 @@ def with_calls(reply: Reply, tools: Set[str], streamed: bool) -> Reply:
     return replace(reply, text=reply.text if streamed else text, tool_calls=calls)
 
 
-def noted(reply: Reply, *said: str) -> Reply:
-    """The reply with more said in its note."""
-    return replace(reply, note=" ".join(filter(None, (reply.note, *said))))
+def noted(reply: Reply, *notes: str) -> Reply:
+    """The reply with more notes."""
+    return replace(reply, note=" ".join(filter(None, (reply.note, *notes))))

@@ -78,8 +78,8 @@ def _count(usage: Any, name: str) -> int:
 
 
 def _logprobs(choice: Mapping[str, Any]) -> tuple[float, ...]:
-    found = choice.get("logprobs")
-    tokens = found.get("content") if isinstance(found, Mapping) else None
+    logprobs = choice.get("logprobs")
+    tokens = logprobs.get("content") if isinstance(logprobs, Mapping) else None
     if not isinstance(tokens, list):
         return ()
     values = [token.get("logprob") if isinstance(token, Mapping) else None for token in tokens]

@@ -9,14 +9,14 @@ from urllib.parse import quote
 
 from rallebench.core.errors import RalleError
 from rallebench.core.types import Generate, Message
-from rallebench.http.addresses import is_openai
 from rallebench.http.client import Connection
-from rallebench.http.failures import Failure, Refusal, parsed, refused
+from rallebench.http.endpoint import is_openai
+from rallebench.http.failures import Failure
 from rallebench.llms._openai.requests import body_of
 from rallebench.llms._openai.settings import Settings
 
 SECONDS = 30.0
-"""So long an answer is waited for; without one the server is trusted."""
+"""The longest wait for an answer; without one the server is trusted."""
 PATH = "/chat/completions"
 LEFT_OUT = ("response_format", "tool_choice", "tools")
 """Fields of ``extra_body`` that would change what the small request asks for, or need tools."""
@@ -35,10 +35,10 @@ TOOL = {
 
 
 def takes_tools(name: str, settings: Settings, key: str) -> bool:
-    """Whether the model at this address reads the tools that it is sent; True where that cannot be found out.
+    """Whether the model at this address reads the tools that it is sent; True if that cannot be determined.
 
-    llama.cpp says so in ``/props``; where it serves several models it is told which one is meant. Of any other server the prompt tokens of one small request are compared, with a tool and
-    without: they are equal where the tool is dropped.
+    llama.cpp reports it in ``/props?model=…``. For any other server the prompt tokens of one small request are compared,
+    with a tool and without: they are equal if the tool is dropped.
     """
     if is_openai(settings.base_url):
         return True
@@ -83,16 +83,11 @@ def _answer(
     path: str,
     body: Mapping[str, Any] | None,
 ) -> Any:
-    """What the server answers, None if it does not."""
+    """The JSON of the server's answer, None if it does not answer."""
     brief = replace(settings, timeout=min(settings.timeout, SECONDS))
-
-    def turned_away(error: Refusal, reason: str) -> Failure:
-        return refused(error, reason, brief, key)
-
     connection = Connection(name, brief, key)
     try:
-        with connection.request(method, path, body, turned_away) as answer:
-            return parsed(answer.read(), key)
+        return connection.document(method, path, body)[0]
     except (Failure, RalleError):
         return None
     finally:

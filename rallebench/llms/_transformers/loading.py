@@ -22,7 +22,6 @@ from rallebench.core.memory import (
     release,
     size,
 )
-from rallebench.llms import settings_from
 from rallebench.llms._memory.failures import loading_failed
 from rallebench.llms._memory.folders import content_hash, model_folder
 from rallebench.llms._memory.need import (
@@ -39,7 +38,7 @@ from rallebench.llms._transformers.hardware import (
     check_vocabulary,
     from_pretrained_arguments,
 )
-from rallebench.llms._transformers.settings import TransformersSettings
+from rallebench.llms._transformers.settings import TransformersSettings, settings_of
 
 
 @dataclass(frozen=True)
@@ -78,7 +77,7 @@ def need(
 
     ``context`` tokens and ``batch`` answers at once: by default those of the settings.
     """
-    own = settings_from(TransformersSettings, name, settings)
+    own = settings_of(name, **settings)
     return need_of(
         name,
         own.model,

@@ -20,7 +20,6 @@ from rallebench.llms._transformers.settings import (
     OPTIONS,
     DecodingRules,
     TransformersSettings,
-    check_decoding,
     check_options,
 )
 from rallebench.llms._transformers.templates import (
@@ -92,9 +91,8 @@ class Prompter:
         )
         options |= {} if request.max_tokens is None else {"max_tokens": request.max_tokens}
         options |= {} if request.temperature is None else {"temperature": request.temperature}
-        decoding = DecodingRules(*(options[part] for part in DECODING))
-        check_decoding(self._name, decoding)
         check_options(self._name, options)
+        decoding = DecodingRules(*(options[part] for part in DECODING))
         extra = {**settings.chat_template_kwargs, **options["chat_template_kwargs"]}
         if extra and not self.chat:
             raise self._no_template("chat_template_kwargs")

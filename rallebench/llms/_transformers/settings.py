@@ -5,11 +5,18 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from rallebench.core.errors import UsageError
-from rallebench.llms import DEFAULT_MAX_TOKENS, DEFAULT_TEMPERATURE, checked_number
+from rallebench.core.settings import declare, form_of
+from rallebench.llms import (
+    DEFAULT_MAX_TOKENS,
+    DEFAULT_TEMPERATURE,
+    MOST_TOKENS,
+    checked_value,
+    settings_from,
+)
 from rallebench.llms._memory.need import SPREAD
 from rallebench.llms._structured import schema_of
 
@@ -35,79 +42,72 @@ TEMPLATE_OURS = frozenset(
 QUANTIZATIONS = ("none", "8bit", "4bit")
 """The largest first."""
 
-_CHOICES: Mapping[str, tuple[Any, ...]] = {
-    "quantization": QUANTIZATIONS,
-    "dtype": ("auto", "float32", "bfloat16", "float16"),
-    "attn_implementation": (
-        "auto",
-        "eager",
-        "sdpa",
-        "flash_attention_2",
-        "flash_attention_3",
-        "flash_attention_4",
-        "flex_attention",
-    ),
-    "chat_template": ("auto", "on", "off", True, False),
-    "context_rule": ("refuse", "cut"),
-    "trust_remote_code": (False, True),
-    "logprobs": (False, True),
-    "bnb_4bit_quant_type": ("nf4", "fp4"),
-    "bnb_4bit_use_double_quant": (True, False),
-    "bnb_4bit_compute_dtype": ("auto", "float32", "bfloat16", "float16"),
-}
+DTYPES = ("auto", "float32", "bfloat16", "float16")
+CHAT_TEMPLATE = ("auto", "on", "off", True, False)
+ATTENTION = ("auto", "eager", "sdpa", "flash_attention_2", "flash_attention_3", "flash_attention_4")
+_WHOLE = (1, MOST_TOKENS)
 
 
 @dataclass(frozen=True)
 class TransformersSettings:
-    """``model``: a folder or a Hugging Face id. ``dtype``: auto, float32, bfloat16 or float16.
+    """The settings of a model in this process."""
 
-    ``quantization``: none, 8bit or 4bit, by bitsandbytes. ``bnb_4bit_quant_type``: nf4 or fp4;
-    ``bnb_4bit_compute_dtype``: auto is ``dtype``; ``llm_int8_threshold``: above it a column of the inputs
-    stays in ``dtype`` (8bit).
-
-    ``device_map``: cpu, cuda, cuda:1, auto (or balanced, balanced_low_0, sequential) or a mapping from
-    module to device; by default CUDA if available. ``max_memory``: the limit of a spread model on each device, such
-    as {"0": "20GB", "cpu": "60GB"}. ``attn_implementation``: auto is the library's choice.
-
-    ``chat_template``: auto, on or off; auto uses the tokenizer's own if the model is causal.
-    ``chat_template_kwargs``: arguments of that template, such as {"enable_thinking": false}. ``system``: the system
-    message for requests without their own. ``response_format``, ``logprobs``: as in OpenAI's API.
-
-    ``context_window`` (tokens): by default that of the model's configuration. ``context_rule``: with refuse, a longer
-    prompt is an error; with cut, its last passages are left out until prompt and ``max_tokens`` (at most a quarter of
-    the window) fit, and the reply's note says so. ``batch_size``: at most so many rows at once. ``threads``: CPU
-    threads of the whole process while this model works.
-    """
-
-    model: str
-    quantization: str = "none"
-    dtype: str = "auto"
-    device_map: Any = None
-    max_memory: Any = None
-    attn_implementation: str = "auto"
-    bnb_4bit_quant_type: str = "nf4"
-    bnb_4bit_use_double_quant: bool = True
-    bnb_4bit_compute_dtype: str = "auto"
-    llm_int8_threshold: float = 6.0
-    chat_template: str | bool = "auto"
-    chat_template_kwargs: Mapping[str, Any] = field(default_factory=dict)
-    system: str = ""
-    max_tokens: int = DEFAULT_MAX_TOKENS
-    temperature: float = DEFAULT_TEMPERATURE
-    top_p: float | None = None
-    top_k: int | None = None
-    min_p: float | None = None
-    repetition_penalty: float | None = None
-    seed: int | None = None
-    stop: Sequence[str] = ()
-    response_format: Any = None
-    logprobs: bool = False
-    context_rule: str = "refuse"
-    context_window: int | None = None
-    batch_size: int | None = None
-    revision: str | None = None
-    trust_remote_code: bool = False
-    threads: int | None = None
+    model: str = declare(str, "", required=True, about="a folder, or a Hugging Face id")
+    quantization: str = declare(str, "none", choices=QUANTIZATIONS, about="by bitsandbytes")
+    dtype: str = declare(str, "auto", choices=DTYPES, about="auto: that of the stored weights")
+    device_map: Any = declare(
+        object,
+        None,
+        about="cpu, cuda, cuda:1, auto (or balanced, balanced_low_0, sequential), or module → device; null: CUDA if "
+        "available",
+    )
+    max_memory: Any = declare(
+        object,
+        None,
+        about='the limit of a spread model on each device: {"0": "20GB", "cpu": "60GB"}',
+    )
+    attn_implementation: str = declare(
+        str, "auto", choices=(*ATTENTION, "flex_attention"), about="auto: the library's choice"
+    )
+    bnb_4bit_quant_type: str = declare(str, "nf4", choices=("nf4", "fp4"))
+    bnb_4bit_use_double_quant: bool = declare(bool, True)
+    bnb_4bit_compute_dtype: str = declare(str, "auto", choices=DTYPES, about="auto: dtype")
+    llm_int8_threshold: float = declare(
+        float, 6.0, 0, 1000, about="8bit: a column of the inputs above it stays in dtype"
+    )
+    chat_template: str | bool = declare(
+        object, "auto", about="auto, on or off; auto: the tokenizer's own if the model is causal"
+    )
+    chat_template_kwargs: Mapping[str, Any] = declare(
+        object, {}, about='arguments of the chat template: {"enable_thinking": false}'
+    )
+    system: str = declare(str, "", about="the system message of requests without one")
+    max_tokens: int = declare(int, DEFAULT_MAX_TOKENS, *_WHOLE, about="tokens of an answer")
+    temperature: float = declare(float, DEFAULT_TEMPERATURE, 0, 5, about="0: greedy")
+    top_p: float | None = declare(float, None, 0, 1)
+    top_k: int | None = declare(int, None, 0, MOST_TOKENS)
+    min_p: float | None = declare(float, None, 0, 1)
+    repetition_penalty: float | None = declare(float, None, 0.01, 100)
+    seed: int | None = declare(int, None, 0, 2**63 - 1)
+    stop: Sequence[str] = declare(object, (), about="a list of texts")
+    response_format: Any = declare(object, None, about="as in OpenAI's API")
+    logprobs: bool = declare(bool, False, about="as in OpenAI's API")
+    context_rule: str = declare(
+        str,
+        "refuse",
+        choices=("refuse", "cut"),
+        about="cut: the last passages of a prompt are left out until it and max_tokens (at most a quarter of the "
+        "window) fit, and the reply's note says so",
+    )
+    context_window: int | None = declare(
+        int, None, *_WHOLE, about="tokens; null: that of the model's configuration"
+    )
+    batch_size: int | None = declare(int, None, *_WHOLE, about="the most rows at once")
+    revision: str | None = declare(str, None, about="a branch, tag or commit of the hub")
+    trust_remote_code: bool = declare(bool, False, about="run the model's own Python code")
+    threads: int | None = declare(
+        int, None, *_WHOLE, about="CPU threads of the whole process while this model works"
+    )
 
 
 @dataclass(frozen=True)
@@ -122,36 +122,26 @@ class DecodingRules:
     repetition_penalty: float | None
 
 
-def check(name: str, settings: TransformersSettings) -> None:
-    """Raise UsageError for the first invalid setting."""
-    for setting, allowed in _CHOICES.items():
-        value = getattr(settings, setting)
-        if not any(
-            value is choice or (isinstance(choice, str) and value == choice) for choice in allowed
-        ):
-            known = ", ".join(str(choice).lower() for choice in allowed)
-            raise UsageError(f"{name!r}: {setting} is {value!r}; it must be one of: {known}.")
-    if not isinstance(settings.model, str) or not settings.model.strip():
+def settings_of(name: str, /, **values: Any) -> TransformersSettings:
+    """The settings of the model ``name``. Raises UsageError for the first invalid one."""
+    settings = settings_from(TransformersSettings, name, values)
+    if not any(settings.chat_template is c or settings.chat_template == c for c in CHAT_TEMPLATE):
+        raise UsageError(
+            f"{name!r}: chat_template is {settings.chat_template!r}; it must be one of auto, on, off, true, false."
+        )
+    if not settings.model.strip():
         raise UsageError(
             f"{name!r}: model must be the folder of a model, or a Hugging Face id such as owner/model."
         )
     _check_quantization(name, settings)
     _check_devices(name, settings)
-    if not isinstance(settings.system, str):
-        raise UsageError(f"{name!r}: system must be a text.")
     if isinstance(settings.stop, str) or not all(isinstance(text, str) for text in settings.stop):
         raise UsageError(f"{name!r}: stop must be a list of texts.")
-    for setting in ("batch_size", "threads", "context_window"):
-        checked_number(
-            name, setting, getattr(settings, setting), 1, 10_000_000, whole=True, optional=True
-        )
-    check_decoding(name, DecodingRules(*(getattr(settings, part) for part in DECODING)))
-    check_options(name, {option: getattr(settings, option) for option in OPTIONS})
-    checked_number(name, "seed", settings.seed, 0, 2**63 - 1, whole=True, optional=True)
+    check_options(name, {option: getattr(settings, option) for option in (*DECODING, *OPTIONS)})
+    return settings
 
 
 def _check_quantization(name: str, settings: TransformersSettings) -> None:
-    checked_number(name, "llm_int8_threshold", settings.llm_int8_threshold, 0, 1000)
     needs = {
         "4bit": ("bnb_4bit_quant_type", "bnb_4bit_use_double_quant", "bnb_4bit_compute_dtype"),
         "8bit": ("llm_int8_threshold",),
@@ -194,22 +184,11 @@ def _check_devices(name: str, settings: TransformersSettings) -> None:
         )
 
 
-def check_decoding(name: str, rules: DecodingRules) -> None:
-    """Raise UsageError for the first number outside its range."""
-    checked_number(name, "max_tokens", rules.max_tokens, 1, 10_000_000, whole=True)
-    checked_number(name, "temperature", rules.temperature, 0, 5)
-    checked_number(name, "top_p", rules.top_p, 0, 1, optional=True)
-    checked_number(name, "top_k", rules.top_k, 0, 10_000_000, whole=True, optional=True)
-    checked_number(name, "min_p", rules.min_p, 0, 1, optional=True)
-    checked_number(name, "repetition_penalty", rules.repetition_penalty, 0.01, 100, optional=True)
-
-
 def check_options(name: str, options: Mapping[str, Any]) -> None:
-    """Raise UsageError for an invalid option that is no number."""
-    if not isinstance(options["logprobs"], bool):
-        raise UsageError(
-            f"{name!r}: logprobs is {options['logprobs']!r}; it must be true or false."
-        )
+    """Raise UsageError for an invalid value of a setting in DECODING or OPTIONS."""
+    form = form_of(TransformersSettings)
+    for option in (*DECODING, *OPTIONS):
+        checked_value(name, option, form[option], options[option])
     extra = options["chat_template_kwargs"]
     try:
         json.dumps(extra)

@@ -81,17 +81,17 @@ def folded(messages: Sequence[Message]) -> tuple[Message, ...]:
     >>> [(m.role, m.content) for m in folded([Message("system", "Be brief."), Message("user", "Who?")])]
     [('user', 'Be brief.\\n\\nWho?')]
     """
-    kept: list[Message] = []
+    others: list[Message] = []
     system: list[str] = []
     for message in messages:
         if message.role == "system":
             system.append(message.content)
         elif message.role == "user" and system:
-            kept.append(replace(message, content="\n\n".join([*system, message.content])))
+            others.append(replace(message, content="\n\n".join([*system, message.content])))
             system = []
         else:
-            kept.append(message)
-    return (*kept, *(Message("user", text) for text in system))
+            others.append(message)
+    return (*others, *(Message("user", text) for text in system))
 
 
 def with_schema(messages: Sequence[Message], schema: str, chat: bool) -> tuple[Message, ...]:
@@ -102,13 +102,13 @@ def with_schema(messages: Sequence[Message], schema: str, chat: bool) -> tuple[M
     >>> [message.content for message in with_schema([Message("user", "Who?")], "{}", chat=True)]
     ['Who?\\n\\nAnswer with JSON that fits this JSON schema, and with nothing else:\\n{}']
     """
-    asked = SCHEMA_NOTE + schema
+    wish = SCHEMA_NOTE + schema
     places = [place for place, message in enumerate(messages) if message.role == "user"]
     if not chat or not places:
-        return (Message("system", asked), *messages)
+        return (Message("system", wish), *messages)
     last = messages[places[-1]]
-    told = replace(last, content=f"{last.content}\n\n{asked}")
-    return (*messages[: places[-1]], told, *messages[places[-1] + 1 :])
+    with_wish = replace(last, content=f"{last.content}\n\n{wish}")
+    return (*messages[: places[-1]], with_wish, *messages[places[-1] + 1 :])
 
 
 def has_system_role(tokenizer: Any, extra: Mapping[str, Any]) -> bool:

@@ -15,18 +15,34 @@ from typing import Any
 
 from rallebench.core.prompts import filled
 from rallebench.core.types import Episode, Example, Flow, Generate, Message
-from rallebench.metrics.judges import JUDGES, Case, Judgement, ended, judgement_of
+from rallebench.metrics.judges import (
+    Case,
+    Judgement,
+    ScoreColumn,
+    ended,
+    judgement_of,
+    register_judge,
+)
 from rallebench.metrics.words import jieba_words
 
 PRECISION, RECALL, QUESTIONS = "QA_avg_F1", "QA_recall", "questions"
-COLUMNS = {
-    PRECISION: "RAGQuestEval's precision: mean word F1 of the answers that the text and the reference give to the same "
-    "questions, over those that both answer; 0 if there are none. Over the records whose questions and answers could be read.",
-    RECALL: "RAGQuestEval's recall: of the questions that the reference answers, the share that the text answers. "
-    "Over the records whose questions and answers could be read.",
-    QUESTIONS: "Questions on a reference. Over the records whose questions and answers could be read.",
-}
-RANGES = {PRECISION: (0.0, 1.0), RECALL: (0.0, 1.0), QUESTIONS: (0.0, None)}
+COLUMNS = (
+    ScoreColumn(
+        PRECISION,
+        "RAGQuestEval's precision: mean word F1 of the answers that the text and the reference give to the same "
+        "questions, over those that both answer; 0 if there are none. Over the records whose questions and answers could be read.",
+    ),
+    ScoreColumn(
+        RECALL,
+        "RAGQuestEval's recall: of the questions that the reference answers, the share that the text answers. "
+        "Over the records whose questions and answers could be read.",
+    ),
+    ScoreColumn(
+        QUESTIONS,
+        "Questions on a reference. Over the records whose questions and answers could be read.",
+        (0.0, None),
+    ),
+)
 TEMPERATURE, MAX_TOKENS = 0.1, 1280
 UNKNOWN = "无法推断"
 _STRICT = re.compile(r"<response>\n(.*?)\n</response>", re.DOTALL)
@@ -52,9 +68,8 @@ def scores_of(episode: Episode) -> Mapping[str, float]:
     return judgement_of(episode).values
 
 
-@JUDGES.register(
+@register_judge(
     "ragquesteval",
-    values=RANGES,
     folder="suites/crud",
     prompts={"quest-questions.txt": ("text",), "quest-answers.txt": ("text", "questions")},
     prompt=QuestPrompts,

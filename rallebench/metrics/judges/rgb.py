@@ -9,23 +9,22 @@ from collections.abc import Callable
 
 from rallebench.core.prompts import filled
 from rallebench.core.types import Flow, Generate, Message
-from rallebench.metrics.judges import JUDGES, VERDICT, Case, decided, verdict_of
+from rallebench.metrics.judges import Case, ScoreColumn, decided, register_judge, verdict_of
 
 FOLDER, PAPER = "suites/rgb", "arXiv:2309.01431"
-VALUES = {VERDICT: (0.0, 1.0)}
 
 
-@JUDGES.register(
+@register_judge(
     "rgb-rejection",
-    values=VALUES,
     folder=FOLDER,
     prompts={"judge-rejection.txt": ("question", "answer")},
-    prompt=str,
-    columns={
-        "rejection_rate_judge": "1 if the judge says that the question is not addressed, else 0 (RGB's Rej*)."
-    },
+    columns=(
+        ScoreColumn(
+            "rejection_rate_judge",
+            "1 if the judge says that the question is not addressed, else 0 (RGB's Rej*).",
+        ),
+    ),
     scores=verdict_of("rejection_rate_judge"),
-    source=None,
     paper=PAPER,
 )
 def rejection(case: Case, *, llm: str, prompt: str) -> Flow:
@@ -33,17 +32,17 @@ def rejection(case: Case, *, llm: str, prompt: str) -> Flow:
     return _flow(case, llm, prompt, verdict_on_rejection)
 
 
-@JUDGES.register(
+@register_judge(
     "rgb-errors",
-    values=VALUES,
     folder=FOLDER,
     prompts={"judge-errors.txt": ("answer",)},
-    prompt=str,
-    columns={
-        "fact_check_rate_judge": "1 if the judge says that the answer notices factual errors, else 0 (RGB's ED*)."
-    },
+    columns=(
+        ScoreColumn(
+            "fact_check_rate_judge",
+            "1 if the judge says that the answer notices factual errors, else 0 (RGB's ED*).",
+        ),
+    ),
     scores=verdict_of("fact_check_rate_judge"),
-    source=None,
     paper=PAPER,
 )
 def errors(case: Case, *, llm: str, prompt: str) -> Flow:

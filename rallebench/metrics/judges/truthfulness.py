@@ -11,7 +11,14 @@ from typing import Any
 
 from rallebench.core.prompts import filled
 from rallebench.core.types import Episode, Example, Flow, Generate, Message, ToolSpec
-from rallebench.metrics.judges import JUDGES, Case, ended, judgement_of, mean_of
+from rallebench.metrics.judges import (
+    Case,
+    ScoreColumn,
+    ended,
+    judgement_of,
+    mean_of,
+    register_judge,
+)
 from rallebench.metrics.judges._reading import read_scores
 
 TRUTHFULNESS, RELEVANCE = "truthfulness", "relevance"
@@ -47,11 +54,21 @@ def article_for(example: Example) -> str:
     return "The accepted answers: " + "; ".join(gold.answers)
 
 
-COLUMNS = {
-    TRUTHFULNESS: "The judge's score for truthfulness, 1 to 5, over the judgements that could be read.",
-    RELEVANCE: "The judge's score for relevance, 1 to 5, over the judgements that could be read.",
-    "perfect": "Share of answers with 5 for both, over the judgements that could be read.",
-}
+COLUMNS = (
+    ScoreColumn(
+        TRUTHFULNESS,
+        "The judge's score for truthfulness, 1 to 5, over the judgements that could be read.",
+        (LOW, HIGH),
+    ),
+    ScoreColumn(
+        RELEVANCE,
+        "The judge's score for relevance, 1 to 5, over the judgements that could be read.",
+        (LOW, HIGH),
+    ),
+    ScoreColumn(
+        "perfect", "Share of answers with 5 for both, over the judgements that could be read."
+    ),
+)
 
 
 def scores_of(episode: Episode) -> dict[str, float]:
@@ -63,10 +80,8 @@ def scores_of(episode: Episode) -> dict[str, float]:
     return {**judgement.values, "perfect": float(both == [HIGH, HIGH])}
 
 
-@JUDGES.register(
+@register_judge(
     "truthfulness",
-    values={TRUTHFULNESS: (LOW, HIGH), RELEVANCE: (LOW, HIGH)},
-    folder="judges",
     prompts={
         "truthfulness-system.txt": (),
         "truthfulness-user.txt": ("article", "query", "answer"),

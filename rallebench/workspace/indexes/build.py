@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import time
 from collections.abc import Generator, Mapping
 from pathlib import Path
 from typing import Any
@@ -25,11 +24,10 @@ from rallebench.encoders.references import check_encoder, open_encoder
 from rallebench.retrievers import INDEX_KINDS, needs_encoder
 from rallebench.vector_indexes import VECTOR_INDEXES
 from rallebench.workspace.entries import Manifest, read_manifest, sealed
-from rallebench.workspace.indexes._order import Order
 from rallebench.workspace.indexes.cache import storing_progress
 from rallebench.workspace.indexes.checks import search_known
 from rallebench.workspace.indexes.importing import check_fits, look, taken
-from rallebench.workspace.indexes.manifests import is_there, manifest_of, move_in
+from rallebench.workspace.indexes.manifests import Order, is_there, manifest_of, move_in
 from rallebench.workspace.indexes.vectors import Building, encode_passages
 
 
@@ -69,7 +67,10 @@ def build_index(
     ``source``: vectors or a finished index of another program over this corpus, taken instead of encoding.
     ``cut``: a folder with the store of the passages that this corpus and chunking give, taken instead of cutting again.
     """
-    settings = _checked_request(name, kind, form, dict(parameters or {}))
+    check_name("index", name)
+    settings = check_settings(kind, dict(parameters or {}))
+    if form:
+        CORPORA.entry(form)
     foreign = look(source) if source else None
     if foreign and not needs_encoder(kind):
         raise UsageError(
@@ -91,16 +92,6 @@ def build_index(
     yield read_manifest(target)
 
 
-def _checked_request(name: str, kind: str, form: str, parameters: dict[str, Any]) -> dict[str, Any]:
-    """All settings of the index. Raises UsageError for a wrong name, kind, format or setting."""
-    check_name("index", name)
-    if kind not in kinds():
-        raise UsageError(f"There is no index kind {kind!r}; known: {', '.join(kinds())}.")
-    if form:
-        CORPORA.entry(form)
-    return check_settings(kind, parameters)
-
-
 def _build(
     half: Path, order: Order, encoder: Encoder | None, encoder_name: str
 ) -> Generator[Building, None, None]:
@@ -113,16 +104,12 @@ def _build(
         order.target, order.kind, corpus_sha, encoder, order.settings
     ):
         return
-    store = PassageStore(half)
-    try:
+    with contextlib.closing(PassageStore(half)) as store:
         order.needed = _own_bytes(half) + _least_bytes(order, count, encoder.dim if encoder else 0)
         built = yield from _build_kind(half, store, order, encoder, corpus_sha)
-        has_pages = order.pages is not None or (
-            is_imported(order.corpus) and read_card(order.corpus).has_pages
-        )
+        imported = is_imported(order.corpus)
+        has_pages = order.pages is not None or (imported and read_card(order.corpus).has_pages)
         without_page = sum(not passage.page_id for passage in store) if has_pages else 0
-    finally:
-        store.close()
     manifest = manifest_of(half, order, corpus_sha, count, built, without_page)
     yield Building("searching for known passages", 0, 0, order.seconds)
     search_known(half, manifest, encoder)
@@ -173,41 +160,28 @@ def _stored(half: Path, order: Order) -> Generator[Building, None, tuple[int, st
 def _build_kind(
     half: Path, store: PassageStore, order: Order, encoder: Encoder | None, corpus_sha: str
 ) -> Generator[Building, None, dict[str, Any]]:
-    kind, foreign, started = order.kind, order.foreign, order.started
+    kind, foreign = order.kind, order.foreign
     index = INDEX_KINDS[kind]
-    retriever = "dense" if kind in VECTOR_INDEXES else kind
+    about: dict[str, Any] = {"retriever": "dense" if kind in VECTOR_INDEXES else kind}
+    if encoder is not None:
+        about |= {"encoder": encoder.fingerprint, "encoder_name": encoder.name, "dim": encoder.dim}
     if encoder is None:
-        steps = index.build(half, store, None, order.settings)
-        parameters = yield from _progress("indexing passages", steps, started)
-        return {"retriever": retriever, "parameters": parameters}
-    made_by = {"encoder": encoder.fingerprint, "encoder_name": encoder.name, "dim": encoder.dim}
-    if foreign:
+        stage, steps = "indexing passages", index.build(half, store, None, order.settings)
+    elif foreign:
         check_fits(foreign, kind, len(store), encoder.dim, encoder.name)
-        settings = yield from _progress(
-            "taking over vectors", taken(foreign, index, half, store, order.settings), started
-        )
-        return {"retriever": retriever, "parameters": settings, **made_by}
-    stored = yield from encode_passages(order.vectors, store, corpus_sha, encoder)
-    steps = index.build(half, store, stored.vectors, order.settings)
-    settings = yield from _progress("indexing vectors", steps, started)
-    return {
-        "retriever": retriever,
-        "parameters": settings,
-        "passage_dtype": stored.dtype,
-        "encoding": dict(stored.encoding),
-        **made_by,
-    }
-
-
-def _progress(
-    stage: str, steps: Generator[tuple[int, int], None, dict[str, Any]], started: float
-) -> Generator[Building, None, dict[str, Any]]:
-    """The steps of a build as progress; closing this one closes them."""
-    return mapped(steps, lambda step: Building(stage, *step, time.perf_counter() - started))
+        stage, steps = "taking over vectors", taken(foreign, index, half, store, order.settings)
+    else:
+        stored = yield from encode_passages(order.vectors, store, corpus_sha, encoder)
+        about |= {"passage_dtype": stored.dtype, "encoding": dict(stored.encoding)}
+        stage, steps = "indexing vectors", index.build(half, store, stored.vectors, order.settings)
+    parameters = yield from mapped(steps, lambda step: Building(stage, *step, order.seconds))
+    return {**about, "parameters": parameters}
 
 
 def check_settings(kind: str, parameters: dict[str, Any]) -> dict[str, Any]:
-    """All settings of an index kind. Raises UsageError for one it does not have or cannot take."""
+    """All settings of an index kind. Raises UsageError for an unknown kind, and for a setting it does not have or take."""
+    if kind not in kinds():
+        raise UsageError(f"There is no index kind {kind!r}; known: {', '.join(kinds())}.")
     entry = INDEX_KINDS.entry(kind)
     settings = checked(f"index kind {kind!r}", entry.form, parameters, flag="--set ")
     if "check" in entry.traits:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Generator
+from contextlib import closing
 from pathlib import Path
 
 from rallebench.core.errors import BackendError, MismatchError
@@ -19,33 +20,28 @@ KNOWN_ITEMS, KNOWN_DEPTH = 20, 10
 
 def search_known(half: Path, manifest: Manifest, encoder: Encoder | None) -> None:
     """BackendError unless passages of the corpus are found by their own text: a broken index never appears."""
-    retriever = INDEX_KINDS[manifest.kind].open(manifest.name, half, manifest, encoder)
-    store = PassageStore(half)
-    try:
+    opened = INDEX_KINDS[manifest.kind].open(manifest.name, half, manifest, encoder)
+    with closing(opened) as retriever, closing(PassageStore(half)) as store:
         rows = range(0, len(store), max(1, len(store) // KNOWN_ITEMS))
         known = [p for p in (store[row] for row in rows) if p.text.strip()][:KNOWN_ITEMS]
         results = retriever.search([f"{p.title}, {p.text}" for p in known], KNOWN_DEPTH)
-        # A passage of the same words is as good: one paragraph repeated all over crowds its copies out.
-        missed = [
-            p.doc_id
-            for p, hits in zip(known, results)
-            if hits
-            and (p.title, p.text) not in [(hit.passage.title, hit.passage.text) for hit in hits]
-        ]
-        # Texts that are nearly equal may crowd each other out; an index that misses most is broken.
-        if len(missed) > len(known) / 2 and "imported" in manifest.parameters:
-            raise MismatchError(
-                f"The imported vectors did not find {len(missed)} of {len(known)} passages by their own text (for example "
-                f"{missed[0]!r}); they were made with another encoder than {manifest.encoder_name!r} or of another corpus."
-            )
-        if len(missed) > len(known) / 2:
-            raise BackendError(
-                f"The finished index {manifest.name!r} did not find {len(missed)} of {len(known)} passages by their "
-                f"own text (for example {missed[0]!r}), so it was thrown away; please report this message."
-            )
-    finally:
-        retriever.close()
-        store.close()
+    # A passage of the same words is as good: one paragraph repeated all over crowds its copies out.
+    texts = [{(hit.passage.title, hit.passage.text) for hit in hits} for hits in results]
+    missed = [p.doc_id for p, seen in zip(known, texts) if seen and (p.title, p.text) not in seen]
+    # Texts that are nearly equal may crowd each other out; an index that misses most is broken.
+    if len(missed) <= len(known) / 2:
+        return
+    of = (
+        f"find {len(missed)} of {len(known)} passages by their own text (for example {missed[0]!r})"
+    )
+    if "imported" in manifest.parameters:
+        raise MismatchError(
+            f"The imported vectors did not {of}; they were made with another encoder than {manifest.encoder_name!r} "
+            "or of another corpus."
+        )
+    raise BackendError(
+        f"The finished index {manifest.name!r} did not {of}, so it was thrown away; please report this message."
+    )
 
 
 def check_index(folder: Path, manifest: Manifest) -> None:

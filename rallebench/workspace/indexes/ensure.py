@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from rallebench.core.disk import unwritten
-from rallebench.core.errors import BadFileError, NotFoundError, RalleError, UsageError
+from rallebench.core.errors import BadFileError, NotFoundError, RalleError
 from rallebench.core.types import digest
 from rallebench.corpora.chunking import Chunking
 from rallebench.corpora.reading import IMPORTED
@@ -26,7 +26,7 @@ from rallebench.encoders.references import check_encoder
 from rallebench.retrievers import needs_encoder
 from rallebench.workspace.entries import Manifest, read_manifest
 from rallebench.workspace.indexes._shards import passage_text
-from rallebench.workspace.indexes.build import build_index, check_settings, kinds
+from rallebench.workspace.indexes.build import build_index, check_settings
 from rallebench.workspace.indexes.by_text import Remembering, hashes, known, write_table
 from rallebench.workspace.indexes.cache import (
     TEXTS,
@@ -115,14 +115,12 @@ def described(
     settings: Mapping[str, Any] | None = None,
 ) -> Described:
     """An index description with all its settings, checked; nothing is read or loaded. Raises UsageError."""
-    if kind not in kinds():
-        raise UsageError(f"There is no index kind {kind!r}; known: {', '.join(kinds())}.")
+    full = check_settings(kind, dict(settings or {}))
     path = workspace.corpus(str(corpus))
     if not path.exists():
         raise NotFoundError(f"{path} does not exist.")
     if needs_encoder(kind):
         check_encoder(encoder)
-    full = check_settings(kind, dict(settings or {}))
     form = form or (IMPORTED if is_index(path) else "")
     encoder = encoder if needs_encoder(kind) else ""
     return Described(path, kind, encoder, chunking, form, page_map, full)

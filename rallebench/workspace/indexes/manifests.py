@@ -1,9 +1,11 @@
-"""What an index says of itself: written when it is built, compared with one that is there, and the move into its place."""
+"""A build that was asked for, and what its index says of itself: written, compared with one that is there, moved into place."""
 
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +13,36 @@ from rallebench.core.errors import BackendError, BadFileError, UsageError
 from rallebench.core.files import sha256_file
 from rallebench.core.types import digest
 from rallebench.core.versions import versions
+from rallebench.corpora.chunking import Chunking
+from rallebench.corpora.reading import PageMap
 from rallebench.encoders import Encoder
 from rallebench.retrievers import INDEX_KINDS
 from rallebench.workspace.entries import Manifest, read_manifest
-from rallebench.workspace.indexes._order import Order
 from rallebench.workspace.indexes.checks import check_index
+from rallebench.workspace.indexes.importing import Foreign
+
+
+@dataclass(slots=True)
+class Order:
+    """A build that was asked for and checked. ``needed``: bytes that it takes at least, known once the passages are."""
+
+    target: Path
+    corpus: Path
+    kind: str
+    form: str
+    chunking: Chunking | None
+    pages: PageMap | None
+    settings: dict[str, Any]
+    foreign: Foreign | None
+    vectors: Path
+    cut: Path | None = None
+    started: float = field(default_factory=time.perf_counter)
+    needed: int = 0
+
+    @property
+    def seconds(self) -> float:
+        """Since the build began."""
+        return time.perf_counter() - self.started
 
 
 def manifest_of(

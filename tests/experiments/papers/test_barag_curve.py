@@ -12,7 +12,7 @@ from rallebench.experiments.papers.barag import points
 from rallebench.experiments.papers.barag.choices import choice_table
 from rallebench.experiments.papers.barag.coefficients import agreement_of
 from rallebench.experiments.papers.barag.points import (
-    Case,
+    BranchedCase,
     always,
     as_good,
     chosen,
@@ -32,10 +32,10 @@ def case(
     confidence: float | None,
     retrieval: float,
     wants: bool | None = None,
-) -> Case:
+) -> BranchedCase:
     """A draft costs 10 + 1 tokens, an answer with passages 100 + 2, samples 20 + 2, a decision 15 + 1."""
     signals = {"confidence": confidence, "agreement": confidence, "retrieval": retrieval}
-    return Case(qid, draft, read, (10, 1), (100, 2), (20, 2), (15, 1), signals, wants)
+    return BranchedCase(qid, draft, read, (10, 1), (100, 2), (20, 2), (15, 1), signals, wants)
 
 
 CASES = (

@@ -279,7 +279,7 @@ def test_gold_without_pages_is_not_scored_by_retrieval(rallebench: CommandLine, 
         ("kilt", (), "give --set data=FOLDER"),
         ("kilt", ("datasets=squad",), "KILT has no set 'squad'"),
         ("kilt", ("datasets=nq,fev", "file=FILE"), "file=nq=FILE,hopo=FILE"),
-        ("kilt", ("datasets=nq", "file=fev=FILE"), "'fev' is none of the sets"),
+        ("kilt", ("datasets=nq", "file=fev=FILE"), "'fev' is not among the requested sets"),
         (
             "kilt-nq",
             ("data=nowhere",),
@@ -326,7 +326,7 @@ def test_reading_needs_a_model(rallebench: CommandLine, made: Path) -> None:
         ("kilt-nq", "nq-dev", {"input": "Who?"}, "KILT keeps the answers of its test files"),
     ],
 )
-def test_triviaqas_ids_without_questions_and_a_test_file_are_told_apart(
+def test_triviaqas_ids_without_questions_and_a_test_file_are_refused(
     rallebench: CommandLine, tmp_path: Path, name: str, file: str, row: Any, sentence: str
 ) -> None:
     write_lines(tmp_path / f"{file}-kilt.jsonl", [{"id": "1", **row}])

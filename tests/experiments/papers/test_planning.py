@@ -92,7 +92,7 @@ def test_a_name_of_other_settings_is_refused_before_anything_runs(bench: Workben
         planned(bench, "small-alone", llm="")
 
 
-def test_a_suite_that_asks_nobody_says_so_and_costs_nothing() -> None:
+def test_a_suite_that_asks_no_model_says_so_and_costs_nothing() -> None:
     found = estimated(Plan("small-alone", "n", ()), [])
     assert found.notes == ("It asks no model: it only works on existing files.",) and found.total[
         "usd"
@@ -154,7 +154,9 @@ def test_questions_that_differ_widen_the_bounds_and_one_alone_has_none(bench: Wo
     assert estimated(made, [PilotSample(1, 0, rows[:1])]).total["seconds"] == Interval(8.0)
 
 
-def test_a_part_that_was_not_reached_is_told_by_its_like_and_says_so(bench: Workbench) -> None:
+def test_a_part_that_was_not_reached_is_estimated_from_similar_parts_and_says_so(
+    bench: Workbench,
+) -> None:
     made = planned(bench, "small-alone", times="2")
     found = estimated(made, [PilotSample(2, 1, (cost(), cost()), "It broke."), None])
     assert found.parts[1]["seconds"].value == 8
@@ -212,7 +214,7 @@ def test_why_parts_could_not_be_probed_is_said_where_the_suite_goes_on_without_t
     )
 
 
-def test_a_part_that_could_not_be_probed_is_told_by_its_like_beside_the_reason(
+def test_a_part_that_could_not_be_probed_is_estimated_from_similar_parts_beside_the_reason(
     bench: Workbench,
 ) -> None:
     made = planned(bench, "small-alone", times="2")

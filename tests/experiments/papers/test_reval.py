@@ -373,9 +373,7 @@ def test_a_log_says_itself_how_its_rows_ended(cli: CommandLine) -> None:
         ("", "holds no row"),
     ],
 )
-def test_a_log_that_is_none_is_refused_and_nothing_is_written(
-    cli: CommandLine, row: str, said: str
-) -> None:
+def test_a_bad_log_is_refused_and_nothing_is_written(cli: CommandLine, row: str, said: str) -> None:
     path = cli.workspace / "bad_log.jsonl"
     path.write_text(row)
     before = everything(cli.workspace)

@@ -223,7 +223,7 @@ def test_an_answer_is_one_text_all_of_a_list_and_any_of_a_list_in_it() -> None:
     assert required_of(["", ["y", " "], []]) == (("y",),) and required_of(None) == ()
 
 
-def test_what_records_lack_is_named_and_the_language_is_told_by_name_or_questions(
+def test_what_records_lack_is_named_and_the_language_follows_from_name_or_questions(
     tmp_path: Path,
 ) -> None:
     rows = [ROW, {**ROW, "id": 2, "answer": [], "negative": []}, {**ROW, "id": 3, "positive": []}]

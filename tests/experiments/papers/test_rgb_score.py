@@ -33,6 +33,10 @@ def rallebench(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> CommandLine
     return CommandLine(capfd, tmp_path / "workspace")
 
 
+def score(rallebench: CommandLine, guess: Path, *more: Any) -> Any:
+    return rallebench.json("score", "--suite", "rgb", "--guess", guess, *more)
+
+
 def rates(share: Any) -> dict[str, Any]:
     return {name: mean["value"] for name, mean in share["metrics"].items()}
 
@@ -46,9 +50,7 @@ def test_rows_are_scored_anew_and_labels_that_differ_are_counted(
         row(3, f"{FOUND} Rome."),
         row(4, f"{FOUND} Paris."),
     ]
-    found = rallebench.json(
-        "score", "--suite", "rgb", "--guess", write_lines(tmp_path / "p.json", rows)
-    )
+    found = score(rallebench, write_lines(tmp_path / "p.json", rows))
     (share,) = found["shares"]
     assert (found["n"], share["noise_rate"], share["labels_differ"]) == (4, 0.2, 1)
     assert rates(share) == {
@@ -73,43 +75,22 @@ def test_at_nothing_but_noise_rejections_and_lucky_hits_stand_apart(
         row(3, "Paris", noise_rate=1.0),
         row(4, "Rome"),
     ]
-    shares = rallebench.json(
-        "score", "--suite", "rgb", "--guess", write_lines(tmp_path / "p.json", rows)
-    )["shares"]
+    shares = score(rallebench, write_lines(tmp_path / "p.json", rows))["shares"]
     assert [share["noise_rate"] for share in shares] == [0.2, 1.0]
     third = pytest.approx(1 / 3)
-    assert rates(shares[1]) | {"fact_check_rate": 0, "correct_rate": 0} == {
-        "all_rate": pytest.approx(2 / 3),
-        "rejection_rate": third,
-        "lucky_rate": third,
-        "fact_check_rate": 0,
-        "correct_rate": 0,
-    }
+    seen = rates(shares[1])
+    assert seen["all_rate"] == pytest.approx(2 / 3)
+    assert (seen["rejection_rate"], seen["lucky_rate"]) == (third, third)
 
 
 def test_the_gold_file_decides_what_is_required_and_which_rows_are_missing(
     rallebench: CommandLine, tmp_path: Path
 ) -> None:
-    gold = [
-        {
-            "id": n,
-            "query": f"Where was {n}?",
-            "answer": [["Rome", "Roma"]],
-            "positive": ["x"],
-            "negative": [],
-        }
-        for n in (1, 2)
-    ]
+    aliases = {"answer": [["Rome", "Roma"]], "positive": ["x"], "negative": []}
+    gold = [{"id": n, "query": f"Where was {n}?", **aliases} for n in (1, 2)]
+    records = write_lines(tmp_path / "en.json", gold)
     guess = write_lines(tmp_path / "p.json", [row(1, "roma", ans="Paris")])
-    found = rallebench.json(
-        "score",
-        "--suite",
-        "rgb",
-        "--guess",
-        guess,
-        "--gold",
-        write_lines(tmp_path / "en.json", gold),
-    )
+    found = score(rallebench, guess, "--gold", records)
     assert found["missing"] == 1 and rates(found["shares"][0])["all_rate"] == 1.0
     assert any("1 rows have another answer than en.json" in note for note in found["notes"])
     (tmp_path / "en.json").write_text(json.dumps({**gold[0], "query": "Who?"}) + "\n")
@@ -122,35 +103,33 @@ def test_chinese_is_scored_without_its_spaces(rallebench: CommandLine, tmp_path:
         row(1, "答案 是 罗 马", ans="罗马", query="在哪里?"),
         row(2, "信息 不足", ans="罗马", query="在哪里?"),
     ]
-    share = rallebench.json(
-        "score", "--suite", "rgb", "--guess", write_lines(tmp_path / "p.json", rows)
-    )["shares"][0]
+    (share,) = score(rallebench, write_lines(tmp_path / "p.json", rows))["shares"]
     assert (rates(share)["all_rate"], rates(share)["rejection_rate"]) == (0.5, 0.5)
 
 
 @pytest.mark.parametrize(
     ("flags", "sentence"),
     [
-        (("--suite", "rgb", "--guess", "nowhere.json"), "nowhere.json does not exist"),
+        ("--suite rgb --guess nowhere.json", "nowhere.json does not exist"),
         (
-            ("--suite", "rgb", "--guess", "FOLDER"),
+            "--suite rgb --guess FOLDER",
             "FOLDER is a folder; name the file that holds RGB's predictions",
         ),
         (
-            ("--suite", "rgb", "--guess", "GOOD", "--gold", "FOLDER"),
+            "--suite rgb --guess GOOD --gold FOLDER",
             "FOLDER is a folder; name the file that holds RGB's records",
         ),
-        (("--suite", "rgb", "--guess", "EMPTY"), "holds no row"),
-        (("--suite", "rgb", "--guess", "OTHER"), "is no row of RGB's predictions"),
-        (("--suite", "rgb", "--guess", "NOISY"), "must be a number from 0 to 1"),
-        (("--suite", "rgb", "--guess", "TWICE"), "line 2 repeats the id '1'"),
-        (("--suite", "rgb", "--guess", "NOISY", "--ks", "1"), "--ks goes with --suite kilt"),
-        (("--suite", "rbg", "--guess", "NOISY"), "Did you mean 'rgb'? Known: kilt,"),
-        (("--guess", "NOISY"), "name their file with --gold"),
+        ("--suite rgb --guess EMPTY", "holds no row"),
+        ("--suite rgb --guess OTHER", "is no row of RGB's predictions"),
+        ("--suite rgb --guess NOISY", "must be a number from 0 to 1"),
+        ("--suite rgb --guess TWICE", "line 2 repeats the id '1'"),
+        ("--suite rgb --guess NOISY --ks 1", "--ks goes with --suite kilt"),
+        ("--suite rbg --guess NOISY", "Did you mean 'rgb'? Known: kilt,"),
+        ("--guess NOISY", "name their file with --gold"),
     ],
 )
 def test_what_cannot_be_scored_is_one_sentence(
-    rallebench: CommandLine, tmp_path: Path, flags: tuple[str, ...], sentence: str
+    rallebench: CommandLine, tmp_path: Path, flags: str, sentence: str
 ) -> None:
     (tmp_path / "FOLDER").mkdir()
     write_lines(tmp_path / "GOOD", [row(1, "Rome")])
@@ -158,5 +137,6 @@ def test_what_cannot_be_scored_is_one_sentence(
     write_lines(tmp_path / "OTHER", [{"id": 1, "output": []}])
     write_lines(tmp_path / "NOISY", [row(1, "Rome", noise_rate="much")])
     write_lines(tmp_path / "TWICE", [row(1, "Rome"), row("1", "Oslo")])
-    ran = rallebench("score", *(str(tmp_path / flag) if flag.isupper() else flag for flag in flags))
+    words = (str(tmp_path / word) if word.isupper() else word for word in flags.split())
+    ran = rallebench("score", *words)
     assert ran.code == 2 and sentence in ran.last

@@ -141,12 +141,8 @@ DECODING = {"temperature": 0.7, "top_p": 0.8, "max_tokens": 256, "seed": 0}
 
 def test_the_flow_asks_once_with_rgbs_settings_and_shows_readers_the_documents() -> None:
     request, outcome = played(answering(ASKED, "llm", PROMPT, DECODING), "Ada")
-    assert (request.temperature, request.max_tokens, request.seed, request.options) == (
-        0.7,
-        256,
-        0,
-        {"top_p": 0.8},
-    )
+    sent = (request.temperature, request.max_tokens, request.seed, request.options)
+    assert sent == (0.7, 256, 0, {"top_p": 0.8})
     assert request.evidence is not None and request.evidence.passages == ASKED.passages
     assert outcome == Outcome("Ada")
 
@@ -234,12 +230,8 @@ def row(label: list[int], found: int = 0) -> dict[str, Any]:
 
 def test_results_count_as_rgb_counts() -> None:
     rows = [row([1, 1]), row([1, 0]), row([-1]), row([0])]
-    assert files.result_of(rows, 0.2, False) == {
-        "all_rate": 0.25,
-        "noise_rate": 0.2,
-        "tt": 1,
-        "nums": 4,
-    }
+    result = {"all_rate": 0.25, "noise_rate": 0.2, "tt": 1, "nums": 4}
+    assert files.result_of(rows, 0.2, False) == result
     assert files.result_of(rows, 1.0, False)["tt"] == 2
 
 
@@ -257,16 +249,8 @@ def test_rows_are_rgbs_and_are_used_again_where_id_query_and_answer_match(tmp_pa
     record = RgbRecord("7", "who?", ["Ada"], (("Ada",),))
     documents = Documents((("positive", "Ada was there."),))
     written = files.row_of(record, documents, 0.2, scoring.assess("Ada", record.required, "en"))
-    assert list(written) == [
-        "id",
-        "query",
-        "ans",
-        "label",
-        "prediction",
-        "docs",
-        "noise_rate",
-        "factlabel",
-    ]
+    keys = ["id", "query", "ans", "label", "prediction", "docs", "noise_rate", "factlabel"]
+    assert list(written) == keys
     (tmp_path / "p.json").write_text(json_lines([written, {**written, "id": 8}]))
     rows = files.read_rows(tmp_path / "p.json")
     assert json.loads(json.dumps(written)) == rows["7"] and set(rows) == {"7", "8"}
@@ -304,7 +288,9 @@ def test_published_answers_are_right_by_any_alias_and_an_empty_reply_is_wrong(
         )
 
 
-def test_three_published_false_answers_hold_the_true_one_and_are_told(shared_data: Path) -> None:
+def test_three_published_false_answers_contain_the_true_one_and_are_named(
+    shared_data: Path,
+) -> None:
     found = {
         name: read_records(shared_data / "rgb" / f"{name}.jsonl").records
         for name in ("en_fact", "zh_fact")

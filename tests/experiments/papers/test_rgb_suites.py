@@ -437,7 +437,7 @@ def test_rejections_found_by_words_and_by_the_judge_stand_beside_the_printed(
     assert table["rows"][1][1:] == [0.2467, 0.45, None, None]
 
 
-def test_corrections_are_over_what_words_and_over_what_the_judge_found_and_the_rule_is_told(
+def test_corrections_are_over_errors_noticed_by_words_and_by_the_judge_and_the_rule_is_a_column(
     rallebench: CommandLine,
 ) -> None:
     table = suite(rallebench, "counterfactual", "judge=nose", llm="knows")["tables"][0]
@@ -459,7 +459,7 @@ def test_corrections_are_over_what_words_and_over_what_the_judge_found_and_the_r
     )
 
 
-def test_errors_are_named_by_hand_in_a_file_that_nobody_overwrites(rallebench: CommandLine) -> None:
+def test_errors_are_labelled_in_a_file_that_is_never_overwritten(rallebench: CommandLine) -> None:
     found = suite(rallebench, "integration")
     path = Path(found["folder"]) / "errors-to-label.csv"
     with open(path, encoding="utf-8", newline="") as handle:
@@ -523,7 +523,7 @@ def test_labels_as_json_lines_hold_for_every_part_and_strange_ones_are_said(
         ),
     ],
 )
-def test_a_file_of_labels_that_is_none_is_refused_before_anything_is_run(
+def test_a_bad_file_of_labels_is_refused_before_anything_is_run(
     rallebench: CommandLine, workspace: Path, tmp_path: Path, text: str | None, sentence: str
 ) -> None:
     path = tmp_path / "labels.csv"
@@ -619,7 +619,7 @@ def test_a_suite_without_its_model_or_without_questions_is_refused(
     assert ran.code == 2 and sentence in ran.last and everything(workspace) == before
 
 
-def test_without_a_name_all_suites_and_their_settings_are_told(rallebench: CommandLine) -> None:
+def test_without_a_name_all_suites_and_their_settings_are_listed(rallebench: CommandLine) -> None:
     names = {suite["name"] for suite in rallebench.json("suite")["suites"]}
     tests = ("noise", "rejection", "integration", "counterfactual", "testbed")
     assert {f"rgb-{name}" for name in tests} <= names

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from small_workspace import CommandLine, make_workspace, read_lines, write_lines
@@ -35,7 +36,7 @@ def test_a_false_copy_has_every_occurrence_replaced_and_the_rest_as_it_was() -> 
     assert replaced("第六届共有70个议席。", ("70",), "90") == "第六届共有90个议席。"
 
 
-def test_a_false_answer_looks_like_the_true_one_and_can_be_told_from_it() -> None:
+def test_a_false_answer_looks_like_the_true_one_and_differs_from_it() -> None:
     asked = [
         SourceQuestion("a", "?", (("Tampa",),)),
         SourceQuestion("b", "?", (("Paris",),)),
@@ -60,60 +61,42 @@ def rallebench(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> CommandLine
     return CommandLine(capfd, make_workspace(tmp_path / "workspace"))
 
 
+def bed_of(rallebench: CommandLine, run: str, *pairs: str) -> Any:
+    return rallebench.report("rgb-testbed", "data=tiny-qa", "index=tiny", "k=6", *pairs, run=run)
+
+
 def test_an_index_becomes_files_that_the_tests_take(rallebench: CommandLine) -> None:
-    several = {
-        "id": "s",
-        "input": "Which moons have Saturn and Pluto?",
-        "output": [],
-        "answer": ["Titan", "Charon"],
-    }
+    question = {"id": "s", "input": "Which moons have Saturn and Pluto?", "output": []}
+    several = {**question, "answer": ["Titan", "Charon"]}
     path = rallebench.workspace / "datasets" / "tiny-qa.jsonl"
     write_lines(path, [*read_lines(path), several, {"id": "n", "input": "Who?", "output": []}])
-    made = rallebench.report("rgb-testbed", "data=tiny-qa", "index=tiny", "k=6", run="bed")
-    assert (made["questions"], made["unanswered"], made["records"]) == (
-        9,
-        1,
-        {"en": 8, "en_int": 1, "en_fact": 8},
-    )
+    made = bed_of(rallebench, "bed")
+    assert (made["questions"], made["unanswered"]) == (9, 1)
+    assert made["records"] == {"en": 8, "en_int": 1, "en_fact": 8}
     folder = Path(made["folder"])
     first = read_lines(folder / "en_fact.jsonl")[0]
-    assert (first["answer"], len(first["positive"])) == ("Titan", 2) and all(
-        "Titan" in text for text in first["positive"]
-    )
+    assert (first["answer"], len(first["positive"])) == ("Titan", 2)
+    assert all("Titan" in text for text in first["positive"])
     assert not any("Titan" in text for text in first["negative"] + first["positive_wrong"])
     assert all(first["fakeanswer"] in text for text in first["positive_wrong"])
-    more = rallebench.report(
-        "rgb-testbed", "data=tiny-qa", "index=tiny", "k=6", "positives=2", run="more"
-    )
-    assert (
-        more["records"]["en"]
-        == made["records"]["en"] - more["too_few_positives"]
-        < made["records"]["en"]
-    )
+    more = bed_of(rallebench, "more", "positives=2")
+    assert more["too_few_positives"] > 0
+    assert more["records"]["en"] == made["records"]["en"] - more["too_few_positives"]
     assert all(len(row["positive"]) >= 2 for row in read_lines(Path(more["folder"]) / "en.jsonl"))
-    noise = rallebench.report("rgb-counterfactual", f"data={folder}", llm="titan", run="c")
+    data = f"data={folder}"
+    noise = rallebench.report("rgb-counterfactual", data, llm="titan", run="c")
     assert noise["dataset"] == "en_fact" and noise["acc"] == 0.125
-    assert (
-        rallebench.report("rgb-integration", f"data={folder}", llm="titan", run="i")["dataset"]
-        == "en_int"
-    )
-    known = rallebench.report(
-        "rgb-testbed", "data=tiny-qa", "index=tiny", "k=6", "known=c without documents", run="known"
-    )
+    parts = rallebench.report("rgb-integration", data, llm="titan", run="i")
+    assert parts["dataset"] == "en_int"
+    known = bed_of(rallebench, "known", "known=c without documents")
     assert known["records"]["en_fact"] == 1 and known["not_known"] == 7
 
 
 def test_questions_in_rgbs_form_and_an_unknown_index(rallebench: CommandLine) -> None:
     path = rallebench.workspace / "datasets" / "own.jsonl"
-    rows = [
-        {
-            "id": 1,
-            "query": "Who discovered Titan?",
-            "answer": [["Christiaan Huygens", "Huygens"]],
-            "fakeanswer": "Ada",
-        }
-    ]
-    path.write_text(json.dumps(rows[0]) + "\n")
+    aliases = [["Christiaan Huygens", "Huygens"]]
+    row = {"id": 1, "query": "Who discovered Titan?", "answer": aliases, "fakeanswer": "Ada"}
+    path.write_text(json.dumps(row) + "\n")
     made = rallebench.report("rgb-testbed", f"data={path}", "index=tiny", run="own")
     (row,) = read_lines(Path(made["folder"]) / "en_fact.jsonl")
     assert row["positive_wrong"][0].startswith("Ada discovered Titan")

@@ -85,17 +85,8 @@ def test_articles_become_questions_and_these_a_testbed_and_the_rest_is_counted(
         run="bed",
     )
     assert [part["label"] for part in made["parts"]] == ["questions", "documents"]
-    counts = {
-        name: made[name]
-        for name in ("articles", "unread", "not_in_article", "not_written", "questions")
-    }
-    assert counts == {
-        "articles": 6,
-        "unread": 1,
-        "not_in_article": 1,
-        "not_written": 1,
-        "questions": 3,
-    }
+    counts = {"articles": 6, "unread": 1, "not_in_article": 1, "not_written": 1, "questions": 3}
+    assert {name: made[name] for name in counts} == counts
     assert made["parts"][0]["metrics"]["usable"]["value"] == pytest.approx(3 / 5)
     # Both answers of the third stand in one passage, so there is nothing to integrate.
     assert (
@@ -121,35 +112,24 @@ def test_articles_become_questions_and_these_a_testbed_and_the_rest_is_counted(
 
 
 @pytest.mark.parametrize(
-    ("flags", "code", "sentence"),
+    ("llm", "more", "code", "sentence"),
     [
-        (("--set", "articles=CORPUS"), 2, "name one with --llm"),
+        ("", "", 2, "name one with --llm"),
+        ("writer", "data=tiny-qa", 2, "needs a question set and an index"),
+        ("writer", "articles=nowhere", 2, "nowhere does not exist"),
         (
-            ("--llm", "writer", "--set", "articles=CORPUS", "--set", "data=tiny-qa"),
-            2,
-            "needs a question set and an index",
-        ),
-        (("--llm", "writer", "--set", "articles=nowhere"), 2, "nowhere does not exist"),
-        (
-            ("--llm", "writer", "--set", "articles=CORPUS", "--set", "prompts=/"),
+            "writer",
+            "prompts=/",
             2,
             "/ holds none of the prompts of this request (question-one-en.txt)",
         ),
-        (
-            ("--llm", "writer", "--set", "articles=CORPUS", "--set", "known=r"),
-            2,
-            "--set known goes with questions",
-        ),
-        (
-            ("--llm", "titan", "--set", "articles=CORPUS"),
-            1,
-            "None of the 6 articles gave a question",
-        ),
+        ("writer", "known=r", 2, "--set known goes with questions"),
+        ("titan", "", 1, "None of the 6 articles gave a question"),
     ],
 )
 def test_what_cannot_be_written_is_one_sentence(
-    rallebench: CommandLine, flags: tuple[str, ...], code: int, sentence: str
+    rallebench: CommandLine, llm: str, more: str, code: int, sentence: str
 ) -> None:
-    filled = (flag.replace("CORPUS", str(rallebench.workspace / "corpus.tsv")) for flag in flags)
-    ran = rallebench.suite("rgb-testbed", "index=tiny", flags=filled)
+    articles = f"articles={rallebench.workspace / 'corpus.tsv'}"
+    ran = rallebench.suite("rgb-testbed", "index=tiny", articles, *more.split(), llm=llm)
     assert (ran.code, sentence in ran.last) == (code, True), ran.last

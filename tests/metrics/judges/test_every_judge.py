@@ -43,11 +43,12 @@ def judged(name: str, *replies: str) -> Outcome:
 
 @pytest.mark.parametrize("name", JUDGES.names())
 def test_a_judge_gives_the_values_that_it_says_in_their_range(name: str) -> None:
-    values = judgement_of(Episode("1", "judge", (), judged(name, *REPLIES[name]))).values
-    ranges = JUDGES.entry(name).traits["values"]
-    assert set(values) == set(ranges)
-    for column, (low, high) in ranges.items():
-        assert low <= values[column] and (high is None or values[column] <= high)
+    traits = JUDGES.entry(name).traits
+    values = traits["scores"](Episode("1", "judge", (), judged(name, *REPLIES[name])))
+    assert set(values) == {column.name for column in traits["columns"]}
+    for column in traits["columns"]:
+        low, high = column.range
+        assert low <= values[column.name] and (high is None or values[column.name] <= high)
 
 
 @pytest.mark.parametrize("name", JUDGES.names())

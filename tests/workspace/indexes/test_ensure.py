@@ -78,25 +78,17 @@ def test_an_index_is_built_once_and_found_again(workspace: Workspace, encoder: C
     first = prepared(workspace, of(workspace, 5), encoder)
     again = prepared(workspace, of(workspace, 5), encoder)
     assert (first.built, again.built, again.name) == (True, False, first.name)
-    assert first.manifest.chunking == {
-        "size": 5,
-        "overlap": 0,
-        "unit": "words",
-    } and first.encoded == len(encoder.texts)
+    assert first.manifest.chunking == {"size": 5, "overlap": 0, "unit": "words"}
+    assert first.encoded == len(encoder.texts)
     assert first.name.startswith("corpus-5w-numpy-flat-")
 
 
 def test_an_index_that_somebody_built_under_another_name_is_taken(
     workspace: Workspace, encoder: Counting
 ) -> None:
-    asked: dict[str, Any] = {
-        "encoder": Hashing(),
-        "encoder_name": "hashing",
-        "chunking": Chunking(5),
-    }
-    list(
-        build_index(workspace.indexes, "mine", workspace.path / "corpus.tsv", "numpy-flat", **asked)
-    )
+    more: dict[str, Any] = {"encoder": Hashing(), "encoder_name": "hashing"}
+    corpus = workspace.path / "corpus.tsv"
+    list(build_index(workspace.indexes, "mine", corpus, "numpy-flat", chunking=Chunking(5), **more))
     assert prepared(workspace, of(workspace, 5), encoder).name == "mine" and not encoder.texts
     assert costs(workspace, of(workspace, 5)) == Costs(("mine",), 0, 0, {})
 
@@ -104,14 +96,9 @@ def test_an_index_that_somebody_built_under_another_name_is_taken(
 def test_a_text_is_encoded_once_whatever_it_is_cut_out_of(
     workspace: Workspace, encoder: Counting
 ) -> None:
-    for size, kind in (
-        (50, "numpy-flat"),
-        (None, "numpy-flat"),
-        (7, "numpy-flat"),
-        (7, "flat"),
-        (4, "numpy-flat"),
-    ):
-        prepared(workspace, of(workspace, size, kind), encoder)
+    for size in (50, None, 7, 4):
+        prepared(workspace, of(workspace, size), encoder)
+    prepared(workspace, of(workspace, 7, "flat"), encoder)
     assert len(encoder.texts) == len(set(encoder.texts)), (
         "chunks of 50 words are the whole passages here"
     )
@@ -151,9 +138,8 @@ def test_the_plan_says_what_is_then_done(workspace: Workspace, encoder: Counting
     ]
     told = costs(workspace, *wanted)
     made = [prepared(workspace, one, encoder) for one in wanted]
-    assert told.builds == sum(one.built for one in made) and told.passages == sum(
-        one.manifest.passages for one in made
-    )
+    assert told.builds == sum(index.built for index in made)
+    assert told.passages == sum(index.manifest.passages for index in made)
     assert told.encodings == {"hashing": (len(encoder.texts), len(encoder.texts))}
     again = costs(workspace, *wanted, of(workspace, 9))
     assert again.builds == 1 and again.encodings["hashing"][0] < again.encodings["hashing"][1]
@@ -163,16 +149,9 @@ def test_the_plan_says_what_is_then_done(workspace: Workspace, encoder: Counting
 def test_another_encoder_setting_or_kind_is_another_index(
     workspace: Workspace, encoder: Counting
 ) -> None:
-    names = {
-        prepared(workspace, of(workspace, 7, kind, **settings), encoder).name
-        for kind, settings in (
-            ("numpy-flat", {}),
-            ("flat", {}),
-            ("bm25", {"k1": 0.9}),
-            ("bm25", {"k1": 1.2}),
-        )
-    }
-    assert len(names) == 4
+    kinds = [("numpy-flat", {}), ("flat", {}), ("bm25", {"k1": 0.9}), ("bm25", {"k1": 1.2})]
+    recipes = [of(workspace, 7, kind, **settings) for kind, settings in kinds]
+    assert len({prepared(workspace, recipe, encoder).name for recipe in recipes}) == 4
 
 
 def test_an_encoding_that_was_interrupted_goes_on_and_serves_others(
@@ -203,9 +182,7 @@ def test_a_text_that_comes_again_far_behind_is_not_encoded_again(
         f"{n}\tThe {('first', 'second', 'third', 'first', 'second', 'first')[n]} text.\t\n"
         for n in range(6)
     ]
-    (workspace.path / "corpus.tsv").write_text(
-        "id\ttext\ttitle\n" + "".join(rows), encoding="utf-8"
-    )
+    (workspace.path / "corpus.tsv").write_text("id\ttext\ttitle\n" + "".join(rows))
     found = prepared(workspace, of(workspace, None), encoder)
     assert (
         len(encoder.texts) == len(set(encoder.texts)) == found.encoded == 3
@@ -254,17 +231,9 @@ def test_what_is_kept_is_listed_with_its_size_and_can_be_deleted(
     assert stored(workspace) == []
     made = prepared(workspace, of(workspace, 5), encoder)
     texts, passages = sorted(stored(workspace), key=lambda one: one.kind, reverse=True)
-    assert (passages.kind, passages.corpus, passages.chunking, passages.passages) == (
-        "passages",
-        "corpus.tsv",
-        Chunking(5),
-        made.manifest.passages,
-    )
-    assert (texts.kind, texts.corpus, texts.passages) == (
-        "texts",
-        "corpus.tsv",
-        made.manifest.passages,
-    )
+    assert (passages.kind, texts.kind, passages.chunking) == ("passages", "texts", Chunking(5))
+    for row in (passages, texts):
+        assert (row.corpus, row.passages) == ("corpus.tsv", made.manifest.passages)
     assert passages.bytes > 0 and texts.bytes > 0
     for one in (passages, texts):
         assert f"Deleted {one.key}" in delete_stored(workspace, one.key)

@@ -153,22 +153,14 @@ def test_what_does_not_fit_is_refused_and_nothing_is_left(
     vectors.tofile(narrow)
     refused("flat", narrow, MismatchError, r"holds 2400 vectors and the corpus 1200")
     np.save(tmp_path / "narrow.npy", vectors[:, :100])
-    refused(
-        "flat",
-        tmp_path / "narrow.npy",
-        MismatchError,
-        "100 dimensions, the encoder 'hashing' makes 256",
-    )
+    narrow = "100 dimensions, the encoder 'hashing' makes 256"
+    refused("flat", tmp_path / "narrow.npy", MismatchError, narrow)
     unnamed = tmp_path / "all.npmmap"
     vectors.tofile(unnamed)
     refused("flat", unnamed, BadFileError, "does not say how many vectors it holds")
     np.save(tmp_path / "other.npy", vectors[::-1])
-    refused(
-        "flat",
-        tmp_path / "other.npy",
-        MismatchError,
-        "made with another encoder than 'hashing' or of another",
-    )
+    other = "made with another encoder than 'hashing' or of another"
+    refused("flat", tmp_path / "other.npy", MismatchError, other)
     flat = faiss_file(tmp_path / "flat.index", faiss.IndexFlatIP(Hashing.dim), vectors)
     refused("hnsw", flat, UsageError, "is an index of the kind 'flat'; write --kind flat")
     refused("bm25", flat, UsageError, "built from the corpus alone")
@@ -207,10 +199,8 @@ def test_a_value_that_is_no_number_is_refused_with_its_file_and_row(
             else faiss.IndexHNSWFlat(Hashing.dim, 4, faiss.METRIC_INNER_PRODUCT)
         )
         faiss_file(source, index, broken)
-    with pytest.raises(
-        BadFileError,
-        match=f"{source.name}, row 701 of 1200 holds a value that is not a finite number",
-    ) as refusal:
+    sentence = f"{source.name}, row 701 of 1200 holds a value that is not a finite number"
+    with pytest.raises(BadFileError, match=sentence) as refusal:
         take(tmp_path / "indexes", corpus, form if form == "hnsw" else "flat", source)
     assert refusal.value.exit_code == 2 and ".part" not in str(refusal.value)
     assert not list(tmp_path.glob("indexes/*"))

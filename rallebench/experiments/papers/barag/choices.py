@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from rallebench.core.experiments import Table
 from rallebench.engine.statistics import Mean, means
 from rallebench.experiments.papers.barag import points
-from rallebench.experiments.papers.barag.points import Case, Point
+from rallebench.experiments.papers.barag.points import BranchedCase, CurvePoint
 from rallebench.experiments.papers.barag.runs import Row, Run
 
 Key = tuple[str, str]
@@ -50,20 +50,22 @@ def _scored(run: Run) -> Mapping[Key, Row]:
     return scored
 
 
-def _case(without: Row, always: Row, agent: Row) -> Case:
+def _case(without: Row, always: Row, agent: Row) -> BranchedCase:
     tokens = [(row.n_in or 0, row.n_out or 0) for row in (without, always)]
-    return Case(agent.id, _worth(without), _worth(always), tokens[0], tokens[1], wants=agent.read)
+    return BranchedCase(
+        agent.id, _worth(without), _worth(always), tokens[0], tokens[1], wants=agent.read
+    )
 
 
 def _worth(row: Row) -> float:
     return (row.total or 0) / 2
 
 
-def _share(cases: list[Case]) -> str:
+def _share(cases: list[BranchedCase]) -> str:
     return f"{sum(bool(case.wants) for case in cases) / len(cases):.0%}" if cases else "none"
 
 
-def _line(name: str, point: Point) -> tuple[object, ...]:
+def _line(name: str, point: CurvePoint) -> tuple[object, ...]:
     return _cells(name, point.share, (point.n_in, point.n_out), point.quality, point.coin)
 
 

@@ -18,7 +18,7 @@ from rallebench.core.types import Episode, Example, Flow, Question, Step
 from rallebench.experiments.papers import SUITES
 from rallebench.experiments.papers.barag import points
 from rallebench.experiments.papers.barag.judged import JUDGE, JUDGING, judge_of, notes_of, report_of
-from rallebench.experiments.papers.barag.points import Case, Point
+from rallebench.experiments.papers.barag.points import BranchedCase, CurvePoint
 from rallebench.experiments.papers.barag.study import (
     ASKING,
     DATA,
@@ -219,7 +219,9 @@ def _quality(wish: str, study: Study, has_judge: bool) -> str:
     return quality
 
 
-def _case(qid: str, branches: Branches, values: Mapping[str, Values], quality: str) -> Case | None:
+def _case(
+    qid: str, branches: Branches, values: Mapping[str, Values], quality: str
+) -> BranchedCase | None:
     """None where a score or a count is not known."""
     worth = []
     for branch in BRANCHES:
@@ -238,14 +240,14 @@ def _case(qid: str, branches: Branches, values: Mapping[str, Values], quality: s
     }
     signals["retrieval"] = best_score(branches.hits)
     wants = read_boolean(branches.decision.reply, "moreInfo") if branches.decision else None
-    return Case(qid, *worth, *tokens, signals, wants)  # type: ignore[arg-type]
+    return BranchedCase(qid, *worth, *tokens, signals, wants)  # type: ignore[arg-type]
 
 
 def _report(
     study: Study,
     report: dict[str, Any],
     notes: list[str],
-    cases: list[Case],
+    cases: list[BranchedCase],
     thresholds: tuple[float, ...],
 ) -> Report:
     s = study.request.settings
@@ -304,7 +306,7 @@ def _report(
     return Report(report, tuple(notes), tables=tables, figures=(figure,))
 
 
-def _savings(signal: str, best: Point | None, full: Point) -> str:
+def _savings(signal: str, best: CurvePoint | None, full: CurvePoint) -> str:
     """What the cheapest threshold saves that is as good as reading always."""
     if best is None:
         return f"{signal}: no threshold keeps {points.ENOUGH:.0%} of the quality of reading always with fewer tokens."
@@ -314,7 +316,7 @@ def _savings(signal: str, best: Point | None, full: Point) -> str:
     )
 
 
-def _row(point: Point, n: int) -> tuple[Any, ...]:
+def _row(point: CurvePoint, n: int) -> tuple[Any, ...]:
     return (
         point.name,
         None if point.threshold is None else f"{point.threshold:.4g}",
@@ -327,7 +329,7 @@ def _row(point: Point, n: int) -> tuple[Any, ...]:
     )
 
 
-def _line(curve: Iterable[Point], n: int) -> tuple[tuple[float, Any], ...]:
+def _line(curve: Iterable[CurvePoint], n: int) -> tuple[tuple[float, Any], ...]:
     return tuple((point.tokens / n, point.quality) for point in curve)
 
 

@@ -10,9 +10,8 @@ from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.runs import Judge, RunResult, Values
 from rallebench.core.settings import Setting
 from rallebench.core.types import Episode, Example, digest
-from rallebench.experiments.papers.barag.study import tokens_of
-from rallebench.experiments.runs import bounds_of
-from rallebench.metrics.judges import judgement_of
+from rallebench.experiments.papers.barag.study import SCORES, tokens_of
+from rallebench.metrics.judges import ScoreColumn, judgement_of
 from rallebench.metrics.judges.truthfulness import COLUMNS, scores_of
 from rallebench.workspace.judges import judge_named
 
@@ -33,10 +32,14 @@ JUDGING = {
     ),
     "judge_temperature": Setting(float, 0.0, 0, 2),
 }
-SPREAD = {
-    "truthfulness_spread": "Largest minus smallest score for truthfulness that one answer was given, over those judged more than once.",
-    "relevance_spread": "Largest minus smallest score for relevance that one answer was given, over those judged more than once.",
-}
+SPREADS = tuple(
+    ScoreColumn(
+        f"{name}_spread",
+        f"Largest minus smallest score for {name} that one answer was given, over those judged more than once.",
+        (None, None),
+    )
+    for name in SCORES
+)
 
 
 def judge_of(
@@ -68,7 +71,7 @@ def judge_of(
         swap=s["judge_swap"],
     )
     several = s["judge_repeats"] > 1 or s["judge_swap"]
-    columns = {**COLUMNS, **(SPREAD if several else {})}
+    columns = (*COLUMNS, *(SPREADS if several else ()))
     before = f"{branch}_" if branch else ""
 
     def scores(example: Example, answer: str, judgement: Episode) -> Values:
@@ -77,13 +80,13 @@ def judge_of(
     return replace(
         judge,
         name=f"{judge.name} ({branch})" if branch else judge.name,
-        columns={f"{before}{name}": definition for name, definition in columns.items()},
+        columns={f"{before}{column.name}": column.definition for column in columns},
         settings={
             **judge.settings,
             "articles": digest([[e.record["title"], e.gold.reference] for e in examples]),
         },
         scores=scores,
-        ranges={f"{before}{name}": bounds for name, bounds in bounds_of(columns).items()},
+        ranges={f"{before}{column.name}": column.range for column in columns},
         text=text,
     )
 

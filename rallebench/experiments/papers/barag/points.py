@@ -23,7 +23,7 @@ ENOUGH = 0.99
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class BranchedCase:
     """One question. ``*_worth``: higher is better. ``*_tokens``: (sent, written) of the draft, of its further samples, of the
     yes-or-no question, of the answer with passages. ``signals``: name → value, None where it is not known. ``wants``: what
     the model said when it was asked, None if it was not, or said nothing clear."""
@@ -44,7 +44,7 @@ class Case:
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class CurvePoint:
     """A way of choosing, over all cases. ``threshold``: None where there is none; ``share``: of questions that read;
     ``coin``: the quality of reading as many at random."""
 
@@ -75,18 +75,18 @@ class Point:
         }
 
 
-def never(cases: Sequence[Case], seen: int = 0) -> Point:
+def never(cases: Sequence[BranchedCase], seen: int = 0) -> CurvePoint:
     """Drafts only. ``seen``: passages that a draft has read; then this is no answering without retrieval, and not called so."""
     name = f"draft with {seen} passage{'s' * (seen != 1)}" if seen else "never"
     return _point(name, None, cases, [False] * len(cases), [case.draft_tokens for case in cases])
 
 
-def always(cases: Sequence[Case]) -> Point:
+def always(cases: Sequence[BranchedCase]) -> CurvePoint:
     """Passages for every question, without a draft."""
     return _point("always", None, cases, [True] * len(cases), [case.read_tokens for case in cases])
 
 
-def oracle(cases: Sequence[Case]) -> Point:
+def oracle(cases: Sequence[BranchedCase]) -> CurvePoint:
     """The better branch of every question, the cheaper one where they are worth the same: no agent can do better."""
     better = [
         (case.read_worth, -sum(case.read_tokens)) > (case.draft_worth, -sum(case.draft_tokens))
@@ -96,7 +96,7 @@ def oracle(cases: Sequence[Case]) -> Point:
     return _point("oracle", None, cases, better, costs)
 
 
-def model_asked(cases: Sequence[Case]) -> Point:
+def model_asked(cases: Sequence[BranchedCase]) -> CurvePoint:
     """BARAG's advanced agent: the draft, the yes-or-no question, and passages unless the model said no."""
     reads_on = [case.wants is not False for case in cases]
     costs = [
@@ -107,13 +107,13 @@ def model_asked(cases: Sequence[Case]) -> Point:
 
 
 def curve(
-    cases: Sequence[Case], signal: str, thresholds: Sequence[float] = ()
-) -> tuple[Point, ...]:
+    cases: Sequence[BranchedCase], signal: str, thresholds: Sequence[float] = ()
+) -> tuple[CurvePoint, ...]:
     """One point per threshold, fewest questions read first; of thresholds that read the same questions, the first.
 
     A certainty costs its draft (and its samples) also where passages are read then; the score of a retrieval costs nothing.
     """
-    points: dict[tuple[bool, ...], Point] = {}
+    points: dict[tuple[bool, ...], CurvePoint] = {}
     for threshold in thresholds or cuts(cases, signal):
         read = [reads(signal, case.value(signal), threshold) for case in cases]
         points.setdefault(
@@ -129,10 +129,10 @@ def curve(
     return tuple(sorted(points.values(), key=lambda point: point.share))
 
 
-def cuts(cases: Sequence[Case], signal: str) -> tuple[float, ...]:
+def cuts(cases: Sequence[BranchedCase], signal: str) -> tuple[float, ...]:
     """Thresholds at which none, a tenth, … all of the questions read.
 
-    >>> cuts([Case(str(n), 0, 0, (0, 0), (0, 0), signals={"confidence": n / 4}) for n in range(3)], "confidence")
+    >>> cuts([BranchedCase(str(n), 0, 0, (0, 0), (0, 0), signals={"confidence": n / 4}) for n in range(3)], "confidence")
     (0.0, 0.25, 0.5, 0.5001)
     """
     values = sorted(value for case in cases if (value := case.value(signal)) is not None)
@@ -145,7 +145,7 @@ def cuts(cases: Sequence[Case], signal: str) -> tuple[float, ...]:
     return tuple(dict.fromkeys([*inside, round(above, 6)]))
 
 
-def helps(cases: Sequence[Case], signal: str) -> float | None:
+def helps(cases: Sequence[BranchedCase], signal: str) -> float | None:
     """How well the signal tells the questions that passages help from the others: the area under the ROC curve, 0.5 for chance.
 
     None where all questions are alike, or the signal is not known of some.
@@ -162,7 +162,7 @@ def helps(cases: Sequence[Case], signal: str) -> float | None:
     return float(mannwhitneyu(helped, rest).statistic) / (len(helped) * len(rest))
 
 
-def as_good(points: Sequence[Point], best: Point) -> Point | None:
+def as_good(points: Sequence[CurvePoint], best: CurvePoint) -> CurvePoint | None:
     """The cheapest point that keeps 99 % of the quality of ``best``, if it is cheaper than it."""
     goal = (best.quality.value or 0) * ENOUGH
     good = [
@@ -173,7 +173,7 @@ def as_good(points: Sequence[Point], best: Point) -> Point | None:
     return min(good, key=lambda point: point.tokens, default=None)
 
 
-def held_out(cases: Sequence[Case], signal: str) -> tuple[Point, Point] | None:
+def held_out(cases: Sequence[BranchedCase], signal: str) -> tuple[CurvePoint, CurvePoint] | None:
     """(the point, reading always) over every second question, by the threshold that is ``as_good`` on the others.
 
     None where there are fewer than 20 questions, or no threshold is.
@@ -188,14 +188,14 @@ def held_out(cases: Sequence[Case], signal: str) -> tuple[Point, Point] | None:
     return point, always(others)
 
 
-def chosen(cases: Sequence[Case]) -> Point:
+def chosen(cases: Sequence[BranchedCase]) -> CurvePoint:
     """What choosing between these two answers as ``wants`` says would give, without the price of choosing."""
     yes = [bool(case.wants) for case in cases]
     costs = [case.read_tokens if case.wants else case.draft_tokens for case in cases]
     return _point("choice", None, cases, yes, costs)
 
 
-def _cost(case: Case, signal: str, read: bool) -> Tokens:
+def _cost(case: BranchedCase, signal: str, read: bool) -> Tokens:
     if signal == "retrieval":
         return case.read_tokens if read else case.draft_tokens
     samples = [case.sample_tokens] if signal == "agreement" else []
@@ -209,10 +209,10 @@ def _add(*tokens: Tokens) -> Tokens:
 def _point(
     name: str,
     threshold: float | None,
-    cases: Sequence[Case],
+    cases: Sequence[BranchedCase],
     read: Sequence[bool],
     costs: Sequence[Tokens],
-) -> Point:
+) -> CurvePoint:
     worth = [case.read_worth if yes else case.draft_worth for case, yes in zip(cases, read)]
     share = sum(read) / len(read)
     never_read, always_read = (
@@ -221,6 +221,6 @@ def _point(
     )
     n_in, n_out = _add(*costs)
     quality = means({"quality": worth})["quality"]
-    return Point(
+    return CurvePoint(
         name, threshold, share, n_in, n_out, quality, (1 - share) * never_read + share * always_read
     )

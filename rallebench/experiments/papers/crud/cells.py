@@ -62,7 +62,7 @@ def decoding_of(request: ExperimentRequest) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class CellPlan:
     """All that a cell is made of; ``earlier``: record id → an answer that is not asked for again."""
 
     request: ExperimentRequest
@@ -95,7 +95,7 @@ class Plan:
 class Cell:
     """A cell's run. ``counts``: the answers that are in no mean, and why."""
 
-    plan: Plan
+    plan: CellPlan
     answered: RunResult
     judged: Judged | None
     counts: Mapping[str, int]
@@ -109,7 +109,7 @@ def check_prompts(request: ExperimentRequest, tasks: Iterable[Task]) -> None:
     )
 
 
-def plan_cell(request: ExperimentRequest, task: Task, records: RecordSet) -> Plan:
+def plan_cell(request: ExperimentRequest, task: Task, records: RecordSet) -> CellPlan:
     """Check all that can be wrong before anything is asked. Raises UsageError.
 
     Of ``request.settings``: index, k, join, temperature, top_p, top_k, max_tokens, prompts, compat, similarity, reuse,
@@ -130,7 +130,7 @@ def plan_cell(request: ExperimentRequest, task: Task, records: RecordSet) -> Pla
     decoding = decoding_of(request)
     prompt = prompt_text("suites/crud", task.prompt, s["prompts"], (*task.fields, "documents"))
     chosen = records.records[: request.limit]
-    plan = Plan(
+    plan = CellPlan(
         request,
         task,
         records,
@@ -147,7 +147,7 @@ def plan_cell(request: ExperimentRequest, task: Task, records: RecordSet) -> Pla
     return _with_earlier(plan) if s["reuse"] else plan
 
 
-def _with_earlier(plan: Plan) -> Plan:
+def _with_earlier(plan: CellPlan) -> CellPlan:
     path = files.results_path(plan.request, plan.task, plan.index, plan.k)
     rows = files.read_earlier(plan.request.settings["reuse"], path)
     fitting = {
@@ -158,7 +158,7 @@ def _with_earlier(plan: Plan) -> Plan:
     return replace(plan, earlier=fitting)
 
 
-def perform_cell(plan: Plan, label: str) -> Generator[RunRequest, RunResult, Cell]:
+def perform_cell(plan: CellPlan, label: str) -> Generator[RunRequest, RunResult, Cell]:
     """The cell's run; RAGQuestEval judges the answers that are not empty."""
     answered = yield _part(plan, label)
     empty = sum(not episode.answer for episode in answered.episodes.values())
@@ -177,7 +177,7 @@ def perform_cell(plan: Plan, label: str) -> Generator[RunRequest, RunResult, Cel
     return Cell(plan, answered, judged, counts)
 
 
-def _part(plan: Plan, label: str) -> RunRequest:
+def _part(plan: CellPlan, label: str) -> RunRequest:
     records = {record.id: record for record in plan.chosen}
 
     def flow(question: Question) -> Flow:
@@ -215,7 +215,7 @@ def _part(plan: Plan, label: str) -> RunRequest:
     )
 
 
-def answering(plan: Plan, record: Record) -> Flow:
+def answering(plan: CellPlan, record: Record) -> Flow:
     """Retrieve, ask, and take the content of the reply's last ``<response>``."""
     hits = (yield Retrieve(plan.index, plan.query(record), plan.k)).hits if plan.k else ()
     documents = joined(hits, plan.separator, plan.original)
@@ -238,7 +238,7 @@ def response_in(reply: str) -> str:
     return reply.split("<response>")[-1].split("</response>")[0].strip()
 
 
-def example_of(plan: Plan, record: Record) -> Example:
+def example_of(plan: CellPlan, record: Record) -> Example:
     """A record as the loop takes it."""
     ids = [name for document in record.gold for name in sorted(document.ids)]
     output: dict[str, Any] = {"answer": record.reference}
@@ -256,7 +256,7 @@ def example_of(plan: Plan, record: Record) -> Example:
     return Example(Question(record.id, query), gold, row)
 
 
-def values_of(plan: Plan, record: Record, episode: Episode) -> Values:
+def values_of(plan: CellPlan, record: Record, episode: Episode) -> Values:
     """Every number of one answer; none of an empty one."""
     if not episode.answer:
         return {}

@@ -35,7 +35,7 @@ class Config:
 
 
 @dataclass(frozen=True, slots=True)
-class Factor:
+class GridFactor:
     """``name``: as it is asked for; ``field``: of Config; ``ordered``: whether its values are numbers. ``setting``: where its values
     are given, ``papers``: those of the paper."""
 
@@ -69,15 +69,15 @@ _LLMS = (
     "qwen-14b",
     "qwen2-7b",
 )
-FACTORS: Mapping[str, Factor] = {
+FACTORS: Mapping[str, GridFactor] = {
     factor.name: factor
     for factor in (
-        Factor("chunk", "chunk", "chunk", "chunks", (64, 128, 256, 512), 1, 1_000_000),
-        Factor("overlap", "overlap", "overlap %", "overlaps", (0, 10, 30, 50, 70), 0, 95),
-        Factor("embedding", "embedding", "embedding", "embeddings", _EMBEDDINGS),
-        Factor("retriever", "retriever", "retriever", "retrievers", RETRIEVERS),
-        Factor("topk", "k", "top-k", "ks", (2, 4, 6, 8, 10), 1, 1000),
-        Factor("llm", "llm", "LLM", "llms", _LLMS),
+        GridFactor("chunk", "chunk", "chunk", "chunks", (64, 128, 256, 512), 1, 1_000_000),
+        GridFactor("overlap", "overlap", "overlap %", "overlaps", (0, 10, 30, 50, 70), 0, 95),
+        GridFactor("embedding", "embedding", "embedding", "embeddings", _EMBEDDINGS),
+        GridFactor("retriever", "retriever", "retriever", "retrievers", RETRIEVERS),
+        GridFactor("topk", "k", "top-k", "ks", (2, 4, 6, 8, 10), 1, 1000),
+        GridFactor("llm", "llm", "LLM", "llms", _LLMS),
     )
 }
 """CRUD-RAG's section 4: what is varied, and to what."""
@@ -146,7 +146,7 @@ def _factors(text: str) -> list[str]:
     return [name for name in FACTORS if name in chosen]
 
 
-def _values(factor: Factor, text: str, base: Any) -> list[Any]:
+def _values(factor: GridFactor, text: str, base: Any) -> list[Any]:
     """The values of a factor with the base's among them, numbers in order."""
     parts = [part.strip() for part in text.split(",") if part.strip()]
     if factor.ordered:
@@ -154,7 +154,7 @@ def _values(factor: Factor, text: str, base: Any) -> list[Any]:
     return list(dict.fromkeys([base, *(parts or factor.papers)]))
 
 
-def _number(factor: Factor, text: str) -> int:
+def _number(factor: GridFactor, text: str) -> int:
     if not text.isdecimal() or not factor.low <= int(text) <= factor.high:
         raise UsageError(
             f"--set {factor.setting}: {text!r} must be a whole number from {factor.low} to {factor.high}."
@@ -162,7 +162,7 @@ def _number(factor: Factor, text: str) -> int:
     return int(text)
 
 
-def _varied(base: Config, factor: Factor, value: Any) -> Config:
+def _varied(base: Config, factor: GridFactor, value: Any) -> Config:
     """The base with one factor changed. With chunks of another size as many tokens are read as before."""
     if factor.name == "chunk":
         return replace(base, chunk=value, k=max(1, base.k * base.chunk // value))
@@ -174,7 +174,7 @@ def _plain(config: Config) -> Config:
     return replace(config, embedding="") if config.retriever == WORDS else config
 
 
-def _refused(request: ExperimentRequest, factor: Factor, value: Any, explicit: bool) -> str:
+def _refused(request: ExperimentRequest, factor: GridFactor, value: Any, explicit: bool) -> str:
     """Why a value is not asked for, '' if it is. Raises UsageError for an unknown one that the user named (``explicit``)."""
     try:
         if factor.name == "llm" and (explicit or value in request.workspace.llms()):

@@ -19,7 +19,7 @@ DEFINITIONS: Mapping[str, str] = {
     "length": f"Characters of the answer. {ANSWERED}",
     "mrr": "1 / rank of each gold document among the passages, 0 if it is not there, the mean over a record's gold documents. "
     "Over the answers that are not empty of records whose gold documents are known.",
-    **COLUMNS,
+    **{column.name: column.definition for column in COLUMNS},
 }
 
 

@@ -79,12 +79,11 @@ def _row(cell: Cell, qid: str, reference: str) -> dict[str, Any]:
     save: dict[str, Any] = {}
     if cell.plan.judging is not None:
         save = {"questions_gt": [], "answers_gt4gt": [], "answers_gm4gt": []}
-        if judged and qid in judged.values:
-            questions = judged.questions[qid]
+        if judged and (content := judged.scored.get(qid)):
             save = {
-                "questions_gt": list(questions.questions),
-                "answers_gt4gt": list(questions.answers),
-                "answers_gm4gt": list(judged.answers[qid]),
+                "questions_gt": content["question"],
+                "answers_gt4gt": content["answers"],
+                "answers_gm4gt": content["text_answers"],
             }
     log = {
         "generated_text": episode.answer,

@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,19 +19,6 @@ from rallebench.metrics.judges.ragquesteval import texts
 from rallebench.workspace.paths import Workspace
 
 Entry = Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class GoldQuestions:
-    """The questions on a reference, and its own answers."""
-
-    questions: tuple[str, ...]
-    answers: tuple[str, ...]
-
-    @property
-    def fits(self) -> bool:
-        """Whether there are questions, and as many answers."""
-        return bool(self.questions) and len(self.questions) == len(self.answers)
 
 
 def cache_file(workspace: Workspace, task: Task) -> Path:
@@ -93,8 +79,8 @@ def read_published(gold: str, task: Task) -> dict[str, Entry]:
 
 def find(
     entries: Mapping[str, Entry], record: str, reference: str, original: bool = False
-) -> GoldQuestions | None:
-    """The questions of a record; None if there are none that can be used.
+) -> Entry | None:
+    """``question`` and ``answers`` on a record's reference; None if there are none that can be used.
 
     An entry that was made of another reference is none. ``original``: an entry counts because its id is there, even
     if it is empty or its answers are fewer than its questions.
@@ -103,9 +89,9 @@ def find(
     for key in (f"{record} {mark[:8]}", record):
         entry = entries.get(key)
         if entry is not None and entry.get("reference", mark) == mark:
-            questions = GoldQuestions(texts(entry.get("question")), texts(entry.get("answers")))
-            if original or questions.fits:
-                return questions
+            questions, answers = (list(texts(entry.get(k))) for k in ("question", "answers"))
+            if original or (questions and len(questions) == len(answers)):
+                return {"question": questions, "answers": answers}
     return None
 
 

@@ -15,7 +15,7 @@ from rallebench.engine.clusters import clusters_of
 from rallebench.experiments.papers.crud.cells import (
     SEPARATORS,
     Cell,
-    Plan,
+    CellPlan,
     example_of,
     perform_cell,
     plan_cell,
@@ -150,7 +150,7 @@ def _indexes(
 
 
 def _perform(
-    plan: Plan, label: str
+    plan: CellPlan, label: str
 ) -> Generator[RunRequest, RunResult, tuple[RunResult, Cell | None]]:
     if not plan.request.llm:
         return (yield _retrieving(plan, label)), None
@@ -160,7 +160,7 @@ def _perform(
 
 def _plan(
     request: ExperimentRequest, config: Config, task: Task, records: RecordSet, retriever: str
-) -> Plan:
+) -> CellPlan:
     """One cell's plan; its index is named only here, as it may have been built a moment ago."""
     s = request.settings
     separator = SEPARATORS.get(s["join"], "\n" if config.retriever == "bm25" else "\n\n")
@@ -169,11 +169,11 @@ def _plan(
         plan = plan_cell(mine, task, records)
     else:
         chosen, original = records.records[: request.limit], s["compat"] == "original"
-        plan = Plan(mine, task, records, chosen, "", 0, "", "", {}, original)
+        plan = CellPlan(mine, task, records, chosen, "", 0, "", "", {}, original)
     return replace(plan, index=retriever, k=config.k, separator=separator)
 
 
-def _retrieving(plan: Plan, label: str) -> RunRequest:
+def _retrieving(plan: CellPlan, label: str) -> RunRequest:
     """A cell without a model: only retrieval is scored."""
     records = {record.id: record for record in plan.chosen}
 

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.runs import Judge, RunResult
 from rallebench.core.types import Episode, Example, Flow, digest
 from rallebench.experiments.papers.crud import gold
-from rallebench.experiments.papers.crud.gold import Entry, GoldQuestions
+from rallebench.experiments.papers.crud.gold import Entry
 from rallebench.experiments.papers.crud.records import Record
 from rallebench.experiments.papers.crud.tasks import Task
 from rallebench.metrics.judges import JUDGES
-from rallebench.metrics.judges.ragquesteval import COLUMNS, RANGES, Quest, quest_scores
+from rallebench.metrics.judges.ragquesteval import COLUMNS, quest_scores
 from rallebench.workspace.judges import judge_named
 from rallebench.workspace.paths import Workspace
 
@@ -34,20 +34,17 @@ class Judging:
     original: bool = False
     over_all: bool = False
 
-    def questions(self, record: Record) -> GoldQuestions | None:
+    def entry(self, record: Record) -> Entry | None:
         """The known questions on a record's reference; None if there are none that can be used."""
         return gold.find(self.known, record.id, record.reference, self.original)
 
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """``questions``: record id → its gold questions; ``answers``: record id → the text's answers to them, where they could be
-    read; ``counts``: see ``cells.Cell``."""
+    """``scored``: record id → the JSON of a judgement with values; ``counts``: see ``cells.Cell``."""
 
     counts: Mapping[str, int]
-    questions: Mapping[str, GoldQuestions] = field(default_factory=dict)
-    answers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    values: Mapping[str, Quest] = field(default_factory=dict)
+    scored: Mapping[str, Mapping[str, Any]]
 
 
 def judging_of(request: ExperimentRequest, task: Task, records: Sequence[Record]) -> Judging | None:
@@ -70,21 +67,16 @@ def judging_of(request: ExperimentRequest, task: Task, records: Sequence[Record]
     by_id = {record.id: record for record in records}
 
     def ask(example: Example, answer: str) -> Flow | None:
-        questions = judging.questions(by_id[example.question.qid])
-        entry = questions and {
-            "question": list(questions.questions),
-            "answers": list(questions.answers),
-        }
-        return judge.ask(example, answer, known=entry)
+        return judge.ask(example, answer, known=judging.entry(by_id[example.question.qid]))
 
     settings = {**judge.settings, "gold": digest(published)[:12] if published else ""}
     named = replace(
         judge,
-        columns=COLUMNS,
+        columns={column.name: column.definition for column in COLUMNS},
         settings=settings,
         ask=ask,
         scores=lambda example, answer, judgement: _content(judgement).get("values", {}),
-        ranges=RANGES,
+        ranges={column.name: column.range for column in COLUMNS},
         text=lambda episode: episode.answer or None,
     )
     return replace(judging, judge=named)
@@ -101,38 +93,25 @@ def judged_of(judging: Judging, records: Sequence[Record], answered: RunResult) 
         if record.id in answered.episodes and answered.episodes[record.id].answer
     ]
     contents = {qid: _content(episode) for qid, episode in episodes.items()}
-    questions = {
-        qid: GoldQuestions(tuple(content["question"]), tuple(content["answers"]))
-        for qid, content in contents.items()
-        if content.get("question")
-    }
-    answers = {
-        qid: tuple(content["text_answers"])
-        for qid, content in contents.items()
-        if "text_answers" in content
-    }
-    values = {
-        qid: quest_scores(questions[qid].answers, answers[qid], over_all=judging.over_all)
-        for qid, content in contents.items()
-        if content.get("values")
-    }
-    failed = len(judged) - len(episodes)
+    readable = sum(bool(content.get("question")) for content in contents.values())
+    scored = {qid: content for qid, content in contents.items() if content.get("values")}
+    quests = [quest_scores(c["answers"], c["text_answers"]) for c in scored.values()]
     counts = {
         "quest_asked": len(judged),
-        "quest_new_references": sum(judging.questions(record) is None for record in judged),
-        "quest_no_questions": len(episodes) - len(questions),
+        "quest_new_references": sum(judging.entry(record) is None for record in judged),
+        "quest_no_questions": len(episodes) - readable,
     }
-    if questions:
+    if readable:
         counts |= {
-            "quest_unparsed": len(questions) - len(values),
-            "quest_failed": failed,
-            "quest_scored": len(values),
-            "quest_unanswerable": sum(not quest.answerable for quest in values.values()),
+            "quest_unparsed": readable - len(scored),
+            "quest_failed": len(judged) - len(episodes),
+            "quest_scored": len(scored),
+            "quest_unanswerable": sum(not quest.answerable for quest in quests),
             "quest_nothing_answered": sum(
-                bool(quest.answerable) and not quest.answered for quest in values.values()
+                bool(quest.answerable) and not quest.answered for quest in quests
             ),
         }
-    return Judged(counts, questions, answers, values)
+    return Judged(counts, scored)
 
 
 def store_questions(judging: Judging, records: Sequence[Record], answered: RunResult) -> None:
@@ -141,7 +120,7 @@ def store_questions(judging: Judging, records: Sequence[Record], answered: RunRe
     episodes = answered.judgements.get(judging.judge.name, {})
     for record in records:
         content = _content(episodes[record.id]) if record.id in episodes else {}
-        if content.get("question") and judging.questions(record) is None:
+        if content.get("question") and judging.entry(record) is None:
             key = gold.key_for(entries, record.id, record.reference)
             entry = {name: content[name] for name in ("key_info", "question", "answers")}
             entries[key] = gold.entry_of(entry, record.reference, judging.judge.llm)

@@ -9,7 +9,7 @@ from typing import Any
 from rallebench.analysis.paired import PairedComparison, compare, shared_scores, with_holm
 from rallebench.core.experiments import Table
 from rallebench.engine.statistics import TOO_FEW
-from rallebench.experiments.papers.crud.configurations import FACTORS, Config, Factor, Grid
+from rallebench.experiments.papers.crud.configurations import FACTORS, Config, Grid, GridFactor
 from rallebench.experiments.papers.crud.grid_cells import Outcomes
 from rallebench.experiments.papers.crud.tasks import TASKS
 from rallebench.experiments.published import published_table
@@ -40,7 +40,7 @@ HEADS: Mapping[str, str] = {
     "retriever": "retriever",
     "llm": "llm",
 }
-"""Factor → its column in the paper's table."""
+"""GridFactor → its column in the paper's table."""
 Scores = dict[str, "float | None"]
 COLUMNS = ("topk", "chunk", "overlap", "retriever", "llm", "embedding")
 GROWING = ("mrr", "gold_found")
@@ -101,7 +101,7 @@ def _sides(
 
 
 def recommended(
-    factor: Factor, base: Any, values: Sequence[Any], compared: Sequence[Versus]
+    factor: GridFactor, base: Any, values: Sequence[Any], compared: Sequence[Versus]
 ) -> tuple[str, Any]:
     """(what is recommended of a factor, in words; the value, None where no difference is shown).
 
@@ -119,7 +119,7 @@ def recommended(
     return (TOO_FEW if untested else NONE_SHOWN), None
 
 
-def word(factor: Factor, value: Any, values: Sequence[Any]) -> str:
+def word(factor: GridFactor, value: Any, values: Sequence[Any]) -> str:
     """A value as the paper says it: where it stands among those that were tried.
 
     >>> [word(FACTORS["chunk"], size, (64, 128, 256, 512)) for size in (64, 128, 512)]
@@ -173,7 +173,7 @@ def table_of(outcomes: Outcomes, grid: Grid, metric: str, heading: str) -> Table
 
 
 def papers_row(scenario: str) -> dict[str, str]:
-    """Factor → what the paper recommends in a scenario, in its words."""
+    """GridFactor → what the paper recommends in a scenario, in its words."""
     values = published_table("crud_table9").row(task=PRINTED[scenario]).values
     return {name: values[column] for name, column in HEADS.items()}
 

@@ -28,7 +28,7 @@ def modes_of(written: str) -> tuple[str, ...]:
 
 
 def chain_of(request: ExperimentRequest, kilt_set: KiltSet, mode: str) -> Chain | None:
-    """The chain, with its model and retriever in place and checked; None where there is none for this set.
+    """The chain, with its model and retriever in place and checked; None where this set has no such chain.
 
     With ``compat=original`` a title ends at its first comma, as in RaLLe's files. Raises UsageError for what it lacks, naming
     the flag.

@@ -18,7 +18,7 @@ MARKS: Mapping[str, tuple[str, ...]] = {
     "linking": ("[START_ENT]", "[END_ENT]"),
     "slots": ("[SEP]",),
 }
-"""Task → what stands in every input."""
+"""Task → the marks in every input."""
 VERDICTS = frozenset({"SUPPORTS", "REFUTES"})
 FOLDER = "--set data=FOLDER of KILT's files"
 
@@ -106,9 +106,7 @@ def _written(file: str, sets: Sequence[KiltSet]) -> dict[str, str]:
     names = {kilt_set.name for kilt_set in sets}
     strange = [name for name in files if sets and name not in names] or [first.strip()]
     if strange[0]:
-        raise UsageError(
-            f"--set file={file}: {strange[0]!r} is none of the sets that are asked for."
-        )
+        raise UsageError(f"--set file={file}: {strange[0]!r} is not among the requested sets.")
     return files
 
 

@@ -1,7 +1,7 @@
 """RaLLe's tables: headline metrics, KILT's variants, retrieval, speed and memory, the printed figures below ours.
 
-RaLLe's figures (Hoshi et al. 2023, arXiv:2308.10633) are of KILT's dev files over all of Wikipedia. A printed figure stands in
-the column of its own set. A printed average stands below ours only where both are over the same sets.
+RaLLe's figures (Hoshi et al. 2023, arXiv:2308.10633) are of KILT's dev files over all of Wikipedia. A printed figure is in
+the column of its own set. A printed average is below ours only where both are over the same sets.
 """
 
 from __future__ import annotations
@@ -183,7 +183,7 @@ def printed_row(
     name: str, sets: Sequence[KiltSet], cells: Cells, ours: Sequence[tuple[Any, ...]]
 ) -> tuple[Any, ...]:
     """RaLLe's row, by the labels of sets. Its average is over the sets that ours are over, None where ours differ in that; the
-    printed average stands only for all eleven."""
+    printed average is of all eleven."""
     row = (name, *(cells.get(kilt.label) for kilt in sets))
     if len(sets) == 1:
         return row

@@ -10,11 +10,16 @@ from rallebench.analysis.agents import EpisodeSummary
 from rallebench.analysis.agents.errors import CLASSES, ORIGINAL, classify
 from rallebench.analysis.agents.logs import NOT_FOUND, named_by, reason_of, rows_of
 from rallebench.analysis.agents.traces import observed_in
-from rallebench.core.errors import BadFileError
 from rallebench.core.types import Episode, Gold, Outcome
 from rallebench.datasets.reading import read_questions
 from rallebench.experiments.papers import SCORERS
-from rallebench.experiments.papers.predictions import check_file, means_of, sentences
+from rallebench.experiments.papers.predictions import (
+    check_file,
+    gold_notes,
+    means_of,
+    not_in_gold,
+    sentences,
+)
 from rallebench.metrics import METRICS, read_card
 
 SCORED: Mapping[str, str] = {
@@ -125,15 +130,10 @@ def _golds(
     for question, answer in own:
         theirs = records.get(question.strip())
         if theirs is None:
-            raise BadFileError(
-                f"{guess} answers {question[:80]!r}, which {gold} does not hold; give the file that was asked."
-            )
+            raise not_in_gold(guess, gold, question[:80])
         same = (answers for answers in theirs if answers[:1] == (answer,))
         golds[question, answer] = next(same, theirs[0])
     changed = sum(bool(answers) and answers[0] != key[1] for key, answers in golds.items())
     missing = max(len(examples) - len(own), 0)
-    notes = sentences(
-        (changed, f"{changed} rows have another answer than {gold.name}; the latter's counts."),
-        (missing, f"{missing} of {len(examples)} records have no row; they are in no figure."),
-    )
+    notes = gold_notes(changed, gold, missing, len(examples), "figure")
     return golds, missing, notes

@@ -13,7 +13,6 @@ from typing import Any
 from rallebench.analysis.agents import System, TaskRun, groups_of
 from rallebench.analysis.agents.leaderboard import Leaderboard, board
 from rallebench.analysis.agents.report import tables_of, tex_of
-from rallebench.analysis.agents.writing import as_csv
 from rallebench.core.errors import BackendError, MismatchError, RalleError, StoppedError
 from rallebench.core.experiments import ExperimentRequest, Figure, Release, Report, Table
 from rallebench.core.files import sha256_file
@@ -25,6 +24,7 @@ from rallebench.experiments.papers.reval.grid import GridCell, grid
 from rallebench.experiments.papers.reval.tasks import tasks_of
 from rallebench.experiments.runs import definitions_of, scored_by, scored_run
 from rallebench.metrics import metric
+from rallebench.render import csv, latex
 
 REWARD = "f1_yes_no"
 Grid = Generator["RunRequest | Release", Any, Report]
@@ -167,23 +167,18 @@ def _report(
         "ranks": {system.label: dict(leaderboard.ranks[system]) for system in systems},
     }
     files = {
-        "scores.csv": as_csv(tables[0]),
-        "ranks.csv": as_csv(tables[1]),
-        "table.tex": tex_of(leaderboard),
+        "scores.csv": csv.table(tables[0]),
+        "ranks.csv": csv.table(tables[1]),
+        "table.tex": latex.table(tex_of(leaderboard)),
     }
     return Report(
         data,
         tuple(_notes(cells, results, failed)),
         files,
-        tables=(*map(_table, tables), _endings(systems, scored, results)),
+        tables=(*tables, _endings(systems, scored, results)),
         figures=(_figure(leaderboard),),
         failed=failed,
     )
-
-
-def _table(table: Mapping[str, Any]) -> Table:
-    rows = tuple(map(tuple, table["rows"]))
-    return Table(table["title"], tuple(table["columns"]), rows, table["percent"], table["note"])
 
 
 def _endings(

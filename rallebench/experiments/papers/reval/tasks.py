@@ -1,4 +1,4 @@
-"""The tasks of a grid: R-Eval's by name or number as far as their questions are there, and question sets of one's own."""
+"""The tasks of a grid: R-Eval's by name or number as far as their questions are at hand, and the user's question sets."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ class Split:
 
     @property
     def complete(self) -> bool:
-        """Every required answer stands in some document."""
+        """Every required answer is in some document."""
         return bool(self.groups) and all(self.groups)
 
     @property
@@ -47,7 +47,7 @@ class Split:
 
 
 def split(required: Required, texts: Sequence[str]) -> Split:
-    """Documents, best first, by the required answer that stands in them, at word boundaries; each text once, and one that
+    """Documents, best first, by the required answer that they contain, at word boundaries; each text once, and one that
     holds several answers where the fewest are so far."""
     groups: list[list[str]] = [[] for _ in required]
     negative: list[str] = []

@@ -73,7 +73,7 @@ def result_of(rows: Sequence[Row], noise: float, facts: bool) -> dict[str, Any]:
 
 
 def read_rows(path: Path) -> dict[str, Row]:
-    """The rows of a file of predictions by id, {} if there is none. Raises BadFileError for what is no such row."""
+    """The rows of a file of predictions by id, {} if there is none. Raises BadFileError for other rows."""
     rows: dict[str, Row] = {}
     for line, row in Source(path).objects() if path.is_file() else ():
         whole = {"id", "query", "ans", "prediction"} <= row.keys()

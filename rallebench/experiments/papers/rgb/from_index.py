@@ -1,4 +1,4 @@
-"""A testbed of one's own: RGB's records from a question set and an index (section 2.2 of arXiv:2309.01431).
+"""A testbed of the user's own: RGB's records from a question set and an index (section 2.2 of arXiv:2309.01431).
 
 The index's passages are the documents; RGB cut its pages into at most 300 tokens and kept the 30 best. The questions are
 those of a set, or a language model writes one from each of some articles, as RGB had them written from the news.
@@ -117,7 +117,7 @@ def _check(request: ExperimentRequest) -> None:
             "--set prompts goes with --set articles=CORPUS, whose questions a model writes; leave it out."
         )
     if s["index"] not in request.workspace.retrievers():
-        # a combination written out, or the sentence that says it is none
+        # a combination of retrievers is checked, anything else is refused
         request.workspace.retriever(s["index"])
 
 
@@ -195,7 +195,7 @@ def _read(request: ExperimentRequest) -> SourceQuestions:
     answerable = [question for question in questions if question.required]
     if not answerable[: request.limit]:
         raise UsageError(
-            f"No question of {path} has an answer, so no document can be told from another."
+            f"No question of {path} has an answer, so no document is positive or negative."
         )
     unanswered = len(questions) - len(answerable)
     return SourceQuestions(name, answerable[: request.limit], unanswered)

@@ -1,4 +1,4 @@
-"""Errors told apart by hand: a file of wrong answers to fill in, and the categories of a filled one counted.
+"""Errors labelled by a person: a file of wrong answers to fill in, and a count of its categories.
 
 The paper's authors named the errors of integration so (merging, ignoring, misalignment) and those of noise (long
 distance, evidence uncertainty, concept confusion); any other word is a category, too.
@@ -61,7 +61,7 @@ def to_fill_in(wrong: Sequence[WrongAnswer]) -> dict[str, str]:
 
 def read_labels(file: str) -> Categories:
     """Categories of a CSV file with a header, or of JSON lines: ``qid``, ``category``, and ``part`` where they differ
-    by part. Blank categories are none; without a ``file`` there is none. Raises NotFoundError, BadFileError."""
+    by part. Blank categories are skipped; {} without a ``file``. Raises NotFoundError, BadFileError."""
     path = Path(file).expanduser()
     if file and not path.is_file():
         raise NotFoundError(

@@ -18,7 +18,7 @@ JOIN = "\n"
 @dataclass(frozen=True, slots=True)
 class Prompt:
     """``user`` holds ``{DOCS}`` and ``{QUERY}``. ``merged``: for models without a system role, the system's text
-    stands before the user's, with a blank line between."""
+    comes before the user's, with a blank line between."""
 
     system: str
     user: str

@@ -1,4 +1,4 @@
-"""RGB's records: a question, what must stand in the answer, and the documents that come with it."""
+"""RGB's records: a question, what the answer must contain, and its documents."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def required_of(answer: Any) -> Required:
     """RGB's answers: a text is one required answer; of a list every element is required; a list in it is aliases, and so
     is every list inside of that.
 
-    Blank aliases, which would stand in any prediction, are dropped, and groups of nothing else.
+    Blank aliases, which any prediction contains, are dropped, and groups of nothing else.
 
     >>> required_of("Rome"), required_of(["3 January", ["12 January", "Jan 12"]])
     ((('Rome',),), (('3 January',), ('12 January', 'Jan 12')))

@@ -8,7 +8,13 @@ from typing import Any
 
 from rallebench.core.errors import BadFileError
 from rallebench.experiments.papers import SCORERS
-from rallebench.experiments.papers.predictions import check_file, means_of, sentences
+from rallebench.experiments.papers.predictions import (
+    check_file,
+    gold_notes,
+    means_of,
+    not_in_gold,
+    sentences,
+)
 from rallebench.experiments.papers.rgb import files
 from rallebench.experiments.papers.rgb.records import (
     Required,
@@ -69,22 +75,15 @@ def _answers(
     records = {record.id: record for record in read_records(gold).records}
     for qid, row in rows.items():
         if qid not in records:
-            raise BadFileError(
-                f"{guess} answers {qid!r}, which {gold} does not hold; give the file that was asked."
-            )
+            raise not_in_gold(guess, gold, qid)
         if row["query"] != records[qid].query:
             raise BadFileError(
                 f"{guess} has another question for {qid!r} than {gold}; give the file that was asked."
             )
     changed = sum(own[qid] != records[qid].required for qid in own)
     missing = len(records) - len(own)
-    notes = sentences(
-        (changed, f"{changed} rows have another answer than {gold.name}; the latter's counts."),
-        (
-            missing,
-            f"{missing} of {len(records)} records have no row; they are in no rate, as in RGB's script.",
-        ),
-    )
+    where = "rate, as in RGB's script"
+    notes = gold_notes(changed, gold, missing, len(records), where)
     return {qid: records[qid].required for qid in own}, missing, notes
 
 

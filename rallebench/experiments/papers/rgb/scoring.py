@@ -1,4 +1,4 @@
-"""What a prediction is worth: RGB's rules, decided by what stands in the text and nothing else."""
+"""What a prediction is worth: RGB's rules, decided by the words of the text alone."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def as_scored(prediction: str, language: str) -> str:
 
 
 def labels_of(prediction: str, required: Required) -> Labels:
-    """(-1,) for a rejection; else 1 or 0 for every required answer, whether any alias stands in it, in any case.
+    """(-1,) for a rejection; else 1 or 0 for every required answer, whether it contains any alias, in any case.
 
     >>> labels_of("Rome, 12 JAN", (("Rome",), ("January 12", "12 Jan"), ("noon",)))
     (1, 1, 0)

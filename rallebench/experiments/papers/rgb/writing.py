@@ -1,7 +1,7 @@
 """Questions written by a language model, one from each article: RGB's testbeds began with news (arXiv:2309.01431, 2.2).
 
-What was sent and what came back stand in the run's episodes. A reply counts only if it holds a question whose every answer
-stands in the article; what it lacks otherwise is counted.
+The run's episodes hold the prompts and the replies. A reply counts only if it holds a question whose every answer is in the
+article; the faults of all others are counted.
 """
 
 from __future__ import annotations

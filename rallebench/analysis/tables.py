@@ -1,0 +1,109 @@
+"""Reports and comparisons of runs as tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rallebench.analysis.changes import Change
+from rallebench.analysis.corpus_level import CorpusScore
+from rallebench.analysis.ranking import MultiRunComparison, PairedResult
+from rallebench.core.tables import Column, Mean, Table
+from rallebench.metrics import card
+from rallebench.render.numbers import independence
+
+TEST = "question by question. Interval and p come from one sign-flip test that counts articles, not questions."
+OF_SEVERAL = " Of {} comparisons p is corrected by Holm, and the intervals hold together at 95 % (Bonferroni)."
+
+
+def metrics(report: Mapping[str, Any]) -> Table:
+    """Every metric of a run's report with its interval and definition."""
+    rows: list[tuple[Any, ...]] = []
+    for name, mean in report["metrics"].items():
+        about = card(name)
+        caveats = f" Beware: {about['traps']}" if about.get("traps") else ""
+        rows.append((about["label"], name, mean, f"{about['definition']}{caveats}"))
+        if (over_all := report.get("over_all", {}).get(name)) is not None:
+            rows.append((f"{about['label']}, over all answers", name, over_all, about["over_all"]))
+    columns = ("metric", "name", "mean and 95 % interval", Column("definition", "text"))
+    note = independence(report.get("clusters"), report["n_done"])
+    return Table("", columns, tuple(rows), note=note)
+
+
+def comparison(compared: MultiRunComparison) -> Table:
+    """Metric by run: means over the questions that all runs have scored, the best of a row in bold."""
+    rows: list[tuple[Any, ...]] = []
+    best: set[tuple[int, int]] = set()
+    for name in compared.metrics:
+        about, means = compared.measures[name].about, compared.cells[name]
+        best |= {(len(rows), i + 1) for i in compared.best[name]}
+        less = " ↓" if about.get("higher_is_better", True) is False else ""
+        rows.append((f"{about['label']}{less}", *means, means[0].n))
+        if scores := compared.corpus_level.get(name, ()):
+            label = f"{about['label']}, over all answers"
+            rows.append((label, *map(_corpus_mean, scores), scores[0].n))
+    names = (side.name for side in compared.sides)
+    note = (
+        f"{len(compared.common)} questions that all runs share. Mean, 95 % interval and number of questions; bold: the best mean of the row. "
+        f"{independence(compared.clusters.as_json(), len(compared.common))}"
+    )
+    columns = ("metric", *names, Column("n", "count"))
+    return Table("", columns, tuple(rows), note=note, best=frozenset(best))
+
+
+def _corpus_mean(score: CorpusScore) -> Mean:
+    return Mean(score.value, score.low, score.high, score.n)
+
+
+def differences(compared: MultiRunComparison) -> Table:
+    """Every run against the first by the chosen metric."""
+    about, upward = compared.measure.about, compared.measure.higher_is_better
+    more, less = ("higher", "lower") if upward is None else ("better", "worse")
+    rows = tuple(
+        (
+            result.name,
+            verdict(result, upward),
+            None if pair.difference is None else Mean(pair.difference, pair.low, pair.high, pair.n),
+            pair.p,
+            result.corrected,
+            *(pair.wins, pair.ties, pair.losses),
+            pair.needed,
+        )
+        for result in compared.against
+        for pair in (result.paired,)
+    )
+    caveats = f" Beware: {about['traps']}" if about.get("traps") else ""
+    several = OF_SEVERAL.format(len(rows)) if len(rows) > 1 else ""
+    note = (
+        f"{about['label']} against {compared.sides[0].name}, {TEST}{several} Questions needed: to see this difference with 80 % "
+        f"power at the 5 % level. {about['label']}: {about['definition']}{caveats}"
+    )
+    columns = (
+        "run",
+        "verdict",
+        Column("difference", "delta"),
+        Column("p", "p"),
+        Column("p, corrected", "p"),
+        *(Column(label, "count") for label in (more, "equal", less, "questions needed")),
+    )
+    return Table("", columns, rows, note=note)
+
+
+def verdict(result: PairedResult, upward: bool | None) -> str:
+    """What the difference shows, by its sign: most questions may gain a little while the mean falls."""
+    pair = result.paired
+    if pair.difference is None:
+        return "no question is scored in both"
+    if pair.corrected is None:
+        return pair.note
+    if not pair.significant:
+        return "no difference shown"
+    if upward is None:
+        return "higher" if pair.difference > 0 else "lower"
+    return "better" if (pair.difference > 0) == upward else "worse"
+
+
+def changes(differences: Sequence[Change], first: str, other: str) -> Table:
+    """The different settings of two runs."""
+    rows = tuple((change.where, change.a, change.b) for change in differences)
+    return Table("", ("what", first, other), rows)

@@ -1,0 +1,122 @@
+"""``import``: a corpus, a question set, scholars or predictions into the workspace."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from rallebench.cli.flags import flag, switch
+from rallebench.cli.printing import Paced, drain, say
+from rallebench.cli.verbs import VERBS, Result, workbench_of
+from rallebench.core.errors import UsageError
+from rallebench.services import catalog, exchange
+from rallebench.services.workbench import Workbench
+
+KINDS = ("corpus", "dataset", "predictions", "scholars")
+LOG, SEED = catalog.names("prediction formats")[-1], 42
+FORMATS = (
+    f"corpus: {', '.join(catalog.names('corpora'))}; dataset: {', '.join(catalog.names('datasets'))}; "
+    f"predictions: {', '.join(catalog.names('prediction formats'))} (R-Eval's logs) (default: recognised)"
+)
+
+
+@VERBS.register(
+    "import",
+    about="bring a corpus, questions or predictions into the workspace",
+    example="rallebench import wiki.tsv --kind corpus --name wiki --page-map pages.json",
+    order=2,
+    flags=(
+        flag("source", "FILE", "a file, or a folder of documents or tables", type=Path),
+        flag("--kind", choices=KINDS, required=True),
+        flag("--name", "N", required=True),
+        flag("--format", "F", FORMATS, default=""),
+        flag("--page-map", "FILE", "passage id → page id: JSON, JSON lines or TSV", type=Path),
+        switch("--skip-bad", "leave bad rows out and count them"),
+        flag(
+            "--sample", "N", "dataset: so many questions drawn at random (default: all)", type=int
+        ),
+        flag("--seed", help=f"of --sample (default: {SEED}, as R-Eval)", type=int, default=SEED),
+        flag("--dataset", "D", "predictions: the question set that they answer", default=""),
+        flag(
+            "--system",
+            "WORKFLOW:MODEL",
+            f"of {LOG}: whose log it is; default: as its folder is named",
+            default="",
+        ),
+    ),
+)
+def import_(args: argparse.Namespace) -> Result:
+    """Name, rows and skipped rows of what was imported."""
+    if args.sample is not None and (args.sample < 1 or args.kind != "dataset"):
+        raise UsageError(
+            "--sample takes a number of questions, at least 1, and belongs to --kind dataset."
+        )
+    imports = {
+        "corpus": _corpus,
+        "dataset": _dataset,
+        "predictions": _predictions,
+        "scholars": _scholars,
+    }
+    if args.kind in ("corpus", "dataset") and (args.dataset or args.system):
+        raise UsageError(
+            f"--dataset and --system belong to --kind predictions; leave them out for a {args.kind}."
+        )
+    value = imports[args.kind](workbench_of(args), args)
+    problems = tuple(f"  {problem['message']}" for problem in value["problems"])
+    counts = f"{value['name']}: {value['rows']} rows, {value['skipped']} skipped"
+    return Result(value, (counts, *problems))
+
+
+def _corpus(workbench: Workbench, args: argparse.Namespace) -> dict[str, Any]:
+    progress = exchange.import_corpus(
+        workbench,
+        args.name,
+        args.source,
+        form=args.format,
+        page_map=args.page_map,
+        skip_bad=args.skip_bad,
+    )
+    return drain(progress, Paced(later=True))
+
+
+def _dataset(workbench: Workbench, args: argparse.Namespace) -> dict[str, Any]:
+    if args.page_map:
+        raise UsageError("A question set has no --page-map; its records name their pages.")
+    value, note = exchange.import_dataset(
+        workbench,
+        args.name,
+        args.source,
+        form=args.format,
+        skip_bad=args.skip_bad,
+        sample=args.sample or 0,
+        seed=args.seed,
+    )
+    if note:
+        say(note)
+    return value
+
+
+def _scholars(workbench: Workbench, args: argparse.Namespace) -> dict[str, Any]:
+    if args.page_map or args.format or args.dataset or args.system:
+        raise UsageError(
+            "A scholar table has no --page-map, --format, --dataset or --system; its columns say what it holds."
+        )
+    return exchange.import_scholar_table(workbench, args.name, args.source, skip_bad=args.skip_bad)
+
+
+def _predictions(workbench: Workbench, args: argparse.Namespace) -> dict[str, Any]:
+    if args.page_map:
+        raise UsageError("Predictions have no --page-map; they name the pages themselves.")
+    value, warning = exchange.import_predictions(
+        workbench,
+        args.name,
+        args.source,
+        args.dataset,
+        form=args.format,
+        system=args.system,
+        skip_bad=args.skip_bad,
+    )
+    if warning:
+        say(f"Warning: {warning}")
+    return value

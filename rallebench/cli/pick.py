@@ -1,0 +1,41 @@
+"""``pick``: the questions that a corpus can answer."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+from rallebench.cli.flags import check_out, flag
+from rallebench.cli.printing import drain
+from rallebench.cli.verbs import VERBS, Result, workbench_of
+from rallebench.core.errors import UsageError
+from rallebench.core.files import write_text
+from rallebench.services.exchange import pick_up
+
+
+@VERBS.register(
+    "pick",
+    about="keep the questions that a corpus can answer",
+    example="rallebench pick --dataset nq.jsonl --index mine --number 100 --output picked.jsonl",
+    order=8,
+    flags=(
+        flag("--dataset", "FILE|NAME", required=True),
+        flag("--index", "N", required=True),
+        flag("--number", "N", type=int, default=100),
+        flag("--output", "FILE", type=Path, required=True),
+    ),
+)
+def pick(args: argparse.Namespace) -> Result:
+    """Write the first questions whose gold pages the index holds."""
+    if args.number < 1:
+        raise UsageError(f"--number is {args.number}; it must be at least 1.")
+    workbench = workbench_of(args)
+    _, path = workbench.workspace.dataset(args.dataset)
+    output = check_out(args.output, workbench, flag="--output", source=path).resolve()
+    drain(workbench.load(args.index, "retriever"))
+    pages = workbench.backends.retrievers[args.index].page_ids()
+    records, read = pick_up(path, pages, args.number)
+    write_text(output, "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records))
+    counts = {"kept": len(records), "read": read, "without": read - len(records)}
+    return Result({"output": str(args.output), **counts})

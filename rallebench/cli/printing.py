@@ -1,0 +1,156 @@
+"""Progress on stderr, as stdout belongs to the result; and Ctrl-C while questions are answered."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import sys
+import time
+from collections.abc import Callable, Generator, Iterator, Mapping
+from typing import Any
+
+from rallebench.core.events import Event, Failed, Finished, Operation, Progress, T, Warned, complete
+from rallebench.core.runs import RunResult
+from rallebench.services.builders import FilledRows
+
+PACE = 2.0
+"""Seconds between two lines of progress."""
+
+
+def say(message: str) -> None:
+    """Print a sentence on stderr."""
+    print(message, file=sys.stderr, flush=True)
+
+
+class Paced:
+    """Lines of progress, one every ``PACE`` seconds at most; the first at once unless ``later``."""
+
+    def __init__(self, *, later: bool = False) -> None:
+        self._last = time.monotonic() if later else 0.0
+
+    def say(self, message: str, *, always: bool = False) -> None:
+        """Print the line if it is time for one, or ``always``."""
+        if always or time.monotonic() - self._last > PACE:
+            self._last = time.monotonic()
+            say(message)
+
+
+def drain(progress: Iterator[Any], paced: Paced | None = None) -> Any:
+    """Print the sentences of work until its end; return its last value, if that is no sentence."""
+    last = None
+    with interruptible(progress):
+        for last in progress:
+            if isinstance(last, str):
+                paced.say(last, always=last.startswith("Warning")) if paced else say(last)
+    return last
+
+
+@contextlib.contextmanager
+def interruptible(progress: Iterator[Any]) -> Iterator[None]:
+    """A Ctrl-C that comes while a line is printed reaches the work, too, which says how it ended."""
+    try:
+        yield
+    except KeyboardInterrupt as interrupt:
+        if isinstance(progress, Generator):
+            progress.throw(interrupt)
+        raise
+
+
+def follow(operation: Operation[T], stop: Callable[[], None] | None = None) -> T:
+    """Print the events of an operation and return its result. ``stop``: what the first Ctrl-C calls while questions are
+    answered; without it Ctrl-C ends the work at once."""
+    with Stoppable(stop) as stoppable:
+        listener = _Listener(stoppable)
+        result = complete(operation, listener.hear)
+    if isinstance(result, RunResult) and result.stopped:
+        listener.tell(result)
+    return result
+
+
+class _Listener:
+    def __init__(self, stoppable: Stoppable) -> None:
+        self._stoppable, self._paced = stoppable, Paced()
+        self._warnings: list[str] = []
+        self._steps: set[str] = set()
+
+    def hear(self, event: Event) -> None:
+        """Print an event."""
+        answering = isinstance(event, Progress) and event.message in ("", "running")
+        self._stoppable.running = answering
+        where = f"{event.task}: " if event.task else ""
+        if isinstance(event, Progress):
+            step, line = where + event.message, where + progress_text(event)
+            is_new = bool(event.message) and step not in self._steps
+            self._steps.add(step)
+            self._paced.say(line, always=is_new or event.done == event.total)
+        elif isinstance(event, Warned):
+            self._warnings.append(event.message)
+            say(f"Warning: {event.message}")
+        elif isinstance(event, Failed):
+            say(f"{event.task} failed: {event.error}")
+        elif isinstance(event, Finished):
+            if isinstance(event.result, FilledRows):
+                say(f"{where}{stage_text(event.result.counts)}")
+            elif where:
+                say(f"{where}{'had ended before' if event.reused else 'done'}")
+            self.tell(event.result)
+
+    def tell(self, result: object) -> None:
+        """Print why a run's questions failed, and its warnings that were no events."""
+        if isinstance(result, RunResult):
+            for message, count in result.report.get("errors", {}).items():
+                say(f"{count} failed: {message}")
+            for warning in result.warnings:
+                if not any(message.endswith(warning) for message in self._warnings):
+                    say(f"Warning: {warning}")
+
+
+def progress_text(event: Progress) -> str:
+    """Where a task is: its step, its questions, how many failed, and the seconds.
+
+    >>> progress_text(Progress("", 3, 8, errors=1, seconds=4.2)), progress_text(Progress("", 0, 8, "running"))
+    ('3/8, 1 failed (4 s)', 'running')
+    """
+    count = f"{event.done:,}/{event.total:,}" if event.total and event.message != "running" else ""
+    errors = f", {event.errors} failed" if event.errors else ""
+    seconds = f"({event.seconds:.0f} s)" if event.seconds else ""
+    return " ".join(filter(None, [event.message, count + errors, seconds]))
+
+
+def stage_text(counts: Mapping[str, Any]) -> str:
+    """The counts of a stage of a dataset builder in a line."""
+    parts = [f"{counts['kept']} of {counts['rows']} kept"]
+    parts += [f"{count} {reason}" for reason, count in counts.get("left_out", {}).items()]
+    names = {"unknown": "unread verdicts", "failed": "failed", "edited": "by hand"}
+    parts += [f"{counts[key]} {name}" for key, name in names.items() if counts.get(key)]
+    if counts.get("calls"):
+        parts.append(
+            f"{counts['calls']} requests, {counts['prompt_tokens']} + {counts['completion_tokens']} tokens"
+        )
+    return "; ".join(parts)
+
+
+class Stoppable:
+    """The first Ctrl-C or SIGTERM calls ``stop``, which ends the work after the current batch, the second ends it at once;
+    while no question is answered (``running`` is false) the first one ends it at once."""
+
+    def __init__(self, stop: Callable[[], None] | None) -> None:
+        self._stop_work, self.running = stop, False
+
+    def _stop(self, signum: int, frame: Any) -> None:
+        if not self.running or self._stop_work is None:
+            raise KeyboardInterrupt
+        signal.signal(signum, signal.default_int_handler)
+        say("Stopping after the current batch; press Ctrl-C again to stop at once.")
+        self._stop_work()
+
+    def __enter__(self) -> Stoppable:
+        self._before = {}
+        for number in (signal.SIGINT, signal.SIGTERM):
+            with contextlib.suppress(ValueError):  # not in the main thread
+                self._before[number] = signal.signal(number, self._stop)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,51 @@
+"""``search``: retrieve passages."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from rallebench.cli.flags import flag
+from rallebench.cli.printing import drain
+from rallebench.cli.verbs import VERBS, Result, workbench_of
+from rallebench.core.errors import UsageError
+from rallebench.core.sources import Source
+from rallebench.services.answers import hits_json
+
+
+@VERBS.register(
+    "search",
+    about="retrieve passages",
+    example='rallebench search --index starter-bm25 -k 5 "Who discovered Titan?"',
+    order=3,
+    flags=(
+        flag("query", "QUERY", nargs="*"),
+        flag("--index", "N", required=True),
+        flag("-k", type=int, default=5),
+        flag("--queries", "FILE", "UTF-8, one query per line", type=Path),
+    ),
+)
+def search(args: argparse.Namespace) -> Result:
+    """The hits of every query."""
+    if args.k < 1:
+        raise UsageError(f"-k is {args.k}; it must be at least 1.")
+    queries = [*args.query]
+    if args.queries:
+        queries += [line for _, line in Source(args.queries).lines()]
+    if not queries:
+        raise UsageError("No query was given; write one after the flags, or use --queries FILE.")
+    workbench = workbench_of(args)
+    drain(workbench.load(args.index, "retriever"))
+    hits = workbench.backends.retrievers[args.index].search(queries, args.k)
+    value = [{"query": query, "hits": hits_json(row)} for query, row in zip(queries, hits)]
+    return Result(value, ("\n\n".join(map(_text, value)),))
+
+
+def _text(result: Mapping[str, Any]) -> str:
+    lines = [
+        f"{hit['rank']:>3}. [{hit['score']:.3f}] {hit['title']} (page {hit['page_id']})\n     {hit['text']}"
+        for hit in result["hits"]
+    ]
+    return "\n".join([result["query"], *(lines or ["  nothing found"])])

@@ -1,0 +1,157 @@
+"""What people read of results: tables, figures and the sections of a report, as values that ``render`` draws.
+
+Analyses and experiments return these; only ``render`` turns them into text, HTML, CSV, LaTeX, plotly or SVG.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal, Union
+
+Format = Literal[
+    "text",
+    "count",
+    "score",
+    "percent",
+    "quantity",
+    "seconds",
+    "duration",
+    "bytes",
+    "usd",
+    "p",
+    "delta",
+]
+"""How the numbers of a column are written (``render.numbers.text``). Text and None are no numbers."""
+
+
+FEWEST = 5
+"""Articles below which a mean has no interval."""
+TOO_FEW, ALL_EQUAL = "too few articles", "all are equal: no interval"
+
+
+@dataclass(frozen=True, slots=True)
+class Mean:
+    """A mean over ``n`` scored questions with its 95 % interval. All None where nothing was scored; no interval where the
+    articles are fewer than FEWEST, or where an unbounded metric has one value everywhere."""
+
+    value: float | None
+    low: float | None
+    high: float | None
+    n: int
+
+
+Cell = Union[str, int, float, Mean, Mapping[str, Any], None]
+"""A mapping is a Mean as JSON; None: not measured."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """The heading of a column and the format of its numbers. ``help``: its definition."""
+
+    label: str
+    format: Format = "score"
+    help: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table in the form of papers.
+
+    ``columns``: a plain label is a column of scores, or of percentages where ``percent``. ``rows``: a cell per column,
+    the first is the row's name. Shares are 0..1. ``note``: one sentence below the table. ``best``: the (row, column) of
+    cells in bold.
+    """
+
+    title: str
+    columns: tuple[Column | str, ...]
+    rows: tuple[tuple[Any, ...], ...]
+    percent: bool = False
+    note: str = ""
+    best: frozenset[tuple[int, int]] = frozenset()
+
+    @property
+    def heads(self) -> tuple[Column, ...]:
+        """The columns, plain labels with the format of the table."""
+        numbers: Format = "percent" if self.percent else "score"
+        return tuple(Column(c, numbers) if isinstance(c, str) else c for c in self.columns)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The headings."""
+        return tuple(column.label for column in self.heads)
+
+    def as_json(self) -> dict[str, Any]:
+        """As ``report.json`` keeps it: headings as text, means as mappings; ``definitions`` where columns have help."""
+        means = [[asdict(c) if isinstance(c, Mean) else c for c in row] for row in self.rows]
+        value = {"title": self.title, "columns": list(self.labels), "rows": means}
+        value |= {"percent": self.percent, "note": self.note}
+        definitions = {column.label: column.help for column in self.heads if column.help}
+        return {**value, "definitions": definitions} if definitions else value
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Table:
+        """The table that ``as_json`` wrote."""
+        definitions = value.get("definitions", {})
+        numbers: Format = "percent" if value["percent"] else "score"
+        columns = tuple(Column(c, numbers, definitions.get(c, "")) for c in value["columns"])
+        rows = tuple(map(tuple, value["rows"]))
+        return cls(value["title"], columns, rows, value["percent"], value.get("note", ""))
+
+
+Kind = Literal["line", "bar", "scatter", "radar", "bubble", "waterfall", "box", "rings"]
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A plot. ``series``: name → points (x, y), y a number or a Mean, whose interval is drawn; None: not measured.
+
+    ``radar``: x is the axis. ``bubble``: points (x, y, size); the area is the size, and None is hollow. ``waterfall``
+    and ``rings``: x is the key of a part, ``labels`` has its words. ``box``: x is the label of a value. ``high``: the
+    end of the axis of y, None: the data's. ``empty``: the sentence shown instead of an empty plot.
+    """
+
+    title: str
+    x: str
+    y: str
+    series: Mapping[str, tuple[tuple[Any, ...], ...]]
+    kind: Kind = "line"
+    labels: Mapping[str, str] = field(default_factory=dict)
+    high: float | None = None
+    empty: str = ""
+
+    def as_json(self) -> dict[str, Any]:
+        """As ``report.json`` keeps the plots of experiments."""
+        return {key: asdict(self)[key] for key in ("title", "x", "y", "series", "kind")}
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """Text whose line breaks count: a prompt, a chain."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """A run's cost as ``report.json`` has it."""
+
+    value: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """Blocks that open on demand. ``mark``: a word beside the title, ``tone``: good, bad or ''."""
+
+    title: str
+    blocks: tuple[Any, ...]
+    mark: str = ""
+    tone: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A heading and its blocks: sentences, Tables, Figures, Codes, Costs, Folds."""
+
+    title: str
+    blocks: Iterable[Any]

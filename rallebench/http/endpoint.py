@@ -1,0 +1,161 @@
+"""An endpoint: the addresses that ``base_url`` may hold, whose server it names, and which key that server gets.
+
+A key is read from the environment and stays out of every text.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import Protocol
+from urllib.parse import urlsplit
+
+from rallebench.core import hosts
+from rallebench.core.errors import UsageError
+
+OPENAI_VARIABLE = "OPENAI_API_KEY"
+OPENAI = "https://api.openai.com/v1"
+MUST_LOOK = "it must look like http://127.0.0.1:8000/v1"
+_ACCOUNT = {"OpenAI-Organization": "OPENAI_ORG_ID", "OpenAI-Project": "OPENAI_PROJECT_ID"}
+_SECRET = re.compile(r"\b(?:(?i:bearer)\s+\S{12,}|(?:sk|gsk|xai|hf)[-_](?=\S*[\d*])[\w*.-]{8,})")
+
+MAX_RATE = 1e9
+"""Requests or tokens per minute: the highest limit that can be set."""
+
+
+class Endpoint(Protocol):
+    """The settings of one model at one server.
+
+    ``api_key_env``: the variable that holds the key. By default OPENAI_API_KEY, which goes only to OpenAI and
+    to this machine. ``timeout`` and ``backoff`` are seconds.
+    """
+
+    @property
+    def model(self) -> str: ...
+
+    @property
+    def base_url(self) -> str: ...
+
+    @property
+    def api_key_env(self) -> str | None: ...
+
+    @property
+    def timeout(self) -> float: ...
+
+    @property
+    def max_retries(self) -> int: ...
+
+    @property
+    def backoff(self) -> float: ...
+
+
+def check_address(name: str, base_url: str) -> None:
+    """Raise UsageError unless ``base_url`` is http(s) with a host, and without user name and query."""
+    try:
+        parts = urlsplit(base_url)
+        good = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        good = False
+    if not good or re.search(r"\s", base_url):
+        raise no_address(name)
+    if parts.username is not None or parts.query or parts.fragment:
+        # Not echoed: it may hold a secret.
+        raise UsageError(
+            f"{name!r}: base_url holds a user name or a query; {MUST_LOOK}, and a key belongs into an "
+            "environment variable that api_key_env names."
+        )
+
+
+def no_address(name: str) -> UsageError:
+    """The error for a ``base_url`` that names no server."""
+    return UsageError(f"{name!r}: base_url is not an address of a server; {MUST_LOOK}.")
+
+
+def is_openai(base_url: str) -> bool:
+    """Whether this is OpenAI's own server, over an encrypted connection.
+
+    >>> [is_openai(url) for url in (OPENAI, "http://api.openai.com/v1", "https://api.openai.com.example/v1")]
+    [True, False, False]
+    """
+    openai, address = urlsplit(OPENAI), urlsplit(base_url)
+    return (address.scheme, address.hostname) == (openai.scheme, openai.hostname)
+
+
+def is_loopback(base_url: str) -> bool:
+    """Whether the server runs on this machine.
+
+    >>> [is_loopback(f"http://{host}/v1") for host in ("localhost:8000", "127.0.0.2", "[::1]", "10.0.0.1")]
+    [True, True, True, False]
+    """
+    host = urlsplit(base_url).hostname or ""
+    return hosts.is_loopback(host) or host.endswith(".localhost")
+
+
+def account_headers(base_url: str) -> dict[str, str]:
+    """The account that a request is charged to; for OpenAI's own server only."""
+    if not is_openai(base_url):
+        return {}
+    values = {header: os.environ.get(name, "").strip() for header, name in _ACCOUNT.items()}
+    return {
+        header: value
+        for header, value in values.items()
+        if value.isascii() and value.isprintable() and value
+    }
+
+
+def variable_of(endpoint: Endpoint) -> str:
+    """The environment variable with the key for this server, '' if there is none.
+
+    OPENAI_API_KEY goes to another server only if the user names it in ``api_key_env``.
+    """
+    if endpoint.api_key_env is not None:
+        return endpoint.api_key_env
+    known = is_openai(endpoint.base_url) or is_loopback(endpoint.base_url)
+    return OPENAI_VARIABLE if known else ""
+
+
+def check_variable(name: str, variable: object) -> None:
+    """Raise UsageError unless ``variable`` can be the name of an environment variable."""
+    # Capitals only, and the value is not echoed: it may be the key itself.
+    if not isinstance(variable, str) or not re.fullmatch(r"[A-Z_][A-Z0-9_]*", variable):
+        raise UsageError(
+            f"{name!r}: api_key_env must be the name of an environment variable in capitals, such as "
+            "OPENAI_API_KEY; the key itself belongs into that variable, not here."
+        )
+
+
+def key_from_environment(name: str, endpoint: Endpoint) -> str:
+    """The key, '' if there is none: many local servers need no key."""
+    variable = variable_of(endpoint)
+    key = os.environ.get(variable, "").strip() if variable else ""
+    if not key and is_openai(endpoint.base_url):
+        raise UsageError(
+            f"{name!r} needs a key for {OPENAI}: set the environment variable {variable}, "
+            "or set base_url to your own server."
+        )
+    if not all("!" <= character <= "~" for character in key):
+        raise UsageError(
+            f"{name!r}: the environment variable {variable} holds characters that no key has "
+            "(a space, a line end or an accent); set it again."
+        )
+    return key
+
+
+def how_to_set(endpoint: Endpoint, key: str) -> str:
+    """The mend for a key that the server refused."""
+    variable = variable_of(endpoint)
+    if not variable:
+        return (
+            "Name the environment variable with its key in api_key_env; "
+            f"{OPENAI_VARIABLE} by itself is shown to OpenAI and to this machine only."
+        )
+    return f"Set the environment variable {variable} to a valid key{'.' if key else '; it is not set now.'}"
+
+
+def without_keys(text: str, key: str) -> str:
+    """``text`` with ``key``, and anything else like a key, blotted out.
+
+    >>> without_keys("plain is no key, nor is Bearer abcdefghijklmnop", "plain")
+    '*** is no key, nor is ***'
+    """
+    return _SECRET.sub("***", text.replace(key, "***") if key else text)

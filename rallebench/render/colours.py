@@ -1,0 +1,90 @@
+"""Colours of plots, readable on white and on black: the page may be either."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+INK, GRID = "#8391a5", "rgba(128,140,160,.28)"
+SERIES = (
+    "#0d9488",
+    "#d97706",
+    "#4f7fe5",
+    "#c0458b",
+    "#65a30d",
+    "#8b5cf6",
+    "#dc4c3e",
+    "#0891b2",
+    "#a16207",
+    "#64748b",
+)
+"""Of series, in order."""
+PARTS: Mapping[str, str] = {
+    "failed": "#334155",
+    "not_in_corpus": "#7f1d1d",
+    "not_retrieved": "#dc4c3e",
+    "not_found": "#f08a80",
+    "not_given": "#be185d",
+    "not_in_prompt": "#ea8a3c",
+    "not_in_answer": "#e3b23c",
+    "lost_by_format": "#a3a847",
+    "right_without_support": "#5b9bd5",
+    "right": "#0d9488",
+    "in_prompt": "#8b5cf6",
+    "without_answers": "#6366f1",
+    "unanswerable": "#94a3b8",
+    "retrieved": "#c4b5fd",
+    "not_recorded": "#cbd5e1",
+    "ACC": "#0f766e",
+    "WA": "#9f1239",
+    "EM": "#0d9488",
+    "AM": "#5eead4",
+    "GE": "#d97706",
+    "ME": "#dc4c3e",
+    "TE": "#c0458b",
+    "SL": "#8b5cf6",
+    "CL": "#4f7fe5",
+    "OL": "#0891b2",
+    "RE": "#94a3b8",
+}
+"""Of the parts of a whole, by key: stages of a waterfall, R-Eval's classes of answers."""
+REST = "#94a3b8"
+INKS = ("#ffffff", "#000000")
+"""Of text on a colour: on every colour one of the two has a contrast of 4.5 at least."""
+
+
+def series(number: int) -> str:
+    """The colour of a series; after the last the first again."""
+    return SERIES[number % len(SERIES)]
+
+
+def part(key: str) -> str:
+    """The colour of a part of a whole."""
+    return PARTS.get(key, REST)
+
+
+def ink_on(colour: str) -> str:
+    """White or black, which reads better on ``#rrggbb`` or ``#rgb``: contrast as WCAG 2 defines it.
+
+    >>> ink_on("#7f1d1d"), ink_on("#e3b23c"), ink_on("#000")
+    ('#ffffff', '#000000', '#ffffff')
+    """
+    return max(INKS, key=lambda ink: contrast(ink, colour))
+
+
+def contrast(a: str, b: str) -> float:
+    """Of two colours ``#rrggbb``, 1 (none) to 21; text wants 4.5.
+
+    >>> contrast("#000000", "#ffffff")
+    21.0
+    """
+    lighter, darker = sorted((_luminance(a), _luminance(b)), reverse=True)
+    return (lighter + 0.05) / (darker + 0.05)
+
+
+def _luminance(colour: str) -> float:
+    digits = colour[1:] if len(colour) > 4 else "".join(digit * 2 for digit in colour[1:])
+    parts = [int(digits[at : at + 2], 16) / 255 for at in (0, 2, 4)]
+    red, green, blue = [
+        part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts
+    ]
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue

@@ -1,0 +1,197 @@
+"""Numbers as people read them: one function for every format of a column, intervals, and counts of things."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from typing import Any
+
+from rallebench.core.memory import size
+from rallebench.core.tables import ALL_EQUAL, FEWEST, TOO_FEW, Format, Mean
+
+ABSENT, UNKNOWN, NOT_COUNTED = "–", "unknown", "not counted"
+"""Not measured; not known; a quantity that the backend does not count."""
+
+
+def text(value: Any, format: Format = "score", absent: str = ABSENT) -> str:
+    """A cell in words: ``absent`` for None, a mean with its interval and number of questions, a number by ``format``.
+
+    >>> text(0.12345), text(1234.6), text(7, "percent"), text(0.9633, "percent"), text(None), text("k=1"), text(True)
+    ('0.1235', '1,235', '7', '96.33', '–', 'k=1', 'yes')
+    >>> text(Mean(0.5, 0.4, 0.6, 30), "percent"), text(Mean(None, None, None, 0))
+    ('50.00 [40.0, 60.0] n=30', 'not scored')
+    """
+    if (mean := mean_of(value)) is not None:
+        if mean["value"] is None:
+            return "not scored"
+        ends = (
+            ""
+            if mean["low"] is None or mean["high"] is None
+            else f"{interval(mean, format, fewer=1)} "
+        )
+        return f"{text(mean['value'], format)} {ends}n={mean['n']:,}"
+    if value is None:
+        return absent
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if not isinstance(value, (int, float)):
+        return str(value)
+    if isinstance(value, int) and format in ("score", "percent"):
+        return f"{value:,}"
+    return _FORMATS[format](value)
+
+
+def mean_of(value: Any) -> Mapping[str, Any] | None:
+    """A Mean, or a mapping in the form of one, as JSON has it; None for anything else."""
+    if isinstance(value, Mean):
+        return asdict(value)
+    if isinstance(value, Mapping) and {"value", "low", "high", "n"} <= value.keys():
+        return value
+    return None
+
+
+def interval(
+    cell: Mapping[str, Any],
+    format: Format = "score",
+    clusters: Mapping[str, Any] | None = None,
+    *,
+    fewer: int = 0,
+) -> str:
+    """The interval of a mean or a difference, or why it has none. ``fewer``: digits less than the mean has.
+
+    >>> interval({"low": -0.1, "high": 0.25}, "delta"), interval({"low": None, "high": None, "note": "too few articles"})
+    ('[-0.1000, +0.2500]', 'too few articles')
+    """
+    if cell["low"] is None or cell["high"] is None:
+        return str(cell.get("note") or no_interval(cell.get("n", 0), clusters))
+    shorten = _score if format == "score" else _percent if format == "percent" else None
+    low, high = (
+        shorten(cell[end], fewer) if shorten else text(float(cell[end]), format)
+        for end in ("low", "high")
+    )
+    return f"[{low}, {high}]"
+
+
+def no_interval(n: int, clusters: Mapping[str, Any] | None = None) -> str:
+    """Why a mean over ``n`` questions has no interval. ``clusters``: as a report keeps them.
+
+    >>> no_interval(4), no_interval(40, {"by": "question", "n": 40, "largest": 1})
+    ('too few articles', 'all are equal: no interval')
+    """
+    return TOO_FEW if min(n, (clusters or {}).get("n", n)) < FEWEST else ALL_EQUAL
+
+
+def independence(clusters: Mapping[str, Any] | None, questions: int) -> str:
+    """What the intervals of a report count as independent; '' for a report that does not say.
+
+    >>> independence({"by": "gold pages", "n": 3, "largest": 6}, 10)
+    'Intervals count 3 articles (questions that share gold pages) as independent. One article holds 6 of the 10 questions.'
+    """
+    if not clusters:
+        return ""
+    words = {
+        "gold pages": "articles (questions that share gold pages)",
+        "group": "articles (questions of one group)",
+        "question": "questions (the data set names no articles)",
+    }[clusters["by"]]
+    sentence = f"Intervals count {clusters['n']:,} {words} as independent."
+    if 2 * clusters["largest"] > questions > 1:
+        sentence += f" One article holds {clusters['largest']:,} of the {questions:,} questions."
+    return sentence
+
+
+def plural(number: int, noun: str) -> str:
+    """A number of things.
+
+    >>> plural(1, "retrieval"), plural(1200, "model call")
+    ('1 retrieval', '1,200 model calls')
+    """
+    return f"{number:,} {noun}{'s' * (number != 1)}"
+
+
+def _score(value: float, fewer: int = 0) -> str:
+    if abs(value) < 1:
+        return f"{value:.{4 - fewer}f}"
+    return f"{value:.{2 - fewer}f}" if abs(value) < 1000 else f"{value:,.0f}"
+
+
+def _percent(value: float, fewer: int = 0) -> str:
+    return f"{100 * value:.{2 - fewer}f}"
+
+
+def _count(value: float) -> str:
+    """A whole number, or a mean of such."""
+    return f"{value:,.0f}" if value == int(value) or value >= 1000 else f"{value:.1f}"
+
+
+def _quantity(value: float) -> str:
+    """A number of seconds, tokens per second and the like, without its unit.
+
+    >>> [_quantity(value) for value in (0, 0.0004, 0.5, 12, 12.34, 12345.6)]
+    ['0', '< 0.001', '0.500', '12.0', '12.3', '12,346']
+    """
+    if value == 0:
+        return "0"
+    if value < 0.001:
+        return "< 0.001"
+    if value < 1:
+        return f"{value:.3f}"
+    return f"{value:.2f}" if value < 10 else f"{value:.1f}" if value < 1000 else f"{value:,.0f}"
+
+
+def _duration(seconds: float) -> str:
+    """Seconds in the units of a clock.
+
+    >>> [_duration(value) for value in (0.02, 5.4, 120, 7300)]
+    ['0.02 s', '5 s', '2 min', '2 h 1 min']
+    """
+    if seconds < 2:
+        return f"{seconds:.2f} s" if seconds >= 0.01 else "< 0.01 s" if seconds else "0 s"
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    first, second = ("min", "s") if whole < 3600 else ("h", "min")
+    large, small = divmod(whole if whole < 3600 else whole // 60, 60)
+    return f"{large:,} {first}" + (f" {small} {second}" if small else "")
+
+
+def _usd(value: float) -> str:
+    """US dollars, small amounts to two significant digits.
+
+    >>> _usd(0.0), _usd(0.0000123), _usd(0.0421), _usd(12.5)
+    ('$0', '$0.000012', '$0.042', '$12.50')
+    """
+    if value == 0:
+        return "$0"
+    if value >= 0.1:
+        return f"${value:,.2f}"
+    digits = 2 - int(f"{value:e}".partition("e")[2])
+    return f"${value:.{min(digits - 1, 12)}f}"
+
+
+def _p(p: float) -> str:
+    """p, never rounded across .05.
+
+    >>> _p(0.0312), _p(0.0496), _p(0.00001)
+    ('0.031', '0.0496', '< 0.001')
+    """
+    if p < 0.001:
+        return "< 0.001"
+    rounded = f"{p:.3f}"
+    return f"{math.floor(p * 1e4) / 1e4:.4f}" if rounded == "0.050" and p < 0.05 else rounded
+
+
+_FORMATS: Mapping[Format, Callable[[float], str]] = {
+    "text": str,
+    "count": _count,
+    "score": _score,
+    "percent": _percent,
+    "quantity": _quantity,
+    "seconds": lambda value: f"{_quantity(value)} s",
+    "duration": _duration,
+    "bytes": lambda value: size(int(value)),
+    "usd": _usd,
+    "p": _p,
+    "delta": lambda value: f"{value:+.4f}",
+}

@@ -1,0 +1,89 @@
+"""Sections as one HTML file that opens anywhere, runs no script of its own and asks nothing of a network."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from html import escape
+from typing import Any
+
+from rallebench import __version__
+from rallebench.core.tables import Code, Cost, Figure, Fold, Section, Table
+from rallebench.render import costs, csv, html, latex, svg
+
+LONGEST = 1500
+"""Characters of a prompt or a response that a report shows."""
+
+STYLE = """
+:root { --line: #dbe1e8; --soft: #f7f9fb; --accent: #0d9488; color-scheme: light; }
+body { font-family: system-ui, sans-serif; max-width: 72rem; margin: 1.5rem auto; padding: 0 1rem; line-height: 1.45; color: #1f2937; }
+h1 { font-size: 1.4rem; } h2 { font-size: 1.1rem; margin-top: 2rem; } h3 { font-size: 1rem; margin-bottom: .3rem; }
+details { border-bottom: 1px solid var(--line); padding: .3rem 0; } summary { cursor: pointer; }
+pre { white-space: pre-wrap; overflow-wrap: anywhere; font-size: .84rem; background: var(--soft); padding: .5rem; border-radius: 6px; }
+table { border-collapse: collapse; font-size: .9rem; } th, td { padding: .25rem .6rem; text-align: left; vertical-align: top; border-bottom: 1px solid var(--line); }
+th.num, td.num { text-align: right; font-variant-numeric: tabular-nums; }
+.rb-wide { overflow-x: auto; } .rb-label, .rb-basis, .rb-empty { color: #64748b; font-size: .84rem; } .rb-link { color: var(--accent); }
+.rb-badge { display: inline-block; padding: 0 .4rem; margin-left: .4rem; border-radius: 6px; background: #eef2f7; font-size: .8rem; }
+.rb-badge.good { background: #ccfbf1; } .rb-badge.bad { background: #fee2e2; }
+"""
+
+
+def page(title: str, sections: Iterable[Section], written_at: str = "") -> Iterator[str]:
+    """The file in pieces. ``written_at``: the time, for its last line."""
+    policy = (
+        f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src {svg.ALLOWED}"
+    )
+    yield (
+        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
+        f"<style>{STYLE}</style></head><body><h1>{escape(title)}</h1>"
+    )
+    for section in sections:
+        if section.title:
+            yield f"<h2>{escape(section.title)}</h2>"
+        yield from map(block, section.blocks)
+    written = f"Written by rallebench {__version__}{f' on {written_at}' if written_at else ''}."
+    yield f'<p class="rb-label">{written}</p></body></html>\n'
+
+
+def files(
+    name: str,
+    document: Mapping[str, Any],
+    tables: Sequence[Table],
+    figures: Mapping[str, Figure],
+    notes: Sequence[str],
+    tex: Table | None = None,
+) -> dict[str, str]:
+    """File name → text: an analysis as JSON, CSV, HTML, and LaTeX where it has such a table."""
+    content = {f"{name}.json": json.dumps(document, ensure_ascii=False, indent=2) + "\n"}
+    for number, table in enumerate(tables):
+        content[f"{name}{f'-{number + 1}' if number else ''}.csv"] = csv.table(table)
+    if tex:
+        content[f"{name}.tex"] = latex.table(tex)
+    sections = [Section("", (*tables, *(f"Note: {note}" for note in notes)))]
+    sections += [Section(title, (figure,)) for title, figure in figures.items()]
+    content[f"{name}.html"] = "".join(page(name.capitalize(), sections))
+    return content
+
+
+def block(value: Any) -> str:
+    """A sentence, Table, Figure, Code, Cost or Fold as HTML."""
+    if isinstance(value, Table):
+        return html.table(value)
+    if isinstance(value, Figure):
+        name = "-".join(filter(None, [value.kind, *value.x.split()[:1]]))
+        return svg.saveable(value, name) or (html.empty(value.empty) if value.empty else "")
+    if isinstance(value, Cost):
+        return "".join(map(block, costs.blocks(value.value)))
+    if isinstance(value, Code):
+        return f"<pre>{escape(short(value.text))}</pre>"
+    if isinstance(value, Fold):
+        mark = f" {html.badge(value.mark, value.tone)}" if value.mark else ""
+        inside = "".join(map(block, value.blocks))
+        return f"<details><summary>{escape(value.title)}{mark}</summary>{inside}</details>"
+    return f"<p>{escape(value)}</p>"
+
+
+def short(text: str) -> str:
+    """A text, cut after LONGEST characters; the run's folder has the whole."""
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]} … ({len(text):,} characters)"

@@ -1,0 +1,268 @@
+"""Figures of a report as SVG that needs no script, and links that save them as SVG and PNG without a network."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import math
+from collections.abc import Callable, Mapping, Sequence
+from html import escape
+from typing import Any
+
+from rallebench.core.tables import Figure
+from rallebench.render import colours
+from rallebench.render.numbers import mean_of
+
+INK, GRID, FONT = "#334155", "#cbd5e1", "system-ui, sans-serif"
+
+AS_PNG = (
+    "const a=this.previousElementSibling,i=new Image();i.onload=()=>{const c=document.createElement('canvas');"
+    "c.width=2*i.width;c.height=2*i.height;const x=c.getContext('2d');x.fillStyle='#fff';x.fillRect(0,0,c.width,c.height);"
+    "x.drawImage(i,0,0,c.width,c.height);const d=document.createElement('a');d.href=c.toDataURL('image/png');"
+    "d.download=a.download.replace(/svg$/,'png');d.click()};i.src=a.href;return false"
+)
+"""Draws the SVG that the link before this one saves, twice as large, and saves that."""
+ALLOWED = (
+    "'unsafe-hashes' 'sha256-"
+    + base64.b64encode(hashlib.sha256(AS_PNG.encode()).digest()).decode()
+    + "'"
+)
+"""The part of a page's Content-Security-Policy that allows this handler and no other script."""
+
+
+def figure(value: Figure) -> str:
+    """The drawing; '' for a figure without points, and for a radar of fewer than three axes."""
+    return _DRAWINGS.get(value.kind, _points)(value) if value.series else ""
+
+
+def saveable(value: Figure, name: str) -> str:
+    """The drawing with links that save it as ``name.svg`` and ``name.png``."""
+    svg = figure(value)
+    return f'<div class="rb-wide">{svg}</div>{save_links(svg, name)}' if svg else ""
+
+
+def save_links(svg: str, name: str) -> str:
+    """Links that save a drawing as ``name.svg`` and ``name.png``."""
+    data = base64.b64encode(svg.encode()).decode()
+    return (
+        f'<div class="rb-label"><a class="rb-link" download="{escape(name, quote=True)}.svg" href="data:image/svg+xml;base64,{data}">'
+        f'Save as SVG</a> <a href="#" onclick="{escape(AS_PNG, quote=True)}" style="text-decoration:underline;color:inherit">Save as PNG</a></div>'
+    )
+
+
+def _svg(width: int, height: int, body: str) -> str:
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}" '
+        f'font-family="{FONT}" font-size="13" fill="{INK}"><rect width="{width}" height="{height}" fill="#fff"/>{body}</svg>'
+    )
+
+
+def _text(x: float, y: float, text: str, anchor: str = "start", extra: str = "") -> str:
+    short = text if len(text) <= 60 else f"{text[:59]}…"
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"{extra}>{escape(short)}</text>'
+
+
+def _waterfall(value: Figure) -> str:
+    """A bar per series, a part per key."""
+    keys = [k for k in value.labels if any(dict(bar).get(k) for bar in value.series.values())]
+    left, width, body = 220, 620, ""
+    for i, (name, points) in enumerate(value.series.items()):
+        counts = dict(points)
+        total, x, y = sum(counts.values()), float(left), 16 + 36 * i
+        body += _text(left - 10, y + 17, name, "end")
+        for key in keys:
+            wide, colour = width * counts[key] / total if total else 0.0, colours.part(key)
+            if wide:
+                body += (
+                    f'<rect x="{x:.1f}" y="{y}" width="{wide:.1f}" height="26" fill="{colour}"/>'
+                )
+            if wide > 24:
+                ink = f' fill="{colours.ink_on(colour)}"'
+                body += _text(x + wide / 2, y + 17, str(counts[key]), "middle", ink)
+            x += wide
+        body += _text(left + width + 8, y + 17, f"n = {total}")
+    y = 30 + 36 * len(value.series)
+    for i, key in enumerate(keys):
+        x, at = 20 + 300 * (i % 3), y + 22 * (i // 3)
+        body += f'<rect x="{x}" y="{at}" width="13" height="13" fill="{colours.part(key)}"/>'
+        body += _text(x + 20, at + 11, value.labels[key])
+    return _svg(930, y + 22 * math.ceil(len(keys) / 3) + 8, body)
+
+
+def _radar(value: Figure) -> str:
+    """A polygon per series; '' for fewer than three axes, which span no area."""
+    axes = [x for x, _ in next(iter(value.series.values()))]
+    if len(axes) < 3:
+        return ""
+    cx, cy, rim, body, most = 360.0, 240.0, 170.0, "", value.high or 1.0
+
+    def at(i: int, share: float) -> tuple[float, float]:
+        angle = 2 * math.pi * i / len(axes) - math.pi / 2
+        return cx + rim * share * math.cos(angle), cy + rim * share * math.sin(angle)
+
+    def polygon(shares: Sequence[float], style: str) -> str:
+        points = " ".join("{:.1f},{:.1f}".format(*at(i, share)) for i, share in enumerate(shares))
+        return f'<polygon points="{points}" {style}/>'
+
+    for ring in (0.25, 0.5, 0.75, 1.0):
+        body += polygon([ring] * len(axes), f'fill="none" stroke="{GRID}"')
+        body += _text(
+            cx + 4, cy - rim * ring + 12, f"{most * ring:.2f}", "start", ' font-size="10"'
+        )
+    for i, axis in enumerate(axes):
+        x, y = at(i, 1.0)
+        body += f'<line x1="{cx}" y1="{cy}" x2="{x:.1f}" y2="{y:.1f}" stroke="{GRID}"/>'
+        x, y = at(i, 1.1)
+        anchor = "middle" if abs(x - cx) < 20 else "start" if x > cx else "end"
+        body += _text(x, y + 4, axis, anchor)
+    for number, (name, points) in enumerate(value.series.items()):
+        colour, row = colours.series(number), [mean_of(y) or {"value": y} for _, y in points]
+        known = [(i, y["value"] / most) for i, y in enumerate(row) if y["value"] is not None]
+        if len(known) == len(axes):
+            style = f'fill="{colour}" fill-opacity=".15" stroke="{colour}" stroke-width="2"'
+            body += polygon([share for _, share in known], style)
+        for i, share in known:
+            x, y = at(i, share)
+            body += f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3.5" fill="{colour}"/>'
+        below = 470 + 20 * number
+        body += f'<rect x="20" y="{below}" width="13" height="13" fill="{colour}"/>'
+        body += _text(40, below + 11, name)
+    return _svg(720, 480 + 20 * len(value.series), _text(20, 22, value.title) + body)
+
+
+def _bubbles(value: Figure) -> str:
+    """A bubble per series: y over x, its area the size; hollow where the size is not known."""
+    points = [(name, *point) for name, (point, *_) in value.series.items()]
+    xs, ys = [x for _, x, *_ in points], [y for _, _, y, *_ in points]
+    room = 0.15 * ((max(ys) - min(ys)) or abs(max(ys)) or 1.0)
+    # A share has no room below 0, and no more above 1 than its bubble takes.
+    low = max(min(ys) - room, 0.0) if min(ys) >= 0 else min(ys) - room
+    high = min(max(ys) + room, 1.05) if max(ys) <= 1 else max(ys) + room
+    axes = _Axes(value, (0.0, max(xs) * 1.15 or 1.0), (low, high))
+    most, body = max(size or 0 for _, _, _, size, *_ in points) or 1, axes.ticks()
+    for number, (name, cost, quality, size, *_) in enumerate(points):
+        x, y, colour = axes.x(cost), axes.y(quality), colours.series(number)
+        radius = 7.0 if size is None else max(4.0, 21 * math.sqrt(size / most))
+        style = (
+            f'fill="none" stroke="{colour}" stroke-width="2"'
+            if size is None
+            else f'fill="{colour}" fill-opacity=".8"'
+        )
+        body += f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius:.1f}" {style}/>'
+        body += _text(x, y - radius - 5, name, "middle")
+    return _svg(720, 410, body)
+
+
+class _Axes:
+    """The frame of a plot, 600 × 320: a scale of y, and a scale of x or names at equal distances."""
+
+    left, top, width, height = 70.0, 30.0, 600.0, 320.0
+
+    def __init__(
+        self, value: Figure, across: tuple[float, float] | Sequence[str], up: tuple[float, float]
+    ) -> None:
+        self.value, self.across, self.up = value, across, up
+
+    def x(self, value: Any) -> float:
+        """The place of a number, or the middle of a name's room."""
+        if isinstance(value, str):
+            place = (list(self.across).index(value) + 0.5) / len(self.across)  # type: ignore[arg-type]
+        else:
+            low, high = self.across
+            place = (value - low) / ((high - low) or 1)
+        return self.left + self.width * place
+
+    def y(self, value: float) -> float:
+        """The place of a value."""
+        low, high = self.up
+        return self.top + self.height * (high - value) / ((high - low) or 1)
+
+    def ticks(self) -> str:
+        """Lines and numbers of the axes, and their names."""
+        body, (low, high) = "", self.up
+        for tick in range(5):
+            at = low + (high - low) * tick / 4
+            body += f'<line x1="{self.left}" y1="{self.y(at):.1f}" x2="{self.left + self.width}" y2="{self.y(at):.1f}" stroke="{GRID}"/>'
+            body += _text(self.left - 8, self.y(at) + 4, f"{at:.3g}", "end")
+        below = self.top + self.height + 20
+        if self.across and isinstance(self.across[0], str):
+            room = max(4, int(90 / len(self.across)))
+            for name in self.across:
+                body += _text(self.x(name), below, str(name)[:room], "middle")
+        else:
+            left, right = self.across
+            for tick in range(5):
+                at = left + (right - left) * tick / 4
+                body += _text(self.x(at), below, f"{at:.3g}", "middle")
+        body += _text(self.left + self.width / 2, below + 25, self.value.x, "middle")
+        return body + _text(self.left, 16, self.value.y)
+
+
+def _points(value: Figure) -> str:
+    """Lines, bars, points or the values of boxes, every interval as a whisker, with the names of the series below."""
+    series = {
+        name: [
+            (name if value.kind == "box" else p[0], mean_of(p[1]) or {"value": p[1], "low": None})
+            for p in ([(label, y) for label, y, *_ in points] if value.kind == "box" else points)
+        ]
+        for name, points in value.series.items()
+    }
+    known = [(x, y) for row in series.values() for x, y in row if y["value"] is not None]
+    if not known:
+        return ""
+    xs = list(dict.fromkeys(x for x, _ in known))
+    named = any(isinstance(x, str) for x in xs)
+    ends = [y[end] for _, y in known for end in ("value", "low", "high") if y.get(end) is not None]
+    low, high = min(0.0, *ends), value.high or max(ends) * 1.05 or 1.0
+    across = [str(x) for x in xs] if named else (min(xs), max(xs))
+    axes = _Axes(value, across, (low, high))
+    bar = axes.width / len(xs) / (len(series) + 1)
+    body = axes.ticks()
+    for number, (name, row) in enumerate(series.items()):
+        colour, places = colours.series(number), []
+        for x, y in row:
+            if x is None or y["value"] is None:
+                continue
+            place, top = axes.x(str(x) if named else x), axes.y(y["value"])
+            if value.kind == "bar":
+                place += bar * (number - (len(series) - 1) / 2)
+                body += f'<rect x="{place - bar / 2:.1f}" y="{min(top, axes.y(0)):.1f}" width="{bar:.1f}" height="{abs(axes.y(0) - top):.1f}" fill="{colour}"/>'
+            else:
+                body += f'<circle cx="{place:.1f}" cy="{top:.1f}" r="4" fill="{colour}"/>'
+            if y["low"] is not None and y.get("high") is not None:
+                body += f'<line x1="{place:.1f}" y1="{axes.y(y["low"]):.1f}" x2="{place:.1f}" y2="{axes.y(y["high"]):.1f}" stroke="{INK}"/>'
+            places.append(f"{place:.1f},{top:.1f}")
+        if value.kind == "line":
+            body += f'<polyline points="{" ".join(places)}" fill="none" stroke="{colour}" stroke-width="1.8"/>'
+        below = 415 + 20 * number
+        body += f'<rect x="70" y="{below}" width="13" height="13" fill="{colour}"/>'
+        body += _text(90, below + 11, name)
+    return _svg(720, 425 + 20 * len(series), body)
+
+
+def _rings(value: Figure) -> str:
+    """Two rings of shares around each other, the first series inside, with their parts below."""
+    cx, cy, body, lines = 180.0, 170.0, "", []
+    for (_, points), radius in zip(value.series.items(), (75.0, 125.0)):
+        total, start = sum(share for _, share in points) or 1.0, 0.0
+        around = 2 * math.pi * radius
+        for key, share in points:
+            length, colour = around * share / total, colours.part(key)
+            body += (
+                f'<circle cx="{cx}" cy="{cy}" r="{radius}" fill="none" stroke="{colour}" stroke-width="40" '
+                f'stroke-dasharray="{length:.2f} {around - length:.2f}" stroke-dashoffset="{-start:.2f}" transform="rotate(-90 {cx} {cy})"/>'
+            )
+            lines.append((colour, f"{key} {share:.1f}  {value.labels.get(key, '')}"))
+            start += length
+    for i, (colour, text) in enumerate(lines):
+        body += f'<rect x="360" y="{30 + 22 * i}" width="13" height="13" fill="{colour}"/>'
+        body += _text(380, 41 + 22 * i, text)
+    return _svg(760, max(340, 50 + 22 * len(lines)), body) if lines else ""
+
+
+_DRAWINGS: Mapping[str, Callable[[Figure], str]] = {
+    "waterfall": _waterfall,
+    "radar": _radar,
+    "bubble": _bubbles,
+    "rings": _rings,
+}

@@ -1,0 +1,65 @@
+"""Tables and figures' data as lines of a terminal."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterable, Sequence
+
+from rallebench.core.tables import Table
+from rallebench.render import numbers
+
+
+def table(value: Table) -> list[str]:
+    """The lines of a table: title, headings, rows, note, and the definitions of its columns."""
+    rows = [list(value.labels)]
+    rows += [
+        [numbers.text(cell, column.format) for cell, column in zip(row, value.heads)]
+        for row in value.rows
+    ]
+    unit = " (percent)" if value.percent and value.title else ""
+    title = [f"{value.title}{unit}"] if value.title else []
+    notes = [value.note] if value.note else []
+    notes += [f"{column.label}: {column.help}" for column in value.heads if column.help]
+    return [*title, *aligned(rows), *notes]
+
+
+def blocks(values: Iterable[Table | str]) -> str:
+    """Sentences and tables below each other, a blank line around every table."""
+    parts: list[str] = []
+    after_table = False
+    for value in values:
+        if not value:
+            continue
+        is_table = isinstance(value, Table)
+        if parts and (is_table or after_table):
+            parts.append("")
+        parts += table(value) if isinstance(value, Table) else [value]
+        after_table = is_table
+    return "\n".join(parts)
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Rows of cells as lines, columns below each other: the first to the left, the others to the right.
+
+    >>> aligned([["", "EM"], ["closed book", "1.0"]])
+    ['              EM', 'closed book  1.0']
+    """
+    count = max((len(row) for row in rows), default=0)
+    wide = [max((_width(row[i]) for row in rows if i < len(row)), default=0) for i in range(count)]
+    return [
+        "  ".join(_padded(cell, wide[i], i > 0) for i, cell in enumerate(row)).rstrip()
+        for row in rows
+    ]
+
+
+def _width(cell: str) -> int:
+    """Columns of a terminal: a Chinese character takes two."""
+    return sum(
+        2 if unicodedata.east_asian_width(c) in "WF" else 0 if unicodedata.combining(c) else 1
+        for c in cell
+    )
+
+
+def _padded(cell: str, wide: int, right: bool) -> str:
+    blanks = " " * (wide - _width(cell))
+    return blanks + cell if right else cell + blanks

@@ -1,0 +1,166 @@
+"""One question at a time: templates, chains with overrides, agents, and steps as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rallebench.chains.chain import prompt_of
+from rallebench.chains.ralle import override
+from rallebench.chains.template import render
+from rallebench.core.errors import BackendError, BadFileError, UsageError
+from rallebench.core.files import read_json
+from rallebench.core.types import Chain, Episode, Generate, Hit, Question, Retrieve, Step, UseTool
+from rallebench.engine.cost import Prices, prices_of, step_to_json, total
+from rallebench.engine.record import hit_to_json, request_to_json
+from rallebench.environments import ENVIRONMENTS
+from rallebench.services.live.transcript import pieces
+from rallebench.workflows import REASONS, WORKFLOWS
+from rallebench.workspace.checking import check_flow
+from rallebench.workspace.flows import Agent, chain_flow
+from rallebench.workspace.overrides import with_overrides
+from rallebench.workspace.paths import parse_settings
+
+if TYPE_CHECKING:
+    from rallebench.services.workbench import Workbench
+
+__all__ = ["parse_settings"]
+
+
+def render_template(
+    template: str,
+    dialect: str,
+    question: str,
+    earlier: Mapping[str, Sequence[str]],
+    documents_file: Path | None,
+) -> str:
+    """A template with everything filled in. ``earlier``: ``prompt``, ``response`` and ``wiki_id_title`` of the actions before.
+
+    ``documents_file``: a JSON list with one list of passages per action. Raises BadFileError, TemplateError.
+    """
+    documents = read_json(documents_file) if documents_file else []
+    if not isinstance(documents, list) or not all(isinstance(row, list) for row in documents):
+        raise BadFileError(
+            f"{documents_file} should hold a JSON list with one list of passages per action."
+        )
+    variables = {"question": question, "history": "", **earlier, "documents": documents}
+    return render(template, dialect, variables)
+
+
+def overridden(
+    chain: Chain,
+    llm: str | None,
+    retriever: str | None,
+    settings: Sequence[str],
+    *,
+    all_fit: bool = True,
+) -> Chain:
+    """The chain with another model, retriever and ``key=value`` settings. Raises UsageError for what fits no action."""
+    changed = override(chain, llm=llm, retriever=retriever)
+    return with_overrides(changed, parse_settings(list(settings)), all_fit=all_fit)
+
+
+def agent_of(
+    workbench: Workbench,
+    workflow: str,
+    env: str,
+    llm: str,
+    retriever: str | None,
+    settings: Mapping[str, Any],
+    seed: int | None = None,
+) -> Agent:
+    """An agent with all its parts checked. Raises UsageError."""
+    if env and not WORKFLOWS.entry(workflow).traits.get("needs_env", True):
+        raise UsageError(f"The workflow {workflow!r} acts in no environment; leave --env out.")
+    if retriever:
+        if "retriever" not in (ENVIRONMENTS.entry(env).form if env else {}):
+            raise UsageError(
+                f"--retriever: the workflow {workflow!r} on {env or 'nothing'!r} asks no retriever."
+            )
+        settings = {**settings, "env.retriever": retriever}
+    return workbench.agent(workflow, env, llm, settings, seed=seed)
+
+
+def ask(
+    workbench: Workbench, question: str, *, chain: Chain | None = None, agent: Agent | None = None
+) -> Iterator[str | dict[str, Any]]:
+    """Answer one question by a chain or an agent: yields progress, last the answer with its steps and cost as JSON.
+
+    Raises UsageError for a chain that cannot run, BackendError for a question that failed.
+    """
+    if agent is not None:
+        flow = agent.flow
+    else:
+        assert chain is not None
+        flow = chain_flow(chain)
+    check_flow(workbench.workspace, flow)
+    query = Question("ask", question)
+    with workbench.lease("rallebench ask") as lease:
+        for event in lease.load_for(flow.llms, flow.retrievers):
+            yield event.message
+        events = workbench.run_agent(agent, query) if agent else None
+        if events is None:
+            assert chain is not None
+            events = workbench.execute_chain(chain, query)
+        *_, episode = events
+    assert isinstance(episode, Episode)
+    if workbench.memo_warning:
+        yield f"Warning: {workbench.memo_warning}"
+    if episode.error:
+        raise BackendError(episode.error)
+    prices = prices_of(workbench.backends.llms)
+    value: dict[str, Any] = {
+        "answer": episode.answer,
+        "steps": [step_json(step, prices) for step in episode.steps],
+        "cost": total(episode.steps, prices),
+    }
+    if agent is not None and episode.outcome is not None:
+        value["stop_reason"] = episode.outcome.stop_reason
+        value["said"] = [
+            {"kind": piece.kind, "label": piece.label, "text": piece.text}
+            for piece in pieces(episode.steps, agent.workflow)
+        ]
+    yield value
+
+
+def meaning_of(stop_reason: str) -> str:
+    """What a stop reason of an agent means."""
+    return REASONS.get(stop_reason, "")
+
+
+def step_json(step: Step, prices: Prices | None = None) -> dict[str, Any]:
+    """A step for people and programs: kind, target, prompt, response, hits, cost.
+
+    Tokens and dollars are None where the backend counts none or the model has no prices.
+    """
+    request = step.request
+    target = ""
+    if isinstance(request, Retrieve):
+        target = request.retriever
+    elif isinstance(request, Generate):
+        target = request.llm
+    elif isinstance(request, UseTool):
+        target = request.tool
+    kind = request_to_json(request)["ask"]
+    value: dict[str, Any] = {
+        "kind": "identity" if kind == "note" else kind,
+        "target": target,
+        "prompt": prompt_of(request),
+        "response": step.reply.text,
+    }
+    if isinstance(request, Retrieve):
+        value["hits"] = hits_json(step.reply.hits)
+    if step.reply.note:
+        value["note"] = step.reply.note
+    value |= {"seconds": step.seconds, "cached": step.cached}
+    if isinstance(request, Generate):
+        cost = step_to_json(step, prices or {})
+        value["tokens"] = {"prompt": cost["prompt_tokens"], "completion": cost["completion_tokens"]}
+        value |= {key: cost[key] for key in ("first_token_seconds", "tokens_per_second", "usd")}
+    return value
+
+
+def hits_json(hits: Sequence[Hit]) -> list[dict[str, Any]]:
+    """Hits with their rank, from 1."""
+    return [{"rank": rank, **hit_to_json(hit)} for rank, hit in enumerate(hits, 1)]

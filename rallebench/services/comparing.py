@@ -1,0 +1,150 @@
+"""Stored runs compared and analysed, as JSON documents and tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from rallebench.analysis import tables
+from rallebench.analysis.agents.reading import read
+from rallebench.analysis.agents.report import Analysis, AnalysisOptions, analyse
+from rallebench.analysis.measures import Measure, measure
+from rallebench.analysis.ranking import compare_many
+from rallebench.analysis.runs import as_json, compare_runs, waterfall_of
+from rallebench.analysis.waterfall import STAGES, UNTRACED
+from rallebench.core.errors import UsageError
+from rallebench.core.tables import Table
+from rallebench.engine.score import cost_of
+from rallebench.metrics import metric
+
+if TYPE_CHECKING:
+    from rallebench.services.workbench import Workbench
+
+__all__ = ["STAGES", "UNTRACED"]
+
+
+def compare_two(
+    workbench: Workbench, a: str, b: str, name: str
+) -> tuple[dict[str, Any], list[str]]:
+    """Run ``b`` against run ``a`` as JSON, and the warnings. Raises UsageError without a common score."""
+    runs = [workbench.open_run(a), workbench.open_run(b)]
+    pair, common = compare_runs(*runs, name)
+    warnings = [common.warning] if common.warning else []
+    if pair.n < len(common.qids) and not common.left_out:
+        warnings.append(
+            f"only {pair.n} of the {len(common.qids)} shared questions are scored by {pair.metric} in both."
+        )
+    measured = measure(pair.metric, runs)
+    corpus_level = not measured.own and "over_all" in metric(measured.name).traits
+    scores = compare_many(runs, measured.name).corpus_level if corpus_level else {}
+    value = {
+        **as_json(pair, common, a, b),
+        **_about(measured),
+        "over_all": [asdict(score) for score in scores.get(measured.name, ())],
+        "cost": [cost_of(run) for run in runs],
+    }
+    return value, warnings
+
+
+def compare_several(
+    workbench: Workbench, names: Sequence[str], name: str
+) -> tuple[dict[str, Any], tuple[Table, Table]]:
+    """Runs against the first, as JSON and as tables: every metric, the differences. Raises UsageError."""
+    runs = [workbench.open_run(run) for run in names]
+    compared = compare_many(runs, name)
+    against = [
+        {
+            **{part: getattr(result.paired, part) for part in result.paired.__slots__},
+            "run": result.name,
+            "p_corrected": result.corrected,
+        }
+        for result in compared.against
+    ]
+    value = {
+        "runs": [side.name for side in compared.sides],
+        "n": len(compared.common),
+        "metric": compared.metric,
+        **_about(compared.measure),
+        "metrics": {name: [asdict(mean) for mean in row] for name, row in compared.cells.items()},
+        "over_all": {
+            name: [asdict(score) for score in row] for name, row in compared.corpus_level.items()
+        },
+        "against": against,
+        "cluster_basis": compared.clusters.as_json(),
+        "warnings": compared.warnings,
+        "cost": [cost_of(run) for run in runs],
+    }
+    return value, (tables.comparison(compared), tables.differences(compared))
+
+
+def _about(measured: Measure) -> dict[str, Any]:
+    """``own``: the metric is the suite's, whose runs alone hold its values."""
+    return {
+        "definition": measured.about["definition"],
+        "higher_is_better": measured.higher_is_better,
+        "own": measured.own,
+    }
+
+
+def runs_of(workbench: Workbench, names: Sequence[str]) -> list[str]:
+    """The named runs, for a suite its runs. Raises UsageError for a suite that has not ended."""
+    runs: list[str] = []
+    suites = workbench.experiments.suites()
+    for name in names:
+        if name not in suites or (workbench.workspace.runs / name).exists():
+            runs.append(name)
+            continue
+        report = workbench.experiments.open_suite(name).report
+        if report is None:
+            raise UsageError(
+                f"The suite run {name!r} has not ended yet; run it again under its name, or name its runs."
+            )
+        runs += [part["run"] for part in report["parts"]]
+    return list(dict.fromkeys(runs))
+
+
+def waterfall_json(workbench: Workbench, name: str) -> dict[str, Any]:
+    """Where a run lost its questions."""
+    result = waterfall_of(workbench.open_run(name), workbench.workspace)
+    questions = {stage: result.questions(stage) for stage in STAGES}
+    return {
+        "run": name,
+        "n": len(result.placed),
+        "waterfall": result.counts(),
+        "questions": {stage: qids for stage, qids in questions.items() if qids},
+        "corpus_known": result.corpus_known,
+        "imported": result.imported,
+        "without_pages": result.without_pages,
+        "given": result.given,
+        "misses_corpus": result.misses_corpus,
+        "tells": result.tells,
+    }
+
+
+def analyse_agents(
+    workbench: Workbench,
+    names: Sequence[str],
+    aspect: str,
+    *,
+    original: bool = False,
+    reference: str = "",
+    sizes: Mapping[str, float] | None = None,
+) -> Analysis:
+    """An aspect of runs of agents. Raises UsageError."""
+    runs = read([workbench.open_run(name) for name in names], original=original)
+    return analyse(runs, aspect, AnalysisOptions(original, reference, sizes or {}))
+
+
+def read_sizes(pairs: Sequence[str], flag: str = "") -> dict[str, float]:
+    """Model → billions of parameters, of ``MODEL=B`` each. ``flag``: before the pair in the sentence. Raises UsageError."""
+    sizes: dict[str, float] = {}
+    for pair in pairs:
+        model, _, number = pair.rpartition("=")
+        try:
+            sizes[model] = float(number)
+        except ValueError:
+            model = ""
+        if not model or not 0 < sizes[model] < float("inf"):
+            raise UsageError(f"{flag}{pair!r} is not MODEL=BILLIONS, as in my-llm=7.")
+    return sizes

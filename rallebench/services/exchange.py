@@ -1,0 +1,168 @@
+"""What comes from and goes to other programs: imports, exports, prediction files, MLflow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rallebench.analysis.agents import logs
+from rallebench.analysis.exporting import FORMS
+from rallebench.analysis.predictions import import_run
+from rallebench.core.errors import NotFoundError, UsageError
+from rallebench.core.registry import unknown
+from rallebench.corpora.imported import Corpus
+from rallebench.datasets.pickup import pick_up
+from rallebench.datasets.r_eval import ids_that_hold
+from rallebench.engine.store import RunFolder
+from rallebench.experiments.papers import SCORERS
+from rallebench.experiments.sweeps.results import as_json, opened
+from rallebench.metrics.kilt_file import score_files
+from rallebench.services.grouping import group_of
+from rallebench.services.mlflow_model import log_chain
+from rallebench.workspace.environments import import_scholars
+
+if TYPE_CHECKING:
+    from rallebench.services.workbench import Workbench
+
+__all__ = ["pick_up"]
+
+KILT = "kilt"
+
+
+def import_corpus(
+    workbench: Workbench,
+    name: str,
+    source: Path,
+    *,
+    form: str = "",
+    page_map: Path | None = None,
+    skip_bad: bool = False,
+) -> Iterator[str | dict[str, Any]]:
+    """Import a corpus: yields progress, last what was imported as JSON."""
+    for event in workbench.import_corpus(
+        name, source, form=form, page_map=page_map, skip_bad=skip_bad
+    ):
+        if not isinstance(event, Corpus):
+            left = "" if event.seconds_left is None else f", about {event.seconds_left:.0f} s left"
+            yield f"{event.passages} passages, {event.fraction:.0%} ({event.rate:.0f}/s{left})"
+            continue
+        if event.passages_without_page:
+            yield f"Warning: {event.passages_without_page} of {event.passages} passages have no page."
+        problems = [problem.model_dump() for problem in event.problems]
+        yield _imported(event.name, event.passages, event.skipped, problems)
+
+
+def import_dataset(
+    workbench: Workbench,
+    name: str,
+    source: Path,
+    *,
+    form: str = "",
+    skip_bad: bool = False,
+    sample: int = 0,
+    seed: int = 0,
+) -> tuple[dict[str, Any], str]:
+    """What was imported as JSON, and a sentence about R-Eval's ids or ''."""
+    dataset = workbench.import_dataset(
+        name, source, form=form, skip_bad=skip_bad, sample=sample, seed=seed
+    )
+    note = ""
+    if dataset.form.startswith("r-eval"):
+        equal, rows = ids_that_hold(source)
+        note = f"The _id of {equal} of {rows} records is the sha256 that R-Eval gives them."
+    problems = [problem._asdict() for problem in dataset.problems]
+    return _imported(dataset.name, dataset.questions, dataset.skipped, problems), note
+
+
+def import_scholar_table(
+    workbench: Workbench, name: str, source: Path, *, skip_bad: bool = False
+) -> dict[str, Any]:
+    """A scholar table; ``rows`` counts scholars, publications and coauthor relations."""
+    table = import_scholars(workbench.workspace, name, source, skip_bad=skip_bad)
+    counts = {kind: getattr(table, kind) for kind in ("scholars", "publications", "coauthors")}
+    problems = [problem._asdict() for problem in table.problems]
+    return {**_imported(table.name, sum(counts.values()), table.skipped, problems), **counts}
+
+
+def import_predictions(
+    workbench: Workbench,
+    name: str,
+    source: Path,
+    dataset: str,
+    *,
+    form: str = "",
+    system: str = "",
+    skip_bad: bool = False,
+) -> tuple[dict[str, Any], str]:
+    """Predictions, or a log of R-Eval, as a scored run: its counts as JSON, and a warning or ''. Raises UsageError."""
+    workspace = workbench.workspace
+    if form == logs.FORM or (not form and logs.recognises(source)):
+        workflow, _, llm = system.partition(":")
+        run = logs.import_log(workspace, source, name, workflow=workflow, llm=llm, dataset=dataset)
+        return _imported(run.name, len(run.records()), 0, []), ""
+    if system:
+        raise UsageError(f"--system goes with R-Eval's logs (--format {logs.FORM}).")
+    if not dataset:
+        raise UsageError("Predictions answer a question set; name it with --dataset.")
+    run = import_run(workspace, source, dataset, name, form=form, skip_bad=skip_bad)
+    report = run.report() or {}
+    n, without = report["n"], report["n_errors"]
+    warning = f"{without} of {n} questions have no prediction; they count as failed."
+    return _imported(run.name, n - without, without, []), warning if without else ""
+
+
+def _imported(
+    name: str, rows: int, skipped: int, problems: Sequence[Mapping[str, Any]]
+) -> dict[str, Any]:
+    return {"name": name, "rows": rows, "skipped": skipped, "problems": list(problems)}
+
+
+def exported(run: RunFolder, form: str) -> tuple[Iterator[str], str]:
+    """The lines of a run in a format of other tools, and a warning or ''."""
+    lines, _ = FORMS[form]
+    failed = sum(bool(line.get("error")) for line in run.lines().values())
+    warning = f"{failed} failed questions are left out."
+    return lines(run), warning if failed and form in ("trec", "kilt") else ""
+
+
+def score_predictions(
+    suite: str, guess: Path, gold: Path | None, ks: Sequence[int], rank_keys: Sequence[str]
+) -> dict[str, Any]:
+    """Score a file of predictions in KILT's form or that of another suite. Raises UsageError."""
+    if suite == KILT:
+        if gold is None:
+            raise UsageError(
+                "The questions with their answers are missing; name their file with --gold."
+            )
+        return score_files(gold, guess, ks=tuple(ks), rank_keys=tuple(rank_keys))
+    if suite not in SCORERS:
+        raise NotFoundError(unknown(SCORERS.kind, suite, (KILT, *SCORERS.names())))
+    return SCORERS[suite](guess, gold)
+
+
+def track(workbench: Workbench, name: str, kind: str, *, model: bool = False) -> dict[str, Any]:
+    """Log a run, or the runs of an experiment below one parent, to MLflow. ``model``: the run's chain, too.
+
+    Raises UsageError for an experiment without a finished run, RalleError where MLflow refuses.
+    """
+    if kind == "run":
+        run = workbench.open_run(name)
+        value = {"run": name, "mlflow_run_id": workbench.log_run(run)}
+        if model:
+            value["mlflow_model"] = log_chain(workbench, run, value["mlflow_run_id"])
+        return value
+    if model:
+        raise UsageError(f"{name!r} is a {kind}; give --model with one of its runs.")
+    report: Mapping[str, Any] | None = (
+        as_json(opened(workbench.workspace, name))  # those of a sweep before it has ended, too
+        if kind == "sweep"
+        else workbench.experiments.store.open(name, kind).report
+    )
+    group = group_of(workbench.workspace, report, kind) if report else None
+    if group is None:
+        raise UsageError(
+            f"No run of the {kind} {name!r} has ended yet, so there is nothing to send; run it again under its name."
+        )
+    runs = {path.name: workbench.log_run(workbench.open_run(path.name)) for path in group.runs}
+    return {kind: name, "mlflow_run_id": workbench.log_group(group), "runs": runs}

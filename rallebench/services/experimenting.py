@@ -1,0 +1,188 @@
+"""Requests for sweeps, suites, trade-offs and dataset builders from what a user wrote, and their documents."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from rallebench.core.errors import UsageError
+from rallebench.core.events import Operation
+from rallebench.core.experiments import ExperimentRequest
+from rallebench.core.types import Chain
+from rallebench.engine import estimate, plan
+from rallebench.engine.pilot import QUESTIONS
+from rallebench.experiments.builders import settings_of as builder_settings
+from rallebench.experiments.papers import SUITES, settings_of
+from rallebench.experiments.sweeps import indexing, remarks
+from rallebench.experiments.sweeps.results import as_json, headline, opened
+from rallebench.experiments.sweeps.running import sweep_settings, variants_of
+from rallebench.experiments.tradeoff.running import QUESTIONS as TRADEOFF_QUESTIONS
+from rallebench.experiments.tradeoff.running import read_swept, tradeoff_settings
+from rallebench.retrievers.composites import split_names
+from rallebench.services.builders import builder_request
+from rallebench.services.context import Context
+from rallebench.services.experiments import plan_json, suite_name
+from rallebench.workspace.checking import check_chain
+from rallebench.workspace.indexes.ensure import Costs
+
+if TYPE_CHECKING:
+    from rallebench.services.workbench import Workbench
+
+__all__ = ["QUESTIONS", "TRADEOFF_QUESTIONS", "headline", "plan_json"]
+
+
+# sweeps
+
+
+def sweep_request(
+    workbench: Workbench,
+    name: str,
+    chain: Chain,
+    factors: Sequence[str],
+    dataset: str,
+    *,
+    strategy: str,
+    metrics: tuple[str, ...] | None,
+    metric: str,
+    limit: int | None = None,
+    seed: int = 0,
+) -> tuple[ExperimentRequest, int]:
+    """The request for a sweep, and its number of variants. Raises UsageError for factors that the chain does not have."""
+    settings = sweep_settings(
+        chain, factors, dataset, strategy=strategy, metrics=metrics, metric=metric
+    )
+    variants = len(variants_of(settings))
+    return workbench.experiments.request("sweep", name, settings, limit, seed), variants
+
+
+def sweep_plan(
+    workbench: Workbench, request: ExperimentRequest
+) -> tuple[dict[str, Any], list[str]]:
+    """The runs, index builds and encodings of a sweep as JSON, and notes. Raises UsageError for a variant that could not run."""
+    variants = variants_of(request.settings)
+    for variant in variants:
+        check_chain(workbench.workspace, variant.chain)
+    *_, last = [None, *indexing.counting(workbench.workspace, variants)]
+    costs = last if isinstance(last, Costs) else Costs((), 0, 0, {})
+    labels = [variant.label for variant in variants]
+    verdict = f"{len(labels)} runs: {', '.join(labels)}."
+    if any(variant.index for variant in variants):
+        verdict += f" {costs.sentence}"
+    value = {
+        "variants": labels,
+        "indexes_there": list(costs.existing),
+        "index_builds": costs.builds,
+        "passages": costs.passages,
+        "encodings": {
+            name: {"to_encode": new, "texts": total}
+            for name, (new, total) in costs.encodings.items()
+        },
+        "verdict": verdict,
+    }
+    return value, remarks(variants)
+
+
+def stored_sweep(workbench: Workbench, name: str, metric: str = "") -> dict[str, Any]:
+    """A stored sweep as JSON, ranked by ``metric``. Raises UsageError."""
+    return as_json(opened(workbench.workspace, name, metric))
+
+
+# trade-offs
+
+
+def tradeoff_request(
+    workbench: Workbench,
+    name: str,
+    indexes: str,
+    dataset: str,
+    *,
+    k: int,
+    limit: int,
+    knobs: Sequence[str],
+    flag: str = "",
+) -> ExperimentRequest:
+    """The request for an index trade-off. ``knobs``: ``KEY=V,V`` each, ``flag`` is their flag. Raises UsageError."""
+    settings = tradeoff_settings(
+        split_names(indexes), dataset, k=k, swept=read_swept(knobs, f"{flag} ".lstrip())
+    )
+    return workbench.experiments.request("tradeoff", name, settings, limit)
+
+
+# suites
+
+
+def suite_request(
+    workbench: Workbench,
+    suite: str,
+    llms: Sequence[str],
+    settings: Mapping[str, str],
+    *,
+    limit: int | None = None,
+    name: str = "",
+    seed: int = 0,
+) -> ExperimentRequest:
+    """The request for a suite from settings as they were written. Several models become the setting of a suite that compares
+    them. Raises UsageError, NotFoundError."""
+    entry = SUITES.entry(suite)
+    if llms and not entry.traits.get("asks", True):
+        raise UsageError(f"The suite {suite!r} asks no language model; leave --llm out.")
+    if len(llms) > 1:
+        if "models" not in entry.form:
+            raise UsageError(
+                f"The suite {suite!r} takes one model, but --llm is given {len(llms)} times; run it once for each."
+            )
+        if "models" in settings:
+            raise UsageError(
+                "The models are given twice, by --llm and by --set models=…; leave one out."
+            )
+        settings, llms = {**settings, "models": ",".join(llms)}, ()
+    llm, checked = "".join(llms), settings_of(suite, settings)
+    if limit is not None and limit < 1:
+        raise UsageError(f"--limit is {limit}; give at least 1, or leave it out for all.")
+    return ExperimentRequest(
+        workbench.workspace,
+        llm,
+        checked,
+        limit,
+        seed,
+        workbench.allow_python,
+        suite,
+        name or suite_name(suite, llm, checked, limit),
+    )
+
+
+def suite_plan(
+    workbench: Workbench, request: ExperimentRequest, *, questions: int, batch_size: int
+) -> Operation[dict[str, Any]]:
+    """The plan of a suite as JSON, with the costs that a pilot of ``questions`` per part measures (0: none)."""
+    planned = workbench.experiments.plan(request)
+    value: dict[str, Any] = {**plan.as_json(planned), "probe": None}
+    if not questions:
+        return value
+    if planned.builds:
+        with workbench.lease("the estimate of the indexes") as lease:
+            costs = yield from Context(workbench, lease).index_costs(tuple(planned.builds))
+        value["indexes"]["costs"] = costs
+    pilot = workbench.experiments.pilot(
+        planned, request, questions=questions, batch_size=batch_size
+    )
+    value["probe"] = estimate.as_json((yield from pilot))
+    return value
+
+
+# dataset builders
+
+
+def dataset_request(
+    workbench: Workbench,
+    builder: str,
+    name: str,
+    settings: Mapping[str, str],
+    *,
+    articles: str = "",
+    llm: str = "",
+    limit: int | None = None,
+) -> ExperimentRequest:
+    """The request for a dataset builder from settings as they were written. Raises UsageError."""
+    checked = builder_settings(builder, settings)
+    return builder_request(workbench.workspace, builder, name, checked, articles, llm, limit)

@@ -1,0 +1,155 @@
+"""A run, or several side by side, as the sections of a report."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from rallebench.analysis import deployment, radar, tables, waterfall
+from rallebench.analysis.changes import changes
+from rallebench.analysis.exporting import answered
+from rallebench.analysis.ranking import MultiRunComparison, compare_many, with_mean
+from rallebench.analysis.runs import waterfall_of
+from rallebench.chains.chain import prompt_of
+from rallebench.core.errors import UsageError
+from rallebench.core.tables import Code, Cost, Fold, Section
+from rallebench.core.types import Episode, Example
+from rallebench.engine.answers import heads
+from rallebench.engine.ralle_files import prompts_text
+from rallebench.engine.score import cost_of, score_episode
+from rallebench.engine.store import RunFolder
+from rallebench.workspace.entries import chain_from_json
+from rallebench.workspace.paths import Workspace
+
+MOST_FLIPPED, MOST_RADARS = 200, 3
+LOST = "Where questions were lost"
+
+
+def report_of(
+    runs: Sequence[RunFolder], workspace: Workspace, metric: str = ""
+) -> tuple[str, Iterator[Section]]:
+    """Title and sections: one run with all its questions, or a comparison.
+
+    Raises UsageError for a run without a report.
+    """
+    for run in runs:
+        if not run.report():
+            raise UsageError(
+                f"The run {run.name!r} has no report.json, so it cannot be shown; let it end, or resume it."
+            )
+    if len(runs) == 1:
+        return f"Run {runs[0].name}", _run(runs[0], workspace)
+    title = f"Comparison of {', '.join(run.name for run in runs)}"
+    if radar.share_nothing(runs):
+        return title, _over_datasets(runs, metric)
+    return title, _comparison(runs, workspace, metric)
+
+
+def _run(run: RunFolder, workspace: Workspace) -> Iterator[Section]:
+    report = run.report() or {}
+    yield Section(
+        "", (_summary(report), tables.metrics(report), Cost(cost_of(run)), *_failures(report))
+    )
+    yield Section(LOST, _waterfall([(run.name, waterfall_of(run, workspace))]))
+    yield Section("What was run", (Code(_settings(run.spec()["spec"]["settings"])),))
+    yield Section("Every question", (_question(*pair) for pair in answered(run)))
+
+
+def _summary(report: Mapping[str, Any]) -> str:
+    seconds = report["seconds_per_question"]
+    facts = [
+        f"{report['n_done'] - report['n_errors']} of {report['n']} questions answered",
+        f"{report['n_errors']} failed",
+        *([] if seconds is None else [f"{seconds:.3f} s per question"]),
+        f"{report['steps_from_memory']} of {report['steps']} steps from the reply cache",
+    ]
+    return f"{report['run']} on {report['dataset']}: {', '.join(facts)}."
+
+
+def _failures(report: Mapping[str, Any]) -> list[str]:
+    return [f"{count} failed: {message}" for message, count in report["errors"].items()]
+
+
+def _waterfall(named: Sequence[tuple[str, waterfall.Waterfall]]) -> list[Any]:
+    stages = [
+        f"{waterfall.SHORT[stage]}: {meaning}"
+        for stage, meaning in waterfall.STAGES.items()
+        if any(fall.tells and fall.counts()[stage] for _, fall in named)
+    ]
+    return [waterfall.figure(named), *stages, *waterfall.notes(named)]
+
+
+def _settings(settings: Mapping[str, Any]) -> str:
+    if settings.get("chain"):
+        return prompts_text(chain_from_json(settings["chain"]))
+    return json.dumps(settings, ensure_ascii=False, indent=2)
+
+
+def _question(example: Example, episode: Episode) -> Fold:
+    (score,) = score_episode(episode, example, ("em",))
+    marks = {1.0: ("right", "good"), 0.0: ("wrong", "bad"), None: ("not scored", "")}
+    mark, tone = ("failed", "bad") if episode.error else marks.get(score.value, ("not scored", ""))
+    gold = " / ".join(example.gold.answers[:5]) or "–"
+    blocks: list[Any] = [f"answer: {episode.error or episode.answer or '(empty)'}; gold: {gold}"]
+    for number, step in enumerate(episode.steps, 1):
+        blocks += [f"{number}. prompt", Code(prompt_of(step.request))]
+        blocks += ["response", Code(step.reply.text)]
+    return Fold(example.question.text, tuple(blocks), mark, tone)
+
+
+def _comparison(runs: Sequence[RunFolder], workspace: Workspace, metric: str) -> Iterator[Section]:
+    compared = compare_many(runs, metric)
+    qids = {example.question.qid for example in compared.common}
+    yield Section("Every metric", (*compared.warnings, tables.comparison(compared)))
+    yield Section("Differences", (tables.differences(compared),))
+    falls = [(run.name, waterfall_of(run, workspace).within(qids)) for run in runs]
+    yield Section(LOST, _waterfall(falls))
+    reports = [(run.name, with_mean(run, compared.metric)) for run in runs]
+    for across, label in deployment.COST_AXES.items():
+        figure = deployment.figure(reports, compared.measure, across)
+        if figure.series:
+            notes = deployment.notes(reports, compared.metric, across)
+            yield Section(f"Quality against {label}", (figure, *notes))
+    for by in radar.axes_of(runs, compared.common)[:MOST_RADARS]:
+        axes = radar.over(runs, compared.common, compared.metric, by)
+        yield Section(f"By {by}", (radar.figure(axes), radar.table(axes)))
+    for other, against in zip(runs[1:], compared.against):
+        blocks = [_changed(runs[0], other)]
+        if against.paired.n:
+            blocks += _flipped(compared, runs[0], other, against.paired.flipped)
+        else:
+            label = compared.measure.about["label"]
+            blocks.append(f"No question is scored by {label} in both.")
+        yield Section(f"{runs[0].name} and {other.name}", blocks)
+
+
+def _changed(first: RunFolder, other: RunFolder) -> Any:
+    differences = changes(first.spec()["spec"], other.spec()["spec"])
+    if not differences:
+        return f"{first.name} and {other.name} have one chain, one dataset and equal settings."
+    return tables.changes(differences, first.name, other.name)
+
+
+def _flipped(
+    compared: MultiRunComparison, first: RunFolder, other: RunFolder, qids: Sequence[str]
+) -> Iterator[Any]:
+    if not qids:
+        yield "No question changed its score."
+        return
+    examples = {example.question.qid: example for example in compared.common}
+    answers = [heads(run) for run in (first, other)]
+    cut = f", the first {MOST_FLIPPED} of them" if len(qids) > MOST_FLIPPED else ""
+    count = "1 question changed its" if len(qids) == 1 else f"{len(qids)} questions changed their"
+    yield f"{count} score{cut}:"
+    for qid in qids[:MOST_FLIPPED]:
+        blocks = [f"gold: {' / '.join(examples[qid].gold.answers[:3])}"]
+        for run, lines in zip((first, other), answers):
+            blocks.append(f"{run.name}: {lines.get(qid, {}).get('answer', '')}")
+        yield Fold(examples[qid].question.text, tuple(blocks))
+
+
+def _over_datasets(runs: Sequence[RunFolder], metric: str) -> Iterator[Section]:
+    means = radar.over_datasets(runs, metric)
+    note = "The runs share no question, so no difference between two of them can be tested; these are their means."
+    yield Section("", (note, radar.figure(means), radar.table(means)))

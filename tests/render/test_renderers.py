@@ -1,0 +1,169 @@
+"""One table, and the same numbers, as text, HTML, CSV and LaTeX."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from rallebench.core.tables import Code, Column, Figure, Fold, Format, Kind, Mean, Section, Table
+from rallebench.render import csv, html, latex, numbers, plotly, report, svg, text
+
+TABLE = Table(
+    "F1 <all>",
+    (Column("run", "text"), Column("F1", "percent", "Overlap of words."), Column("n", "count")),
+    (("a & b", Mean(0.5, 0.4, 0.6, 30), 1200), ("多瑙", 0.25, None)),
+    note="Two runs.",
+    best=frozenset({(0, 1)}),
+)
+
+
+@pytest.mark.parametrize(
+    ("value", "format", "shown"),
+    [
+        (None, "score", "–"),
+        (0, "score", "0"),
+        (0.0, "score", "0.0000"),
+        (True, "score", "yes"),
+        ("k=1", "percent", "k=1"),
+        (0.123, "percent", "12.30"),
+        (7, "percent", "7"),
+        (1234.6, "score", "1,235"),
+        (Mean(None, None, None, 0), "score", "not scored"),
+        (Mean(0.5, None, None, 3), "score", "0.5000 n=3"),
+        (
+            {"value": 0.5, "low": 0.25, "high": 0.75, "n": 1200},
+            "score",
+            "0.5000 [0.250, 0.750] n=1,200",
+        ),
+        (Mean(-0.5, -0.75, 0.25, 9), "delta", "-0.5000 [-0.7500, +0.2500] n=9"),
+        (12.25, "count", "12.2"),
+        (1024, "count", "1,024"),
+        (75.04, "seconds", "75.0 s"),
+        (7300, "duration", "2 h 1 min"),
+        (84_400_000, "bytes", "84 MB"),
+        (0.0000123, "usd", "$0.000012"),
+        (0.04996, "p", "0.0499"),
+        (0.0501, "p", "0.050"),
+        (0.25, "delta", "+0.2500"),
+    ],
+)
+def test_a_number_is_written_by_the_format_of_its_column(
+    value: Any, format: Format, shown: str
+) -> None:
+    assert numbers.text(value, format) == shown
+
+
+def test_p_is_never_written_across_five_percent() -> None:
+    for p in (0.0495, 0.04951, 0.04999, 0.05, 0.0504):
+        assert (float(numbers.text(p, "p")) < 0.05) == (p < 0.05)
+
+
+def test_a_mean_without_an_interval_says_why() -> None:
+    few, equal = Mean(0.5, None, None, 3), Mean(7.0, None, None, 40)
+    assert numbers.interval(numbers.mean_of(few) or {}) == "too few articles"
+    assert numbers.interval(numbers.mean_of(equal) or {}) == "all are equal: no interval"
+
+
+@pytest.mark.parametrize(
+    ("clusters", "sentence"),
+    [
+        (None, ""),
+        (
+            {"by": "gold pages", "n": 40, "largest": 2},
+            "40 articles (questions that share gold pages)",
+        ),
+        ({"by": "group", "n": 4, "largest": 5}, "as independent."),
+        ({"by": "group", "n": 4, "largest": 6}, "One article holds 6 of the 10 questions."),
+        (
+            {"by": "question", "n": 10, "largest": 1},
+            "10 questions (the data set names no articles)",
+        ),
+    ],
+)
+def test_the_unit_of_the_intervals_is_named_and_an_article_with_over_half_of_the_questions(
+    clusters: dict[str, Any] | None, sentence: str
+) -> None:
+    words = numbers.independence(clusters, 10)
+    assert sentence in words and bool(sentence) == bool(words)
+    assert ("holds" in words) == ("holds" in sentence)
+
+
+def test_a_table_as_text_has_its_columns_below_each_other() -> None:
+    assert text.table(TABLE) == [
+        "F1 <all>",
+        "run                         F1      n",
+        "a & b  50.00 [40.0, 60.0] n=30  1,200",
+        "多瑙                     25.00      –",
+        "Two runs.",
+        "F1: Overlap of words.",
+    ]
+
+
+def test_tables_stand_apart_from_sentences() -> None:
+    small = Table("", ("a",), (("b",),))
+    assert text.blocks(["one", "", "two", small, "three"]) == "one\ntwo\n\na\nb\n\nthree"
+
+
+def test_a_table_as_html_is_escaped_and_carries_itself_as_csv() -> None:
+    page = html.table(TABLE)
+    assert "F1 &lt;all&gt;" in page and "a &amp; b" in page and "<b>50.00</b>" in page
+    assert "40.0 – 60.0, n = 30" in page and 'download="F1-all.csv"' in page
+    assert "This table has no rows." in html.table(Table("x", ("a",), ()))
+
+
+def test_a_table_as_csv_has_four_columns_for_means_and_all_digits() -> None:
+    assert csv.table(TABLE).splitlines() == [
+        "run,F1,F1 low,F1 high,F1 n,n",
+        "a & b,0.5,0.4,0.6,30,1200",
+        "多瑙,0.25,,,,",
+    ]
+    assert csv.lines([["x", ["p1", "p2"], None]]) == "x,p1 | p2,\n"
+
+
+def test_a_table_as_latex_is_escaped_with_the_largest_share_in_bold() -> None:
+    scores = Table("", ("run", "F_1"), (("a", 0.5), ("b", 0.25), ("c", None)), percent=True)
+    lines = latex.table(scores).splitlines()
+    assert lines[2] == r"run & F\_1 \\" and lines[4] == r"a & \textbf{50.0} \\"
+    assert lines[5] == r"b & 25.0 \\" and lines[6] == r"c & -- \\"
+
+
+def test_a_table_survives_its_json() -> None:
+    plain = Table("t", ("run", "EM"), (("a", Mean(0.5, None, None, 3)),), True, "note")
+    value = plain.as_json()
+    assert set(value) == {"title", "columns", "rows", "percent", "note"}
+    assert value["columns"] == ["run", "EM"]
+    assert text.table(Table.from_json(value)) == text.table(plain)
+
+
+def test_a_figure_in_a_report_has_no_keys_but_the_five_of_the_stored_form() -> None:
+    figure = Figure("t", "x", "y", {"a": ((1, Mean(0.5, None, None, 3)),)}, high=1.0)
+    assert set(figure.as_json()) == {"title", "x", "y", "series", "kind"}
+    assert figure.as_json()["series"]["a"][0][1]["value"] == 0.5
+
+
+@pytest.mark.parametrize("kind", ["line", "bar", "scatter"])
+def test_every_kind_of_plot_is_drawn_with_what_was_measured(kind: Kind) -> None:
+    mean = {"value": 0.5, "low": 0.4, "high": 0.7, "n": 3}
+    figure = Figure("t", "x", "y", {"a": ((0, mean), (0.2, None), (0.4, 0.1))}, kind)
+    (trace,) = plotly.figure(figure).data
+    assert list(trace.x) == [0, 0.4] and list(trace.error_y.array) == pytest.approx([0.2, 0])
+    assert trace.type == ("bar" if kind == "bar" else "scatter")
+
+
+def test_points_without_a_value_are_left_out_of_a_plot_and_an_empty_plot_says_so() -> None:
+    series = {"a": ((1, 0.5), (2, None)), "b": ((1, None),)}
+    (trace,) = plotly.figure(Figure("t", "x", "y", series)).data
+    assert list(trace.y) == [0.5]
+    empty = plotly.figure(Figure("t", "x", "y", {}, empty="Nothing is known."))
+    assert not empty.data and empty.layout.annotations[0].text == "Nothing is known."
+    assert svg.figure(Figure("t", "x", "y", {"b": ((1, None),)})) == ""
+
+
+def test_a_report_shows_every_block_and_cuts_long_prompts() -> None:
+    blocks = ["<one>", TABLE, Code("x" * 2000), Fold("Who?", ("gold: Ada",), "right", "good")]
+    page = "".join(report.page("<Run>", [Section("First", blocks)], "2026-01-02"))
+    assert "<h1>&lt;Run&gt;</h1>" in page and "<h2>First</h2><p>&lt;one&gt;</p>" in page
+    assert f"{'x' * report.LONGEST} … (2,000 characters)" in page
+    assert 'Who? <span class="rb-badge good">right</span></summary><p>gold: Ada</p>' in page
+    assert page.rstrip().endswith("on 2026-01-02.</p></body></html>")
