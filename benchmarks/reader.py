@@ -30,7 +30,7 @@ from _report import Fact, Measure, Report
 from rallebench.corpora.page_maps import read_page_map
 from rallebench.corpora.reading import read_corpus
 from rallebench.encoders.minilm import MiniLM
-from rallebench.reader import Found, Task
+from rallebench.reader import ReaderAnswer, Task
 from rallebench.reader.spans import WEIGHTS, SpanReader, load
 from tools.reader import prompts
 from tools.reader.prompts import Asked
@@ -115,12 +115,12 @@ def prompts_of(questions: Questions, form: str) -> list[Task]:
     return tasks
 
 
-def read_all(reader: SpanReader, tasks: Sequence[Task]) -> list[Found]:
+def read_all(reader: SpanReader, tasks: Sequence[Task]) -> list[ReaderAnswer]:
     """What the reader finds, one task after another."""
     return [found for task in tasks for found in reader.read([task])]
 
 
-def row(name: str, found: Sequence[Found], questions: Questions) -> tuple[str, float, float]:
+def row(name: str, found: Sequence[ReaderAnswer], questions: Questions) -> tuple[str, float, float]:
     """(a line for the table, exact match in %, F1 in %)."""
     scores = [prompts.score(f, one.answers) for f, one in zip(found, questions.asked)]
     columns = [[100 * s[i] for s in scores] for i in (0, 1)]
@@ -132,7 +132,7 @@ def row(name: str, found: Sequence[Found], questions: Questions) -> tuple[str, f
 
 def measure_quality(
     reader: SpanReader, sets: Sequence[Questions], report: Report
-) -> dict[str, list[Found]]:
+) -> dict[str, list[ReaderAnswer]]:
     """Exact match and F1 of every form; set → what was found with the paragraph among five."""
     targets = {
         (TESTED, "gold"): (60.0, 70.0),
@@ -157,7 +157,7 @@ def measure_quality(
 
 
 def measure_declining(
-    reader: SpanReader, questions: Questions, present: Sequence[Found], report: Report
+    reader: SpanReader, questions: Questions, present: Sequence[ReaderAnswer], report: Report
 ) -> None:
     """The confidence with the paragraph among five (``present``) against five that hold no answer."""
     absent = read_all(reader, prompts_of(questions, "absent"))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import re
 from array import array
@@ -16,6 +14,7 @@ from rallebench.engine.ralle_files import reduced_row
 from rallebench.engine.score import examples_of, score_episode
 from rallebench.engine.store import RunFolder
 from rallebench.metrics.recorded import IMPORTED
+from rallebench.render import csv
 
 TAG = re.compile(r"\s+")
 
@@ -99,21 +98,9 @@ def jsonl(run: RunFolder) -> Iterator[str]:
 
 def table(run: RunFolder) -> Iterator[str]:
     """``rows`` as CSV; lists are joined by `` | ``, None is empty."""
-    columns: list[str] = []
-    for row in rows(run):
-        text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
-        if not columns:
-            columns = list(row)
-            writer.writerow(columns)
-        writer.writerow([_cell(row[name]) for name in columns])
-        yield text.getvalue()
-
-
-def _cell(value: Any) -> Any:
-    if value is None:
-        return ""
-    return " | ".join(value) if isinstance(value, list) else value
+    for number, row in enumerate(rows(run)):
+        heads = [] if number else [list(row)]
+        yield csv.lines([*heads, list(row.values())])
 
 
 FORMS: Mapping[str, tuple[Callable[[RunFolder], Iterator[str]], str]] = {

@@ -20,8 +20,8 @@ from rallebench.metrics import card
 
 DATASETS = "question set"
 """The name of the axes that are no field of a record."""
-MOST_AXES, LEAST_AXES = 24, 3
-"""More axes are unreadable; fewer span no area and are shown as a table only."""
+MOST_AXES = 24
+"""More axes are unreadable."""
 LONGEST = 60
 
 
@@ -39,11 +39,6 @@ class Radar:
     def about(self) -> Mapping[str, Any]:
         """The metric's card."""
         return self.measure.about if self.measure else card(self.metric)
-
-    @property
-    def spans(self) -> bool:
-        """Whether the axes are enough for a polygon."""
-        return len(self.axes) >= LEAST_AXES
 
 
 def figure(radar: Radar) -> Figure:

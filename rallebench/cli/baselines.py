@@ -41,9 +41,9 @@ def baselines(args: argparse.Namespace) -> Result:
         say("The gold names no pages, so there are no oracle passages.")
     failure = ""
     if not value["lines"]:
-        mend = f"Ask for the lines of {args.run!r} again when it is mended."
+        mend = f"Run the baselines of {args.run!r} again when it is mended."
         labels = [LABELS[name] for name in failed]
-        failure = failed_parts("reference lines", labels, len(failed), mend)
+        failure = failed_parts("baselines", labels, len(failed), mend)
     return Result(value, _blocks(value), failure)
 
 

@@ -44,19 +44,12 @@ def build_dataset(args: argparse.Namespace) -> Result:
     if not args.maker:
         makers = catalog.described("builders")
         return Result({"makers": makers}, (experiments.forms(makers),))
-    settings = flags.written(args.set)
-    catalog.entry("builders", args.maker)
+    settings = experimenting.builder_settings(args.maker, flags.written(args.set))
     if not args.name:
         raise UsageError("The question set needs a name: --name N; its stages are kept under it.")
     workbench = workbench_of(args)
-    request = experimenting.dataset_request(
-        workbench,
-        args.maker,
-        args.name,
-        settings,
-        articles=args.articles,
-        llm=args.llm,
-        limit=args.limit,
+    request = experimenting.builder_request(
+        workbench.workspace, args.maker, args.name, settings, args.articles, args.llm, args.limit
     )
     options = RunOptions(args.batch_size, args.max_errors, track=False)
     document = follow(workbench.experiments.run(request, options)).document

@@ -13,7 +13,6 @@ from rallebench.core.errors import UsageError
 from rallebench.services import catalog, exchange
 from rallebench.services.workbench import Workbench
 
-KINDS = ("corpus", "dataset", "predictions", "scholars")
 LOG, SEED = catalog.names("prediction formats")[-1], 42
 FORMATS = (
     f"corpus: {', '.join(catalog.names('corpora'))}; dataset: {', '.join(catalog.names('datasets'))}; "
@@ -28,7 +27,7 @@ FORMATS = (
     order=2,
     flags=(
         flag("source", "FILE", "a file, or a folder of documents or tables", type=Path),
-        flag("--kind", choices=KINDS, required=True),
+        flag("--kind", choices=("corpus", "dataset", "predictions", "scholars"), required=True),
         flag("--name", "N", required=True),
         flag("--format", "F", FORMATS, default=""),
         flag("--page-map", "FILE", "passage id → page id: JSON, JSON lines or TSV", type=Path),
@@ -52,46 +51,28 @@ def import_(args: argparse.Namespace) -> Result:
         raise UsageError(
             "--sample takes a number of questions, at least 1, and belongs to --kind dataset."
         )
-    imports = {
-        "corpus": _corpus,
-        "dataset": _dataset,
-        "predictions": _predictions,
-        "scholars": _scholars,
-    }
     if args.kind in ("corpus", "dataset") and (args.dataset or args.system):
         raise UsageError(
             f"--dataset and --system belong to --kind predictions; leave them out for a {args.kind}."
         )
-    value = imports[args.kind](workbench_of(args), args)
+    value = IMPORTS[args.kind](workbench_of(args), args)
     problems = tuple(f"  {problem['message']}" for problem in value["problems"])
     counts = f"{value['name']}: {value['rows']} rows, {value['skipped']} skipped"
     return Result(value, (counts, *problems))
 
 
 def _corpus(workbench: Workbench, args: argparse.Namespace) -> dict[str, Any]:
-    progress = exchange.import_corpus(
-        workbench,
-        args.name,
-        args.source,
-        form=args.format,
-        page_map=args.page_map,
-        skip_bad=args.skip_bad,
-    )
+    settings = {"form": args.format, "page_map": args.page_map, "skip_bad": args.skip_bad}
+    progress = exchange.import_corpus(workbench, args.name, args.source, **settings)
     return drain(progress, Paced(later=True))
 
 
 def _dataset(workbench: Workbench, args: argparse.Namespace) -> dict[str, Any]:
     if args.page_map:
         raise UsageError("A question set has no --page-map; its records name their pages.")
-    value, note = exchange.import_dataset(
-        workbench,
-        args.name,
-        args.source,
-        form=args.format,
-        skip_bad=args.skip_bad,
-        sample=args.sample or 0,
-        seed=args.seed,
-    )
+    settings = {"form": args.format, "skip_bad": args.skip_bad}
+    settings |= {"sample": args.sample or 0, "seed": args.seed}
+    value, note = exchange.import_dataset(workbench, args.name, args.source, **settings)
     if note:
         say(note)
     return value
@@ -108,15 +89,18 @@ def _scholars(workbench: Workbench, args: argparse.Namespace) -> dict[str, Any]:
 def _predictions(workbench: Workbench, args: argparse.Namespace) -> dict[str, Any]:
     if args.page_map:
         raise UsageError("Predictions have no --page-map; they name the pages themselves.")
+    settings = {"form": args.format, "system": args.system, "skip_bad": args.skip_bad}
     value, warning = exchange.import_predictions(
-        workbench,
-        args.name,
-        args.source,
-        args.dataset,
-        form=args.format,
-        system=args.system,
-        skip_bad=args.skip_bad,
+        workbench, args.name, args.source, args.dataset, **settings
     )
     if warning:
         say(f"Warning: {warning}")
     return value
+
+
+IMPORTS = {
+    "corpus": _corpus,
+    "dataset": _dataset,
+    "predictions": _predictions,
+    "scholars": _scholars,
+}

@@ -80,9 +80,11 @@ class _Listener:
         where = f"{event.task}: " if event.task else ""
         if isinstance(event, Progress):
             step, line = where + event.message, where + progress_text(event)
-            is_new = bool(event.message) and step not in self._steps
-            self._steps.add(step)
-            self._paced.say(line, always=is_new or event.done == event.total)
+            if event.message and step not in self._steps:
+                self._steps.add(step)
+                say(line)  # without a pause after it: the first count is shown at once
+            else:
+                self._paced.say(line, always=event.done == event.total)
         elif isinstance(event, Warned):
             self._warnings.append(event.message)
             say(f"Warning: {event.message}")

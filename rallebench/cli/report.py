@@ -9,7 +9,6 @@ from pathlib import Path
 from rallebench.cli.flags import check_out, flag
 from rallebench.cli.verbs import VERBS, Result, workbench_of
 from rallebench.core.files import writing
-from rallebench.render.numbers import text
 from rallebench.render.report import page
 from rallebench.services.reports import report_of
 
@@ -35,4 +34,4 @@ def report(args: argparse.Namespace) -> Result:
         pieces = page(title, sections, time.strftime("%Y-%m-%d %H:%M"))
         size = sum(handle.write(piece.encode("utf-8", "replace")) for piece in pieces)
     value = {"runs": [run.name for run in runs], "file": str(out), "bytes": size}
-    return Result(value, (f"{out}: {text(size, 'bytes')}",))
+    return Result(value, (f"{out}: {size / 1e6:.2f} MB",))

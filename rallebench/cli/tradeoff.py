@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Mapping
 from typing import Any
 
 from rallebench.cli.flags import flag, many, switch
@@ -75,21 +74,20 @@ def tradeoff(args: argparse.Namespace) -> Result:
     failure = ""
     if failed := result.report.failed:
         failure = f"{', '.join(failed)} could not be measured; the others' results are stored as {name!r}."
-    value = dict(result.document)
-    return Result(value, _blocks(value), failure)
+    tradeoff = workbench.experiments.open_tradeoff(name)
+    return Result(dict(result.document), _blocks(tradeoff), failure)
 
 
-def _blocks(value: Mapping[str, Any]) -> tuple[Table | str, ...]:
-    points = value["points"]
-    gold = max((point["n_gold"] for point in points), default=0)
-    note = f"k = {value['k']}, n = {value['n']} questions of {value['dataset']}, {gold} with gold pages"
-    failed = (f"{point['index']}: {point['error']}" for point in points if point["error"])
-    return (Table("", COLUMNS, tuple(map(_row, points))), *failed, note)
+def _blocks(tradeoff: Any) -> tuple[Table | str, ...]:
+    gold = max((point.n_gold for point in tradeoff.points), default=0)
+    note = f"k = {tradeoff.k}, n = {tradeoff.n} questions of {tradeoff.dataset}, {gold} with gold pages"
+    failed = (f"{point.index}: {point.error}" for point in tradeoff.points if point.error)
+    return (Table("", COLUMNS, tuple(map(_row, tradeoff.points))), *failed, note)
 
 
-def _row(point: Mapping[str, Any]) -> tuple[Any, ...]:
-    if point["error"]:
-        return (point["label"], "failed", *[""] * (len(COLUMNS) - 2))
-    measures = ("single_ms", "batch_ms", "encode_ms", "ram", "disk", "build_seconds")
-    quality = (point["recall"], point["quality"].get("Rprec"))
-    return (point["label"], *quality, *(point[name] for name in measures))
+def _row(point: Any) -> tuple[Any, ...]:
+    if point.error:
+        return (point.label, "failed", *[""] * (len(COLUMNS) - 2))
+    measures = (point.single_ms, point.batch_ms, point.encode_ms)
+    quality = (point.recall, point.quality.get("Rprec"))
+    return (point.label, *quality, *measures, point.ram, point.disk, point.build_seconds)

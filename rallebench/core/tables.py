@@ -65,7 +65,7 @@ class Table:
 
     title: str
     columns: tuple[Column | str, ...]
-    rows: tuple[tuple[Any, ...], ...]
+    rows: tuple[tuple[Cell, ...], ...]
     percent: bool = False
     note: str = ""
     best: frozenset[tuple[int, int]] = frozenset()

@@ -8,6 +8,7 @@ from array import array
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 from numpy.lib import format as npy
@@ -46,9 +47,8 @@ class NumberColumn:
         self._flush()
         self._handle.close()
         shape = (self._count,) if self._width == 1 else (self._count, self._width)
-        header = {"descr": np.dtype(np.uint64).str, "fortran_order": False, "shape": shape}
         with open(self._path, "wb") as target, open(self._raw, "rb") as raw:
-            npy.write_array_header_1_0(target, header)  # type: ignore[no-untyped-call,unused-ignore]
+            _write_header(target, shape)
             shutil.copyfileobj(raw, target, 2**20)
         self._raw.unlink()
 
@@ -56,6 +56,11 @@ class NumberColumn:
         """Close the file, finished or not."""
         with suppress(OSError):  # a full disk, which was reported before
             self._handle.close()
+
+
+def _write_header(out: BinaryIO, shape: tuple[int, ...]) -> None:
+    header = {"descr": np.dtype(np.uint64).str, "fortran_order": False, "shape": shape}
+    npy.write_array_header_1_0(out, header)  # type: ignore[no-untyped-call,unused-ignore]
 
 
 def stable_hash(doc_id: str) -> int:
@@ -75,12 +80,7 @@ def write_lookup(hashes: Path, target: Path) -> None:
     bounds = [np.uint64(min(2**64 * number // ranges, 2**64 - 1)) for number in range(ranges + 1)]
     raw = target.with_suffix(".raw")
     with open(target, "wb") as out:
-        header = {
-            "descr": np.dtype(np.uint64).str,
-            "fortran_order": False,
-            "shape": (2, len(numbers)),
-        }
-        npy.write_array_header_1_0(out, header)  # type: ignore[no-untyped-call,unused-ignore]
+        _write_header(out, (2, len(numbers)))
         with open(raw, "wb") as second:
             for number, (low, high) in enumerate(zip(bounds, bounds[1:]), 1):
                 in_range = numbers <= high if number == ranges else numbers < high

@@ -131,16 +131,13 @@ def import_corpus(
             yield ImportProgress(0, 0, 0, reading.total, 0.0)
             counted = _PageCounter(read_corpus(source, pages, form=form, source=reading))
             writing = writing_store(part, ((passage, None) for passage in counted))
-            count, sha = yield from mapped(
-                writing,
-                lambda count: ImportProgress(
-                    count,
-                    reading.problems.count,
-                    reading.done,
-                    reading.total,
-                    time.perf_counter() - started,
-                ),
-            )
+
+            def progress(count: int) -> ImportProgress:
+                seconds = time.perf_counter() - started
+                skipped = reading.problems.count
+                return ImportProgress(count, skipped, reading.done, reading.total, seconds)
+
+            count, sha = yield from mapped(writing, progress)
             sizes = {p.name: p.stat().st_size for p in sorted(part.iterdir())}
             card = Corpus(
                 name=name,

@@ -43,12 +43,8 @@ def read_tsv(source: Source) -> Iterator[CorpusRow]:
             source.bad(number, f" has {len(fields)} columns, fewer than its header names.")
             continue
         title = fields[at_title] if at_title is not None and at_title < len(fields) else ""
-        yield CorpusRow(
-            number,
-            unquote(fields[at_id].strip()),
-            unquote(fields[at_text].strip()),
-            unquote(title.strip()),
-        )
+        values = (fields[at_id], fields[at_text], title)
+        yield CorpusRow(number, *(unquote(value.strip()) for value in values))
 
 
 def unquote(field: str) -> str:

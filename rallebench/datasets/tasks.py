@@ -92,28 +92,22 @@ def task_of(dataset: str) -> Task | None:
     (['hotpotqa', 'hotpotqa', 'soay_hard'], None)
     """
     name = re.sub(r"^\d-\d_", "", dataset.lower())
-    fitting = [
-        task
-        for task in TASKS
-        if name == task.stand_in or re.fullmatch(rf"{task.name}([-_.].*)?", name)
-    ]
+
+    def fits(task: Task) -> bool:
+        return name == task.stand_in or bool(re.fullmatch(rf"{task.name}([-_.].*)?", name))
+
+    fitting = filter(fits, TASKS)
     return max(fitting, key=lambda task: len(task.name), default=None)
 
 
 def available(names: Iterable[str]) -> dict[str, str]:
     """Task → the question set that is there for it, its own before a stand-in; tasks without one are left out."""
     known = sorted(names)
-    own = {
-        task.name: name
-        for name in reversed(known)
-        if (task := task_of(name)) and name != task.stand_in
-    }
+    tasks = ((task_of(name), name) for name in reversed(known))
+    own = {task.name: name for task, name in tasks if task and name != task.stand_in}
     stand_ins = {task.name: task.stand_in for task in TASKS if task.stand_in in known}
-    return {
-        task.name: name
-        for task in TASKS
-        if (name := own.get(task.name) or stand_ins.get(task.name, ""))
-    }
+    both = {**stand_ins, **own}
+    return {task.name: both[task.name] for task in TASKS if task.name in both}
 
 
 def described(paths: Mapping[str, Path]) -> dict[str, str]:

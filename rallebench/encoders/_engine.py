@@ -9,19 +9,19 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rallebench.core.errors import BackendError, BackendMemoryError
 from rallebench.encoders.half_precision import halved, has_bfloat16
 
 if TYPE_CHECKING:
-    from rallebench.encoders import Batches, Vectors
+    from rallebench.encoders import Batches, Role, Vectors
 
 CPU_TOKENS, GPU_TOKENS = 1024, 32768
 """Tokens in a batch. On a CPU, more exceed the cache; on a GPU, fewer leave it idle."""
 MAX_BATCH = 512
+NO_PROMPTS: Mapping[str, str] = {"query": "", "passage": ""}
 
 
 def import_class(where: str) -> None:
@@ -33,56 +33,62 @@ def import_class(where: str) -> None:
         AutoModel.from_config(AutoConfig.from_pretrained(where, local_files_only=True))
 
 
-@dataclass
-class Engine:
+class TransformerEncoder:
     """A tokenizer and a model on one device. ``pooled(model, features)`` returns (n, dim) of any length.
 
-    ``features`` are ``input_ids`` and ``attention_mask``, int64 (n, tokens). Thread-safe.
+    ``features`` are ``input_ids`` and ``attention_mask``, int64 (n, tokens). ``prompts``: role → the text before each
+    text. ``dtype``: the user's choice for passages, see DTYPES. Thread-safe.
     """
 
-    name: str
-    tokenizer: Any
-    model: Any
-    pooled: Callable[[Any, dict[str, Any]], Any]
-    max_tokens: int
-    dim: int
-    batch: int = MAX_BATCH
-    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+    def __init__(
+        self,
+        name: str,
+        tokenizer: Any,
+        model: Any,
+        pooled: Callable[[Any, dict[str, Any]], Any],
+        max_tokens: int,
+        dim: int,
+        *,
+        dtype: str = "auto",
+        prompts: Mapping[str, str] = NO_PROMPTS,
+        batch: int = MAX_BATCH,
+    ) -> None:
+        self.name, self.dim, self.dtype, self.prompts = name, dim, dtype, prompts
+        self.tokenizer, self.model = tokenizer, model
+        self._pooled, self._max_tokens, self._batch = pooled, max_tokens, batch
+        self._lock = threading.Lock()
 
-    def encode(self, texts: Sequence[str], model: Any = None) -> Vectors:
-        """Float32 (n, dim), unit length, in the order of ``texts``."""
-        import numpy as np
+    @property
+    def fast_dtypes(self) -> tuple[str, ...]:
+        """The types besides float32 that this device computes natively."""
+        return ("bfloat16",) if has_bfloat16(self._device()) else ()
 
-        out = np.zeros((len(texts), self.dim), dtype=np.float32)
-        for rows, vectors in self.batches(texts, model):
-            out[rows] = vectors
-        return out
+    def encode(self, texts: Sequence[str], *, role: Role = "passage") -> Vectors:
+        """Float32 (n, dim), unit length, in the order of ``texts``; each follows the prompt of the role."""
+        return filled(len(texts), self.dim, self.batches(texts, self.model, role))
 
-    def count_tokens(self, texts: Sequence[str]) -> list[int]:
-        """The tokens of each text, including the model's special tokens, after truncation."""
+    def count_tokens(self, queries: Sequence[str]) -> list[int]:
+        """The tokens of each query with its prompt, including the model's special tokens, after truncation."""
+        texts = [self.prompts["query"] + text for text in queries]
         return [len(ids) for ids in self._tokens(texts)] if texts else []
 
     def bulk(self, dtype: str) -> Callable[[Sequence[str]], Batches]:
-        """``batches`` with the model in ``dtype``."""
+        """See ``BulkEncoder``."""
         model = self.model if dtype == "float32" else halved(self.model)
-        return lambda texts: self.batches(texts, model)
+        return lambda texts: self.batches(texts, model, "passage")
 
-    def batches(self, texts: Sequence[str], model: Any = None) -> Batches:
+    def batches(self, texts: Sequence[str], model: Any, role: Role) -> Batches:
         """(rows, float32 unit vectors), longest texts first, so that a lack of memory shows at once."""
         import numpy as np
 
         if not texts:
             return
-        tokens = self._tokens(texts)
+        tokens = self._tokens([self.prompts[role] + text for text in texts])
         lengths = np.array([max(1, len(ids)) for ids in tokens])
         order = np.argsort(-lengths, kind="stable")
-        for start, stop in cuts(lengths[order], self._budget(), self.batch):
+        for start, stop in cuts(lengths[order], self._budget(), self._batch):
             rows = order[start:stop]
-            yield rows, self._vectors([tokens[row] for row in rows], model or self.model)
-
-    def fast_dtypes(self) -> tuple[str, ...]:
-        """The types besides float32 that this device computes natively."""
-        return ("bfloat16",) if has_bfloat16(self._device()) else ()
+            yield rows, self._vectors([tokens[row] for row in rows], model)
 
     def _device(self) -> Any:
         return next(self.model.parameters()).device
@@ -99,7 +105,7 @@ class Engine:
                 add_special_tokens=True,
                 padding=False,
                 truncation=True,
-                max_length=self.max_tokens,
+                max_length=self._max_tokens,
                 return_attention_mask=False,
                 return_token_type_ids=False,
                 verbose=False,
@@ -124,7 +130,7 @@ class Engine:
         }
         try:
             with torch.inference_mode():
-                vectors = self.pooled(model, features).float().cpu().numpy()
+                vectors = self._pooled(model, features).float().cpu().numpy()
         except (torch.OutOfMemoryError, MemoryError):
             raise BackendMemoryError(
                 f"The encoder {self.name!r} ran out of memory with {ids.size} tokens at once; "
@@ -137,6 +143,16 @@ class Engine:
                 "if the model takes fewer, set max_tokens."
             ) from None
         return unit(vectors)
+
+
+def filled(count: int, dim: int, batches: Batches) -> Vectors:
+    """Float32 (count, dim) from (rows, vectors) of its rows in any order."""
+    import numpy as np
+
+    vectors = np.zeros((count, dim), dtype=np.float32)
+    for rows, batch in batches:
+        vectors[rows] = batch
+    return vectors
 
 
 def unit(vectors: Vectors) -> Vectors:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from rallebench.encoders import BulkEncoder, Encoder
+from rallebench.encoders._engine import filled
 
 if TYPE_CHECKING:
     from rallebench.encoders import Vectors
@@ -86,15 +87,10 @@ def top_overlap(queries: Vectors, exact: Vectors, others: Vectors, depth: int) -
 
 def _encoded(encoder: BulkEncoder, dtype: str, texts: Sequence[str]) -> tuple[Vectors, float]:
     """The vectors of ``texts``, and their number per second."""
-    import numpy as np
-
     encode = encoder.bulk(dtype)
     for _ in encode(texts[:16]):
         pass
     started = time.perf_counter()
     batches = list(encode(texts))
     speed = len(texts) / (time.perf_counter() - started)
-    vectors = np.empty((len(texts), batches[0][1].shape[1]), dtype=np.float32)
-    for rows, batch in batches:
-        vectors[rows] = batch
-    return vectors, speed
+    return filled(len(texts), batches[0][1].shape[1], iter(batches)), speed

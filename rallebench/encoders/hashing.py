@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 from rallebench.core.text import tokenize
 from rallebench.encoders import ENCODERS
+from rallebench.encoders._engine import unit
 
 if TYPE_CHECKING:
     from rallebench.encoders import Vectors
@@ -33,10 +34,7 @@ class Hashing:
                     hashlib.blake2b(token.encode(), digest_size=8).digest(), "big"
                 )
                 out[row, code % self.dim] += 1.0 if code >> 63 else -1.0
-            if not out[row].any():
-                out[row, 0] = 1.0
-        norms: Vectors = out / np.linalg.norm(out, axis=1, keepdims=True)
-        return norms
+        return unit(out)
 
     def count_tokens(self, queries: Sequence[str]) -> list[int]:
         """The number of hashed words of each query."""

@@ -6,19 +6,15 @@ arXiv:1908.10084; model card sentence-transformers/all-MiniLM-L6-v2, Apache-2.0)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any
 
 from rallebench.core.errors import MismatchError, MissingPackageError
 from rallebench.core.files import sha256_file
 from rallebench.core.memory import Memory
 from rallebench.core.settings import Setting
 from rallebench.encoders import DTYPES, ENCODERS
-from rallebench.encoders._engine import Engine, import_class
-
-if TYPE_CHECKING:
-    from rallebench.encoders import Batches, Vectors
+from rallebench.encoders._engine import TransformerEncoder, import_class
 
 WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 MAX_TOKENS = 256
@@ -52,11 +48,9 @@ def model_folder() -> Path:
     return folder
 
 
-class MiniLM:
-    """The embedded encoder. ``dtype``: the numeric type for passages, see DTYPES; ``memory``: what it took."""
+class MiniLM(TransformerEncoder):
+    """The embedded encoder; roles have no prompt. ``memory``: what it took."""
 
-    name = "minilm"
-    dim = 384
     fingerprint = f"all-MiniLM-L6-v2@{WEIGHTS_SHA256[:12]}/mean/256"
 
     def __init__(self, dtype: str = "auto") -> None:
@@ -66,33 +60,13 @@ class MiniLM:
         from rallebench.encoders.sentence_transformers import taken
 
         disable_progress_bar()
-        folder = model_folder()
-        import_class(str(folder))
+        folder = str(model_folder())
+        import_class(folder)
         before = Memory.now()
-        self.dtype = dtype
-        self.tokenizer: Any = AutoTokenizer.from_pretrained(str(folder), local_files_only=True)
-        self.model: Any = AutoModel.from_pretrained(str(folder), local_files_only=True).eval()
-        self._engine = Engine("minilm", self.tokenizer, self.model, _mean, MAX_TOKENS, self.dim)
-        self.memory = taken(self.model, before)
-
-    @property
-    def fast_dtypes(self) -> tuple[str, ...]:
-        """The types besides float32 that this machine computes natively."""
-        return self._engine.fast_dtypes()
-
-    def encode(
-        self, texts: Sequence[str], *, role: Literal["query", "passage"] = "passage"
-    ) -> Vectors:
-        """Float32 (n, 384), unit length; longer texts are cut at 256 tokens. Roles have no prefix."""
-        return self._engine.encode(texts)
-
-    def count_tokens(self, queries: Sequence[str]) -> list[int]:
-        """The tokens of each query, at most 256."""
-        return self._engine.count_tokens(queries)
-
-    def bulk(self, dtype: str) -> Callable[[Sequence[str]], Batches]:
-        """See ``BulkEncoder``."""
-        return self._engine.bulk(dtype)
+        tokenizer: Any = AutoTokenizer.from_pretrained(folder, local_files_only=True)
+        model: Any = AutoModel.from_pretrained(folder, local_files_only=True).eval()
+        super().__init__("minilm", tokenizer, model, _mean, MAX_TOKENS, 384, dtype=dtype)
+        self.memory = taken(model, before)
 
 
 def _mean(model: Any, features: dict[str, Any]) -> Any:

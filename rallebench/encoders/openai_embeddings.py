@@ -19,7 +19,7 @@ from rallebench.core.errors import UsageError
 from rallebench.core.settings import checked, declare, form_of
 from rallebench.core.types import digest
 from rallebench.encoders import ENCODERS
-from rallebench.encoders._engine import unit
+from rallebench.encoders._engine import filled, unit
 from rallebench.http.client import Connection
 from rallebench.http.endpoint import (
     MAX_RATE,
@@ -109,13 +109,8 @@ class OpenAIEmbeddings:
         self, texts: Sequence[str], *, role: Literal["query", "passage"] = "passage"
     ) -> Vectors:
         """Float32 (n, dim), unit length. Raises BackendError, naming the server, after the last retry."""
-        import numpy as np
-
-        batches = list(self._batches(texts, role))
-        out = np.zeros((len(texts), self.dim), dtype=np.float32)
-        for rows, vectors in batches:
-            out[rows] = vectors
-        return out
+        batches = list(self._batches(texts, role))  # the first answer says how many dimensions
+        return filled(len(texts), self.dim, iter(batches))
 
     def count_tokens(self, queries: Sequence[str]) -> list[int | None]:
         """The server's count of tokens from the last encoding of these queries; None if it counted none.

@@ -6,24 +6,19 @@ Reimers and Gurevych 2019, arXiv:1908.10084. Only a hub id causes a download, an
 
 from __future__ import annotations
 
-import importlib.util
-import logging
-import os
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
-from rallebench.core.errors import BadFileError, MissingPackageError, UsageError
+from rallebench.core.errors import BadFileError, UsageError
 from rallebench.core.files import read_json, sha256_file
 from rallebench.core.memory import Memory, copy_mapped, read_mapped, release
 from rallebench.core.settings import Setting, checked
 from rallebench.core.types import digest
 from rallebench.encoders import DTYPES, ENCODERS
-from rallebench.encoders._engine import MAX_BATCH, Engine, import_class
-from rallebench.llms._memory.failures import loading_failed
-from rallebench.llms._memory.folders import content_hash, model_folder, tensors, weight_files
-from rallebench.llms._memory.need import (
+from rallebench.encoders._engine import MAX_BATCH, TransformerEncoder, import_class
+from rallebench.llms._checkpoints import content_hash, model_folder, tensors, weight_files
+from rallebench.llms._memory import (
     ENCODER,
     MemoryNeed,
     cached_folder,
@@ -31,9 +26,11 @@ from rallebench.llms._memory.need import (
     encoder_need,
     note_use,
 )
+from rallebench.llms._transformers.failures import loading_failed
+from rallebench.llms._transformers.loading import need_packages, silence_casts
 
 if TYPE_CHECKING:
-    from rallebench.encoders import Batches, Vectors
+    from rallebench.encoders import Batches
 
 POOLINGS = ("mean", "cls", "max", "lasttoken", "weightedmean", "mean_sqrt_len_tokens")
 _TOKENIZERS = ("tokenizer.json", "vocab.*", "*.model", "*.tiktoken", "merges.txt")
@@ -64,39 +61,29 @@ SETTINGS = {
 }
 
 
-class SentenceTransformers:
-    """A loaded model. ``prompts``: the texts before queries and passages; ``memory``: what it took."""
+class SentenceTransformers(TransformerEncoder):
+    """A loaded model. ``memory``: what it took."""
 
     def __init__(self, model: Any, source: str, before: Memory, settings: dict[str, Any]) -> None:
-        self.name = f"sentence_transformers:{settings['model']}"
-        self.dtype: str = settings["dtype"]
         self.quantization: str = settings["quantization"]
-        self.dim = int(model.get_embedding_dimension())
-        self.prompts = _prompts(model, settings)
+        prompts = _prompts(model, settings)
         _set_pooling(model, settings["pooling"])
         most = int(model.max_seq_length or 512)
         tokens = min(most, settings["max_tokens"]) if settings["max_tokens"] else most
-        how = [_poolings(model), tokens, self.prompts]
-        self.fingerprint = f"sentence-transformers/{source}/{tokens}/{digest(how)[:12]}"
-        self._engine = Engine(
-            self.name, model.tokenizer, model, _pooled, tokens, self.dim, settings["batch"]
+        super().__init__(
+            f"sentence_transformers:{settings['model']}",
+            model.tokenizer,
+            model,
+            _pooled,
+            tokens,
+            int(model.get_embedding_dimension()),
+            dtype=settings["dtype"],
+            prompts=prompts,
+            batch=settings["batch"],
         )
+        how = [_poolings(model), tokens, prompts]
+        self.fingerprint = f"sentence-transformers/{source}/{tokens}/{digest(how)[:12]}"
         self.memory = taken(model, before)
-
-    @property
-    def fast_dtypes(self) -> tuple[str, ...]:
-        """The types besides float32 that this machine computes natively."""
-        return self._engine.fast_dtypes()
-
-    def encode(
-        self, texts: Sequence[str], *, role: Literal["query", "passage"] = "passage"
-    ) -> Vectors:
-        """Float32 (n, dim), unit length; each text follows the prompt of the role."""
-        return self._engine.encode([self.prompts[role] + text for text in texts])
-
-    def count_tokens(self, queries: Sequence[str]) -> list[int]:
-        """The tokens of each query with its prompt."""
-        return self._engine.count_tokens([self.prompts["query"] + text for text in queries])
 
     def bulk(self, dtype: str) -> Callable[[Sequence[str]], Batches]:
         """See ``BulkEncoder``. Raises UsageError for a model in 8-bit."""
@@ -105,8 +92,7 @@ class SentenceTransformers:
                 f"The encoder {self.name!r} is loaded in {self.quantization}, which is for queries and changes "
                 "vectors; build the index without quantization, then search it with quantization."
             )
-        encode, prompt = self._engine.bulk(dtype), self.prompts["passage"]
-        return lambda texts: encode([prompt + text for text in texts])
+        return super().bulk(dtype)
 
 
 def taken(model: Any, before: Memory) -> Memory:
@@ -148,7 +134,7 @@ def _poolings(model: Any) -> list[str]:
 
 def _load(settings: dict[str, Any]) -> tuple[Any, str, Memory]:
     """(model, a name for its content, what this process held before). Raises RalleError."""
-    _need_packages(settings["quantization"])
+    need_packages(("sentence_transformers",), settings["quantization"], "this encoder needs it")
     name = f"sentence_transformers:{settings['model']}"
     folder = _folder(name, settings["model"])
     where = str(folder or settings["model"])
@@ -174,7 +160,7 @@ def _loaded(settings: dict[str, Any], folder: Path | None, where: str) -> tuple[
     if settings["quantization"] == "8bit":
         from transformers import BitsAndBytesConfig
 
-        logging.getLogger("bitsandbytes.autograd._functions").addFilter(_is_no_cast_warning)
+        silence_casts()
         import bitsandbytes  # noqa: F401 - now, so that its own memory is not counted as the model's
 
         more["quantization_config"] = BitsAndBytesConfig(load_in_8bit=True)
@@ -200,21 +186,6 @@ def _loaded(settings: dict[str, Any], folder: Path | None, where: str) -> tuple[
         return model, _content(folder), before
     commit = getattr(model[0].auto_model.config, "_commit_hash", None)
     return model, f"{where}@{commit or settings['revision'] or 'main'}", before
-
-
-def _is_no_cast_warning(record: logging.LogRecord) -> bool:
-    """int8 layers compute in float16 by design; bitsandbytes warns at every call."""
-    return "will be cast from" not in record.getMessage()
-
-
-def _need_packages(quantization: str) -> None:
-    if "torch" not in sys.modules:
-        # Spinning threads stall a shared machine; torch reads this variable once.
-        os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-    if importlib.util.find_spec("sentence_transformers") is None:
-        raise MissingPackageError("sentence-transformers", "and this encoder needs it")
-    if quantization != "none" and importlib.util.find_spec("bitsandbytes") is None:
-        raise MissingPackageError("bitsandbytes", f"and quantization {quantization} needs it")
 
 
 def _folder(name: str, model: str) -> Path | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -288,7 +288,10 @@ def perform(
         finally:
             performer.close()
         report = replace(report, notes=(*report.notes, *performer.warnings))
-        targets = {folder / path: text for path, text in report.files.items()}
+        targets: dict[Path, Iterable[str]] = {
+            folder / path: (text,) if isinstance(text, str) else text
+            for path, text in report.files.items()
+        }
         if report.questions:
             records = (json.dumps(row, ensure_ascii=False) + "\n" for row in report.questions)
             targets = {dataset_file(store.root, request.name): records, **targets}
@@ -296,8 +299,8 @@ def perform(
         if written:
             written.write(targets)
         else:
-            for path, text in targets.items():
-                write_text(path, text if isinstance(text, str) else "".join(text))
+            for path, pieces in targets.items():
+                write_text(path, "".join(pieces))
         for path, text in report.files_to_edit.items():
             if not (folder / path).exists():
                 write_text(folder / path, text)

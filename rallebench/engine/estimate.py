@@ -60,6 +60,8 @@ def estimated(plan: Plan, samples: Sequence[PilotSample | None]) -> CostEstimate
         for part, rows in zip(plan.runs, used)
     ]
     whole = {q: _sum([amounts[q] for amounts in parts]) for q in QUANTITIES}
+    if plan.rows:  # requests for rows are in no run
+        whole = dict.fromkeys(QUANTITIES, Interval())
     return CostEstimate(
         plan, tuple(samples), tuple(parts), whole, _notes(plan, samples, borrowed, unknown)
     )
@@ -113,8 +115,9 @@ def _notes(
     unknown: Sequence[str],
 ) -> tuple[str, ...]:
     measured = [sample for sample in samples if sample and sample.rows]
+    sums = ("A probe fills no file of rows, so the sums are not known.",) * bool(plan.rows)
     if not plan.runs:
-        return plan.notes
+        return (*sums, *plan.notes)
     count = sum(len(sample.rows) for sample in measured)
     refused: dict[str, list[str]] = {}
     for part, sample in zip(plan.runs, samples):
@@ -146,7 +149,7 @@ def _notes(
         }
     )
     notes += [f"US dollars are not known for {why}." for why in unpriced]
-    return (*notes, *plan.notes)
+    return (*notes, *sums, *plan.notes)
 
 
 def as_json(estimate: CostEstimate) -> dict[str, Any]:

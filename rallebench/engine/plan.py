@@ -90,7 +90,7 @@ def plan(
     )
     open_end = ""
     if not any(ended for played, ended in plays if len(played) == most):
-        last = runs[-1].label if runs else [*indexes.rows, *indexes.missing][-1]
+        last = runs[-1].label if runs else [*indexes.built, *indexes.rows, *indexes.missing][-1]
         open_end = f"What comes after {last!r} depends on its answers and can only be planned when they exist."
     elif least < most:
         open_end = f"How many runs there are depends on the answers; at least {least}."

@@ -23,26 +23,26 @@ from rallebench.workspace.flows import chain_flow
 from rallebench.workspace.paths import Workspace
 
 KINDS: Mapping[str, str] = {"closed-book": "nothing", "random": "random", "oracle": "gold"}
-"""Line → the way of combining retrievers that it exchanges a chain's own for."""
+"""Baseline → the way of combining retrievers that it exchanges a chain's own for."""
 
 
-def lines(
+def baseline_chains(
     workspace: Workspace, chain: Chain, dataset: str, examples: Sequence[Example]
 ) -> dict[str, Chain]:
-    """Line → chain; ``oracle`` only where the gold of ``dataset``, whose ``examples`` are given, names pages.
+    """Baseline → chain; ``oracle`` only where the gold of ``dataset``, whose ``examples`` are given, names pages.
 
-    Raises UsageError for a chain that retrieves nothing, or that is a line itself.
+    Raises UsageError for a chain that retrieves nothing, or that is a baseline itself.
     """
-    places = [i for i, action in enumerate(_run_at_all(chain)) if action.kind == "retrieve"]
+    places = [i for i, action in enumerate(_effective_actions(chain)) if action.kind == "retrieve"]
     if not places:
         raise UsageError(
-            f"The chain {chain.name!r} retrieves nothing, so it has no reference lines: it is its own closed book."
+            f"The chain {chain.name!r} retrieves nothing, so it has no baselines: it is its own closed book."
         )
-    if is_line(chain):
-        raise UsageError("This run is a reference line itself; choose the run that it belongs to.")
+    if is_baseline(chain):
+        raise UsageError("This run is a baseline itself; choose the run that it belongs to.")
     has_pages = any(example.gold.pages or example.gold.passages for example in examples)
     chains = {}
-    for line, kind in KINDS.items():
+    for baseline, kind in KINDS.items():
         if kind == "gold" and not has_pages:
             continue
         changed = chain
@@ -54,11 +54,11 @@ def lines(
             changed = changed.replace_action(
                 place, target=target, template="{question}", dialect="fstring"
             )
-        chains[line] = changed
+        chains[baseline] = changed
     return chains
 
 
-def _run_at_all(chain: Chain) -> tuple[Action, ...]:
+def _effective_actions(chain: Chain) -> tuple[Action, ...]:
     """The actions before the empty template that ends a chain."""
     end = next(
         (i for i, action in enumerate(chain.actions) if not action.template), len(chain.actions)
@@ -66,9 +66,9 @@ def _run_at_all(chain: Chain) -> tuple[Action, ...]:
     return chain.actions[:end]
 
 
-def is_line(chain: Chain) -> bool:
-    """Whether a chain's retrievers are those of a reference line."""
-    targets = [action.target for action in _run_at_all(chain) if action.kind == "retrieve"]
+def is_baseline(chain: Chain) -> bool:
+    """Whether a chain's retrievers are those of a baseline."""
+    targets = [action.target for action in _effective_actions(chain) if action.kind == "retrieve"]
     return bool(targets) and all(target.partition(":")[0] in KINDS.values() for target in targets)
 
 
@@ -90,15 +90,15 @@ def written(value: str) -> str:
     )
 
 
-def line_name(run: str, line: str) -> str:
-    """The run name of a line, at most 100 characters; of a long name the end is a digest.
+def baseline_name(run: str, baseline: str) -> str:
+    """The run name of a baseline, at most 100 characters; of a long name the end is a digest.
 
-    >>> line_name("my-run", "oracle")
+    >>> baseline_name("my-run", "oracle")
     'my-run oracle'
     """
-    if len(f"{run} {line}") > 100 or len(f"{run} {line}".encode()) > 200:
+    if len(f"{run} {baseline}") > 100 or len(f"{run} {baseline}".encode()) > 200:
         run = f"{run.encode()[:70].decode('utf-8', 'ignore').rstrip()}-{digest(run)[:6]}"
-    return f"{run} {line}"
+    return f"{run} {baseline}"
 
 
 def baselines(request: ExperimentRequest) -> Experiment:
@@ -107,13 +107,13 @@ def baselines(request: ExperimentRequest) -> Experiment:
     workspace = request.workspace
     run = RunFolder.open(workspace.runs, request.settings["run"])
     failed: dict[str, str] = {}
-    for line, step in baseline_runs(workspace, run).items():
+    for baseline, step in baseline_runs(workspace, run).items():
         try:
             yield step
         except RalleError as error:
-            failed[line] = str(error)
+            failed[baseline] = str(error)
         yield Release(step.flow.retrievers)
-    comparison = compare_baselines(run, lines_of(workspace, run))
+    comparison = compare_baselines(run, stored_baselines(workspace, run))
     metrics = {
         name: {column: asdict(mean) for column, mean in row.items()}
         for name, row in comparison.cells.items()
@@ -129,12 +129,12 @@ def baselines(request: ExperimentRequest) -> Experiment:
 
 
 def baseline_runs(workspace: Workspace, run: RunFolder) -> dict[str, RunRequest]:
-    """Line → its run. Raises UsageError where there can be none, or if another run has the name of a line."""
+    """Baseline → its run. Raises UsageError where there can be none, or if another run has the name of a baseline."""
     made = run.spec()
     spec = made["spec"]
     chain = spec["settings"].get("chain")
     if chain is None:
-        raise UsageError(f"The run {run.name!r} is of no chain, so it has no reference lines.")
+        raise UsageError(f"The run {run.name!r} is of no chain, so it has no baselines.")
     dataset = made.get("dataset_file") or spec["dataset"]
     whole = prepare(
         workspace,
@@ -150,29 +150,35 @@ def baseline_runs(workspace: Workspace, run: RunFolder) -> dict[str, RunRequest]
             f"The question set {spec['dataset']!r} was changed after {run.name!r} was run; run the chain again first."
         )
     requests = {}
-    for line, changed in lines(workspace, chain_from_json(chain), dataset, whole.examples).items():
-        name = line_name(run.name, line)
+    for baseline, changed in baseline_chains(
+        workspace, chain_from_json(chain), dataset, whole.examples
+    ).items():
+        name = baseline_name(run.name, baseline)
         there = (workspace.runs / name).exists()
         if there and not _is_of(run, RunFolder.open(workspace.runs, name), changed):
             raise UsageError(
-                f"The run {name!r} exists already and is no reference line of {run.name!r} as it is now; "
+                f"The run {name!r} exists already and is no baseline of {run.name!r} as it is now; "
                 f"move {workspace.runs / name} away."
             )
-        requests[line] = replace(
-            whole, flow=chain_flow(changed), batch_size=made["batch_size"], label=line, name=name
+        requests[baseline] = replace(
+            whole,
+            flow=chain_flow(changed),
+            batch_size=made["batch_size"],
+            label=baseline,
+            name=name,
         )
     return requests
 
 
-def lines_of(workspace: Workspace, run: RunFolder) -> dict[str, RunFolder]:
-    """Line → its run, of those that have a report. Nothing is loaded, no question set is read."""
+def stored_baselines(workspace: Workspace, run: RunFolder) -> dict[str, RunFolder]:
+    """Baseline → its run, of those that have a report. Nothing is loaded, no question set is read."""
     folders = {}
-    for line in KINDS:
-        folder = RunFolder(workspace.runs / line_name(run.name, line))
+    for baseline in KINDS:
+        folder = RunFolder(workspace.runs / baseline_name(run.name, baseline))
         try:
             if folder.path.is_dir() and folder.report() and _is_of(run, folder):
-                folders[line] = folder
-        except RalleError:  # a damaged line is none; Runs says what is wrong with it
+                folders[baseline] = folder
+        except RalleError:  # a damaged baseline is none; Runs says what is wrong with it
             continue
     return folders
 
@@ -187,5 +193,5 @@ def _is_of(run: RunFolder, other: RunFolder, chain: Chain | None = None) -> bool
         return False
     their_chain = chain_from_json(stored)
     if chain is None:
-        return is_line(their_chain)
+        return is_baseline(their_chain)
     return replace(chain, about="") == replace(their_chain, about="")

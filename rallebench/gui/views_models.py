@@ -11,8 +11,8 @@ from rallebench.core.errors import RalleError, StoppedError
 from rallebench.core.memory import Memory, size
 from rallebench.core.types import Gold, Step
 from rallebench.gui.views import badge, empty, error, note, progress_bar, response
-from rallebench.llms._memory.budget import MemoryFit
 from rallebench.services.load_queue import Going
+from rallebench.services.memory_fit import MemoryFit
 from rallebench.services.models import Loaded
 from rallebench.workspace.entries import LLMEntry
 from rallebench.workspace.paths import READER

@@ -79,7 +79,7 @@ def live(
 
 
 def lines_live(lines: Sequence[tuple[str, Mapping[str, Any], str, str]]) -> str:
-    """Where the reference lines of a run stand: (name, state, phase, error) of each."""
+    """Where the baselines of a run stand: (name, state, phase, error) of each."""
     return "".join(
         error(f"{name}: {failed}") if failed else _line_live(name, state, phase)
         for name, state, phase, failed in lines
@@ -89,7 +89,7 @@ def lines_live(lines: Sequence[tuple[str, Mapping[str, Any], str, str]]) -> str:
 def _line_live(name: str, state: Mapping[str, Any], phase: str) -> str:
     done, total = int(state.get("done", 0)), int(state.get("total", 0))
     parts = [
-        f"reference line <b>{escape(name)}</b>",
+        f"baseline <b>{escape(name)}</b>",
         state_badge(phase or str(state.get("state", ""))),
     ]
     parts += [f"{done} of {total} questions"] * bool(total)
@@ -103,7 +103,7 @@ def report_table(
 ) -> str:
     """All metrics with interval, count and definition; then ``cost``, the report's own if none is given.
 
-    ``lines``: the reference lines that stand beside the means.
+    ``lines``: the baselines that stand beside the means.
     """
     if not report:
         return empty("No report yet: it is written when the run ends or is stopped.")
@@ -147,7 +147,7 @@ def interval_of(mean: Mean, unit: str, clusters: Mapping[str, Any] | None = None
 
 
 def _lines_note(lines: BaselineComparison) -> str:
-    """What the columns of the reference lines mean."""
+    """What the columns of the baselines mean."""
     about = {
         "closed-book": "the same chain with no passages",
         "random": "with passages drawn by chance",

@@ -16,9 +16,9 @@ from rallebench.core.errors import BackendError, RalleError
 from rallebench.core.settings import declare, form_of
 from rallebench.core.types import Generate, Reply
 from rallebench.llms import LLMS, settings_from
-from rallebench.llms._memory.need import CONTEXT, READER, TOKEN, MemoryNeed, first_use, note_use
+from rallebench.llms._memory import CONTEXT, READER, TOKEN, MemoryNeed, first_use, note_use
 from rallebench.llms._stops import cut_at
-from rallebench.reader import REFUSAL, Found, Reader, Task
+from rallebench.reader import REFUSAL, Reader, ReaderAnswer, Task
 from rallebench.reader.prompt import read_prompt
 
 ABOUT = (
@@ -117,14 +117,14 @@ class ExtractiveReader:
         return BackendError(f"The extractive reader {self.name!r} was unloaded; load it again.")
 
 
-def _reply(task: Task, span: Found) -> Reply:
+def _reply(task: Task, span: ReaderAnswer) -> Reply:
     text = span.text or REFUSAL
     return Reply(
         text, confidence=round(min(1.0, max(0.0, span.confidence)), 4), note=_note(task, span)
     )
 
 
-def _note(task: Task, span: Found) -> str:
+def _note(task: Task, span: ReaderAnswer) -> str:
     if task.kind == "say":
         return "Extractive reader: no passage was read."
     if not 0 <= span.passage < len(task.passages):

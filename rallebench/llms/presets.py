@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from rallebench.core.errors import BadFileError, NotFoundError
 from rallebench.core.files import read_json
 from rallebench.core.registry import unknown
-from rallebench.llms._memory.folders import BITS
+from rallebench.llms._checkpoints import BITS
 from rallebench.workspace.entries import LLMEntry, problem
 
 PRESETS_FILE = Path(__file__).with_name("presets.json")

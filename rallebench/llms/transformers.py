@@ -35,7 +35,7 @@ from rallebench.llms._transformers.settings import (
 )
 
 if TYPE_CHECKING:
-    from rallebench.llms._memory.need import MemoryNeed
+    from rallebench.llms._memory import MemoryNeed
     from rallebench.llms._transformers.decoding import TokenQueue
     from rallebench.llms._transformers.loading import LoadedModel
 
@@ -168,8 +168,8 @@ class TransformersLLM:
         """Replies to prompts of one ``decoding``; the caller holds the lock."""
         import torch
 
-        from rallebench.llms._memory.failures import is_out_of_memory
         from rallebench.llms._transformers.decoding import StopRows
+        from rallebench.llms._transformers.failures import is_out_of_memory
 
         if self._closed.is_set():
             raise self._unloaded()
@@ -372,7 +372,7 @@ def loading(name: str, /, **settings: Any) -> Iterator[str | TransformersLLM]:
 def need(
     name: str, context: int | None = None, batch: int | None = None, /, **settings: Any
 ) -> MemoryNeed | None:
-    """The memory that a model will need; see :mod:`rallebench.llms._memory.need`."""
+    """The memory that a model will need; see :mod:`rallebench.llms._memory`."""
     from rallebench.llms._transformers import loading
 
     return loading.need(name, context, batch, **settings)

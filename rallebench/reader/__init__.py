@@ -1,7 +1,7 @@
 """The embedded reader: answers by copying a short span from the passages in the prompt, or declines.
 
 Two halves meet at the values below. ``prompt`` turns whatever prompt was sent into a
-:class:`Task`; a :class:`Reader` turns tasks into :class:`Found` spans. ``spans`` is the reader: MiniLM
+:class:`Task`; a :class:`Reader` turns tasks into :class:`ReaderAnswer` spans. ``spans`` is the reader: MiniLM
 with a trained difference (``weights.safetensors``; MODEL_CARD.md says from what and how good). ``train``
 makes that file.
 """
@@ -56,7 +56,7 @@ class Task:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ReaderAnswer:
     """A reader's answer; ``text`` is '' where nothing fits. ``confidence`` in 0..1.
 
     ``passage`` is the index of the task's passage it was taken from, -1 for none;
@@ -74,7 +74,7 @@ class Reader(Protocol):
 
     fingerprint: str
 
-    def read(self, tasks: Sequence[Task]) -> list[Found]:
+    def read(self, tasks: Sequence[Task]) -> list[ReaderAnswer]:
         """One result per task, in the asked order; each depends on its own task only."""
         ...
 

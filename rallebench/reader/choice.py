@@ -72,23 +72,23 @@ def best_span(
     scored = [_margins(w, s, texts[w.passage], pieces, max_words) for w, s in zip(windows, scores)]
     if not scored:
         return None
-    found = []
-    for number, one in enumerate(scored):
-        passage = one.window.passage
+    spans = []
+    for number, scores_of in enumerate(scored):
+        passage = scores_of.window.passage
         share = COVERED * covered[passage] if covered else 0.0
-        margins = np.round(one.margins, ROUNDING)
+        margins = np.round(scores_of.margins, ROUNDING)
         for at in np.argsort(-margins, axis=None, kind="stable")[:CONSIDERED]:
             first, length = (int(i) for i in np.unravel_index(at, margins.shape))
             if math.isfinite(margins[first, length]):
-                found.append((float(margins[first, length]) + share, number, first, length))
-    found = sorted(found, key=lambda one: -one[0])[:CONSIDERED]
-    if not found:
+                spans.append((float(margins[first, length]) + share, number, first, length))
+    spans = sorted(spans, key=lambda span: -span[0])[:CONSIDERED]
+    if not spans:
         return None
     weighed = [
         total + weight(scored[n].window.passage, *_characters(scored[n].window, a, b))
-        for total, n, a, b in found
+        for total, n, a, b in spans
     ]
-    _, number, first, length = found[int(np.argmax(np.round(weighed, ROUNDING)))]
+    _, number, first, length = spans[int(np.argmax(np.round(weighed, ROUNDING)))]
     winner = scored[number]
     passage = winner.window.passage
     start, end = _characters(winner.window, first, length)

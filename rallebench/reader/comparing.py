@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from rallebench.reader import Found, Task, verdict
+from rallebench.reader import ReaderAnswer, Task, verdict
 from rallebench.reader.similarity import Vectors, candidates_of, rank, telling_words
 from rallebench.reader.text import Rarity, words
 
@@ -23,23 +23,25 @@ class Comparer:
         self._rarity = rarity
         self._vectors = Vectors(encoder) if encoder else None
 
-    def verdict(self, task: Task) -> Found:
+    def verdict(self, task: Task) -> ReaderAnswer:
         """The first label if nothing differs, the second if something does, none if nothing is about it."""
         labels = task.labels or ("Yes", "No")
-        found = candidates_of(task.passages, telling_words(task.question, self._rarity))
-        if not found:
-            return Found("", 0.0)
-        vectors = self._encoded().of([task.question, *(s.near_text for s in found)])
-        ranked = rank(task.question, found, vectors)
+        candidates = candidates_of(task.passages, telling_words(task.question, self._rarity))
+        if not candidates:
+            return ReaderAnswer("", 0.0)
+        vectors = self._encoded().of([task.question, *(s.near_text for s in candidates)])
+        ranked = rank(task.question, candidates, vectors)
         best = ranked[0]
         if best.sentence.around < 0.15 and best.similarity < 0.3:
             text = labels[2] if len(labels) > 2 else ""
-            return Found(text, 0.0, best.sentence.passage, best.sentence.text)
+            return ReaderAnswer(text, 0.0, best.sentence.passage, best.sentence.text)
         differing = verdict.differences(words(task.question), ranked)
         sure = verdict.confidence(differing)
-        return Found(labels[bool(differing)], sure, best.sentence.passage, best.sentence.text)
+        return ReaderAnswer(
+            labels[bool(differing)], sure, best.sentence.passage, best.sentence.text
+        )
 
-    def title(self, task: Task) -> Found:
+    def title(self, task: Task) -> ReaderAnswer:
         """The title whose text is most like what was asked; the earlier one of equals."""
         query = task.context or task.question
         mention = {w.stem for w in words(task.question) if w.is_word}
@@ -48,18 +50,18 @@ class Comparer:
             if passage.title in texts:
                 texts[passage.title] = f"{passage.title}. {passage.text}"
         vectors = self._encoded().of([query, *texts.values()])
-        asked = vectors[query]
+        target = vectors[query]
 
         def value(place: int, title: str) -> float:
             inside = {w.stem for w in words(title) if w.is_word}
             shared = len(mention & inside) / (len(mention) or 1)
-            return round(float(vectors[texts[title]] @ asked), 4) + 0.3 * shared - 0.01 * place
+            return round(float(vectors[texts[title]] @ target), 4) + 0.3 * shared - 0.01 * place
 
         values = [(value(i, title), -i, title) for i, title in enumerate(task.titles)]
         best, _, title = max(values)
         spread = sum(math.exp(8 * (v - best)) for v, _, _ in values)
         at = next((i for i, passage in enumerate(task.passages) if passage.title == title), -1)
-        return Found(title, 1 / spread, at, title)
+        return ReaderAnswer(title, 1 / spread, at, title)
 
     def _encoded(self) -> Vectors:
         if self._vectors is None:

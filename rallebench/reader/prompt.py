@@ -114,15 +114,15 @@ def read_prompt(request: Generate) -> Task:
         passages, frame_parts = _settle_dialogue(passages, frame_parts, laid_out)
     else:
         frame_parts = [p for p in parts(frame) if not _is_rest(p)]
-    given = request.evidence.question.strip() if request.evidence else ""
-    if given in text:
-        passages = _without(given, passages)
-    question, context = _question(frame_parts, given if given in text else "", bool(passages))
+    stated = request.evidence.question.strip() if request.evidence else ""
+    if stated in text:
+        passages = _without(stated, passages)
+    question, context = _question(frame_parts, stated if stated in text else "", bool(passages))
     if not passages:
         passages, question = _told_and_asked(question)
     elif not question:
-        told, question = _told_and_asked(passages[-1].text)
-        passages = [*passages[:-1], *told] if told else passages
+        statements, question = _told_and_asked(passages[-1].text)
+        passages = [*passages[:-1], *statements] if statements else passages
     task = _task(frame_parts, question, context, tuple(passages), bool(request.tools))
     return replace(
         task, may_decline=task.kind == "short" and _may_decline(request.messages, frame_parts, task)
@@ -133,12 +133,12 @@ def _may_decline(messages: Sequence[Message], frame: Sequence[Part], task: Task)
     """Whether the prompt speaks of having no answer, outside of its question and passages."""
     spoken = [p.text for p in frame if p.role in ("instruction", "cue", "description")]
     spoken += [m.content for m in messages if m.role == "system"]
-    said = "\n".join(spoken)
+    speech = "\n".join(spoken)
     for text in (task.question, *(p.text for p in task.passages)):
-        said = said.replace(text, " ") if text else said
+        speech = speech.replace(text, " ") if text else speech
     # A rule in a block of its own may have been taken for a passage.
     rules = [r.group() for p in task.passages for r in _RULE.finditer(p.text)]
-    return any(_MAY_DECLINE.search(text) for text in (said, *rules))
+    return any(_MAY_DECLINE.search(text) for text in (speech, *rules))
 
 
 def _turn(messages: Sequence[Message]) -> str:
@@ -175,7 +175,7 @@ def _visible(text: str, evidence: Evidence | None) -> tuple[list[Passage], str]:
     """(the evidence passages that really stand in the text, the text without them)."""
     if evidence is None:
         return [], text
-    found: list[tuple[int, Passage]] = []
+    placed: list[tuple[int, Passage]] = []
     frame = text
     # Longest first, so that a passage inside another one is not cut out of it.
     for passage in sorted(evidence.passages, key=lambda p: -len(p.text)):
@@ -183,19 +183,21 @@ def _visible(text: str, evidence: Evidence | None) -> tuple[list[Passage], str]:
         place = text.find(body)
         if not body or place < 0:
             continue
-        shown = bool(passage.title) and re.search(
+        has_title = bool(passage.title) and re.search(
             rf"{re.escape(passage.title)}[^\w]{{0,6}}$|{re.escape(passage.title)}[^\w]*(?:text|content)?[^\w]*$",
             text[max(0, place - len(passage.title) - 20) : place],
             re.I,
         )
-        titled = passage if shown else Passage(passage.doc_id, passage.text, "", passage.page_id)
-        found.append((place, Passage(titled.doc_id, body, titled.title, titled.page_id)))
-        if shown:
+        titled = (
+            passage if has_title else Passage(passage.doc_id, passage.text, "", passage.page_id)
+        )
+        placed.append((place, Passage(titled.doc_id, body, titled.title, titled.page_id)))
+        if has_title:
             frame = re.sub(
                 rf"{re.escape(passage.title)}[^\w\n]{{0,6}}{re.escape(body)}", "\n\n", frame
             )
         frame = frame.replace(body, "\n\n")
-    return [p for _, p in sorted(found, key=lambda pair: pair[0])], frame
+    return [p for _, p in sorted(placed, key=lambda pair: pair[0])], frame
 
 
 def _is_rest(part: Part) -> bool:
@@ -228,10 +230,10 @@ def _settle_dialogue(
     return rest, [p for p in frame if p.role != "question"] + [Part("dialogue", talk)]
 
 
-def _question(frame: Sequence[Part], given: str, has_passages: bool) -> tuple[str, str]:
+def _question(frame: Sequence[Part], stated: str, has_passages: bool) -> tuple[str, str]:
     """(the question or claim, what was said before it)."""
-    if given:
-        *before, last = [line for line in given.split("\n") if line.strip()]
+    if stated:
+        *before, last = [line for line in stated.split("\n") if line.strip()]
         return _plain(last), "\n".join(before)
     instructions = "\n".join(p.text for p in frame if p.role == "instruction")
     for part in frame:
@@ -240,16 +242,16 @@ def _question(frame: Sequence[Part], given: str, has_passages: bool) -> tuple[st
             return re.sub(
                 r"^\s*(?:user|human|a|b|speaker \w+|you)\s*:\s*", "", turns[-1], flags=re.I
             ), "\n".join(turns[:-1])
-    asked = [p.text for p in frame if p.role == "question" and p.text.strip()]
+    questions = [p.text for p in frame if p.role == "question" and p.text.strip()]
     detected = _DETECT.search(instructions)
     if detected:
         return f"What is {detected.group(1).strip()}?", ""
     quoted = _quoted(instructions)
-    if quoted and not asked:
+    if quoted and not questions:
         return _plain(quoted), ""
-    if asked:
-        lines = asked[-1].strip().split("\n")
-        return _plain(asked[-1].strip() if len(lines) < 3 else lines[-1]), ""
+    if questions:
+        lines = questions[-1].strip().split("\n")
+        return _plain(questions[-1].strip() if len(lines) < 3 else lines[-1]), ""
     loose = (
         [p.text for p in frame if p.role == "evidence" and p.text.strip()] if has_passages else []
     )
@@ -303,16 +305,16 @@ def _without(question: str, passages: Sequence[Passage]) -> list[Passage]:
 
 def _told_and_asked(question: str) -> tuple[list[Passage], str]:
     """'Rome lies on the Tiber and is old. Where is Rome?' holds its own passage."""
-    told = re.split(r"(?<=[.!?])\s+", question.strip())
-    statements = [s for s in told[:-1] if not s.endswith("?")]
+    pieces = re.split(r"(?<=[.!?])\s+", question.strip())
+    statements = [s for s in pieces[:-1] if not s.endswith("?")]
     if (
-        len(told) < 2
-        or not told[-1].endswith("?")
+        len(pieces) < 2
+        or not pieces[-1].endswith("?")
         or not any(len(s.split()) >= 8 for s in statements)
     ):
         return [], question
-    cut = question.rindex(told[-1])
-    return split_passages(question[:cut]), told[-1]
+    cut = question.rindex(pieces[-1])
+    return split_passages(question[:cut]), pieces[-1]
 
 
 def _task(
@@ -346,10 +348,10 @@ def _task(
             return Task("say", UNABLE.format(what=what))
     titles = tuple(t for p in frame if p.role == "titles" for t in _titles(p.text))
     if titles or (_TITLE.search(orders) and not re.search(r"\btitle\b", question, re.I)):
-        shown = titles or tuple(dict.fromkeys(p.title for p in passages if p.title))
+        choices = titles or tuple(dict.fromkeys(p.title for p in passages if p.title))
         return (
-            Task("title", _mention(question), passages, titles=shown, context=question)
-            if shown
+            Task("title", _mention(question), passages, titles=choices, context=question)
+            if choices
             else Task("say", REFUSAL)
         )
     if tools and not passages:

@@ -54,23 +54,23 @@ class Vectors:
 
     def of(self, texts: Iterable[str]) -> dict[str, Vector]:
         """The vectors of all different texts; what is not remembered is encoded."""
-        wanted = list(dict.fromkeys(texts))
-        found = {}
-        for text in wanted:
+        distinct = list(dict.fromkeys(texts))
+        vectors = {}
+        for text in distinct:
             if text in self._known:
                 self._known.move_to_end(text)
-                found[text] = self._known[text]
-        missing = [text for text in wanted if text not in found]
+                vectors[text] = self._known[text]
+        missing = [text for text in distinct if text not in vectors]
         missing.sort(key=len)
         for start in range(0, len(missing), CHUNK):
             texts = missing[start : start + CHUNK]
             encoded = self._encoder.encode([clean(text) for text in texts], role="passage")
             for text, vector in zip(texts, encoded):
                 # A copy: a row of the batch would keep the whole batch alive.
-                found[text] = self._known[text] = vector.copy()
+                vectors[text] = self._known[text] = vector.copy()
         while len(self._known) > self._capacity:
             self._known.popitem(last=False)
-        return found
+        return vectors
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,14 +115,14 @@ def telling_words(text: str, rarity: Rarity) -> dict[str, float]:
 
 @lru_cache(maxsize=512)
 def _read(text: str) -> tuple[tuple[str, tuple[Word, ...], frozenset[str]], ...]:
-    found = []
+    parts = []
     for start, end in sentences(text):
         part = text[start:end]
         tokens = words(part)
         # 'and' must not meet the Andes, whose stem it is.
         stems = frozenset(w.stem for w in tokens if w.low not in FUNCTION_WORDS)
-        found.append((part, tokens, stems))
-    return tuple(found)
+        parts.append((part, tokens, stems))
+    return tuple(parts)
 
 
 def lead_name(passage: Passage) -> str:
@@ -155,7 +155,7 @@ def candidates_of(
 ) -> list[Sentence]:
     """The ``limit`` sentences that share most with the question, best first."""
     total = sum(weights.values()) or 1.0
-    found: list[tuple[float, Sentence]] = []
+    scored: list[tuple[float, Sentence]] = []
     for number, passage in enumerate(passages):
         title = lead_name(passage)
         titled = {w.stem for w in words(title)}
@@ -168,20 +168,20 @@ def candidates_of(
             )
             # Earlier passages and sentences win ties: the retriever ranked them, and leads define.
             key = own + 0.5 * around - 0.02 * min(number, 10) - 0.001 * place
-            found.append((key, Sentence(number, text, title, tokens, own, around)))
+            scored.append((key, Sentence(number, text, title, tokens, own, around)))
             before = stems
-    found.sort(key=lambda pair: -pair[0])
-    return [sentence for _, sentence in found[:limit]]
+    scored.sort(key=lambda pair: -pair[0])
+    return [sentence for _, sentence in scored[:limit]]
 
 
 def rank(
-    question: str, found: Sequence[Sentence], vectors: Mapping[str, Vector], keep: int = KEPT
+    question: str, candidates: Sequence[Sentence], vectors: Mapping[str, Vector], keep: int = KEPT
 ) -> list[Ranked]:
     """The ``keep`` best of the sentences, best first."""
-    asked = vectors[question]
+    target = vectors[question]
     ranked = []
-    for sentence in found:
-        similarity = round(float(vectors[sentence.near_text] @ asked), ROUNDING)
+    for sentence in candidates:
+        similarity = round(float(vectors[sentence.near_text] @ target), ROUNDING)
         score = (
             similarity
             + 0.5 * sentence.own

@@ -27,10 +27,10 @@ VERB = -1.0
 
 
 class Signs:
-    """The signs of the spans of one text. ``asked``: the stems of the question's telling words, with weights."""
+    """The signs of the spans of one text. ``telling``: the stems of the question's telling words, with weights."""
 
-    def __init__(self, asked: Mapping[str, float], text: str) -> None:
-        self._asked = asked
+    def __init__(self, telling: Mapping[str, float], text: str) -> None:
+        self._telling = telling
         self._text = text
         self._sentences = sentences(text)
         self._words = [w for w in words(text) if w.is_word]
@@ -43,17 +43,17 @@ class Signs:
         around = [(a, b) for a, b in self._sentences if a < end and start < b] or [(start, end)]
         low, high = self._places(around[0][0], around[-1][1])
         beside = {w.stem for w in (*self._words[low:first], *self._words[last:high])}
-        near = sum(v for stem, v in self._asked.items() if stem in beside) / (
-            sum(self._asked.values()) or 1.0
+        near = sum(v for stem, v in self._telling.items() if stem in beside) / (
+            sum(self._telling.values()) or 1.0
         )
-        found = (
+        weight = (
             NEAR * near
             + CROSSES * (len(around) > 1)
             + VERB * any(w.low in AUXILIARIES for w in inside[1:])
         )
         if inside and after and inside[-1].is_capital and after[0].is_capital:
-            found += CUT * self._text[inside[-1].end : after[0].start].isspace()
-        return found
+            weight += CUT * self._text[inside[-1].end : after[0].start].isspace()
+        return weight
 
     def _places(self, start: int, end: int) -> tuple[int, int]:
         """Which words begin in ``start``..``end``."""

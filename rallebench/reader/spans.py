@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rallebench.core.memory import Memory
-from rallebench.reader import REFUSAL, Found, Task, delta
+from rallebench.reader import REFUSAL, ReaderAnswer, Task, delta
 from rallebench.reader.choice import Best, best_span, confidence
 from rallebench.reader.comparing import Comparer
 from rallebench.reader.span_features import Signs
@@ -53,7 +53,7 @@ class SpanReader:
         self._pieces = np.zeros(max(vocabulary.values()) + 1, dtype=bool)
         self._pieces[[i for token, i in vocabulary.items() if token.startswith("##")]] = True
 
-    def read(self, tasks: Sequence[Task]) -> list[Found]:
+    def read(self, tasks: Sequence[Task]) -> list[ReaderAnswer]:
         """One result per task, in order. Tasks are never read together: a result depends on its own task only."""
         return [self._find(task) for task in tasks]
 
@@ -72,15 +72,15 @@ class SpanReader:
     def best(self, task: Task) -> Best | None:
         """The best span of a task's passages whatever its chances, with all its features."""
         texts = [clean(p.text) for p in task.passages]
-        asked = {
+        telling = {
             w.stem: self._rarity(w.low)
             for w in words(task.question)
             if w.is_word and self._rarity(w.low) > 0
         }
-        covered = [_covered(asked, f"{p.title} {text}") for p, text in zip(task.passages, texts)]
+        covered = [_covered(telling, f"{p.title} {text}") for p, text in zip(task.passages, texts)]
         windows = self.windows(task)
-        signs = [Signs(asked, text) for text in texts]
-        found = best_span(
+        signs = [Signs(telling, text) for text in texts]
+        best = best_span(
             windows,
             self.scores(windows),
             texts,
@@ -89,16 +89,16 @@ class SpanReader:
             covered,
             lambda i, *place: signs[i].weight(*place),
         )
-        if found is None:
+        if best is None:
             return None
-        around = texts[found.passage][max(0, found.start - 150) : found.end + 150]
+        around = texts[best.passage][max(0, best.start - 150) : best.end + 150]
         features = {
-            **found.features,
-            "near": _covered(asked, around),
-            "passage": covered[found.passage],
-            "question": min(len(asked), 12) / 12,
+            **best.features,
+            "near": _covered(telling, around),
+            "passage": covered[best.passage],
+            "question": min(len(telling), 12) / 12,
         }
-        return Best(found.passage, found.start, found.end, features)
+        return Best(best.passage, best.start, best.end, features)
 
     def windows(self, task: Task) -> list[Window]:
         """What the network reads for a task, in order."""
@@ -111,35 +111,37 @@ class SpanReader:
         scores: list[Any] = [None] * len(windows)
         for batch in batches_of(windows):
             with torch.inference_mode():
-                found = self._network(
+                output = self._network(
                     *(torch.from_numpy(x) for x in (batch.ids, batch.types, batch.mask))
                 )
-            for row, values in zip(batch.rows, found.numpy()):
+            for row, values in zip(batch.rows, output.numpy()):
                 scores[row] = values
         return scores
 
-    def _find(self, task: Task) -> Found:
+    def _find(self, task: Task) -> ReaderAnswer:
         if task.kind == "say":
-            return Found("" if task.question == REFUSAL else task.question, 0.0)
+            return ReaderAnswer("" if task.question == REFUSAL else task.question, 0.0)
         if task.kind == "title" and task.titles:
             return self._comparer.title(task)
         if not task.passages:
-            return Found("", 0.0)
+            return ReaderAnswer("", 0.0)
         if task.kind == "verdict" or (task.kind == "short" and is_yes_or_no(task.question)):
             return self._comparer.verdict(task)
         best = self.best(task)
         if best is None:
-            return Found("", 0.0)
+            return ReaderAnswer("", 0.0)
         sure = confidence(best.features, self.about["confidence"])
         text = clean(task.passages[best.passage].text)
         spots = sentences(text)
         at = next((i for i, (a, b) in enumerate(spots) if a <= best.start < b), 0)
         sentence = text[slice(*spots[at])] if spots else text
         if sure < self._border(task, best):
-            return Found("", sure, best.passage, sentence)
+            return ReaderAnswer("", sure, best.passage, sentence)
         if task.kind == "long":
-            return Found(_grown(text, spots, at, task.sentences), sure, best.passage, sentence)
-        return Found(text[best.start : best.end], sure, best.passage, sentence)
+            return ReaderAnswer(
+                _grown(text, spots, at, task.sentences), sure, best.passage, sentence
+            )
+        return ReaderAnswer(text[best.start : best.end], sure, best.passage, sentence)
 
     def _border(self, task: Task, best: Best) -> float:
         """The confidence below which the answer to a task is withheld; lower where nobody asks to decline."""
@@ -150,10 +152,10 @@ class SpanReader:
         return border if best.features["passage"] > 0 else max(border, STRANGE)
 
 
-def _covered(asked: dict[str, float], text: str) -> float:
+def _covered(telling: dict[str, float], text: str) -> float:
     """The share of the question's telling words, by weight, that a text holds, 0..1."""
     held = {w.stem for w in words(text)}
-    return sum(v for s, v in asked.items() if s in held) / (sum(asked.values()) or 1.0)
+    return sum(v for s, v in telling.items() if s in held) / (sum(telling.values()) or 1.0)
 
 
 def _grown(text: str, spots: Sequence[tuple[int, int]], at: int, count: int) -> str:

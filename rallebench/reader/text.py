@@ -236,12 +236,12 @@ def words(text: str) -> tuple[Word, ...]:
     >>> [w.text for w in words("Born on 9 April 1991, the U.S. won $3,500 (42%).")]
     ['Born', 'on', '9', 'April', '1991', ',', 'the', 'U.S.', 'won', '$3,500', '(', '42%', ')', '.']
     """
-    found = []
+    tokens = []
     for match in _WORD.finditer(text):
         form = match.group()
         low = form.lower()
-        found.append(Word(form, match.start(), match.end(), low, stem(low)))
-    return tuple(found)
+        tokens.append(Word(form, match.start(), match.end(), low, stem(low)))
+    return tuple(tokens)
 
 
 def sentences(text: str) -> list[tuple[int, int]]:

@@ -64,38 +64,38 @@ def windows_of(question: str, texts: Sequence[str], tokenizer: Any) -> list[Wind
         truncation=False,
         verbose=False,
     )
-    asked, *bodies = encoded["input_ids"]
-    asked = asked[-MAX_QUESTION:]
-    if not asked:
+    query, *bodies = encoded["input_ids"]
+    query = query[-MAX_QUESTION:]
+    if not query:
         return []
     cls, sep = tokenizer.cls_token_id, tokenizer.sep_token_id
-    found = []
+    windows = []
     for number, ids in enumerate(bodies):
         offsets = encoded["offset_mapping"][number + 1]
         for first in range(0, max(1, len(ids) - OVERLAP), WINDOW - OVERLAP):
             cut = ids[first : first + WINDOW]
             if cut:
-                sequence = (cls, *asked, sep, *cut, sep)
+                sequence = (cls, *query, sep, *cut, sep)
                 places = tuple(offsets[first : first + WINDOW])
-                found.append(Window(number, first, sequence, len(asked) + 2, places))
-    return _nearest(asked, found)
+                windows.append(Window(number, first, sequence, len(query) + 2, places))
+    return _nearest(query, windows)
 
 
-def _nearest(asked: Sequence[int], found: list[Window]) -> list[Window]:
+def _nearest(query: Sequence[int], windows: list[Window]) -> list[Window]:
     """At most MAX_TOKENS, in order, by the rarity of the question's tokens that they hold; ties: the earlier."""
-    if sum(len(w.ids) for w in found) <= MAX_TOKENS:
-        return found
-    held = [set(w.ids[w.context : -1]) for w in found]
+    if sum(len(w.ids) for w in windows) <= MAX_TOKENS:
+        return windows
+    held = [set(w.ids[w.context : -1]) for w in windows]
     common = Counter(token for tokens in held for token in tokens)
-    rarity = {t: math.log(1 + len(found) / common[t]) for t in set(asked) if common[t]}
+    rarity = {t: math.log(1 + len(windows) / common[t]) for t in set(query) if common[t]}
     values = [sum(rarity[t] for t in tokens if t in rarity) for tokens in held]
-    room, kept = MAX_TOKENS, []
-    for i in sorted(range(len(found)), key=lambda i: (-values[i], i)):
-        room -= len(found[i].ids)
+    room, chosen = MAX_TOKENS, []
+    for i in sorted(range(len(windows)), key=lambda i: (-values[i], i)):
+        room -= len(windows[i].ids)
         if room < 0:
             break
-        kept.append(i)
-    return [found[i] for i in sorted(kept)]
+        chosen.append(i)
+    return [windows[i] for i in sorted(chosen)]
 
 
 def batches_of(windows: Sequence[Window], tokens: int = BATCH_TOKENS) -> list[Batch]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from rallebench.core.tables import Column, Format, Table
-from rallebench.render.numbers import UNKNOWN, text
+from rallebench.render.numbers import UNKNOWN, mean_of, no_interval, text
 
 _PLAN = tuple(Column(label) for label in ("Part", "questions", "left", "model calls", "retrievals"))
 _COST: Mapping[str, tuple[str, Format]] = {
@@ -36,7 +36,10 @@ def parts(report: Mapping[str, Any]) -> Iterator[Table]:
         columns = [Column("part"), *(Column(m, "score", definitions.get(m, "")) for m in metrics)]
         columns += [Column("questions", "count"), Column("failed", "count"), Column("time")]
         title = f"Parts, by {', '.join(metrics)}" if number else "Parts"
-        yield Table(title, tuple(columns), rows)
+        bare = [m for row in rows for m in row if mean_of(m) and m["value"] is not None]
+        reasons = dict.fromkeys(no_interval(m["n"]) for m in bare if m["low"] is None)
+        note = f"Where there is no interval: {', '.join(reasons)}." if reasons else ""
+        yield Table(title, tuple(columns), rows, note=note)
 
 
 def plan(value: Mapping[str, Any]) -> Table:

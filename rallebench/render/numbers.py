@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -49,6 +49,17 @@ def mean_of(value: Any) -> Mapping[str, Any] | None:
     if isinstance(value, Mapping) and {"value", "low", "high", "n"} <= value.keys():
         return value
     return None
+
+
+def measured(
+    points: Iterable[tuple[Any, ...]],
+) -> list[tuple[Any, Mapping[str, Any], tuple[Any, ...]]]:
+    """(x, the value in the form of a mean, what comes after it) of the points of a figure that have a value."""
+    means = [
+        (point[0], mean_of(point[1]) or {"value": point[1], "low": None, "high": None}, point[2:])
+        for point in points
+    ]
+    return [(x, y, more) for x, y, more in means if x is not None and y["value"] is not None]
 
 
 def interval(
@@ -111,7 +122,7 @@ def plural(number: int, noun: str) -> str:
 
 
 def _score(value: float, fewer: int = 0) -> str:
-    if abs(value) < 1:
+    if abs(value) <= 1:
         return f"{value:.{4 - fewer}f}"
     return f"{value:.{2 - fewer}f}" if abs(value) < 1000 else f"{value:,.0f}"
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from rallebench.core.tables import Figure
 from rallebench.render import colours
-from rallebench.render.numbers import mean_of
+from rallebench.render.numbers import mean_of, measured
 
 SMALLEST, LARGEST, UNSIZED = 8.0, 44.0, 14.0
 """Diameters of bubbles; of those whose size is not known."""
@@ -52,24 +52,13 @@ def _plain(text: Any) -> Any:
     return escape(text, quote=False) if isinstance(text, str) else text
 
 
-def _known(
-    points: tuple[tuple[Any, ...], ...],
-) -> list[tuple[Any, Mapping[str, Any], tuple[Any, ...]]]:
-    """(x, the value as a mean, what comes after y) of the points that have a value."""
-    means = [
-        (point[0], mean_of(point[1]) or {"value": point[1], "low": None, "high": None}, point[2:])
-        for point in points
-    ]
-    return [(x, y, more) for x, y, more in means if x is not None and y["value"] is not None]
-
-
 def _points(value: Figure) -> list[Any]:
     """Lines, bars or points, every interval as an error bar."""
     import plotly.graph_objects as go
 
     traces = []
     for number, (name, points) in enumerate(value.series.items()):
-        known, colour = _known(points), colours.series(number)
+        known, colour = measured(points), colours.series(number)
         if not known:
             continue
         common: dict[str, Any] = {
@@ -105,7 +94,7 @@ def _whiskers(means: list[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _radar(value: Figure) -> list[Any]:
-    """A polygon per series; bars where fewer than three axes span no area. Filled if every axis has a value."""
+    """A polygon per series, filled if every axis has a value; nothing for fewer than three axes, which span no area."""
     import plotly.graph_objects as go
 
     traces = []

@@ -11,7 +11,7 @@ from typing import Any
 
 from rallebench.core.tables import Figure
 from rallebench.render import colours
-from rallebench.render.numbers import mean_of
+from rallebench.render.numbers import mean_of, measured
 
 INK, GRID, FONT = "#334155", "#cbd5e1", "system-ui, sans-serif"
 
@@ -200,40 +200,39 @@ class _Axes:
 
 def _points(value: Figure) -> str:
     """Lines, bars, points or the values of boxes, every interval as a whisker, with the names of the series below."""
-    series = {
-        name: [
-            (name if value.kind == "box" else p[0], mean_of(p[1]) or {"value": p[1], "low": None})
-            for p in ([(label, y) for label, y, *_ in points] if value.kind == "box" else points)
-        ]
-        for name, points in value.series.items()
-    }
-    known = [(x, y) for row in series.values() for x, y in row if y["value"] is not None]
+    series = {name: measured(points) for name, points in value.series.items()}
+    if value.kind == "box":
+        series = {name: [(name, y, ()) for _, y, _ in row] for name, row in series.items()}
+    known = [(x, y) for row in series.values() for x, y, _ in row]
     if not known:
         return ""
     xs = list(dict.fromkeys(x for x, _ in known))
-    named = any(isinstance(x, str) for x in xs)
-    ends = [y[end] for _, y in known for end in ("value", "low", "high") if y.get(end) is not None]
-    low, high = min(0.0, *ends), value.high or max(ends) * 1.05 or 1.0
-    across = [str(x) for x in xs] if named else (min(xs), max(xs))
-    axes = _Axes(value, across, (low, high))
-    bar = axes.width / len(xs) / (len(series) + 1)
+    if any(isinstance(x, str) for x in xs):
+        xs = [str(x) for x in xs]
+    ends = [y[end] for _, y in known for end in ("value", "low", "high") if y[end] is not None]
+    up = (min(0.0, *ends), value.high or max(ends) * 1.05 or 1.0)
+    axes = _Axes(value, xs if isinstance(xs[0], str) else (min(xs), max(xs)), up)
+    wide = axes.width / len(xs) / (len(series) + 1)
     body = axes.ticks()
     for number, (name, row) in enumerate(series.items()):
-        colour, places = colours.series(number), []
-        for x, y in row:
-            if x is None or y["value"] is None:
-                continue
-            place, top = axes.x(str(x) if named else x), axes.y(y["value"])
+        colour = colours.series(number)
+        shift = wide * (number - (len(series) - 1) / 2) if value.kind == "bar" else 0.0
+        places = [
+            (axes.x(str(x) if isinstance(xs[0], str) else x) + shift, axes.y(y["value"]), y)
+            for x, y, _ in row
+        ]
+        for x, top, y in places:
             if value.kind == "bar":
-                place += bar * (number - (len(series) - 1) / 2)
-                body += f'<rect x="{place - bar / 2:.1f}" y="{min(top, axes.y(0)):.1f}" width="{bar:.1f}" height="{abs(axes.y(0) - top):.1f}" fill="{colour}"/>'
+                edge, high = min(top, axes.y(0)), abs(axes.y(0) - top)
+                body += f'<rect x="{x - wide / 2:.1f}" y="{edge:.1f}" width="{wide:.1f}" height="{high:.1f}" fill="{colour}"/>'
             else:
-                body += f'<circle cx="{place:.1f}" cy="{top:.1f}" r="4" fill="{colour}"/>'
-            if y["low"] is not None and y.get("high") is not None:
-                body += f'<line x1="{place:.1f}" y1="{axes.y(y["low"]):.1f}" x2="{place:.1f}" y2="{axes.y(y["high"]):.1f}" stroke="{INK}"/>'
-            places.append(f"{place:.1f},{top:.1f}")
+                body += f'<circle cx="{x:.1f}" cy="{top:.1f}" r="4" fill="{colour}"/>'
+            if y["low"] is not None and y["high"] is not None:
+                low, high = axes.y(y["low"]), axes.y(y["high"])
+                body += f'<line x1="{x:.1f}" y1="{low:.1f}" x2="{x:.1f}" y2="{high:.1f}" stroke="{INK}"/>'
         if value.kind == "line":
-            body += f'<polyline points="{" ".join(places)}" fill="none" stroke="{colour}" stroke-width="1.8"/>'
+            line = " ".join(f"{x:.1f},{top:.1f}" for x, top, _ in places)
+            body += f'<polyline points="{line}" fill="none" stroke="{colour}" stroke-width="1.8"/>'
         below = 415 + 20 * number
         body += f'<rect x="70" y="{below}" width="13" height="13" fill="{colour}"/>'
         body += _text(90, below + 11, name)

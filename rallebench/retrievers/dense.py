@@ -64,11 +64,8 @@ class Dense(Indexed):
         vectors = self._encoder.encode([queries[i] for i in asked_rows], role="query")
         scores, rows = self._index.search(vectors, min(k, len(self.passages)), **self._knobs)
         for i, row_scores, row_ids in zip(asked_rows, scores, rows):
-            results[i] = tuple(
-                Hit(self.passages[int(row)], float(score))
-                for score, row in zip(row_scores, row_ids)
-                if row >= 0
-            )
+            pairs = [(int(row), float(score)) for score, row in zip(row_scores, row_ids)]
+            results[i] = tuple(Hit(self.passages[row], score) for row, score in pairs if row >= 0)
         return results
 
     def embedding_tokens(self, queries: Sequence[str]) -> list[int | None]:

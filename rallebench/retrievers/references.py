@@ -188,7 +188,7 @@ def check_questions(name: str, parts: int, settings: Mapping[str, Any]) -> None:
 
 @COMBINATIONS.register("nothing", parts=(1, MAX_PARTS), form={})
 def nothing(name: str, parts: Sequence[Retriever], settings: Mapping[str, Any]) -> Reference:
-    """No passages at all: the reference line 'closed book'."""
+    """No passages at all: the baseline 'closed book'."""
     return Reference(name, "nothing", parts, {}, lambda query: ())
 
 
@@ -198,7 +198,7 @@ def nothing(name: str, parts: Sequence[Retriever], settings: Mapping[str, Any]) 
     form={"seed": Setting(int, 0, 0, 2**31 - 1, about="another seed draws other passages")},
 )
 def random_(name: str, parts: Sequence[Retriever], settings: Mapping[str, Any]) -> Reference:
-    """Passages drawn by chance, the same for the same query: the reference line 'random passage'."""
+    """Passages drawn by chance, the same for the same query: the baseline 'random passage'."""
     passages_of = partial(drawn, stores_of(name, parts), settings["seed"])
     return Reference(name, "random", parts, settings, passages_of)
 
@@ -217,6 +217,6 @@ def random_(name: str, parts: Sequence[Retriever], settings: Mapping[str, Any]) 
 def gold(
     name: str, parts: Sequence[Retriever], settings: Mapping[str, Any], examples: Sequence[Example]
 ) -> Reference:
-    """The passages of the question's gold pages: the reference line 'oracle passage'."""
+    """The passages of the question's gold pages: the baseline 'oracle passage'."""
     passages = GoldPassages(stores_of(name, parts), settings["questions"], examples)
     return Reference(name, "gold", parts, {"gold": passages.fingerprint}, passages.of)

@@ -74,7 +74,7 @@ class LLMReranked(Combined):
         named |= {"llm": llm.fingerprint, "prompt": digest(prompt)}
         super().__init__(name, "llm-rerank", [part], named)
         self._llm, self._prompt, self._settings = llm, prompt, dict(settings)
-        self.asked = self.unread = 0
+        self.requests = self.unread = 0
 
     def search(self, queries: Sequence[str], k: int) -> list[tuple[Hit, ...]]:
         """At most k hits per query, best first; a blank query has none. Raises what the model fails with."""
@@ -86,7 +86,7 @@ class LLMReranked(Combined):
     def judgements(self) -> tuple[int, int]:
         """Its own, and those of its part."""
         requests, unread = super().judgements
-        return requests + self.asked, unread + self.unread
+        return requests + self.requests, unread + self.unread
 
     def _listwise(self, queries: Sequence[str], lists: list[list[Hit]]) -> list[list[Hit]]:
         window, step = self._settings["window"], self._settings["step"]
@@ -142,7 +142,7 @@ class LLMReranked(Combined):
             Generate("", (Message("user", prompt),), max_tokens=longest, temperature=0.0)
             for prompt in prompts
         ]
-        self.asked += len(requests)
+        self.requests += len(requests)
         return [_text_of(reply) for reply in self._llm.generate(requests)]
 
 

@@ -56,17 +56,18 @@ class Several(Combined):
         return tuple(merged.values())[:k]
 
 
+_MERGE = Setting(
+    str,
+    "auto",
+    choices=("auto", "score", "rank"),
+    about="auto: by score on one scale, else by rank",
+)
+
+
 @COMBINATIONS.register(
     "several",
     parts=(1, MAX_PARTS),
-    form={
-        "merge": Setting(
-            str,
-            "auto",
-            choices=("auto", "score", "rank"),
-            about="auto: by score on one scale, else by rank",
-        )
-    },
+    form={"merge": _MERGE},
 )
 def several(name: str, parts: Sequence[Retriever], settings: Mapping[str, Any]) -> Several:
     """One retriever over several indexes: merged by score on one scale, else by rank."""

@@ -31,18 +31,10 @@ KILT = "kilt"
 
 
 def import_corpus(
-    workbench: Workbench,
-    name: str,
-    source: Path,
-    *,
-    form: str = "",
-    page_map: Path | None = None,
-    skip_bad: bool = False,
+    workbench: Workbench, name: str, source: Path, **settings: Any
 ) -> Iterator[str | dict[str, Any]]:
-    """Import a corpus: yields progress, last what was imported as JSON."""
-    for event in workbench.data.import_corpus(
-        name, source, form=form, page_map=page_map, skip_bad=skip_bad
-    ):
+    """Import a corpus: yields progress, last what was imported as JSON. ``settings``: those of the workbench's import."""
+    for event in workbench.data.import_corpus(name, source, **settings):
         if not isinstance(event, Corpus):
             left = "" if event.seconds_left is None else f", about {event.seconds_left:.0f} s left"
             yield f"{event.passages} passages, {event.fraction:.0%} ({event.rate:.0f}/s{left})"
@@ -54,19 +46,10 @@ def import_corpus(
 
 
 def import_dataset(
-    workbench: Workbench,
-    name: str,
-    source: Path,
-    *,
-    form: str = "",
-    skip_bad: bool = False,
-    sample: int = 0,
-    seed: int = 0,
+    workbench: Workbench, name: str, source: Path, **settings: Any
 ) -> tuple[dict[str, Any], str]:
-    """What was imported as JSON, and a sentence about R-Eval's ids or ''."""
-    dataset = workbench.data.import_dataset(
-        name, source, form=form, skip_bad=skip_bad, sample=sample, seed=seed
-    )
+    """What was imported as JSON, and a sentence about R-Eval's ids or ''. ``settings``: those of the workbench's import."""
+    dataset = workbench.data.import_dataset(name, source, **settings)
     note = ""
     if dataset.form.startswith("r-eval"):
         equal, rows = ids_that_hold(source)

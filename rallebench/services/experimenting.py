@@ -1,4 +1,4 @@
-"""Requests for sweeps, suites, trade-offs and dataset builders from what a user wrote, and their documents."""
+"""Requests for sweeps, suites and trade-offs from what a user wrote, and their documents."""
 
 from __future__ import annotations
 
@@ -28,7 +28,14 @@ from rallebench.workspace.indexes.ensure import Costs
 if TYPE_CHECKING:
     from rallebench.services.workbench import Workbench
 
-__all__ = ["QUESTIONS", "TRADEOFF_QUESTIONS", "headline", "plan_json"]
+__all__ = [
+    "QUESTIONS",
+    "TRADEOFF_QUESTIONS",
+    "builder_request",
+    "builder_settings",
+    "headline",
+    "plan_json",
+]
 
 
 # sweeps
@@ -41,18 +48,17 @@ def sweep_request(
     factors: Sequence[str],
     dataset: str,
     *,
-    strategy: str,
-    metrics: tuple[str, ...] | None,
-    metric: str,
     limit: int | None = None,
     seed: int = 0,
+    **ranking: Any,
 ) -> tuple[ExperimentRequest, int]:
-    """The request for a sweep, and its number of variants. Raises UsageError for factors that the chain does not have."""
-    settings = sweep_settings(
-        chain, factors, dataset, strategy=strategy, metrics=metrics, metric=metric
-    )
-    variants = len(variants_of(settings))
-    return workbench.experiments.request("sweep", name, settings, limit, seed), variants
+    """The request for a sweep, and its number of variants. ``ranking``: ``strategy``, ``metrics``, ``metric``.
+
+    Raises UsageError for factors that the chain does not have.
+    """
+    settings = sweep_settings(chain, factors, dataset, **ranking)
+    request = workbench.experiments.request("sweep", name, settings, limit, seed)
+    return request, len(variants_of(settings))
 
 
 def sweep_plan(
@@ -168,21 +174,3 @@ def suite_plan(
     )
     value["probe"] = estimate.as_json((yield from pilot))
     return value
-
-
-# dataset builders
-
-
-def dataset_request(
-    workbench: Workbench,
-    builder: str,
-    name: str,
-    settings: Mapping[str, str],
-    *,
-    articles: str = "",
-    llm: str = "",
-    limit: int | None = None,
-) -> ExperimentRequest:
-    """The request for a dataset builder from settings as they were written. Raises UsageError."""
-    checked = builder_settings(builder, settings)
-    return builder_request(workbench.workspace, builder, name, checked, articles, llm, limit)

@@ -25,7 +25,7 @@ from rallebench.engine.experiment_store import (
 from rallebench.engine.pilot import QUESTIONS, pilot
 from rallebench.engine.plan import Plan, as_json, plan
 from rallebench.engine.store import RunFolder
-from rallebench.experiments.baselines import baselines, line_name
+from rallebench.experiments.baselines import baseline_name, baselines
 from rallebench.experiments.batch import batch
 from rallebench.experiments.benchmark import check_options
 from rallebench.experiments.builders import MAKERS
@@ -174,7 +174,7 @@ class Experiments:
     def baselines(self, run: str) -> ExperimentRequest:
         """The request for the baselines of a run. Raises UsageError if there is no such run."""
         spec = RunFolder.open(self._workbench.workspace.runs, run).spec()["spec"]
-        name = line_name(run, BASELINES)
+        name = baseline_name(run, BASELINES)
         return self.request(BASELINES, name, {"run": run}, spec["limit"], spec["seed"])
 
     def _checked(self, request: ExperimentRequest) -> ExperimentRequest:

@@ -7,7 +7,7 @@ from typing import Any
 
 from rallebench.engine.experiment_store import REPORT, ExperimentStore
 from rallebench.engine.store import RunFolder
-from rallebench.experiments.baselines import line_name
+from rallebench.experiments.baselines import baseline_name
 from rallebench.tracking.groups import Group
 from rallebench.workspace.paths import Workspace
 
@@ -40,7 +40,7 @@ def _of_baselines(workspace: Workspace, report: Mapping[str, Any]) -> Group | No
         for column in ("run", *report["columns"])
     ]
     return Group(
-        line_name(report["run"], "baselines"),
+        baseline_name(report["run"], "baselines"),
         "baselines",
         [workspace.runs / name for name in report["lines"].values()],
         verdict=f"Baselines of the run {report['run']}.",

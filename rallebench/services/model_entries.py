@@ -20,7 +20,7 @@ from rallebench.engine.cost import prices_of
 from rallebench.http.endpoint import OPENAI, check_variable, is_loopback, variable_of
 from rallebench.http.model_list import Server, served_models
 from rallebench.llms import LLMS
-from rallebench.llms._memory.need import device_of, dtype_of, free_on, need_of
+from rallebench.llms._memory import device_of, dtype_of, free_on, need_of
 from rallebench.llms.presets import known_model, weight_bytes
 from rallebench.services.jobs import JobManager
 from rallebench.services.memory_usage import Footprint, footprint

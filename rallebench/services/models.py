@@ -27,12 +27,18 @@ from rallebench.core.runs import Backends
 from rallebench.datasets.reading import read_questions
 from rallebench.encoders.references import encoder_need, quantizations
 from rallebench.llms import LLMS
-from rallebench.llms._memory import budget
-from rallebench.llms._memory.progress import reporting
+from rallebench.llms._transformers.progress import reporting
 from rallebench.retrievers.composites import about, needs
 from rallebench.services.jobs import Job, JobManager
 from rallebench.services.leases import Lease, Leases
 from rallebench.services.load_queue import Going, Load, Turns
+from rallebench.services.memory_fit import (
+    Candidate,
+    MemoryFit,
+    candidate,
+    in_every_form,
+    memory_fit,
+)
 from rallebench.workspace.entries import Combination, LLMEntry
 from rallebench.workspace.opening import (
     Encoders,
@@ -157,39 +163,37 @@ class Loads:
 
     def room(
         self, name: str, *, context: int | None = None, batch: int | None = None
-    ) -> budget.MemoryFit | None:
+    ) -> MemoryFit | None:
         """What a language model or an encoder needs beside what is free now; None if nothing here says so.
 
         Loads nothing and asks no network: of a hub id only what the local cache holds is known. ``context`` tokens
         and ``batch`` answers at once: by default what its settings say. Raises RalleError.
         """
         model = self._candidate(name, context, batch)
-        return budget.memory_fit(model, self.held()) if model else None
+        return memory_fit(model, self.held()) if model else None
 
     def room_in_every_form(
         self, name: str, *, context: int | None = None, batch: int | None = None
-    ) -> dict[str, budget.MemoryFit]:
+    ) -> dict[str, MemoryFit]:
         """The same for every quantisation of the model; {} if nothing here says so."""
         model = self._candidate(name, context, batch)
-        return budget.in_every_form(model, self.held()) if model else {}
+        return in_every_form(model, self.held()) if model else {}
 
     def quantization_of(self, name: str) -> str:
         """The quantisation in which ``name`` is loaded; ``none`` where it has none."""
         model = self._candidate(name, None, None)
         return model.chosen if model else "none"
 
-    def _candidate(
-        self, name: str, context: int | None, batch: int | None
-    ) -> budget.Candidate | None:
+    def _candidate(self, name: str, context: int | None, batch: int | None) -> Candidate | None:
         """The language model, or else the encoder, that ``name`` names. Raises NotFoundError."""
         try:
             entry = self._workspace.llm(name)
         except NotFoundError:
             with suppress(NotFoundError):
                 chosen, forms = quantizations(name)
-                return budget.Candidate(name, forms, chosen, partial(encoder_need, name))
+                return Candidate(name, forms, chosen, partial(encoder_need, name))
             raise
-        return budget.candidate(name, entry, context=context, batch=batch)
+        return candidate(name, entry, context=context, batch=batch)
 
     def held(self) -> dict[str, memory.Memory]:
         """Name → what it took, for all that is loaded."""
@@ -344,9 +348,9 @@ class Loads:
     def _enter(self, load: Load) -> None:
         """Open what the load is for and enter it in the table. Raises BackendMemoryError if it cannot fit."""
         room = (
-            budget.memory_fit(model, self.held())
+            memory_fit(model, self.held())
             if isinstance(load.entry, LLMEntry)
-            and (model := budget.candidate(load.name, load.entry)) is not None
+            and (model := candidate(load.name, load.entry)) is not None
             else None
         )
         if room is not None and not room.fits:

@@ -72,9 +72,7 @@ INDEX_TRAITS = {
 }
 
 VECTOR_INDEXES: Registry[Callable[[], VectorIndexKind]] = Registry(
-    "vector index",
-    "rallebench.vector_indexes",
-    traits=INDEX_TRAITS,
+    "vector index", "rallebench.vector_indexes", traits=INDEX_TRAITS
 )
 
 

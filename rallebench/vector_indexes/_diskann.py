@@ -52,11 +52,8 @@ def package() -> Any:
             "elsewhere choose 'ivf-sq8' for little memory or 'hnsw' for speed)",
         ) from None
     if int(np.__version__.split(".")[0]) > 1:
-        raise MissingPackageError(
-            "numpy 1.25",
-            f"and diskannpy answers wrongly with numpy {np.__version__}",
-            "numpy==1.25.0",
-        )
+        why = f"and diskannpy answers wrongly with numpy {np.__version__}"
+        raise MissingPackageError("numpy 1.25", why, "numpy==1.25.0")
     return diskannpy
 
 
@@ -90,18 +87,9 @@ def about(
 ) -> None:
     """Write down what the files alone do not say, and how long they are."""
     files = {p.name: p.stat().st_size for p in sorted(folder.glob(f"{prefix}*"))}
-    write_json(
-        folder / ABOUT,
-        {
-            "kind": kind,
-            "count": int(count),
-            "dim": int(dim),
-            "longest": float(longest),
-            "augmented": bool(augmented),
-            "prefix": prefix,
-            "files": files,
-        },
-    )
+    value = {"kind": kind, "count": int(count), "dim": int(dim), "longest": float(longest)}
+    value |= {"augmented": bool(augmented), "prefix": prefix, "files": files}
+    write_json(folder / ABOUT, value)
 
 
 def _lengths(vectors: Any) -> Generator[Progress, None, tuple[float, bool]]:

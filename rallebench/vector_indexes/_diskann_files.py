@@ -45,11 +45,8 @@ class DiskFiles:
     @property
     def names(self) -> list[str]:
         """The files that a search needs."""
-        return [
-            self.prefix + end
-            for end in (*NEEDED, *OPTIONAL)
-            if (self.folder / (self.prefix + end)).exists()
-        ]
+        names = (self.prefix + end for end in (*NEEDED, *OPTIONAL))
+        return [name for name in names if (self.folder / name).exists()]
 
 
 def read_disk_files(folder: Path, prefix: str) -> DiskFiles:

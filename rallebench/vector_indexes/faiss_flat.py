@@ -68,8 +68,10 @@ class FaissFlat:
             near = rows[:, start : start + PIECE]
             known = self._index.reconstruct_batch(np.maximum(near, 0).ravel())
             known = known.reshape(*near.shape, -1)
-            products = np.einsum("qcd,qd->qc", known, vectors, dtype=np.float64)
-            parts.append(np.where(near < 0, -np.inf, products).astype(np.float32))
+            products: Vectors = np.einsum("qcd,qd->qc", known, vectors, dtype=np.float64)
+            products = products.astype(np.float32)
+            products[near < 0] = -np.inf
+            parts.append(products)
         return ranked(np.concatenate(parts, axis=1), rows, k)
 
     def close(self) -> None:

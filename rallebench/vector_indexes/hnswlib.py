@@ -108,12 +108,8 @@ class HnswlibKind:
 
         used, (count, dim) = complete_settings(SETTINGS, settings), vectors.shape
         index = _package().Index(space="ip", dim=int(dim))
-        index.init_index(
-            max_elements=count,
-            M=used["m"],
-            ef_construction=used["ef_construction"],
-            random_seed=SEED,
-        )
+        graph = {"M": used["m"], "ef_construction": used["ef_construction"]}
+        index.init_index(max_elements=count, random_seed=SEED, **graph)
         threads = cores(used["threads"])
 
         def add(start: int, piece: Vectors) -> None:

@@ -168,13 +168,8 @@ class IvfSq8Kind:
         package, (count, dim) = faiss(), vectors.shape
         nlist = min(nlist or lists_for(count), count)
         quantizer = package.IndexFlatIP(int(dim))
-        index = package.IndexIVFScalarQuantizer(
-            quantizer,
-            int(dim),
-            nlist,
-            package.ScalarQuantizer.QT_8bit,
-            package.METRIC_INNER_PRODUCT,
-        )
+        form = (package.ScalarQuantizer.QT_8bit, package.METRIC_INNER_PRODUCT)
+        index = package.IndexIVFScalarQuantizer(quantizer, int(dim), nlist, *form)
         index.cp.seed, index.cp.niter = SEED, ITERATIONS
         index.cp.min_points_per_centroid = 1
         yield 0, count

@@ -203,12 +203,8 @@ class Talk:
             raise EpisodeEnd("model_error")
 
     def _evidence(self, prompt: str) -> Evidence:
-        passages = tuple(
-            passage
-            for passage in self._passages.values()
-            if passage.text and passage.text in prompt
-        )
-        return Evidence(self.question.text if self.question.text in prompt else "", passages)
+        seen = tuple(p for p in self._passages.values() if p.text and p.text in prompt)
+        return Evidence(self.question.text if self.question.text in prompt else "", seen)
 
 
 def _whole(message: Message) -> str:

@@ -170,13 +170,9 @@ def branches_of(episode: Episode, samples: int, ask: bool) -> Branches | None:
     generations = [step for step in episode.steps if isinstance(step.request, Generate)]
     if len(generations) != 2 + samples + ask:
         return None
-    return Branches(
-        generations[0],
-        tuple(generations[1 : 1 + samples]),
-        generations[1 + samples] if ask else None,
-        generations[-1],
-        episode.hits,
-    )
+    drafted, *others, read = generations
+    decision = others[samples] if ask else None
+    return Branches(drafted, tuple(others[:samples]), decision, read, episode.hits)
 
 
 def _draft(

@@ -56,16 +56,10 @@ class _Search:
             return self.back
         tried: list[str] = []
         for _ in range(self.width):
-            hint = (
-                (
-                    Message(
-                        "user",
-                        filled(self.talk.prompts["dfsdt_again.txt"], {"tried": "\n".join(tried)}),
-                    ),
-                )
-                if tried
-                else ()
-            )
+            hint: tuple[Message, ...] = ()
+            if tried:
+                again = self.talk.prompts["dfsdt_again.txt"]
+                hint = (Message("user", filled(again, {"tried": "\n".join(tried)})),)
             if self.turns >= self.talk.limits.steps:
                 raise EpisodeEnd("step_limit")
             self.turns += 1

@@ -30,11 +30,8 @@ _REASONS = {"stop": "answered", "call_limit": "step_limit", "not_python": "model
 )
 def pal(talk: Talk) -> Flow:
     """One program that calls the environment; its output is the answer."""
-    rendered = [
-        f"Question: {shot.question}\n```python\n{shot.program}\n```"
-        for shot in talk.shots
-        if shot.program
-    ]
+    shots = [shot for shot in talk.shots if shot.program]
+    rendered = [f"Question: {shot.question}\n```python\n{shot.program}\n```" for shot in shots]
     prompt = talk.head("pal.txt", rendered, functions=functions(talk.env.tools))
     reply = yield from talk.say(prompt)
     program = program_of(reply.text)

@@ -56,16 +56,9 @@ class Agent:
             env = {"env": self.acting.make()} if self.acting else {}
             # Not before the first question: a server may have to be asked.
             native = {"native": self.calls_natively(llm)} if entry.traits.get("calls") else {}
+            common = {"shots": self.shots, "prompts": self.prompts, "seed": self.seed}
             return entry.value(
-                question,
-                llm=self.llm,
-                shots=self.shots,
-                limits=limits,
-                prompts=self.prompts,
-                seed=self.seed,
-                **env,
-                **own,
-                **native,
+                question, llm=self.llm, limits=limits, **common, **env, **own, **native
             )
 
         return make_flow
@@ -133,15 +126,12 @@ class Agent:
 def chain_flow(chain: Chain) -> FlowSpec:
     """A chain as a flow with its identity."""
     saved = {key: value for key, value in chain_to_json(chain).items() if key != "about"}
-    return FlowSpec(
-        "chain",
-        {"chain": saved},
-        lambda backends: partial(as_flow, chain),
-        chain.llms,
-        chain.retrievers,
-        chain=chain,
-        name=chain.name,
-    )
+
+    def make(backends: Backends) -> Callable[[Question], Flow]:
+        return partial(as_flow, chain)
+
+    names = (chain.llms, chain.retrievers)
+    return FlowSpec("chain", {"chain": saved}, make, *names, chain=chain, name=chain.name)
 
 
 def prepare_agent(

@@ -26,11 +26,8 @@ def with_overrides(chain: Chain, settings: Mapping[str, Any], *, all_fit: bool =
                 raise UsageError(f"--set {key}: the chain has {len(chain.actions)} actions.")
             chain = _set(chain, int(number) - 1, name, value, key)
             continue
-        fits = [
-            i
-            for i, a in enumerate(chain.actions)
-            if a.kind == ("retrieve" if key == "k" else "generate")
-        ]
+        kind = "retrieve" if key == "k" else "generate"
+        fits = [i for i, action in enumerate(chain.actions) if action.kind == kind]
         if not fits and all_fit:
             raise UsageError(f"--set {key}: no action of this chain has it.")
         for index in fits:

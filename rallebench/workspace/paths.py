@@ -64,7 +64,7 @@ class Workspace:
     @property
     def own_folders(self) -> tuple[Path, ...]:
         """What only the workbench writes: no export replaces a file in them."""
-        names = ("cache", "corpora", "experiments", "indexes", "making", "runs")
+        names = ("cache", "corpora", "experiments", "indexes", "runs")
         return tuple(self.path / name for name in names)
 
     @property

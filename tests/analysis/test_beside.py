@@ -1,4 +1,4 @@
-"""A run beside its reference lines, and the ceiling of its retrieval."""
+"""A run beside its baselines, and the ceiling of its retrieval."""
 
 from __future__ import annotations
 

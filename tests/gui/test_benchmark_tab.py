@@ -146,7 +146,7 @@ def test_a_resumed_run_is_logged_to_mlflow_only_if_that_is_ticked(
     assert bench.logged == (["first"] if track else [])
 
 
-# reference lines and the waterfall
+# baselines and the waterfall
 
 READING = Chain(
     "read",
@@ -185,7 +185,7 @@ def test_reference_lines_are_run_beside_the_followed_run_and_stand_in_its_report
     assert followed == "found", "whoever comes back follows the run, not its line"
     wait(reading)
     followed, mark, progress, report, *_ = tab.on_tick(reading, "", "", "all")
-    assert followed == "found" and progress.count("reference line") == 3
+    assert followed == "found" and progress.count("baseline") == 3
     for column in ("closed book", "random passage", "oracle passage", "retrieval ceiling"):
         assert f'rb-line">{column}</th>' in report
     assert tab.on_tick(reading, followed, mark, "all") == [gr.skip()] * 7
@@ -209,7 +209,7 @@ def test_lines_that_are_running_are_shown_while_the_report_stays_and_stop_ends_t
     assert "found closed-book" in progress and "1 of 3 questions" in progress
     assert "found random: The language model &#x27;big&#x27; is not loaded." in progress
     assert tab.on_tick(reading, "found", mark, "all")[3:] == [gr.skip()] * 4
-    assert "Stopping the reference lines of found" in tab.on_stop(reading, "found")
+    assert "Stopping the baselines of found" in tab.on_stop(reading, "found")
     paused.set()
     with pytest.raises(StoppedError):
         list(following)

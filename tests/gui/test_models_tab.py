@@ -15,9 +15,9 @@ from rallebench.core import memory
 from rallebench.core.errors import UsageError
 from rallebench.gui import views_models
 from rallebench.gui.tabs import models
-from rallebench.llms._memory.budget import MemoryFit
-from rallebench.llms._memory.need import MemoryNeed
+from rallebench.llms._memory import MemoryNeed
 from rallebench.services.load_queue import Going
+from rallebench.services.memory_fit import MemoryFit
 from rallebench.services.models import Loaded
 from rallebench.services.workbench import Workbench
 from rallebench.workspace.entries import LLMEntry

@@ -11,7 +11,7 @@ import pytest
 from tiny_bert import save_bert
 from tiny_models import save_llama
 
-from rallebench.llms._memory import need as needs
+from rallebench.llms import _memory as needs
 
 LOADS_TWICE = """
 import json, sys

@@ -6,7 +6,8 @@ import gzip
 import itertools
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -117,24 +118,10 @@ BROKEN_STREAMS: dict[str, tuple[Behaviour, str]] = {
 
 
 @pytest.fixture
-def load(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Any]]:
+def load(monkeypatch: pytest.MonkeyPatch, load: Callable[..., Any]) -> Callable[..., Any]:
+    """A backend that gives up at once."""
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    loaded: list[Any] = []
-
-    def start(server: Loopback, **settings: Any) -> Any:
-        own = {
-            "base_url": server.url,
-            "model": "m",
-            "backoff": 0.01,
-            "timeout": 0.3,
-            "max_retries": 0,
-        }
-        loaded.append(LLMS["openai_compatible"]("gpt", **{**own, **settings}))
-        return loaded[-1]
-
-    yield start
-    for llm in loaded:
-        llm.close()
+    return partial(load, timeout=0.3, max_retries=0)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import logging
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from email.utils import formatdate
 from typing import Any
 
@@ -42,25 +42,10 @@ KEY = "sk-verysecret0123456789"
 Serve = Callable[..., tuple[Loopback, Any]]
 
 
-@pytest.fixture
-def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Serve]:
-    """``serve(behaviour, …, **settings)`` → a running server and a backend that asks it."""
+@pytest.fixture(autouse=True)
+def key(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A key for this machine's servers."""
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    opened: list[Any] = []
-
-    def start(*behaviours: Behaviour, **settings: Any) -> tuple[Loopback, Any]:
-        server = Loopback(*behaviours).__enter__()
-        opened.append(server)
-        llm = LLMS["openai_compatible"](
-            "gpt",
-            **{"base_url": server.url, "model": "m", "backoff": 0.01, "timeout": 5, **settings},
-        )
-        opened.append(llm)
-        return server, llm
-
-    yield start
-    for thing in reversed(opened):
-        thing.close() if hasattr(thing, "generate") else thing.__exit__()
 
 
 def ask(text: str = "Who?", **fields: Any) -> Generate:

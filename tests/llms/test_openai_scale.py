@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -25,24 +25,8 @@ from rallebench.core.errors import UsageError
 from rallebench.core.types import Generate, Message
 from rallebench.http.failures import remainder
 from rallebench.http.limiter import Rate, RequestWindow
-from rallebench.llms import LLMS
 
 Load = Callable[..., Any]
-
-
-@pytest.fixture
-def load() -> Iterator[Load]:
-    """``load(server, **settings)`` → a backend that asks it."""
-    loaded: list[Any] = []
-
-    def start(server: Loopback, **settings: Any) -> Any:
-        own = {"base_url": server.url, "model": "m", "backoff": 0.01, "timeout": 5}
-        loaded.append(LLMS["openai_compatible"]("gpt", **{**own, **settings}))
-        return loaded[-1]
-
-    yield start
-    for llm in loaded:
-        llm.close()
 
 
 def ask(text: str = "Who?", **fields: Any) -> Generate:

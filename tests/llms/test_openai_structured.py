@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -11,7 +11,6 @@ from loopback import Behaviour, Handler, Loopback, answer, fail, good_stream
 
 from rallebench.core.errors import BackendError, UsageError
 from rallebench.core.types import Generate, Message, Reply
-from rallebench.llms import LLMS
 
 SCHEMA = {"type": "object", "properties": {"year": {"type": "integer"}}, "required": ["year"]}
 FORMAT = {"type": "json_schema", "json_schema": {"name": "when", "schema": SCHEMA}}
@@ -24,24 +23,6 @@ REFUSED = (
 IGNORED = "The server ignores response_format; the schema was put into the prompt."
 
 Serve = Callable[..., tuple[Loopback, Any]]
-
-
-@pytest.fixture
-def serve() -> Iterator[Serve]:
-    opened: list[Any] = []
-
-    def start(*behaviours: Behaviour, **settings: Any) -> tuple[Loopback, Any]:
-        server = Loopback(*behaviours).__enter__()
-        opened.append(server)
-        llm = LLMS["openai_compatible"](
-            "gpt", base_url=server.url, model="m", backoff=0.01, timeout=5, **settings
-        )
-        opened.append(llm)
-        return server, llm
-
-    yield start
-    for thing in reversed(opened):
-        thing.close() if hasattr(thing, "generate") else thing.__exit__()
 
 
 def one(llm: Any, request: Generate = WHEN) -> Any:

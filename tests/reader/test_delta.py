@@ -9,6 +9,7 @@ import pytest
 
 from rallebench.core.errors import BadFileError, MismatchError
 from rallebench.reader import delta
+from tools.reader import packing
 
 BASE = "5" * 64
 
@@ -25,7 +26,7 @@ def change(seed: int = 0) -> dict[str, np.ndarray]:
 @pytest.fixture
 def written(tmp_path: Path) -> Path:
     path = tmp_path / "weights.safetensors"
-    delta.write(path, change(), BASE, {"seed": 3})
+    packing.write(path, change(), BASE, {"seed": 3})
     return path
 
 
@@ -49,7 +50,7 @@ def test_a_weight_of_a_matrix_takes_five_bits_and_a_group_one_scale(written: Pat
 
 def test_a_group_of_zeros_stays_zero() -> None:
     zeros = np.zeros(128, dtype=np.float32)
-    assert np.array_equal(delta.restore(*delta.quantise(zeros)), zeros)
+    assert np.array_equal(delta.restore(*packing.quantise(zeros)), zeros)
 
 
 def test_another_base_model_is_refused(written: Path) -> None:

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from rallebench.core.types import Passage
-from rallebench.reader import Found, Task
+from rallebench.reader import ReaderAnswer, Task
 from rallebench.reader.spans import SpanReader
 
 PASSAGES = (
@@ -32,7 +32,7 @@ def ask(
     return Task(kind, question, passages, **more)  # type: ignore[arg-type]
 
 
-def answer(reader: SpanReader, task: Task) -> Found:
+def answer(reader: SpanReader, task: Task) -> ReaderAnswer:
     (found,) = reader.read([task])
     return found
 

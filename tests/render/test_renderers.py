@@ -36,6 +36,7 @@ TABLE = Table(
             "score",
             "0.5000 [0.250, 0.750] n=1,200",
         ),
+        (1.0, "score", "1.0000"),
         (Mean(-0.5, -0.75, 0.25, 9), "delta", "-0.5000 [-0.7500, +0.2500] n=9"),
         (12.25, "count", "12.2"),
         (1024, "count", "1,024"),
@@ -157,7 +158,10 @@ def test_points_without_a_value_are_left_out_of_a_plot_and_an_empty_plot_says_so
     assert list(trace.y) == [0.5]
     empty = plotly.figure(Figure("t", "x", "y", {}, empty="Nothing is known."))
     assert not empty.data and empty.layout.annotations[0].text == "Nothing is known."
-    assert svg.figure(Figure("t", "x", "y", {"b": ((1, None),)})) == ""
+    for kind in ("line", "bar", "scatter", "box"):
+        assert svg.figure(Figure("t", "x", "y", {"b": ((1, None),)}, kind)) == ""
+        drawing = svg.figure(Figure("t", "x", "y", {"a": ((None, 1.0), (2, 0.5), (3, 1.0))}, kind))
+        assert "NaN" not in drawing and drawing.count("<rect" if kind == "bar" else "<circle") >= 2
 
 
 def test_a_report_shows_every_block_and_cuts_long_prompts() -> None:

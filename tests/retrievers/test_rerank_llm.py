@@ -47,14 +47,14 @@ def by_letter(request: Generate) -> str:
 def test_a_list_is_put_in_the_order_that_the_answer_names(answer: str, order: str) -> None:
     ranked = reranked(Scripted(default=answer))
     assert ids(ranked.search(["q"], 5)[0]) == [*order]
-    assert (ranked.asked, ranked.unread) == (1, 0)
+    assert (ranked.requests, ranked.unread) == (1, 0)
 
 
 @pytest.mark.parametrize("answer", ["", "I cannot rank these.", "[17]", "[999999999999999]"])
 def test_an_answer_that_names_no_passage_keeps_the_order_and_is_counted(answer: str) -> None:
     ranked = reranked(Scripted(default=answer))
     assert ids(ranked.search(["q"], 5)[0]) == [*"abcde"]
-    assert (ranked.asked, ranked.unread) == (1, 1)
+    assert (ranked.requests, ranked.unread) == (1, 1)
 
 
 def test_windows_move_from_the_end_so_that_the_last_can_become_the_first() -> None:
@@ -79,7 +79,7 @@ def test_pointwise_puts_yes_before_what_cannot_be_read_before_no() -> None:
     hits = ranked.search(["q"], 5)[0]
     assert ids(hits) == [*"bdcae"]
     assert scores(hits) == {"a": 0.0, "b": 1.0, "c": 0.5, "d": 1.0, "e": 0.0}
-    assert (ranked.asked, ranked.unread) == (5, 1)
+    assert (ranked.requests, ranked.unread) == (5, 1)
 
 
 def test_pointwise_asks_all_passages_of_all_queries_in_one_batch() -> None:

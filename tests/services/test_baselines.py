@@ -30,7 +30,7 @@ from rallebench.core.runs import RunOptions
 from rallebench.core.types import Action, Chain, Example
 from rallebench.engine.driver import ExperimentResult
 from rallebench.experiments import baselines
-from rallebench.experiments.baselines import line_name, written
+from rallebench.experiments.baselines import baseline_name, written
 from rallebench.services.jobs import pieces_of
 from rallebench.services.workbench import Workbench
 from rallebench.workspace.overrides import with_overrides
@@ -75,7 +75,9 @@ def run(bench: Workbench, capfd: pytest.CaptureFixture[str]) -> CommandLine:
 
 def lines(bench: Workbench, name: str, dataset: str = "tiny-qa") -> dict[str, Chain]:
     examples: tuple[Example, ...] = bench.asking.questions(dataset)
-    return baselines.lines(bench.workspace, bench.workspace.chain(name), dataset, examples)
+    return baselines.baseline_chains(
+        bench.workspace, bench.workspace.chain(name), dataset, examples
+    )
 
 
 def perform(bench: Workbench, name: str) -> Operation[ExperimentResult]:
@@ -97,7 +99,9 @@ def test_a_line_exchanges_every_retriever_and_asks_it_the_bare_question(bench: W
 def test_a_combination_is_exchanged_for_the_indexes_that_it_is_made_of(bench: Workbench) -> None:
     target = "llm-rerank:(rrf:tiny,starter-hybrid?depth=7)?llm=titan"
     made = Chain("c", (Action("retrieve", "{question}", target=target),))
-    found = baselines.lines(bench.workspace, made, "tiny-qa", bench.asking.questions("tiny-qa"))
+    found = baselines.baseline_chains(
+        bench.workspace, made, "tiny-qa", bench.asking.questions("tiny-qa")
+    )
     assert found["random"].actions[0].target == "random:tiny,starter-bm25,starter-minilm"
 
 
@@ -106,11 +110,13 @@ def test_without_provenance_there_is_no_oracle(bench: Workbench) -> None:
 
 
 def test_what_retrieves_nothing_and_what_is_a_line_has_no_lines(bench: Workbench) -> None:
-    with pytest.raises(UsageError, match="retrieves nothing, so it has no reference lines"):
+    with pytest.raises(UsageError, match="retrieves nothing, so it has no baselines"):
         lines(bench, "closed")
     for line in lines(bench, "read").values():
-        with pytest.raises(UsageError, match="is a reference line itself"):
-            baselines.lines(bench.workspace, line, "tiny-qa", bench.asking.questions("tiny-qa"))
+        with pytest.raises(UsageError, match="is a baseline itself"):
+            baselines.baseline_chains(
+                bench.workspace, line, "tiny-qa", bench.asking.questions("tiny-qa")
+            )
 
 
 @pytest.mark.parametrize("name", ["2024", "true", "a&b?c", "(x),y", "日本 語", '"quoted"'])
@@ -123,8 +129,8 @@ def test_a_question_set_of_any_name_can_be_written_into_a_line(bench: Workbench,
 
 
 def test_a_long_run_name_leaves_room_for_its_lines() -> None:
-    names = {line_name("x" * 99 + end, "closed-book") for end in "ab"} | {
-        line_name("界" * 66, "oracle")
+    names = {baseline_name("x" * 99 + end, "closed-book") for end in "ab"} | {
+        baseline_name("界" * 66, "oracle")
     }
     assert len(names) == 3 and all(len(name) <= 100 and len(name.encode()) <= 200 for name in names)
 
@@ -189,7 +195,7 @@ def test_where_all_lines_fail_the_run_is_shown_and_the_exit_code_is_1_until_it_i
         and "run" in ran.json["metrics"]["em"]
     )
     assert ran.last.startswith(
-        "3 of 3 reference lines failed: closed book, random passage, oracle passage. Ask for the lines of 'read' again"
+        "3 of 3 baselines failed: closed book, random passage, oracle passage. Run the baselines of 'read' again"
     )
 
 
@@ -203,9 +209,9 @@ def test_a_run_of_another_chain_under_a_lines_name_is_left_alone(
     refused = run("baselines", "read", "--no-mlflow")
     assert (
         refused.code == 2
-        and "'read oracle' exists already and is no reference line of 'read'" in refused.last
+        and "'read oracle' exists already and is no baseline of 'read'" in refused.last
     )
-    assert list(baselines.lines_of(bench.workspace, bench.runs.open("read"))) == []
+    assert list(baselines.stored_baselines(bench.workspace, bench.runs.open("read"))) == []
 
 
 def test_a_question_set_that_was_changed_is_told(bench: Workbench, run: CommandLine) -> None:
@@ -234,7 +240,8 @@ def test_the_lines_of_a_run_are_let_go_again_and_asked_once(bench: Workbench) ->
     complete(perform(bench, "read"))
     assert bench.experiments.store.names(("baselines",)) == ["read baselines"], "reports are found"
     comparison = compare_baselines(
-        bench.runs.open("read"), baselines.lines_of(bench.workspace, bench.runs.open("read"))
+        bench.runs.open("read"),
+        baselines.stored_baselines(bench.workspace, bench.runs.open("read")),
     )
     assert comparison.columns == ["closed-book", "random", "oracle", "ceiling"]
     em = {column: mean.value for column, mean in comparison.cells["em"].items()}

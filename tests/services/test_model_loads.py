@@ -20,11 +20,11 @@ from project import PROJECT
 from rallebench.core.errors import BackendMemoryError, NotFoundError, StoppedError
 from rallebench.core.registry import Entry
 from rallebench.llms import LLMS
-from rallebench.llms._memory import budget
-from rallebench.llms._memory.need import MemoryNeed
-from rallebench.llms._memory.progress import reporting
+from rallebench.llms._memory import MemoryNeed
+from rallebench.llms._transformers.progress import reporting
 from rallebench.llms.scripted import Scripted
 from rallebench.services.jobs import JobManager
+from rallebench.services.memory_fit import candidate, memory_fit
 from rallebench.services.models import Loads
 from rallebench.workspace.entries import Combination, LLMEntry
 from rallebench.workspace.paths import Workspace
@@ -203,9 +203,9 @@ def test_a_model_that_cannot_fit_is_refused_before_it_is_opened(loads: Loads) ->
 
 def test_the_mend_names_what_would_make_room(loads: Loads) -> None:
     settings = {"size": 10**12, "quantization": "none"}
-    model = budget.candidate("x", LLMEntry(backend="slow", settings=settings))
+    model = candidate("x", LLMEntry(backend="slow", settings=settings))
     assert model is not None
-    room = budget.memory_fit(model, {})
+    room = memory_fit(model, {})
     assert room is not None and list(room.others) == ["8bit", "4bit"]
 
 

@@ -11,7 +11,7 @@ from rallebench.core.types import Passage
 from rallebench.encoders import Encoder
 from rallebench.metrics.exact_match import exact_match_score
 from rallebench.metrics.token_f1 import f1_score
-from rallebench.reader import Found, Task
+from rallebench.reader import ReaderAnswer, Task
 
 if TYPE_CHECKING:
     import numpy as np
@@ -66,7 +66,7 @@ def without_gold(
     ][:count]
 
 
-def score(found: Found | str, answers: Sequence[str]) -> tuple[float, float]:
+def score(found: ReaderAnswer | str, answers: Sequence[str]) -> tuple[float, float]:
     """(exact match, token F1), each the best over the accepted answers."""
     text = found if isinstance(found, str) else found.text
     return max(exact_match_score(text, a) for a in answers), max(f1_score(text, a) for a in answers)

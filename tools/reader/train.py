@@ -21,7 +21,7 @@ from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.files import read_json, sha256_file, write_text
 from rallebench.encoders.minilm import WEIGHTS_SHA256, MiniLM, model_folder
 from rallebench.reader import delta
-from tools.reader import calibration, overlap, sources
+from tools.reader import calibration, overlap, packing, sources
 from tools.reader.card import card
 from tools.reader.examples import STAGES, Paragraphs
 from tools.reader.loop import Progress, Settings, train
@@ -218,9 +218,9 @@ def _finish(
         "excluded": [path.name for path in flags.exclude],
         **made,
     }
-    delta.write(flags.out, difference, WEIGHTS_SHA256, {**about, **UNFITTED})
+    packing.write(flags.out, difference, WEIGHTS_SHA256, {**about, **UNFITTED})
     fitted = _fitted(flags.out, parts["development"], flags.seed)
-    delta.write(flags.out, difference, WEIGHTS_SHA256, {**about, **fitted})
+    packing.write(flags.out, difference, WEIGHTS_SHA256, {**about, **fitted})
     _write_card(flags.out, flags.figures)
 
 

@@ -40,7 +40,6 @@ from rallebench.workspace.paths import Workspace
 
 FORM = "r-eval"
 NEEDED = ("question", "answer", "prediction", "reward")
-FIELDS = (*NEEDED, "correct", "halted", "error", "prompt", "scratchpad", "exe_time")
 METRICS = ("f1_yes_no", "em", "position_match", "f1")
 _ENDING = "_log"
 _FOLDER = re.compile(r"(?P<agent>[^_]+)(?:_(?:wiki|aminer)_run_Agent)?_(?P<model>.+?)(?:_\d+)?")

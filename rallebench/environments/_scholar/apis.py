@@ -86,13 +86,9 @@ def _results(singular: str, plural: str, rows: list[Record]) -> str:
 
 
 def _person(record: Record) -> Record:
-    contact = {
-        "affiliation": record["organization"],
-        "bio": record["bio"],
-        "edu": record["education"],
-        "email": record["email"],
-        "position": record["position"],
-    }
+    contact = {"affiliation": record["organization"], "bio": record["bio"]}
+    contact |= {"edu": record["education"], "email": record["email"]}
+    contact["position"] = record["position"]
     same = ("gender", "gindex", "hindex", "ncitation", "npubs", "language")
     return {
         "id": record["id"],

@@ -225,12 +225,7 @@ def _write(db: sqlite3.Connection, sha: str) -> tuple[int, int, int]:
     """Fill the tables from the staged rows; the numbers of scholars, publications and coauthors."""
     db.executescript(_TABLES + _FILL)
     _index(db, "publication", "title, more", lambda row: (row["title"], " ".join(_more_texts(row))))
-    _index(
-        db,
-        "person",
-        "name, organization, interests",
-        lambda row: (row["name"], row["organization"], " ".join(row["interests"])),
-    )
+    _index(db, "person", "name, organization, interests", _person_texts)
     people, papers, coauthors = (
         int(db.execute(f"SELECT count(*) FROM {table}").fetchone()[0])
         for table in ("person", "publication", "coauthor")
@@ -240,6 +235,10 @@ def _write(db: sqlite3.Connection, sha: str) -> tuple[int, int, int]:
     db.executemany("INSERT INTO meta VALUES (?, ?)", list(meta.items()))
     db.commit()
     return people, papers, coauthors
+
+
+def _person_texts(row: dict[str, Any]) -> tuple[str, ...]:
+    return row["name"], row["organization"], " ".join(row["interests"])
 
 
 def _more_texts(row: dict[str, Any]) -> list[str]:

@@ -98,13 +98,9 @@ def open_tables(source: Path, *, skip_bad: bool = False) -> Tables:
             raise BadFileError(
                 f'{source} is a JSON object without "scholars"; it may hold "publications" and "coauthors", too.'
             )
-    return Tables(
-        {
-            kind: _checked(origin, _rows(origin, kind, value), kind)
-            for kind, (origin, value) in sources.items()
-        },
-        problems,
-    )
+    rows = {kind: _rows(origin, kind, value) for kind, (origin, value) in sources.items()}
+    checked = {kind: _checked(sources[kind][0], rows[kind], kind) for kind in sources}
+    return Tables(checked, problems)
 
 
 def _rows(source: Source, kind: str, value: Any) -> Iterator[tuple[int, Row]]:

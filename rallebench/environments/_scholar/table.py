@@ -118,12 +118,9 @@ class ScholarTable:
         exact = {
             column: [[_term(word, column)] for word in terms] for column, terms in columns.items()
         }
-        as_phrases = {
-            column: [['"' + " ".join(queries[column]) + '"']]
-            if column in ("interests", "title")
-            else groups
-            for column, groups in exact.items()
-        }
+        whole = [column for column in ("interests", "title") if column in exact]
+        phrases = {column: [[f'"{" ".join(queries[column])}"']] for column in whole}
+        as_phrases = {**exact, **phrases}
         records = self._matching(table, as_phrases, most) or self._matching(table, exact, most)
         if records:
             return records

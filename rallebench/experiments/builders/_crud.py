@@ -24,7 +24,9 @@ def halves(text: str) -> tuple[str, str] | None:
     """
     text = text.strip()
     ends = [
-        end for found in END.finditer(text) if LEAST <= (end := found.end()) <= len(text) - LEAST
+        end
+        for end_mark in END.finditer(text)
+        if LEAST <= (end := end_mark.end()) <= len(text) - LEAST
     ]
     if not ends:
         return None
@@ -35,7 +37,7 @@ def halves(text: str) -> tuple[str, str] | None:
 def opening(text: str) -> tuple[str, str] | None:
     """The first sentences, up to 120 characters and half of the text, and those behind them, up to 240; None for a text of one."""
     text = text.strip()
-    ends, most = [found.end() for found in END.finditer(text)], min(OPENING, len(text) // 2)
+    ends, most = [end_mark.end() for end_mark in END.finditer(text)], min(OPENING, len(text) // 2)
     first = next(
         (end for end in reversed(ends) if LEAST <= end <= most),
         next((end for end in ends if end > most), 0),
@@ -46,15 +48,15 @@ def opening(text: str) -> tuple[str, str] | None:
     return text[:first].strip(), text[first:last].strip()
 
 
-def is_changed(said: str, true: str) -> bool:
+def is_changed(text: str, true: str) -> bool:
     """Whether a text is the other with a few words changed: not the same, and at least half of the words shared.
 
     >>> is_changed("投资4.2亿元", "投资2.4亿元"), is_changed("投资2.4亿元", "投资2.4亿元"), is_changed("对不起", "投资2.4亿元")
     (True, False, False)
     """
-    one, other = Counter(_words(said)), Counter(_words(true))
-    return one != other and 2 * sum((one & other).values()) >= max(
-        sum(one.values()), sum(other.values())
+    changed_words, true_words = Counter(_words(text)), Counter(_words(true))
+    return changed_words != true_words and 2 * sum((changed_words & true_words).values()) >= max(
+        sum(changed_words.values()), sum(true_words.values())
     )
 
 
@@ -80,16 +82,16 @@ def groups(texts: Mapping[str, str], size: int) -> list[tuple[str, ...]]:
         for term in terms:
             holders[term].append(name)
     near = {name: _near(name, terms, holders, weights, bags) for name, terms in rare.items()}
-    free, found = set(texts), []
+    free, chosen = set(texts), []
     for name in sorted(
         texts,
         key=lambda name: (-near[name][size - 2][1] if len(near[name]) >= size - 1 else 0.0, name),
     ):
         others = [other for other, _ in near[name] if other in free][: size - 1]
         if name in free and len(others) == size - 1:
-            found.append((name, *others))
+            chosen.append((name, *others))
             free -= {name, *others}
-    return found
+    return chosen
 
 
 def _near(
@@ -109,11 +111,11 @@ def _near(
         (pair for pair in scores.items() if pair[1] >= RELATED * own > 0),
         key=lambda pair: (-pair[1], pair[0]),
     )[:TERMS]
-    return [(other, score / own) for other, score in close if not _same(bags[name], bags[other])]
+    return [(second, score / own) for second, score in close if not _same(bags[name], bags[second])]
 
 
-def _same(one: frozenset[str], other: frozenset[str]) -> bool:
-    return len(one & other) >= SAME * min(len(one), len(other))
+def _same(first: frozenset[str], second: frozenset[str]) -> bool:
+    return len(first & second) >= SAME * min(len(first), len(second))
 
 
 def _words(text: str) -> list[str]:

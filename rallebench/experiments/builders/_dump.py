@@ -116,11 +116,11 @@ def plain(wikitext: str) -> str:
         ) from None
 
     code = mwparserfromhell.parse(re.sub(r"__[A-Z]+__", "", wikitext), skip_style_tags=False)
-    lines = (" ".join(line.split()) for line in "".join(_said(code)).split("\n"))
+    lines = (" ".join(line.split()) for line in "".join(_text_pieces(code)).split("\n"))
     return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()
 
 
-def _said(code: Any) -> Iterator[str]:
+def _text_pieces(code: Any) -> Iterator[str]:
     """The words of parsed wikitext. (The library's own ``strip_code`` keeps tables, references and pictures.)"""
     for node in code.nodes if code is not None else ():
         kind = type(node).__name__
@@ -129,9 +129,9 @@ def _said(code: Any) -> Iterator[str]:
         elif kind == "HTMLEntity":
             yield str(node.normalize())
         elif kind == "Wikilink" and not _PICTURES.match(str(node.title).strip()):
-            yield from _said(node.title if node.text is None else node.text)
+            yield from _text_pieces(node.title if node.text is None else node.text)
         elif kind in ("ExternalLink", "Heading"):
-            yield from _said(node.title)
+            yield from _text_pieces(node.title)
         elif kind == "Tag" and str(node.tag).strip().lower() not in _UNREAD:
             yield "\n" if str(node.tag).strip().lower() == "br" else ""
-            yield from _said(node.contents)
+            yield from _text_pieces(node.contents)

@@ -24,26 +24,26 @@ def random_articles(api: str, number: int, known: Iterable[str] = ()) -> Iterato
 
     Raises BackendError if the API cannot be reached.
     """
-    given = set(known)
-    number += len(given)
-    while len(given) < number:
-        found = _asked(
+    seen = set(known)
+    number += len(seen)
+    while len(seen) < number:
+        reply = _query(
             api,
-            {"list": "random", "rnnamespace": "0", "rnlimit": str(min(DRAW, number - len(given)))},
+            {"list": "random", "rnnamespace": "0", "rnlimit": str(min(DRAW, number - len(seen)))},
         )
-        pages = found.get("query", {}).get("random", [])
-        new = [str(page["id"]) for page in pages if str(page.get("id", "")) not in given]
+        pages = reply.get("query", {}).get("random", [])
+        new = [str(page["id"]) for page in pages if str(page.get("id", "")) not in seen]
         if not new:
             return
         for page in new:
-            given.add(page)
+            seen.add(page)
             article = _article(api, page)
             if article is not None:
                 yield article
 
 
 def _article(api: str, page: str) -> Article | None:
-    wanted = {
+    options = {
         "prop": "extracts|revisions|info",
         "explaintext": "1",
         "rvdir": "newer",
@@ -51,12 +51,12 @@ def _article(api: str, page: str) -> Article | None:
         "rvprop": "timestamp",
         "inprop": "url",
     }
-    found = _asked(api, {**wanted, "pageids": page})
-    pages = found.get("query", {}).get("pages", [])
+    reply = _query(api, {**options, "pageids": page})
+    pages = reply.get("query", {}).get("pages", [])
     entry = pages[0] if isinstance(pages, list) and pages else {}
     if not entry.get("extract"):
         return None
-    date = next((str(one.get("timestamp", "")) for one in entry.get("revisions", [])), "")
+    date = next((str(revision.get("timestamp", "")) for revision in entry.get("revisions", [])), "")
     return Article(
         page,
         str(entry.get("title", "")),
@@ -66,7 +66,7 @@ def _article(api: str, page: str) -> Article | None:
     )
 
 
-def _asked(api: str, query: dict[str, str]) -> dict[str, Any]:
+def _query(api: str, query: dict[str, str]) -> dict[str, Any]:
     address = f"{api}?{urllib.parse.urlencode({'action': 'query', 'format': 'json', 'formatversion': '2', **query})}"
     try:
         request = urllib.request.Request(

@@ -18,19 +18,19 @@ def near_duplicates(questions: Sequence[tuple[str, str]], least: float) -> Mappi
     words = {name: frozenset(words_of(text.lower(), "char")) for name, text in questions}
     often = Counter(word for bag in words.values() for word in bag)
     # Two bags that overlap by t share one of the rarest |a| - ceil(t |a|) + 1 words of each.
-    kept: dict[str, list[str]] = defaultdict(list)
+    by_word: dict[str, list[str]] = defaultdict(list)
     places = {name: place for place, (name, _) in enumerate(questions)}
-    found: dict[str, str] = {}
+    near: dict[str, str] = {}
     for name, _ in questions:
         bag = words[name]
         rare = sorted(bag, key=lambda word: (often[word], word))[
             : len(bag) - math.ceil(least * len(bag)) + 1
         ]
-        candidates = {other for word in rare for other in kept[word]}
+        candidates = {other for word in rare for other in by_word[word]}
         alike = [o for o in candidates if len(bag & words[o]) >= least * len(bag | words[o])]
         if bag and alike:
-            found[name] = min(alike, key=places.__getitem__)
+            near[name] = min(alike, key=places.__getitem__)
             continue
         for word in rare:
-            kept[word].append(name)
-    return found
+            by_word[word].append(name)
+    return near

@@ -20,7 +20,7 @@ _DECLINED = re.compile(
 )
 
 
-def said(reply: Reply) -> str:
+def text_of_reply(reply: Reply) -> str:
     """A reply's text without what a reasoning model thought before it."""
     return reply.text.rpartition(_THOUGHT_ENDS)[2].strip()
 
@@ -36,16 +36,19 @@ def declined(text: str) -> bool:
 
 def fields_of(reply: Reply, name: str) -> Mapping[str, Any]:
     """The JSON object with the field ``name`` that a tool call or the text holds, its keys in lower case; {} if none does."""
-    wanted = {"type": "object", "required": [name]}
-    for piece in (*(call.arguments for call in reply.tool_calls), in_form(said(reply), wanted)[0]):
+    schema = {"type": "object", "required": [name]}
+    for piece in (
+        *(call.arguments for call in reply.tool_calls),
+        in_form(text_of_reply(reply), schema)[0],
+    ):
         try:
             value = json_of(piece)
         except BackendError:
             continue
         if isinstance(value, Mapping):
-            found = {str(key).strip().lower(): one for key, one in value.items()}
-            if name in found:
-                return found
+            fields = {str(key).strip().lower(): field for key, field in value.items()}
+            if name in fields:
+                return fields
     return {}
 
 
@@ -58,7 +61,7 @@ def read_boolean(reply: Reply, name: str) -> bool | None:
     fields = fields_of(reply, name)
     if fields:
         return _truth(fields[name])
-    text = said(reply).strip(_QUOTES).lower()
+    text = text_of_reply(reply).strip(_QUOTES).lower()
     first = re.match(r"[a-z]+|是的|不是|是|否", text)
     if (
         first
@@ -67,8 +70,8 @@ def read_boolean(reply: Reply, name: str) -> bool | None:
     ):
         other = NO if begun else YES
         return None if re.search(rf"\b(?:{'|'.join(other[:1])})\b", text) else begun
-    found = {_truth(word) for word in re.findall(r"\b(?:true|false)\b", text)}
-    return found.pop() if len(found) == 1 else None
+    truths = {_truth(word) for word in re.findall(r"\b(?:true|false)\b", text)}
+    return truths.pop() if len(truths) == 1 else None
 
 
 def _truth(value: Any) -> bool | None:
@@ -98,29 +101,29 @@ def read_questions(reply: Reply, most: int) -> list[tuple[str, tuple[str, ...]]]
     >>> read_questions(Reply("I am sorry, I cannot help with that."), 5)
     []
     """
-    found = list(_in_json(reply)) or list(_in_lines(said(reply)))
-    distinct = {question: answers for question, answers in reversed(found) if question}
-    return [(question, distinct[question]) for question in dict.fromkeys(q for q, _ in found if q)][
+    pairs = list(_in_json(reply)) or list(_in_lines(text_of_reply(reply)))
+    distinct = {question: answers for question, answers in reversed(pairs) if question}
+    return [(question, distinct[question]) for question in dict.fromkeys(q for q, _ in pairs if q)][
         :most
     ]
 
 
 def _in_json(reply: Reply) -> Iterator[tuple[str, tuple[str, ...]]]:
-    for piece in (*(call.arguments for call in reply.tool_calls), said(reply)):
+    for piece in (*(call.arguments for call in reply.tool_calls), text_of_reply(reply)):
         try:
             value = json_of(piece)
         except BackendError:
             continue
         if isinstance(value, Mapping):
             value = value.get("questions", [value])
-        for one in value if isinstance(value, list) else [value]:
-            if isinstance(one, Mapping):
-                answer = one.get("answer", one.get("answers"))
+        for item in value if isinstance(value, list) else [value]:
+            if isinstance(item, Mapping):
+                answer = item.get("answer", item.get("answers"))
                 several = answer if isinstance(answer, list) else [answer]
                 answers = tuple(filter(None, (text_field({"a": each}, "a") for each in several)))
-                yield cleaned(text_field(one, "question")), answers
-            elif isinstance(one, str):
-                yield cleaned(one), ()
+                yield cleaned(text_field(item, "question")), answers
+            elif isinstance(item, str):
+                yield cleaned(item), ()
 
 
 def _in_lines(text: str) -> Iterator[tuple[str, tuple[str, ...]]]:

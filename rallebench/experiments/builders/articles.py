@@ -125,16 +125,16 @@ def drawn(
         yield from islice(articles, None if number is None else min(number, sys.maxsize))
         return
     # The smallest of keys that depend on seed and id alone: the same draw on every machine.
-    kept: list[tuple[int, int, Article]] = []
+    draws: list[tuple[int, int, Article]] = []
     for place, article in enumerate(articles):
         key = -int.from_bytes(
             hashlib.sha256(f"{seed} {article.id}".encode("utf-8", "replace")).digest()[:8], "big"
         )
-        if len(kept) < number:
-            heapq.heappush(kept, (key, -place, article))
-        elif key > kept[0][0]:
-            heapq.heapreplace(kept, (key, -place, article))
-    yield from (article for _, _, article in sorted(kept, key=lambda one: -one[1]))
+        if len(draws) < number:
+            heapq.heappush(draws, (key, -place, article))
+        elif key > draws[0][0]:
+            heapq.heapreplace(draws, (key, -place, article))
+    yield from (article for _, _, article in sorted(draws, key=lambda draw: -draw[1]))
 
 
 def text_of(article: Article) -> str:
@@ -222,10 +222,10 @@ def read_date(text: str) -> datetime | None:
     (None, None, '2021-01-01T00:00:00+00:00')
     """
     text = text.strip()
-    found = re.fullmatch(r"(\d{4})(?:[-/.年](\d{1,2})(?:[-/.月](\d{1,2})日?)?月?)?年?", text)
+    match = re.fullmatch(r"(\d{4})(?:[-/.年](\d{1,2})(?:[-/.月](\d{1,2})日?)?月?)?年?", text)
     try:
-        if found:
-            year, month, day = (int(part or 1) for part in found.groups())
+        if match:
+            year, month, day = (int(part or 1) for part in match.groups())
             return datetime(year, month, day, tzinfo=timezone.utc)
         moment = datetime.fromisoformat(
             re.sub(r"(\.\d{1,6})\d*", r"\1", text.replace("Z", "+00:00"))
@@ -245,7 +245,7 @@ def read_dates(path: str) -> dict[str, str]:
                 f"{file} must be one JSON object from an article's id or title to its date."
             )
         return {str(key): _text(date) for key, date in value.items()}
-    found = {}
+    dates = {}
     for number, line in Source(file).lines():
         if line.strip():
             name, tab, date = line.partition("\t")
@@ -253,5 +253,5 @@ def read_dates(path: str) -> dict[str, str]:
                 raise BadFileError(
                     f"{file}, line {number} is not an article's id or title, a tab and its date."
                 )
-            found[name.strip()] = date.strip()
-    return found
+            dates[name.strip()] = date.strip()
+    return dates

@@ -40,12 +40,12 @@ def barag(request: ExperimentRequest) -> Experiment:
     """Questions on recent articles that a model cannot answer without them."""
     plan = planned(request)
     store: RowFile = yield stages.articles(plan)
-    kept: RowFile = yield stages.dates(plan, store)
+    dated: RowFile = yield stages.dates(plan, store)
     if request.settings["recency"] and plan.after is not None:
-        kept = yield stages.recency(plan, store, kept)
-    asked: RowFile = yield stages.questions(plan, store, kept)
-    checked: RowFile = yield checking.checks(plan, store, asked)
-    return _made(plan, store, asked, checked)
+        dated = yield stages.recency(plan, store, dated)
+    written: RowFile = yield stages.questions(plan, store, dated)
+    checked: RowFile = yield checking.checks(plan, store, written)
+    return _report(plan, store, written, checked)
 
 
 def planned(request: ExperimentRequest) -> Plan:
@@ -54,8 +54,8 @@ def planned(request: ExperimentRequest) -> Plan:
     if s["source"] == "mediawiki":
         kind, path = "mediawiki", Path()
     else:
-        found, path = kind_of(request.settings["articles"], request.workspace)
-        kind = found if s["source"] == "auto" else s["source"]
+        guess, path = kind_of(request.settings["articles"], request.workspace)
+        kind = guess if s["source"] == "auto" else s["source"]
     after = read_date(s["after"]) if s["after"].strip() else None
     if after is None and s["after"].strip():
         raise UsageError(
@@ -82,10 +82,10 @@ def _check_models(request: ExperimentRequest, dated: bool) -> None:
         for name in ("recency", "answerable", "closed_book")
         if s[name] and (name != "recency" or dated)
     ]
-    wanted = ([request.llm] if s["questions"] else []) + (
+    needed = ([request.llm] if s["questions"] else []) + (
         [s["judge"] or request.llm] if verdicts else []
     )
-    if "" in wanted:
+    if "" in needed:
         without = " ".join(f"--set {name}=false" for name in verdicts)
         raise UsageError(
             "A language model writes the questions and gives the verdicts; name one with --llm"
@@ -95,7 +95,7 @@ def _check_models(request: ExperimentRequest, dated: bool) -> None:
                 else f", or do without: {without}."
             )
         )
-    for name in wanted:
+    for name in needed:
         if request.workspace.llm(name).backend == READER:
             raise UsageError(
                 f"The built-in reader ({name}) only copies from passages: it cannot write questions or give verdicts. Name a model "
@@ -106,10 +106,10 @@ def _check_models(request: ExperimentRequest, dated: bool) -> None:
 # ── what comes out ───────────────────────────────────────────────────────────
 
 
-def _made(plan: Plan, store: RowFile, asked: RowFile, checked: RowFile) -> Report:
+def _report(plan: Plan, store: RowFile, written: RowFile, checked: RowFile) -> Report:
     """KILT's form with provenance, the study's own form, and the corpus of all articles that are kept."""
     good = {row["id"] for row in checked if row["keep"]}
-    rows = [row for row in asked if row["id"] in good]
+    rows = [row for row in written if row["id"] in good]
     briefs = {
         row["id"]: {key: row.get(key, "") for key in ("title", "url", "date")}
         for row in store
@@ -145,7 +145,7 @@ class _Later:
 
 def _kilt(row: Row, article: Mapping[str, str]) -> Mapping[str, Any]:
     page = {"wikipedia_id": stages.article_of(row), "title": article["title"]}
-    answers = [str(one).strip() for one in row.get("answers") or () if str(one).strip()]
+    answers = [str(answer).strip() for answer in row.get("answers") or () if str(answer).strip()]
     output: list[dict[str, Any]] = [
         {"answer": answer, "provenance": [page]} for answer in answers
     ] or [{"provenance": [page]}]
@@ -162,12 +162,12 @@ def _barag(
 ) -> Iterator[str]:
     for row in rows:
         page = stages.article_of(row)
-        asked = {"question": row["question"], "answers": list(row.get("answers") or ())}
+        question = {"question": row["question"], "answers": list(row.get("answers") or ())}
         value = {
             "id": row["id"],
             **briefs[page],
             "article": page,
-            **asked,
+            **question,
             "content": store.row(page).get("content", ""),
         }
         yield json.dumps(value, ensure_ascii=False) + "\n"
@@ -205,7 +205,7 @@ def _notes(store: RowFile, questions: tuple[Mapping[str, Any], ...]) -> tuple[st
         notes.append(
             "No question is left, so no question set was written; the stages' files say why."
         )
-    elif not any("answer" in one for row in questions for one in row["output"]):
+    elif not any("answer" in answer for row in questions for answer in row["output"]):
         notes.append(
             "The questions have no answers: runs can score what they retrieve, and judges can score what they answer."
         )

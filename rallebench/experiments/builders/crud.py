@@ -19,7 +19,7 @@ from rallebench.engine.rowfile import RowFile
 from rallebench.experiments.builders import MAKERS
 from rallebench.experiments.builders import _crud as cutting
 from rallebench.experiments.builders._prompts import read_prompt
-from rallebench.experiments.builders._replies import declined, fields_of, said, text_field
+from rallebench.experiments.builders._replies import declined, fields_of, text_field, text_of_reply
 from rallebench.experiments.builders.articles import (
     SOURCES,
     Article,
@@ -41,8 +41,8 @@ PROMPTS = {
 SIZES = {"qa2": 2, "qa3": 3}
 FILE = "split_merged.json"
 
-Found = Mapping[str, Any]
-Reading = Callable[[Row, Found], "Row | str"]
+Fields = Mapping[str, Any]
+Reading = Callable[[Row, Fields], "Row | str"]
 """Input, the fields of the reply → the record's fields, or why there is none."""
 
 
@@ -88,7 +88,7 @@ def crud(request: ExperimentRequest) -> Experiment:
             "All tasks but continuation are written by a language model; name one with --llm."
         )
     articles = yield _articles(request)
-    made: dict[str, list[Row]] = {}
+    records: dict[str, list[Row]] = {}
     notes: list[str] = []
     for number, task in enumerate(tasks, 2):
         inputs = articles
@@ -101,18 +101,18 @@ def crud(request: ExperimentRequest) -> Experiment:
         rows = yield _stage(
             request, task, f"{number}-{task.name}", inputs, prompts.get(task.name, "")
         )
-        made[task.name] = [row for row in rows if row["keep"] and not row.get("error")]
-    if made.get("continuation"):
+        records[task.name] = [row for row in rows if row["keep"] and not row.get("error")]
+    if records.get("continuation"):
         notes.append(
             "continuation: an index over these articles holds the second halves, too; retrieve from other reports on the same events."
         )
-    merged = {task.key: [_record(task, row) for row in made[task.name]] for task in tasks}
-    counts = {"records": {task.name: len(made[task.name]) for task in tasks}}
+    merged = {task.key: [_record(task, row) for row in records[task.name]] for task in tasks}
+    counts = {"records": {task.name: len(records[task.name]) for task in tasks}}
     questions = tuple(
         _question(task, row)
         for task in tasks
         if task.name.startswith("qa")
-        for row in made[task.name]
+        for row in records[task.name]
     )
     text = json.dumps(merged, ensure_ascii=False, indent=1) + "\n"
     return Report(counts, tuple(notes), {FILE: text}, questions=questions)
@@ -128,8 +128,8 @@ def _articles(request: ExperimentRequest) -> RowsRequest:
         )
 
     def inputs() -> Iterable[Row]:
-        _, found = read_articles(kind, path)
-        for article in drawn(found, request.limit, s["random"], s["seed"]):
+        _, articles = read_articles(kind, path)
+        for article in drawn(articles, request.limit, s["random"], s["seed"]):
             yield _row(article, s["shortest"], s["longest"])
 
     once = json.dumps([str(path), stamp_of(path), kind, request.limit, dict(s)], sort_keys=True)
@@ -151,13 +151,13 @@ def _row(article: Article, shortest: int, longest: int) -> Row:
     return {**row, "keep": True, **({"cut": len(text)} if len(text) > longest else {})}
 
 
-def _kept(rows: RowFile) -> Generator[Row, None, None]:
+def _used(rows: RowFile) -> Generator[Row, None, None]:
     return (row for row in rows if row["keep"])
 
 
 def _groups(label: str, articles: RowFile, size: int) -> RowsRequest:
     def inputs() -> Iterable[Row]:
-        texts = {row["id"]: row["text"] for row in _kept(articles)}
+        texts = {row["id"]: row["text"] for row in _used(articles)}
         for names in cutting.groups(texts, size):
             yield {
                 "id": "+".join(names),
@@ -181,7 +181,7 @@ def _stage(
         return RowsRequest(
             label,
             task.about,
-            lambda: _kept(inputs),
+            lambda: _used(inputs),
             make=_continuation,
             depends_on=lambda row: row["text"],
         )
@@ -189,17 +189,17 @@ def _stage(
     s = request.settings
 
     def flow(row: Row) -> Flow:
-        given = values(row)
-        if given is None:
+        fields = values(row)
+        if fields is None:
             return _nothing()
         return _asking(
-            filled(prompt, given), request.llm, s["temperature"], s["max_tokens"], s["seed"]
+            filled(prompt, fields), request.llm, s["temperature"], s["max_tokens"], s["seed"]
         )
 
     return RowsRequest(
         label,
         task.about,
-        lambda: _kept(inputs),
+        lambda: _used(inputs),
         flow=flow,
         read=lambda row, episode: [_read(row, episode, reading)],
         depends_on=lambda row: [
@@ -218,7 +218,7 @@ def _asking(prompt: str, llm: str, temperature: float, max_tokens: int, seed: in
     reply = yield Generate(
         llm, (Message("user", prompt),), temperature=temperature, max_tokens=max_tokens, seed=seed
     )
-    return Outcome(said(reply))
+    return Outcome(text_of_reply(reply))
 
 
 def _nothing() -> Flow:
@@ -235,38 +235,46 @@ def _read(row: Row, episode: Episode, reading: Reading) -> Row:
     if not episode.steps:
         return {**base, "keep": False, "why": "no two parts of whole sentences"}
     reply = episode.steps[-1].reply
-    found = next(
+    fields = next(
         (fields for name in ("event", "changed", "question") if (fields := fields_of(reply, name))),
         {},
     )
-    record = reading(row, found) if found else "unread"
+    record = reading(row, fields) if fields else "unread"
     if isinstance(record, str):
-        lost = {"said": said(reply)[:2000]} | ({"unknown": True} if record == "unread" else {})
+        lost = {"said": text_of_reply(reply)[:2000]} | (
+            {"unknown": True} if record == "unread" else {}
+        )
         return {**base, "keep": False, "why": record, **lost}
     return {**base, **record, "keep": True}
 
 
 def _continuation(row: Row) -> Sequence[Row]:
     """An article's two halves, cut between sentences."""
-    found = cutting.halves(row["text"])
+    halves = cutting.halves(row["text"])
     base = {"id": row["id"], "articles": [row["id"]]}
-    if found is None:
+    if halves is None:
         return [{**base, "keep": False, "why": "no two parts of whole sentences"}]
     return [
-        {**base, "event": row["title"], "beginning": found[0], "continuing": found[1], "keep": True}
+        {
+            **base,
+            "event": row["title"],
+            "beginning": halves[0],
+            "continuing": halves[1],
+            "keep": True,
+        }
     ]
 
 
-def _summary(row: Row, found: Found) -> Row | str:
-    event, summary = text_field(found, "event"), text_field(found, "summary")
+def _summary(row: Row, fields: Fields) -> Row | str:
+    event, summary = text_field(fields, "event"), text_field(fields, "summary")
     return (
         {"event": event, "summary": summary, "text": row["text"]} if event and summary else "unread"
     )
 
 
-def _correction(row: Row, found: Found) -> Row | str:
+def _correction(row: Row, fields: Fields) -> Row | str:
     first, true = cutting.opening(row["text"]) or ("", "")
-    changed = text_field(found, "changed")
+    changed = text_field(fields, "changed")
     if not changed:
         return "unread"
     if not cutting.is_changed(changed, true):
@@ -275,27 +283,27 @@ def _correction(row: Row, found: Found) -> Row | str:
         "newsBeginning": first,
         "hallucinatedContinuation": changed,
         "hallucinatedMod": true,
-        "error_made": text_field(found, "error"),
+        "error_made": text_field(fields, "error"),
     }
     return {"headLine": row["title"], **record, "newsRemainder": row["text"][len(first) :].strip()}
 
 
-def _asked(row: Row, found: Found) -> Row | str:
-    question, answer = text_field(found, "question"), text_field(found, "answer")
+def _question_answered(row: Row, fields: Fields) -> Row | str:
+    question, answer = text_field(fields, "question"), text_field(fields, "answer")
     if not question:
         return "unread"
     if declined(answer):
         return "no answer"
     news = {f"news{n}": text for n, text in enumerate(row.get("texts") or [row["text"]], 1)}
-    return {"event": text_field(found, "event"), "questions": question, "answers": answer, **news}
+    return {"event": text_field(fields, "event"), "questions": question, "answers": answer, **news}
 
 
 READINGS: Mapping[str, Reading] = {
     "summary": _summary,
     "hallucination": _correction,
-    "qa1": _asked,
-    "qa2": _asked,
-    "qa3": _asked,
+    "qa1": _question_answered,
+    "qa2": _question_answered,
+    "qa3": _question_answered,
 }
 
 
@@ -304,13 +312,13 @@ def _article_value(row: Row) -> Mapping[str, str] | None:
 
 
 def _opening_values(row: Row) -> Mapping[str, str] | None:
-    found = cutting.opening(row["text"])
-    return None if found is None else {"OPENING": found[0], "CONTINUATION": found[1]}
+    parts = cutting.opening(row["text"])
+    return None if parts is None else {"OPENING": parts[0], "CONTINUATION": parts[1]}
 
 
 def _group_values(row: Row) -> Mapping[str, str] | None:
-    shown = "\n\n".join(f"新闻{n}：\n{text}" for n, text in enumerate(row["texts"], 1))
-    return {"NUMBER": str(len(row["texts"])), "ARTICLES": shown}
+    news = "\n\n".join(f"新闻{n}：\n{text}" for n, text in enumerate(row["texts"], 1))
+    return {"NUMBER": str(len(row["texts"])), "ARTICLES": news}
 
 
 VALUES: Mapping[str, Callable[[Row], Mapping[str, str] | None]] = {

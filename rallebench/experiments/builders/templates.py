@@ -117,16 +117,16 @@ class Plan:
 def templates(request: ExperimentRequest) -> Experiment:
     """Questions from templates with the columns of a table or the relations of triples, with one or several hops."""
     plan = planned(request)
-    given: RowFile = yield _given(plan)
-    rows = [row for row in given if row["keep"]]
+    rows_given: RowFile = yield _templates_given(plan)
+    rows = [row for row in rows_given if row["keep"]]
     if request.settings["propose"]:
         proposed: RowFile = yield _proposed(plan, rows)
         rows += [row for row in proposed if row["keep"]]
     usable = [_usable(plan, row) for row in rows]
     if not usable:
         raise BadFileError(f"No template can be used; see {request.folder}.")
-    made: RowFile = yield _questions(plan, usable)
-    return _made(plan, usable, list(made))
+    drawn_rows: RowFile = yield _questions(plan, usable)
+    return _report(plan, usable, list(drawn_rows))
 
 
 def planned(request: ExperimentRequest) -> Plan:
@@ -152,24 +152,28 @@ def planned(request: ExperimentRequest) -> Plan:
     )
     files = places(s["tables"], request.workspace)
     path = Path(s["templates"]).expanduser()
-    given = read_templates(path, files) if s["templates"] else ()
+    read = read_templates(path, files) if s["templates"] else ()
     labels = read_labels(Path(s["labels"]).expanduser()) if s["labels"] else {}
-    asked = {name for one in given for name in (one.table, *(join.table for join in one.joins))}
+    named = {
+        name
+        for template in read
+        for name in (template.table, *(join.table for join in template.joins))
+    }
     tables = {
         name: read_table(name, file, skip_bad=s["skip_bad"], labels=labels)
         for name, file in files.items()
-        if name in asked or s["propose"]
+        if name in named or s["propose"]
     }
-    for one in given:
-        check(one, tables)
+    for template in read:
+        check(template, tables)
     return Plan(
-        request, tables, given, short([stamp_of(files), short(labels) if labels else ""]), prompt
+        request, tables, read, short([stamp_of(files), short(labels) if labels else ""]), prompt
     )
 
 
-def _given(plan: Plan) -> RowsRequest:
-    rows = [one.as_json() for one in plan.templates]
-    told = {
+def _templates_given(plan: Plan) -> RowsRequest:
+    rows = [template.as_json() for template in plan.templates]
+    summary = {
         "notes": [
             f"{table.skipped} bad rows of {name} were left out."
             for name, table in plan.tables.items()
@@ -182,14 +186,14 @@ def _given(plan: Plan) -> RowsRequest:
         lambda: rows,
         make=lambda row: [{**row, "keep": True, "why": ""}],
         depends_on=lambda row: row,
-        summary=lambda: told,
+        summary=lambda: summary,
     )
 
 
-def _proposed(plan: Plan, given: Sequence[Row]) -> RowsRequest:
+def _proposed(plan: Plan, known_rows: Sequence[Row]) -> RowsRequest:
     s, request = plan.request.settings, plan.request
     number = s["propose"]
-    taken = {row["question"]: row["id"] for row in given}
+    taken = {row["question"]: row["id"] for row in known_rows}
 
     def flow(row: Row) -> Any:
         return proposing.propose(
@@ -200,10 +204,10 @@ def _proposed(plan: Plan, given: Sequence[Row]) -> RowsRequest:
         table = row["id"]
         if episode.error:
             return [{"id": table, "keep": False, "why": "the model failed", "error": episode.error}]
-        found = proposing.read_proposals(episode.answer, plan.tables, table, number, taken)
+        proposals = proposing.read_proposals(episode.answer, plan.tables, table, number, taken)
         rows = [
-            {"id": f"{table}-{n}", "table": table, **one, "keep": not why, "why": why}
-            for n, (one, why) in enumerate(found, 1)
+            {"id": f"{table}-{n}", "table": table, **template, "keep": not why, "why": why}
+            for n, (template, why) in enumerate(proposals, 1)
         ]
         return rows or [
             {
@@ -264,7 +268,7 @@ def _usable(plan: Plan, row: Row) -> Template:
 def _questions(plan: Plan, usable: Sequence[Template]) -> RowsRequest:
     """Each template's questions, at most as many as are asked for in all, in the order in which they are taken."""
     s = plan.request.settings
-    known = {one.id: one for one in usable}
+    known = {template.id: template for template in usable}
     left_out: Counter[str] = Counter()
     notes: list[str] = []
 
@@ -280,12 +284,12 @@ def _questions(plan: Plan, usable: Sequence[Template]) -> RowsRequest:
         return [
             {
                 "id": f"{template.id}-{n}",
-                "question": one.question,
-                "answers": list(one.answers),
+                "question": question.question,
+                "answers": list(question.answers),
                 "template": template.id,
-                "rows": one.rows,
+                "rows": question.rows,
             }
-            for n, one in enumerate(draw(filled, template, plan.number, s["seed"]), 1)
+            for n, question in enumerate(draw(filled, template, plan.number, s["seed"]), 1)
         ] or [
             {
                 "id": f"{template.id}-0",
@@ -298,7 +302,7 @@ def _questions(plan: Plan, usable: Sequence[Template]) -> RowsRequest:
     return RowsRequest(
         "3-questions",
         "questions",
-        lambda: [{"id": one.id} for one in usable],
+        lambda: [{"id": template.id} for template in usable],
         make=make,
         depends_on=lambda row: [
             known[row["id"]].as_json(),
@@ -311,18 +315,19 @@ def _questions(plan: Plan, usable: Sequence[Template]) -> RowsRequest:
     )
 
 
-def _made(plan: Plan, usable: Sequence[Template], rows: Sequence[Row]) -> Report:
+def _report(plan: Plan, usable: Sequence[Template], rows: Sequence[Row]) -> Report:
     drawn = [
         [
-            Filled(r["question"], tuple(r["answers"]), one.id)
+            Filled(r["question"], tuple(r["answers"]), template.id)
             for r in rows
-            if r["keep"] and r.get("template") == one.id
+            if r["keep"] and r.get("template") == template.id
         ]
-        for one in usable
+        for template in usable
     ]
     chosen = in_turn(drawn, plan.number)
     records = [
-        record(one, plan, {t.id: t for t in usable}, number) for number, one in enumerate(chosen, 1)
+        record(question, plan, {t.id: t for t in usable}, number)
+        for number, question in enumerate(chosen, 1)
     ]
     questions = tuple(kilt for kilt, _ in records)
     if not questions:
@@ -341,31 +346,31 @@ def _made(plan: Plan, usable: Sequence[Template], rows: Sequence[Row]) -> Report
     )
     counts = {
         "templates": len(usable),
-        "by_template": dict(Counter(one.template for one in chosen)),
+        "by_template": dict(Counter(question.template for question in chosen)),
     }
     return Report(counts, notes, {name: lines}, questions=questions)
 
 
 def record(
-    one: Filled, plan: Plan, known: Mapping[str, Template], number: int
+    question: Filled, plan: Plan, known: Mapping[str, Template], number: int
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """(in KILT's form, in R-Eval's form) of a question."""
-    template = known[one.template]
+    template = known[question.template]
     level = template.level or str(plan.request.settings["level"])
     more = {"level": level} if level else {}
     domain = next(
         (theirs for theirs, ours in DOMAINS.items() if ours == plan.environment), plan.environment
     )
     dataset = str(plan.request.settings["dataset"]) or plan.request.name
-    own = as_record(one.question, list(one.answers), environment=domain, dataset=dataset)
+    own = as_record(question.question, list(question.answers), environment=domain, dataset=dataset)
     kilt = {
         "id": f"{dataset}-{number:03d}",
-        "input": one.question,
-        "output": [{"answer": answer} for answer in one.answers],
+        "input": question.question,
+        "output": [{"answer": answer} for answer in question.answers],
         "environment": plan.environment,
         "dataset": dataset,
         **more,
-        "template": one.template,
+        "template": question.template,
         "hops": template.hops,
         "_id": own["_id"],
     }

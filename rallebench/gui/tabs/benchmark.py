@@ -15,7 +15,7 @@ from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.events import Failed, Finished, Progress
 from rallebench.core.runs import RunOptions
 from rallebench.engine.store import RunFolder
-from rallebench.experiments.baselines import KINDS, line_name, lines_of
+from rallebench.experiments.baselines import KINDS, baseline_name, stored_baselines
 from rallebench.experiments.benchmark import prepare
 from rallebench.gui import form, views, views_fall, views_questions, views_runs
 from rallebench.gui.session import Session, guard
@@ -133,13 +133,13 @@ def draw_settings(workbench: Workbench) -> list[Any]:
 
 
 def draw_buttons() -> list[Any]:
-    """Run, stop, resume, reference lines, and whether MLflow is told."""
+    """Run, stop, resume, baselines, and whether MLflow is told."""
     with gr.Row(elem_classes="rb-tools"):
         return [
             gr.Button("Run benchmark", variant="primary", elem_id="benchmark-run", scale=2),
             gr.Button("Stop", elem_id="benchmark-stop", scale=1),
             gr.Button("Resume", elem_id="benchmark-resume", scale=1),
-            gr.Button("Reference lines", elem_id="benchmark-references", scale=1),
+            gr.Button("Baselines", elem_id="benchmark-references", scale=1),
             gr.Checkbox(
                 True,
                 label="Log to MLflow",
@@ -209,7 +209,7 @@ def on_run(
 def on_tick(workbench: Workbench, followed: str, shown: str, which: str) -> list[Any]:
     """Follow the run folder; a fresh page follows what is running, or what ran last while it was away.
 
-    Results are drawn once, when a run ends, and again when one of its reference lines does.
+    Results are drawn once, when a run ends, and again when one of its baselines does.
     """
     followed = followed or newest(workbench)
     nothing = [gr.skip()] * 4
@@ -233,7 +233,7 @@ def on_tick(workbench: Workbench, followed: str, shown: str, which: str) -> list
 
 
 def newest(workbench: Workbench) -> str:
-    """What is running now, a run before its reference lines; else what this process ran last, '' if nothing."""
+    """What is running now, a run before its baselines; else what this process ran last, '' if nothing."""
     lines = baselines_of(workbench)
     runs = workbench.runs
     jobs = [job.name for job in workbench.jobs.list("run") if runs.folder_of(job) is not None]
@@ -242,7 +242,7 @@ def newest(workbench: Workbench) -> str:
 
 
 def now(workbench: Workbench, name: str) -> tuple[str, str]:
-    """(HTML of where the run and its reference lines stand, its version once it has ended or '')."""
+    """(HTML of where the run and its baselines stand, its version once it has ended or '')."""
     progress, version = run_now(workbench, name)
     progress = warned(workbench.jobs.get("run", name)) + progress
     works = baselines_of(workbench)
@@ -265,8 +265,8 @@ def now(workbench: Workbench, name: str) -> tuple[str, str]:
 def line_now(
     run: str, line: str, event: Any, stopping: str
 ) -> tuple[str, dict[str, Any], str, str]:
-    """(name, state, phase, error) of a reference line whose newest event this is."""
-    name = line_name(run, line)
+    """(name, state, phase, error) of a baseline whose newest event this is."""
+    name = baseline_name(run, line)
     if isinstance(event, Finished):
         return name, {}, "done", ""
     if isinstance(event, Failed):
@@ -324,7 +324,7 @@ def result(workbench: Workbench, name: str, which: str) -> list[Any]:
 
 def beside_lines(workbench: Workbench, folder: RunFolder) -> BaselineComparison | None:
     """The run and its baselines; None where it has none yet."""
-    lines = lines_of(workbench.workspace, folder)
+    lines = stored_baselines(workbench.workspace, folder)
     return compare_baselines(folder, lines) if lines else None
 
 
@@ -353,7 +353,7 @@ def on_stop(workbench: Workbench, followed: str) -> str:
         raise UsageError("No run is followed, so there is nothing to stop.")
     if followed in baselines_of(workbench).going_on():
         baselines_of(workbench).stop(followed)
-        return views.note(f"Stopping the reference lines of {followed} after the current batch …")
+        return views.note(f"Stopping the baselines of {followed} after the current batch …")
     if now(workbench, followed)[1]:
         raise UsageError(f"The run {followed!r} has ended, so there is nothing to stop.")
     workbench.runs.stop(followed)
@@ -371,13 +371,11 @@ def on_resume(workbench: Workbench, followed: str, track: bool) -> list[Any]:
 
 
 def on_references(workbench: Workbench, followed: str, track: bool) -> str:
-    """Run the missing reference lines of the followed run in the background."""
+    """Run the missing baselines of the followed run in the background."""
     if not followed:
         raise UsageError("No run is followed; press Run benchmark, or open an earlier run in Runs.")
     if not now(workbench, followed)[1]:
-        raise UsageError(
-            f"The run {followed!r} goes on; ask for its reference lines when it has ended."
-        )
+        raise UsageError(f"The run {followed!r} goes on; ask for its baselines when it has ended.")
     request = workbench.experiments.baselines(followed)
     work = workbench.experiments.run(request, RunOptions(track=bool(track)))
     next(baselines_of(workbench).follow(followed, followed, lambda: work), None)

@@ -14,8 +14,8 @@ from rallebench.gui import views, views_models
 from rallebench.gui.session import Session, guard, guard_stream
 from rallebench.gui.tabs import TABS
 from rallebench.gui.tabs._models_add import draw_add, offer
-from rallebench.llms._memory.budget import MemoryFit
 from rallebench.services.load_queue import Going
+from rallebench.services.memory_fit import MemoryFit
 from rallebench.services.models import is_heavy
 from rallebench.services.workbench import Workbench
 from rallebench.workspace.entries import LLMEntry

@@ -15,7 +15,7 @@ from rallebench.analysis.runs import waterfall_of
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.types import Action
 from rallebench.engine.store import RunFolder
-from rallebench.experiments.baselines import lines_of
+from rallebench.experiments.baselines import stored_baselines
 from rallebench.gui import views, views_fall, views_runs, views_suites
 from rallebench.gui.form import KINDS
 from rallebench.gui.session import Session, guard, guard_stream
@@ -270,7 +270,7 @@ def warnings(state: Mapping[str, Any]) -> str:
 
 def report(workspace: Workspace, run: RunFolder) -> str:
     """All metrics, those of the baselines, the cost, and the errors of questions that failed."""
-    lines = lines_of(workspace, run)
+    lines = stored_baselines(workspace, run)
     own = (run.report() or {}).get("suite")
     return (views_suites.own_numbers(own) if own else "") + views_runs.whole_report(
         run, compare_baselines(run, lines) if lines else None

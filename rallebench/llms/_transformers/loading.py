@@ -7,7 +7,7 @@ import importlib.util
 import logging
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,9 +22,8 @@ from rallebench.core.memory import (
     release,
     size,
 )
-from rallebench.llms._memory.failures import loading_failed
-from rallebench.llms._memory.folders import content_hash, model_folder
-from rallebench.llms._memory.need import (
+from rallebench.llms._checkpoints import content_hash, model_folder
+from rallebench.llms._memory import (
     MemoryNeed,
     check_fit,
     device_of,
@@ -32,12 +31,13 @@ from rallebench.llms._memory.need import (
     need_of,
     note_use,
 )
-from rallebench.llms._memory.progress import counting_tensors, download_bar
+from rallebench.llms._transformers.failures import loading_failed
 from rallebench.llms._transformers.hardware import (
     check_hardware,
     check_vocabulary,
     from_pretrained_arguments,
 )
+from rallebench.llms._transformers.progress import counting_tensors, download_bar
 from rallebench.llms._transformers.settings import TransformersSettings, settings_of
 
 
@@ -55,7 +55,11 @@ class LoadedModel:
 
 def load(name: str, settings: TransformersSettings) -> Iterator[str | LoadedModel]:
     """Yield a line per step, and finally the LoadedModel. Raises RalleError."""
-    _need_packages(settings.quantization)
+    need_packages(
+        ("torch", "transformers", "accelerate"),
+        settings.quantization,
+        "models in this process need it",
+    )
     folder = model_folder(name, settings.model)
     where = str(folder or settings.model)
     failed: RalleError | None = None
@@ -161,13 +165,14 @@ def _import_class(auto: Any, config: Any) -> None:
         auto.from_config(config)
 
 
-def _need_packages(quantization: str) -> None:
+def need_packages(packages: Sequence[str], quantization: str, use: str) -> None:
+    """Raise MissingPackageError for a package that is not installed; ``use``: a clause that says what needs it."""
     if "torch" not in sys.modules:
         # Spinning threads stall a shared machine; torch reads this variable once.
         os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-    for package in ("torch", "transformers", "accelerate"):
+    for package in packages:
         if importlib.util.find_spec(package) is None:
-            raise MissingPackageError(package, "and models in this process need it")
+            raise MissingPackageError(package.replace("_", "-"), f"and {use}")
     if quantization != "none" and importlib.util.find_spec("bitsandbytes") is None:
         raise MissingPackageError("bitsandbytes", f"and quantization {quantization} needs it")
 
@@ -179,7 +184,7 @@ def _quantized(settings: TransformersSettings, dtype: str) -> dict[str, Any]:
     import torch
     from transformers import BitsAndBytesConfig
 
-    logging.getLogger("bitsandbytes.autograd._functions").addFilter(_is_no_cast_warning)
+    silence_casts()
     if settings.quantization == "8bit":
         eight_bits = BitsAndBytesConfig(
             load_in_8bit=True, llm_int8_threshold=float(settings.llm_int8_threshold)
@@ -197,8 +202,12 @@ def _quantized(settings: TransformersSettings, dtype: str) -> dict[str, Any]:
     return {"quantization_config": four_bits}
 
 
+def silence_casts() -> None:
+    """Silence the warning of bitsandbytes at every call that int8 layers compute in float16, as designed."""
+    logging.getLogger("bitsandbytes.autograd._functions").addFilter(_is_no_cast_warning)
+
+
 def _is_no_cast_warning(record: logging.LogRecord) -> bool:
-    """int8 layers compute in float16 by design; bitsandbytes warns at every call."""
     return "will be cast from" not in record.getMessage()
 
 

@@ -17,7 +17,7 @@ from rallebench.llms import (
     checked_value,
     settings_from,
 )
-from rallebench.llms._memory.need import SPREAD
+from rallebench.llms._memory import SPREAD
 from rallebench.llms._structured import schema_of
 
 DECODING = ("max_tokens", "temperature", "top_p", "top_k", "min_p", "repetition_penalty")

@@ -90,8 +90,8 @@ def ragquesteval(
 ) -> Flow:
     """How much of the reference the answer tells: precision and recall over questions that a model asks on it.
 
-    ``known``: the reference's ``question`` and ``answers`` where they exist already; then only the text is asked.
-    ``precision``: see ``quest_scores``. ``compat`` "original" reads replies as CRUD-RAG's code does.
+    An empty answer tells nothing: 0 and 0. ``known``: the reference's ``question`` and ``answers`` where they exist
+    already; then only the text is asked. ``precision``: see ``quest_scores``. ``compat`` "original" reads replies as CRUD-RAG's code does.
     """
     strict = compat == "original"
 
@@ -115,7 +115,9 @@ def ragquesteval(
         entry = {**entry, "answers": list(answers)}
     if not entry["question"]:
         return ended(Judgement(failure="There are no questions on the reference."))
-    answers = yield from ask(entry["question"], case.answer)
+    answers = (UNKNOWN,) * len(entry["question"])  # of an empty answer, which is not asked
+    if case.answer.strip():
+        answers = yield from ask(entry["question"], case.answer)
     if answers is None:
         return ended(Judgement(failure="The text's answers could not be read."), **entry)
     entry = {**entry, "text_answers": list(answers)}

@@ -310,7 +310,7 @@ def test_a_wrong_template_is_one_sentence_and_nothing_is_written(
 ) -> None:
     with pytest.raises(UsageError, match=why):
         made(folder, template)
-    assert not (folder / "space" / "making").exists()
+    assert not (folder / "space" / "experiments").exists()
 
 
 @pytest.mark.parametrize(

@@ -55,6 +55,7 @@ MODELS = {
         "replies": {"insufficient": "No, it is not addressed.", "Rome": "Hm."},
         "default": "Yes, it is addressed.",
     },
+    "half": {"replies": {"insufficient": "No, it is not addressed."}},
     "nose": {
         "replies": {"factual errors in": "Yes, the model has identified them."},
         "default": "No.",
@@ -174,14 +175,8 @@ def test_other_settings_under_a_taken_name_are_refused_naming_both(
     rallebench: CommandLine, workspace: Path
 ) -> None:
     suite(rallebench, "noise", "noise=0")
-    ran = rallebench.suite(
-        "rgb-noise",
-        f"data={workspace / 'rgb' / 'en_fact.jsonl'}",
-        "noise=0",
-        "temperature=0",
-        llm="reads",
-        run="r",
-    )
+    data = f"data={workspace / 'rgb' / 'en_fact.jsonl'}"
+    ran = rallebench.suite("rgb-noise", data, "noise=0", "temperature=0", llm="reads", run="r")
     assert ran.code == 2 and "temperature = 0.7, you asked for 0" in ran.last
 
 
@@ -201,14 +196,8 @@ def test_rgbs_own_files_are_written_and_can_be_used_again(
     again = suite(rallebench, "noise", "noise=0.4", f"reuse={folder}", run="again")
     assert numbers(again["parts"][0])["all_rate"] == 0.5
     assert any("2 answers are of an earlier time" in note for note in again["notes"])
-    original = suite(
-        rallebench,
-        "noise",
-        "noise=0.4",
-        f"reuse={folder}",
-        "compat=original",
-        run="o",
-    )
+    more = (f"reuse={folder}", "compat=original")
+    original = suite(rallebench, "noise", "noise=0.4", *more, run="o")
     assert any("3 answers are of an earlier time" in note for note in original["notes"])
 
 
@@ -294,6 +283,13 @@ def test_the_plan_and_the_probe_count_the_calls_of_a_judge(rallebench: CommandLi
     assert [part["model_calls"]["value"] for part in costs] == [4, 8]
 
 
+def test_judgements_that_fail_are_counted_and_are_in_no_rate(rallebench: CommandLine) -> None:
+    report = suite(rallebench, "rejection", "judge=half")
+    assert (report["judged"], report["unparsed"], report["judge_failed"]) == (4, 0, 1)
+    assert report["parts"][0]["metrics"]["rejection_rate_judge"]["n"] == 3
+    assert "1 of 4 judgements failed; they are in no rate." in report["notes"]
+
+
 def test_a_judge_that_fails_costs_the_suite_its_rate_alone(
     rallebench: CommandLine, workspace: Path
 ) -> None:
@@ -310,9 +306,8 @@ def test_a_judge_that_fails_costs_the_suite_its_rate_alone(
 def test_of_integration_every_part_of_the_answer_is_required(rallebench: CommandLine) -> None:
     found = suite(rallebench, "integration")
     assert [part["label"] for part in found["parts"]] == ["noise=0", "noise=0.2", "noise=0.4"]
-    assert [numbers(part)["all_rate"] for part in found["parts"]] == [0.5, 0.0, 0.0] and found[
-        "dataset"
-    ] == "en_int"
+    assert [numbers(part)["all_rate"] for part in found["parts"]] == [0.5, 0.0, 0.0]
+    assert found["dataset"] == "en_int"
     assert found["documents"]["noise=0"]["short"] == 0
 
 
@@ -322,17 +317,14 @@ def test_facts_are_asked_without_documents_and_with_false_ones(
     found = suite(rallebench, "counterfactual", "judge=nose", llm="knows")
     (shown,) = found["parts"][1:]
     assert (found["acc"], found["acc_doc"], found["reported"]) == (0.75, 0.75, True)
-    assert numbers(shown)["fact_check_rate"] == 0.75 and numbers(shown)[
-        "correct_rate"
-    ] == pytest.approx(2 / 3)
+    two_thirds = pytest.approx(2 / 3)
+    rates = numbers(shown)
+    assert (rates["fact_check_rate"], rates["correct_rate"]) == (0.75, two_thirds)
+    assert (rates["fact_check_rate_judge"], rates["correct_rate_judge"]) == (0.75, two_thirds)
     assert shown["metrics"]["correct_rate"]["n"] == 3
     assert shown["metrics"]["correct_rate_judge"]["n"] == 3
-    assert numbers(shown)["fact_check_rate_judge"] == 0.75
-    assert numbers(shown)["correct_rate_judge"] == pytest.approx(2 / 3)
-    sent = read_lines(workspace / "runs" / "r without documents" / "episodes.jsonl")[0]["steps"][0][
-        "messages"
-    ]
-    assert [message["role"] for message in sent] == ["user"]
+    first = read_lines(workspace / "runs" / "r without documents" / "episodes.jsonl")[0]
+    assert [message["role"] for message in first["steps"][0]["messages"]] == ["user"]
     (result,) = Path(found["folder"]).glob("result-en/*passage5*_result.json")
     assert json.loads(result.read_text())["fact_tt"] == 3
 
@@ -348,12 +340,8 @@ def test_other_shares_of_false_documents_do_not_ask_again_what_is_known(
         "noise=0.2, correct=0.4",
     ]
     assert (workspace / "runs" / "r without documents" / "episodes.jsonl").read_bytes() == before
-    kinds = [
-        doc["kind"]
-        for doc in read_lines(workspace / "runs" / found["parts"][1]["run"] / "questions.jsonl")[0][
-            "rgb"
-        ]["docs"]
-    ]
+    questions = read_lines(workspace / "runs" / found["parts"][1]["run"] / "questions.jsonl")
+    kinds = [document["kind"] for document in questions[0]["rgb"]["docs"]]
     assert sorted(kinds) == ["negative", "positive", "positive", "wrong", "wrong"]
 
 
@@ -365,12 +353,8 @@ def test_a_model_that_knows_too_little_is_said_not_to_be_reported(rallebench: Co
 def test_records_that_lack_something_are_counted_and_said(
     rallebench: CommandLine, workspace: Path
 ) -> None:
-    rows = [
-        record(0),
-        record(1, answer=[]),
-        record(2, negative=[]),
-        record(3, negative=["Nothing on it."]),
-    ]
+    lacking = (record(1, answer=[]), record(2, negative=[]), record(3, negative=["Nothing on it."]))
+    rows = [record(0), *lacking]
     write_lines(workspace / "rgb" / "en_fact.jsonl", rows)
     found = suite(rallebench, "rejection")
     assert (found["parts"][0]["n"], found["without"]) == (2, {"answers": 1, "negatives": 1})
@@ -387,11 +371,8 @@ def test_the_papers_table_has_ours_with_intervals_above_its_own_row_and_a_line(
     (table,), (plot,) = found["tables"], found["plots"]
     assert table["columns"] == ["", "noise 0", "noise 0.4", "noise 1"] and table["percent"]
     right, declined, printed = table["rows"]
-    assert (
-        right[0] == "reads: right"
-        and (right[1]["value"], right[1]["n"]) == (0.75, 4)
-        and right[1]["low"] is None
-    )
+    assert right[0] == "reads: right" and right[1]["low"] is None
+    assert (right[1]["value"], right[1]["n"]) == (0.75, 4)
     assert declined[2]["value"] == 0.75 and printed == ["RGB's paper: ChatGPT", 0.9633, 0.94, None]
     assert (
         table["note"]
@@ -421,11 +402,8 @@ def test_chinese_has_its_own_printed_row_and_so_has_integration(rallebench: Comm
     found = suite(rallebench, "noise", "noise=0,0.1", "language=zh")
     assert found["tables"][0]["rows"][2] == ["RGB's paper: ChatGPT", 0.9567, None]
     assert found["tables"][0]["note"].startswith("The paper's row is of zh,")
-    assert suite(rallebench, "integration", run="i")["tables"][0]["rows"][-1][1:] == [
-        0.55,
-        0.51,
-        0.34,
-    ]
+    of_parts = suite(rallebench, "integration", run="i")["tables"][0]
+    assert of_parts["rows"][-1][1:] == [0.55, 0.51, 0.34]
 
 
 def test_rejections_found_by_words_and_by_the_judge_stand_beside_the_printed(
@@ -441,22 +419,13 @@ def test_corrections_are_over_errors_noticed_by_words_and_by_the_judge_and_the_r
     rallebench: CommandLine,
 ) -> None:
     table = suite(rallebench, "counterfactual", "judge=nose", llm="knows")["tables"][0]
-    assert table["columns"][1:] == [
-        "Acc",
-        "Acc_doc",
-        "ED",
-        "ED*",
-        "CR of ED",
-        "CR of ED*",
-        "Acc above 70%",
-    ]
+    columns = ["Acc", "Acc_doc", "ED", "ED*", "CR of ED", "CR of ED*", "Acc above 70%"]
+    assert table["columns"][1:] == columns
     ours, printed = table["rows"]
     assert [ours[5]["n"], ours[6]["n"], ours[7]] == [3, 3, "yes"] and ours[1]["value"] == 0.75
     assert printed[1:] == [0.89, 0.09, 0.08, 0.07, None, 0.5714, "yes"]
-    assert (
-        suite(rallebench, "counterfactual", llm="reads", run="k")["tables"][0]["rows"][0][7]
-        == "no: not to be compared"
-    )
+    other = suite(rallebench, "counterfactual", llm="reads", run="k")["tables"][0]
+    assert other["rows"][0][7] == "no: not to be compared"
 
 
 def test_errors_are_labelled_in_a_file_that_is_never_overwritten(rallebench: CommandLine) -> None:
@@ -468,11 +437,8 @@ def test_errors_are_labelled_in_a_file_that_is_never_overwritten(rallebench: Com
         ("noise=0", "3", ""),
         ("noise=0.2", "0", ""),
     ]
-    assert (
-        rows[0]["required"] == "Tampa + Rome / Roma"
-        and found["wrong"] == 5
-        and str(path) in found["files"]
-    )
+    assert rows[0]["required"] == "Tampa + Rome / Roma"
+    assert found["wrong"] == 5 and str(path) in found["files"]
     for row, category in zip(rows, ("Merging", "ignoring", "merging", "typo", "")):
         row["category"] = category
     with open(path, "w", encoding="utf-8", newline="") as handle:
@@ -481,14 +447,10 @@ def test_errors_are_labelled_in_a_file_that_is_never_overwritten(rallebench: Com
         writer.writerows(rows)
     filled = path.read_bytes()
     table = suite(rallebench, "integration", f"labels={path}")["tables"][1]
-    assert (
-        path.read_bytes() == filled
-        and table["columns"][:2] == ["", "noise=0"]
-        and "4 of 5 wrong answers" in table["note"]
-    )
-    assert table["columns"][-1] == "RGB's paper: ChatGLM2-6B", (
-        "whose errors the printed shares are of"
-    )
+    assert path.read_bytes() == filled and "4 of 5 wrong answers" in table["note"]
+    assert table["columns"][:2] == ["", "noise=0"]
+    system = "RGB's paper: ChatGLM2-6B"
+    assert table["columns"][-1] == system, "whose errors the printed shares are of"
     counts = {row[0]: (row[-3], row[-2], row[-1]) for row in table["rows"]}
     assert counts == {
         "merging": (2, "50%", "28%"),
@@ -502,10 +464,8 @@ def test_errors_are_labelled_in_a_file_that_is_never_overwritten(rallebench: Com
 def test_labels_as_json_lines_hold_for_every_part_and_strange_ones_are_said(
     rallebench: CommandLine, tmp_path: Path
 ) -> None:
-    path = write_lines(
-        tmp_path / "l.jsonl",
-        [{"qid": "0", "category": "ignoring"}, {"qid": 77, "category": "merging"}],
-    )
+    labels = [{"qid": "0", "category": "ignoring"}, {"qid": 77, "category": "merging"}]
+    path = write_lines(tmp_path / "l.jsonl", labels)
     found = suite(rallebench, "integration", f"labels={path}")
     assert {row[0]: row[-3] for row in found["tables"][1]["rows"]}["ignoring"] == 2
     assert "1 labels are of answers that are not wrong here: 77." in found["notes"]
@@ -630,10 +590,10 @@ def test_the_table_has_a_line_for_every_share(rallebench: CommandLine, workspace
     data, two = f"data={workspace / 'rgb' / 'en_fact.jsonl'}", ("--limit", "2")
     ran = rallebench.suite("rgb-noise", data, "noise=0,1", llm="reads", flags=two)
     assert ran.code == 0, ran.err
-    lines = ran.out.split("\n")
-    assert lines[1].split() == ["all_rate", "rejection_rate", "failed"]
-    assert lines[2].startswith("noise=0  1.0000 too few articles n=2")
-    assert lines[3].startswith("noise=1")
+    heads, first, second, note = ran.out.split("\n")[3:7]
+    assert heads.split()[:3] == ["part", "all_rate", "rejection_rate"]
+    assert first.startswith("noise=0  1.0000 n=2") and second.startswith("noise=1")
+    assert note == "Where there is no interval: too few articles."
 
 
 @pytest.mark.slow

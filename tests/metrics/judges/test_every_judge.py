@@ -56,3 +56,18 @@ def test_a_reply_that_holds_no_value_is_unparsed_and_never_a_score(name: str) ->
     outcome = judged(name, "Hm.")
     judgement = judgement_of(Episode("1", "judge", (), outcome))
     assert outcome.stop_reason == UNPARSED and not judgement.values and judgement.failure
+
+
+def test_an_empty_answer_tells_nothing_of_the_reference_and_is_not_asked() -> None:
+    questions, reference = REPLIES["ragquesteval"][:2]
+    traits = JUDGES.entry("ragquesteval").traits
+    texts = [prompt_text(traits["folder"], f, fields=x) for f, x in traits["prompts"].items()]
+    flow = JUDGES["ragquesteval"](
+        Case("who?", " ", "Ada wrote it."), llm="judge", prompt=traits["prompt"](*texts)
+    )
+    next(flow)
+    flow.send(Reply(questions))
+    with pytest.raises(StopIteration) as end:
+        flow.send(Reply(reference))
+    values = traits["scores"](Episode("1", "judge", (), end.value.value))
+    assert values == {"QA_avg_F1": 0.0, "QA_recall": 0.0, "questions": 1}

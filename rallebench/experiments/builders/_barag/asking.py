@@ -19,8 +19,8 @@ from rallebench.experiments.builders._replies import (
     fields_of,
     read_boolean,
     read_questions,
-    said,
     text_field,
+    text_of_reply,
 )
 from rallebench.metrics.text import find_answers
 
@@ -69,8 +69,8 @@ def mentions_its_text(question: str) -> str:
     >>> mentions_its_text("What does the article say of Titan?"), mentions_its_text("Who wrote the text of the treaty?")
     ('the article', '')
     """
-    found = _LEAKS.search(question)
-    return found[0] if found else ""
+    match = _LEAKS.search(question)
+    return match[0] if match else ""
 
 
 def _object(**fields: str) -> dict[str, Any]:
@@ -87,14 +87,14 @@ RIGHT = _object(right="boolean", reason="string")
 def questions_schema(answers: bool) -> dict[str, Any]:
     """The form of a reply with questions."""
     names = ("question", "answer") if answers else ("question",)
-    one = {
+    item = {
         "type": "object",
         "properties": {name: {"type": "string"} for name in names},
         "required": list(names),
     }
     return {
         "type": "object",
-        "properties": {"questions": {"type": "array", "items": one}},
+        "properties": {"questions": {"type": "array", "items": item}},
         "required": ["questions"],
     }
 
@@ -108,7 +108,7 @@ def ask(
     read: Callable[[Reply], tuple[Any, str]],
 ) -> Asking:
     """Ask until something can be read, at most ``tries`` times; the verdict says what was read last."""
-    shown = filled(template, {**values, **({"ARTICLE": text.mark} if text else {})})
+    visible = filled(template, {**values, **({"ARTICLE": text.mark} if text else {})})
     sent = filled(template, {**values, **({"ARTICLE": text.text} if text else {})})
     messages: tuple[Message, ...] = (Message("user", sent),)
     name = next(iter(schema["properties"]))
@@ -127,7 +127,7 @@ def ask(
         value, reason = read(reply)
         words = reply.text or "".join(call.arguments for call in reply.tool_calls)
         verdict = {
-            "prompt": shown,
+            "prompt": visible,
             "reply": words,
             "value": value,
             "reason": reason,
@@ -153,11 +153,11 @@ def questions(asks: Asks, template: str, text: Text, number: int, answers: bool)
     """Questions about an article; the verdict's value is a list of [question, answers], None if there is none."""
 
     def read(reply: Reply) -> tuple[Any, str]:
-        return [list(one) for one in read_questions(reply, number)] or None, ""
+        return [list(question) for question in read_questions(reply, number)] or None, ""
 
-    wanted = "one question" if number == 1 else f"{number} different questions"
+    count = "one question" if number == 1 else f"{number} different questions"
     verdict = yield from ask(
-        asks, template, {"NUMBER": wanted}, text, questions_schema(answers), read
+        asks, template, {"NUMBER": count}, text, questions_schema(answers), read
     )
     return Outcome(json.dumps(verdict))
 
@@ -206,24 +206,29 @@ def _read_known(reply: Reply) -> tuple[Any, str]:
         answer = text_field(fields, "answer")
         known = read_boolean(reply, "known")
         return ("" if known is False or declined(answer) else answer), ""
-    words = said(reply)
+    words = text_of_reply(reply)
     if not words:
         return None, ""
     return ("" if declined(words) else words), ""
 
 
 def _without(
-    asks: Asks, checks: Checks, question: str, answers: Sequence[str], text: Text, given: str | None
+    asks: Asks,
+    checks: Checks,
+    question: str,
+    answers: Sequence[str],
+    text: Text,
+    answer: str | None,
 ) -> Asking:
     """Whether the answer of a model without the article is right: by the question's own answer, else by the article."""
-    if not given:
-        reason = "nothing was answered" if given == "" else "what was answered could not be read"
-        return {"value": False if given == "" else None, "reason": reason}
-    if find_answers(given, answers):
+    if not answer:
+        reason = "nothing was answered" if answer == "" else "what was answered could not be read"
+        return {"value": False if answer == "" else None, "reason": reason}
+    if find_answers(answer, answers):
         return {"value": True, "reason": "it holds the question's answer"}
 
     def read(reply: Reply) -> tuple[Any, str]:
         return read_boolean(reply, "right"), text_field(fields_of(reply, "right"), "reason")
 
-    values = {"QUESTION": question, "ANSWER": given}
+    values = {"QUESTION": question, "ANSWER": answer}
     return (yield from ask(asks, checks.right_prompt, values, text, RIGHT, read))

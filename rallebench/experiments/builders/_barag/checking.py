@@ -24,21 +24,21 @@ from rallebench.experiments.builders._barag.stages import (
 from rallebench.experiments.builders._near import near_duplicates
 
 
-def checks(plan: Plan, store: RowFile, made: RowFile) -> RowsRequest:
+def checks(plan: Plan, store: RowFile, questions: RowFile) -> RowsRequest:
     """Verdicts on every question, without a model where that is enough."""
     asks = plan.asks(plan.judge, 0.0)
-    wanted = Checks(
+    tests = Checks(
         plan.setting("answerable"),
         plan.setting("closed_book"),
         plan.prompts["answerable"],
         plan.prompts["closed-book"],
         plan.prompts["right"],
     )
-    inputs = _to_check(plan, store, made)
+    inputs = _to_check(plan, store, questions)
 
     def flow(row: Row) -> Any:
         return asking.checking(
-            asks, wanted, row["question"], row["answers"], plan.text(whole(store, row["article"]))
+            asks, tests, row["question"], row["answers"], plan.text(whole(store, row["article"]))
         )
 
     def read(row: Row, episode: Episode) -> list[Row]:
@@ -53,12 +53,12 @@ def checks(plan: Plan, store: RowFile, made: RowFile) -> RowsRequest:
         return [
             {**row},
             asdict(asks),
-            asdict(wanted),
+            asdict(tests),
             plan.setting("characters"),
             plan.setting("unknown"),
         ]
 
-    if not (wanted.answerable or wanted.closed_book):
+    if not (tests.answerable or tests.closed_book):
         return RowsRequest("5-checks", "quality checks", lambda: inputs, make=plain, depends_on=of)
     return RowsRequest(
         "5-checks",
@@ -71,21 +71,21 @@ def checks(plan: Plan, store: RowFile, made: RowFile) -> RowsRequest:
     )
 
 
-def _to_check(plan: Plan, store: RowFile, made: RowFile) -> list[Row]:
+def _to_check(plan: Plan, store: RowFile, questions: RowFile) -> list[Row]:
     """The questions that are kept, with what can be told of them without a model."""
     shas = {row["id"]: row["sha"] for row in brief(store, store)}
     rows = [
         row
-        for row in made
+        for row in questions
         if row["keep"] and str(row.get("question", "")).strip() and article_of(row) in shas
     ]
-    asked = [(row["id"], row["question"]) for row in rows]
+    texts = [(row["id"], row["question"]) for row in rows]
     leaks = (
-        {name: mentions_its_text(question) for name, question in asked}
+        {name: mentions_its_text(question) for name, question in texts}
         if plan.setting("leaks")
         else {}
     )
-    standing = [(name, question) for name, question in asked if not leaks.get(name)]
+    standing = [(name, question) for name, question in texts if not leaks.get(name)]
     near = near_duplicates(standing, plan.setting("near")) if plan.setting("near") else {}
     return [
         {
@@ -130,12 +130,12 @@ def _checked(plan: Plan, row: Row, verdicts: Mapping[str, Any], episode: Episode
     state = kept_or(reason)
     if not reason and (failed or None in values) and episode is not None:
         state = unknown_or(plan, None, "", episode)
-    told = {key: row[key] for key in ("near", "leak") if row[key]}
+    marks = {key: row[key] for key in ("near", "leak") if row[key]}
     return {
         "id": row["id"],
         "article": row["article"],
         "question": row["question"],
         **state,
-        **told,
+        **marks,
         **verdicts,
     }

@@ -76,10 +76,10 @@ def articles(plan: Plan) -> RowsRequest:
     """Long enough, and each only once."""
     titles: dict[str, str] = {}
     texts: dict[str, str] = {}
-    told: dict[str, Any] = {}
+    summary: dict[str, Any] = {}
 
-    def make(given: Row) -> list[Row]:
-        article: Article = given["article"]
+    def make(entry: Row) -> list[Row]:
+        article: Article = entry["article"]
         text = text_of(article)
         row = {
             "id": article.id,
@@ -93,21 +93,21 @@ def articles(plan: Plan) -> RowsRequest:
         return [
             {
                 **row,
-                **given["same"],
-                **kept_or(_too_short(plan, text) or given["same"].get("why", "")),
+                **entry["same"],
+                **kept_or(_too_short(plan, text) or entry["same"].get("why", "")),
                 "content": text,
             }
         ]
 
     def inputs() -> Iterator[Row]:
-        for article in _sourced(plan, told):
+        for article in _sourced(plan, summary):
             same = (
                 _same(article, titles, texts) if len(article.text) > plan.setting("length") else {}
             )
             yield {"id": article.id, "article": article, "same": same}
 
-    def of(given: Row) -> Any:
-        return [asdict(given["article"]), given["same"], plan.setting("length")]
+    def of(entry: Row) -> Any:
+        return [asdict(entry["article"]), entry["same"], plan.setting("length")]
 
     online = [plan.setting("api")] if plan.kind == "mediawiki" else []
     draw = [
@@ -117,18 +117,18 @@ def articles(plan: Plan) -> RowsRequest:
     ]
     once = digest([plan.kind, plan.stamp, *online, *draw, plan.setting("length")])
     return RowsRequest(
-        "1-articles", "articles", inputs, make, depends_on=of, source=once, summary=lambda: told
+        "1-articles", "articles", inputs, make, depends_on=of, source=once, summary=lambda: summary
     )
 
 
-def _sourced(plan: Plan, told: dict[str, Any]) -> Iterator[Article]:
+def _sourced(plan: Plan, summary: dict[str, Any]) -> Iterator[Article]:
     if plan.kind == "mediawiki":
         yield from _online(plan)
         return
-    reading, found = read_articles(plan.kind, plan.path)
+    reading, articles = read_articles(plan.kind, plan.path)
     none = True
     for article in drawn(
-        found, plan.request.limit, plan.setting("pick") == "random", plan.setting("seed")
+        articles, plan.request.limit, plan.setting("pick") == "random", plan.setting("seed")
     ):
         none = False
         yield article
@@ -140,21 +140,21 @@ def _sourced(plan: Plan, told: dict[str, Any]) -> Iterator[Article]:
             else "."
         )
         raise BadFileError(f"{plan.path} holds no article{first}")
-    told["left_out"] = {
+    summary["left_out"] = {
         **({"cannot be read": bad.count} if bad.count else {}),
         **reading.passed_over,
     }
-    told["problems"] = [problem.message for problem in bad.first]
-    told["notes"] = reading.notes
+    summary["problems"] = [problem.message for problem in bad.first]
+    summary["notes"] = reading.notes
 
 
 def _online(plan: Plan) -> Iterator[Article]:
     """Those that an earlier session drew, then new ones."""
-    there = RowFile(plan.request.folder / "1-articles.jsonl")
-    there.settle_all()
+    drawn_rows = RowFile(plan.request.folder / "1-articles.jsonl")
+    drawn_rows.settle_all()
     number = plan.request.limit or DRAWN
     known = set()
-    for row in there:
+    for row in drawn_rows:
         known.add(row["id"])
         yield Article(
             row["id"], row["title"], row["content"], row.get("url", ""), row.get("date", "")
@@ -185,7 +185,7 @@ def kept_or(reason: str) -> Row:
 # ── 2  dates ─────────────────────────────────────────────────────────────────
 
 
-def dates(plan: Plan, kept: RowFile) -> RowsRequest:
+def dates(plan: Plan, articles: RowFile) -> RowsRequest:
     """Later than the date."""
 
     def make(row: Row) -> list[Row]:
@@ -199,14 +199,14 @@ def dates(plan: Plan, kept: RowFile) -> RowsRequest:
         ]
 
     def inputs() -> Iterator[Row]:
-        for row in kept:
+        for row in articles:
             if row["keep"]:
-                given = (
+                date = (
                     plan.dates.get(row["id"])
                     or plan.dates.get(row.get("title", ""))
                     or row.get("date", "")
                 )
-                yield {"id": row["id"], "title": row.get("title", ""), "date": given}
+                yield {"id": row["id"], "title": row.get("title", ""), "date": date}
 
     def of(row: Row) -> Any:
         return [row["date"], plan.setting("after"), plan.setting("undated")]
@@ -241,15 +241,15 @@ def recency(plan: Plan, store: RowFile, dated: RowFile) -> RowsRequest:
     def read(row: Row, episode: Episode) -> list[Row]:
         verdict = json.loads(episode.answer) if not episode.error else {"value": None}
         reason = "" if verdict["value"] else why.OLD
-        said = (
+        word = (
             "unknown"
             if verdict["value"] is None
             else "recent"
             if verdict["value"]
             else "not recent"
         )
-        made = {"id": row["id"], "title": row["title"], "verdict": said}
-        return [{**made, **unknown_or(plan, verdict["value"], reason, episode), "recent": verdict}]
+        new = {"id": row["id"], "title": row["title"], "verdict": word}
+        return [{**new, **unknown_or(plan, verdict["value"], reason, episode), "recent": verdict}]
 
     def of(row: Row) -> Any:
         return [
@@ -285,9 +285,9 @@ def _error(episode: Episode) -> Row:
     return {"error": episode.error} if episode.error else {}
 
 
-def brief(store: RowFile, kept: RowFile) -> list[Row]:
+def brief(store: RowFile, articles: RowFile) -> list[Row]:
     """What a stage must know of the articles that are kept: id, title and digits over all that a model may be shown."""
-    names = {row["id"] for row in kept if row["keep"]}
+    names = {row["id"] for row in articles if row["keep"]}
     return [
         {
             "id": row["id"],
@@ -308,15 +308,19 @@ def whole(store: RowFile, name: str) -> Row:
 # ── 4  questions ─────────────────────────────────────────────────────────────
 
 
-def questions(plan: Plan, store: RowFile, kept: RowFile) -> RowsRequest:
+def questions(plan: Plan, store: RowFile, articles: RowFile) -> RowsRequest:
     """Written by a model, or those that the articles bring."""
-    inputs, number, answers = brief(store, kept), plan.setting("questions"), plan.setting("answers")
+    inputs, number, answers = (
+        brief(store, articles),
+        plan.setting("questions"),
+        plan.setting("answers"),
+    )
     if not number:
         return RowsRequest(
             "4-questions",
             "questions given",
             lambda: inputs,
-            make=lambda row: _given(store, row),
+            make=lambda row: _of_article(store, row),
             depends_on=lambda row: row["sha"],
         )
     asks = plan.asks(plan.request.llm, plan.setting("temperature"))
@@ -327,18 +331,18 @@ def questions(plan: Plan, store: RowFile, kept: RowFile) -> RowsRequest:
 
     def read(row: Row, episode: Episode) -> list[Row]:
         verdict = json.loads(episode.answer) if not episode.error else {}
-        asked = {key: verdict[key] for key in ("prompt", "reply", "tries") if key in verdict}
+        exchange = {key: verdict[key] for key in ("prompt", "reply", "tries") if key in verdict}
         rows = [
             {
                 "id": f"{row['id']}-q{n}",
                 "article": row["id"],
                 "title": row["title"],
                 "question": question,
-                "answers": found,
+                "answers": own_answers,
                 "keep": True,
                 "why": "",
             }
-            for n, (question, found) in enumerate(verdict.get("value") or (), 1)
+            for n, (question, own_answers) in enumerate(verdict.get("value") or (), 1)
         ]
         if not rows:
             reason = why.FAILED if episode.error else why.NO_QUESTION
@@ -357,7 +361,7 @@ def questions(plan: Plan, store: RowFile, kept: RowFile) -> RowsRequest:
                     **_error(episode),
                 }
             ]
-        return [{**rows[0], **asked}, *rows[1:]]
+        return [{**rows[0], **exchange}, *rows[1:]]
 
     def of(row: Row) -> Any:
         return [row["sha"], number, answers, prompt, asdict(asks), plan.setting("characters")]
@@ -373,17 +377,17 @@ def questions(plan: Plan, store: RowFile, kept: RowFile) -> RowsRequest:
     )
 
 
-def _given(store: RowFile, row: Row) -> list[Row]:
+def _of_article(store: RowFile, row: Row) -> list[Row]:
     article = store.row(row["id"])
     question = cleaned(str(article.get("question") or ""))
-    made = {
+    new = {
         "id": row["id"],
         "article": row["id"],
         "title": row["title"],
         "question": question,
         "answers": list(article.get("answers") or ()),
     }
-    return [{**made, **kept_or("" if question else why.NONE_GIVEN)}]
+    return [{**new, **kept_or("" if question else why.NONE_GIVEN)}]
 
 
 def article_of(row: Row) -> str:

@@ -37,9 +37,9 @@ class Filled:
 
 @dataclass
 class _Group:
-    """What one question fits. ``given``: the values in it; ``things``: by the table's key, in order → its rows' (best, answers)."""
+    """What one question fits. ``text``: the values in it; ``things``: by the table's key, in order → its rows' (best, answers)."""
 
-    given: str
+    text: str
     stratum: str = ""
     things: dict[str, list[tuple[float | None, tuple[str, ...]]]] = field(default_factory=dict)
 
@@ -47,22 +47,18 @@ class _Group:
 def fill(
     template: Template, tables: Mapping[str, Table], several: str = "drop"
 ) -> tuple[list[Filled], dict[str, int]]:
-    """(its questions in the table's request, why → how many were left out). ``several``: where the template does not say."""
+    """(its questions in the table's order, why → how many were left out). ``several``: where the template does not say."""
     left_out: Counter[str] = Counter()
     groups = _groups(template, tables, left_out)
-    found = []
+    questions = []
     for question, group in groups.items():
         answers, why = _answers(template, group, template.several or several)
-        if (
-            not why
-            and not template.count
-            and any(_holds(group.given, answer) for answer in answers)
-        ):
+        if not why and not template.count and any(_holds(group.text, answer) for answer in answers):
             why = GIVEN_AWAY
         if why:
             left_out[why] += 1
         else:
-            found.append(
+            questions.append(
                 Filled(
                     question,
                     answers,
@@ -71,7 +67,7 @@ def fill(
                     sum(map(len, group.things.values())),
                 )
             )
-    return found, dict(left_out)
+    return questions, dict(left_out)
 
 
 def _groups(
@@ -80,7 +76,7 @@ def _groups(
     groups: dict[str, _Group] = {}
     key = tables[template.table].key
     for number, row in _joined(template, tables):
-        texts = {column: _text(_value(row, column)) for column in template.asked}
+        texts = {column: _text(_value(row, column)) for column in template.question_columns}
         answers = _answer_texts(template, row)
         best = _number(_value(row, template.best.lstrip("-"))) if template.best else None
         if not all(texts.values()) or not answers or (template.best and best is None):
@@ -102,7 +98,7 @@ def _joined(template: Template, tables: Mapping[str, Table]) -> Iterator[tuple[i
         for row in tables[join.table].rows:
             for value in dict.fromkeys(_values(_value(row, join.right))):
                 lookup.setdefault(value, []).append(
-                    {f"{join.name}.{name}": one for name, one in row.items()}
+                    {f"{join.name}.{name}": cell for name, cell in row.items()}
                 )
         lookups.append(lookup)
 
@@ -171,7 +167,7 @@ def _answer_texts(template: Template, row: Row) -> tuple[str, ...]:
 
 
 def _put(text: str, values: Mapping[str, str]) -> str:
-    return PLACE.sub(lambda found: values[found[1]], text)
+    return PLACE.sub(lambda place: values[place[1]], text)
 
 
 def _value(row: Row, column: str) -> Any:
@@ -186,7 +182,9 @@ def _value(row: Row, column: str) -> Any:
 
 
 def _values(value: Any) -> list[str]:
-    return [text for one in (value if isinstance(value, list) else [value]) if (text := _text(one))]
+    return [
+        text for item in (value if isinstance(value, list) else [value]) if (text := _text(item))
+    ]
 
 
 def _text(value: Any) -> str:
@@ -215,10 +213,10 @@ def _number(value: Any) -> float | None:
         return None
 
 
-def _holds(given: str, answer: str) -> bool:
+def _holds(text: str, answer: str) -> bool:
     """Whether what was put into a question spells its answer out; a short number may stand there by chance."""
     plain = " ".join(_plain(answer))
-    return len(plain) > 2 and f" {plain} " in f" {' '.join(_plain(given))} "
+    return len(plain) > 2 and f" {plain} " in f" {' '.join(_plain(text))} "
 
 
 def _plain(text: str) -> list[str]:
@@ -236,26 +234,26 @@ def draw(filled: Sequence[Filled], template: Template, number: int, seed: int) -
     rng = random.Random(f"{seed} {template.id}")
     mixed = rng.sample(list(filled), len(filled))
     if template.strata:
-        wanted = dict(template.strata[1])
+        missing = dict(template.strata[1])
         chosen = []
-        for one in mixed:
-            if wanted.get(one.stratum, 0) > 0:
-                wanted[one.stratum] -= 1
-                chosen.append(one)
+        for question in mixed:
+            if missing.get(question.stratum, 0) > 0:
+                missing[question.stratum] -= 1
+                chosen.append(question)
         mixed = chosen
     return mixed[: min(number, template.number) if template.number else number]
 
 
 def in_turn(drawn: Iterable[Sequence[Filled]], number: int) -> list[Filled]:
     """So many questions, one of each template in turn; a question that two templates make is asked once."""
-    queues = [list(reversed(one)) for one in drawn]
+    queues = [list(reversed(question)) for question in drawn]
     chosen: dict[str, Filled] = {}
     while len(chosen) < number and any(queues):
         for queue in queues:
             while queue:
-                one = queue.pop()
-                if one.question.casefold() not in chosen:
-                    chosen[one.question.casefold()] = one
+                question = queue.pop()
+                if question.question.casefold() not in chosen:
+                    chosen[question.question.casefold()] = question
                     break
             if len(chosen) == number:
                 break
@@ -266,7 +264,7 @@ def missing_strata(template: Template, filled: Sequence[Filled]) -> dict[str, in
     """Value → how many questions there are too few of."""
     if not template.strata:
         return {}
-    there = Counter(one.stratum for one in filled)
+    present = Counter(question.stratum for question in filled)
     return {
-        value: short for value, wanted in template.strata[1] if (short := wanted - there[value]) > 0
+        value: short for value, count in template.strata[1] if (short := count - present[value]) > 0
     }

@@ -10,7 +10,7 @@ from typing import Any
 from rallebench.core.errors import BackendError, UsageError
 from rallebench.core.prompts import filled
 from rallebench.core.types import Flow, Generate, Message, Outcome
-from rallebench.experiments.builders._replies import said
+from rallebench.experiments.builders._replies import text_of_reply
 from rallebench.experiments.builders._templates.tables import Table
 from rallebench.experiments.builders._templates.template import Template, check, template_of
 from rallebench.llms._structured import json_of
@@ -40,7 +40,7 @@ def propose(
         temperature=temperature,
         seed=seed,
     )
-    return Outcome(said(reply))
+    return Outcome(text_of_reply(reply))
 
 
 def described(table: Table) -> str:
@@ -66,10 +66,10 @@ def read_proposals(
 
     ``taken``: question → id of templates that are there already.
     """
-    found: list[tuple[dict[str, Any], str]] = []
+    proposals: list[tuple[dict[str, Any], str]] = []
     seen = {question.casefold() for question in taken or {}}
     for row in _objects(reply):
-        if len(found) == most:
+        if len(proposals) == most:
             break
         question, answer = (
             next((str(row[key]).strip() for key in keys if row.get(key)), "")
@@ -88,8 +88,8 @@ def read_proposals(
         if not why and question.casefold() in seen:
             why = REPEATED
         seen.add(question.casefold())
-        found.append((plain, why))
-    return found
+        proposals.append((plain, why))
+    return proposals
 
 
 def _sentence(text: str) -> str:
@@ -104,19 +104,19 @@ def _objects(reply: str) -> list[Mapping[str, Any]]:
     except BackendError:
         return []
     if isinstance(value, Mapping):
-        lists = [one for one in value.values() if isinstance(one, list)]
+        lists = [item for item in value.values() if isinstance(item, list)]
         value = lists[0] if lists else _by_line(reply) or [value]
-    return [one for one in value if isinstance(one, Mapping)] if isinstance(value, list) else []
+    return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list) else []
 
 
 def _by_line(reply: str) -> list[Any]:
-    found = []
+    values = []
     for line in reply.splitlines():
         try:
-            found.append(json.loads(line.strip().strip("-* ,")))
+            values.append(json.loads(line.strip().strip("-* ,")))
         except (ValueError, RecursionError):
             continue
-    return found
+    return values
 
 
 def numbered(

@@ -56,7 +56,7 @@ def places(reference: str, workspace: Workspace) -> dict[str, Path]:
     known = scholar_tables(workspace) if (workspace.path / "scholars").is_dir() else {}
     if reference in known:
         return dict.fromkeys(("scholars", "publications", "coauthors"), known[reference])
-    found: dict[str, Path] = {}
+    files: dict[str, Path] = {}
     for part in reference.split(","):
         name, equals, place = part.partition("=") if "=" in part else ("", "", part)
         path = Path(place.strip()).expanduser()
@@ -68,18 +68,18 @@ def places(reference: str, workspace: Workspace) -> dict[str, Path]:
                 raise UsageError(
                     f"tables: {path} is a folder; its files are tables by their own names, leave out {name}=."
                 )
-            found |= {
+            files |= {
                 _stem(file): file
                 for file in sorted(path.iterdir())
                 if file.name.lower().endswith(ENDINGS) and file.name[0] != "."
             }
         else:
-            found[name.strip() or _stem(path)] = path
-    if not found:
+            files[name.strip() or _stem(path)] = path
+    if not files:
         raise BadFileError(
             f"tables: {reference} holds no table; tables are {', '.join(ENDINGS[:5])} or triples (.tsv, .txt)."
         )
-    return found
+    return files
 
 
 def stamp_of(files: Mapping[str, Path]) -> str:
@@ -121,14 +121,14 @@ def read_table(
 
 def read_labels(path: Path) -> dict[str, tuple[str, ...]]:
     """Id → names of lines ``id <tab> name <tab> name …``, as Wikidata5M has them. Raises BadFileError."""
-    found = {}
+    labels = {}
     for line, text in Source(path).lines():
         name, *others = (part.strip() for part in text.split("\t"))
         if text.strip() and not others:
             raise BadFileError(f"{path}, line {line} is not an id, a tab and names parted by tabs.")
         if text.strip():
-            found[name] = tuple(filter(None, others))
-    return found
+            labels[name] = tuple(filter(None, others))
+    return labels
 
 
 def _stem(path: Path) -> str:
@@ -211,7 +211,7 @@ def _json(source: Source, name: str) -> Iterator[Row]:
         raise BadFileError(f"{source.path} is not valid JSON ({error}).") from None
     if isinstance(value, dict):
         value = value.get(name) or next(
-            (one for one in value.values() if isinstance(one, list)), None
+            (item for item in value.values() if isinstance(item, list)), None
         )
     if not isinstance(value, list):
         raise BadFileError(f"{source.path} should be a list of objects, as in [{{…}}].")
@@ -228,14 +228,14 @@ def _flat(row: Mapping[str, Any], before: str = "") -> Row:
     >>> _flat({"a": 1, "b": {"c": 2}, "d": [{"e": 3}, {"e": 4}]})
     {'a': 1, 'b.c': 2, 'd.e': [3, 4]}
     """
-    found: Row = {}
+    flat: Row = {}
     for key, value in row.items():
         name = f"{before}{key}"
         if isinstance(value, Mapping):
-            found |= _flat(value, f"{name}.")
-        elif isinstance(value, list) and value and all(isinstance(one, Mapping) for one in value):
-            inner = dict.fromkeys(key for one in value for key in one)
-            found |= {f"{name}.{key}": [one.get(key) for one in value] for key in inner}
+            flat |= _flat(value, f"{name}.")
+        elif isinstance(value, list) and value and all(isinstance(item, Mapping) for item in value):
+            inner = dict.fromkeys(key for item in value for key in item)
+            flat |= {f"{name}.{key}": [item.get(key) for item in value] for key in inner}
         else:
-            found[name] = value
-    return found
+            flat[name] = value
+    return flat

@@ -68,7 +68,7 @@ class Template:
     strata: tuple[str, tuple[tuple[str, int], ...]] | None = None
 
     @property
-    def asked(self) -> tuple[str, ...]:
+    def question_columns(self) -> tuple[str, ...]:
         """The columns of the question."""
         return tuple(dict.fromkeys(PLACE.findall(self.question)))
 
@@ -106,7 +106,7 @@ class Template:
             "level": self.level,
             "strata": {self.strata[0]: dict(self.strata[1])} if self.strata else {},
         }
-        return value | {key: one for key, one in more.items() if one}
+        return value | {key: part for key, part in more.items() if part}
 
 
 def read_templates(path: Path, tables: Iterable[str]) -> tuple[Template, ...]:
@@ -122,18 +122,18 @@ def read_templates(path: Path, tables: Iterable[str]) -> tuple[Template, ...]:
         raise BadFileError(
             f'{path} holds no templates; it is {{"templates": [{{"question": "… {{column}} …?", "answer": "column"}}]}}.'
         )
-    known, found = list(tables), []
+    known, templates = list(tables), []
     for number, row in enumerate(rows, 1):
         try:
-            found.append(template_of(row, known, f"t{number}"))
+            templates.append(template_of(row, known, f"t{number}"))
         except ValueError as wrong:
             raise BadFileError(f"{path}, template {number}: {wrong}") from None
-    ids = [one.id for one in found]
+    ids = [name.id for name in templates]
     if len(set(ids)) < len(ids):
         raise BadFileError(
-            f"{path}: two templates have the id {next(one for one in ids if ids.count(one) > 1)!r}."
+            f"{path}: two templates have the id {next(name for name in ids if ids.count(name) > 1)!r}."
         )
-    return tuple(found)
+    return tuple(templates)
 
 
 def template_of(row: Any, tables: list[str], own_id: str) -> Template:
@@ -205,37 +205,37 @@ def _strata(value: Any) -> tuple[str, tuple[tuple[str, int], ...]] | None:
         return None
     counts = next(iter(value.values())) if isinstance(value, Mapping) and len(value) == 1 else None
     if not isinstance(counts, Mapping) or not all(
-        isinstance(one, int) and not isinstance(one, bool) for one in counts.values()
+        isinstance(count, int) and not isinstance(count, bool) for count in counts.values()
     ):
         raise ValueError('strata must be one column with counts, {"column": {"value": 20}}.')
-    return str(next(iter(value))), tuple((str(key), int(one)) for key, one in counts.items())
+    return str(next(iter(value))), tuple((str(key), int(count)) for key, count in counts.items())
 
 
 def check(template: Template, tables: Mapping[str, Table]) -> None:
     """Whether every column is there. Raises UsageError, one sentence that names it and those that are."""
     columns = list(tables[template.table].columns)
     for join in template.joins:
-        _there(template, join.left, columns)
+        _check_column(template, join.left, columns)
         joined = tables[join.table].columns
-        _there(template, join.right, list(joined), f"table {join.table!r}")
+        _check_column(template, join.right, list(joined), f"table {join.table!r}")
         columns += [f"{join.name}.{column}" for column in joined]
     best = [template.best.lstrip("-")] if template.best else []
     strata = [template.strata[0]] if template.strata else []
     for column in (
-        *template.asked,
+        *template.question_columns,
         *template.answered,
         *(key for key, _ in template.where),
         *best,
         *strata,
     ):
-        _there(template, column, columns)
-    if set(template.asked) & set(template.answered):
+        _check_column(template, column, columns)
+    if set(template.question_columns) & set(template.answered):
         raise UsageError(
             f"The template {template.id!r} names its answer {template.answered[0]!r} in its question."
         )
 
 
-def _there(template: Template, column: str, columns: list[str], where: str = "") -> None:
+def _check_column(template: Template, column: str, columns: list[str], where: str = "") -> None:
     name, _ = indexed(column)
     if name not in columns:
         near = get_close_matches(name, columns, 1)
@@ -256,5 +256,5 @@ def indexed(column: str) -> tuple[str, int | None]:
     >>> indexed("authors.name[0]"), indexed("name")
     (('authors.name', 0), ('name', None))
     """
-    found = _INDEX.fullmatch(column)
-    return (found[1], int(found[2])) if found else (column, None)
+    match = _INDEX.fullmatch(column)
+    return (match[1], int(match[2])) if match else (column, None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from rallebench.core.experiments import ExperimentRequest
@@ -17,26 +18,19 @@ from rallebench.experiments.papers.crud.tasks import Task
 from rallebench.metrics.judges import JUDGES
 from rallebench.metrics.judges.ragquesteval import COLUMNS, quest_scores
 from rallebench.workspace.judges import judge_named
-from rallebench.workspace.paths import Workspace
 
 PROMPTS = tuple(JUDGES.entry("ragquesteval").traits["prompts"])
 
 
 @dataclass(frozen=True, slots=True)
 class Judging:
-    """``known``: the stored and published questions, by key. ``over_all``: precision as the paper's formula has it, over the
-    questions that the text does not answer, too."""
+    """``file``: where questions are stored; ``known``: the stored and the published ones, by key; ``entries``: record id → those on
+    its reference, None if there are none that can be used."""
 
-    workspace: Workspace
-    task: Task
     judge: Judge
+    file: Path
     known: Mapping[str, Entry]
-    original: bool = False
-    over_all: bool = False
-
-    def entry(self, record: Record) -> Entry | None:
-        """The known questions on a record's reference; None if there are none that can be used."""
-        return gold.find(self.known, record.id, record.reference, self.original)
+    entries: Mapping[str, Entry | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +46,10 @@ def judging_of(request: ExperimentRequest, task: Task, records: Sequence[Record]
     s = request.settings
     if not s["quest"]:
         return None
-    published = gold.read_published(s["gold"], task)
-    known = {**published, **gold.read_cache(gold.cache_file(request.workspace, task))}
+    published, file = gold.read_published(s["gold"], task), gold.cache_file(request.workspace, task)
+    known = {**published, **gold.read_cache(file)}
+    original = s["compat"] == "original"
+    entries = {r.id: gold.find(known, r.id, r.reference, original) for r in records}
     judge = judge_named(
         request.workspace,
         f"ragquesteval:{s['quest']}",
@@ -62,24 +58,20 @@ def judging_of(request: ExperimentRequest, task: Task, records: Sequence[Record]
         precision=s["quest_precision"],
         seed=request.seed,
     )
-    original, over_all = s["compat"] == "original", s["quest_precision"] == "paper"
-    judging = Judging(request.workspace, task, judge, known, original, over_all)
-    by_id = {record.id: record for record in records}
 
     def ask(example: Example, answer: str) -> Flow | None:
-        return judge.ask(example, answer, known=judging.entry(by_id[example.question.qid]))
+        return judge.ask(example, answer, known=entries[example.question.qid])
 
-    settings = {**judge.settings, "gold": digest(published)[:12] if published else ""}
-    named = replace(
+    judge_of_task = replace(
         judge,
         columns={column.name: column.definition for column in COLUMNS},
-        settings=settings,
+        settings={**judge.settings, "gold": digest(published)[:12] if published else ""},
         ask=ask,
         scores=lambda example, answer, judgement: _content(judgement).get("values", {}),
         ranges={column.name: column.range for column in COLUMNS},
         text=lambda episode: episode.answer or None,
     )
-    return replace(judging, judge=named)
+    return Judging(judge_of_task, file, known, entries)
 
 
 def judged_of(judging: Judging, records: Sequence[Record], answered: RunResult) -> Judged | None:
@@ -98,7 +90,7 @@ def judged_of(judging: Judging, records: Sequence[Record], answered: RunResult) 
     quests = [quest_scores(c["answers"], c["text_answers"]) for c in scored.values()]
     counts = {
         "quest_asked": len(judged),
-        "quest_new_references": sum(judging.entry(record) is None for record in judged),
+        "quest_new_references": sum(judging.entries[record.id] is None for record in judged),
         "quest_no_questions": len(episodes) - readable,
     }
     if readable:
@@ -120,11 +112,11 @@ def store_questions(judging: Judging, records: Sequence[Record], answered: RunRe
     episodes = answered.judgements.get(judging.judge.name, {})
     for record in records:
         content = _content(episodes[record.id]) if record.id in episodes else {}
-        if content.get("question") and judging.entry(record) is None:
+        if content.get("question") and judging.entries[record.id] is None:
             key = gold.key_for(entries, record.id, record.reference)
             entry = {name: content[name] for name in ("key_info", "question", "answers")}
             entries[key] = gold.entry_of(entry, record.reference, judging.judge.llm)
-    gold.store(gold.cache_file(judging.workspace, judging.task), entries)
+    gold.store(judging.file, entries)
 
 
 def _content(episode: Episode) -> dict[str, Any]:

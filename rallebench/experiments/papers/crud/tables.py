@@ -92,7 +92,7 @@ def notes_of(cells: Sequence[Cell]) -> tuple[str, ...]:
     if first.judging is not None:
         how = (
             "over all questions that the reference answers (the paper's formula)"
-            if first.judging.over_all
+            if first.judging.judge.settings["precision"] == "paper"
             else "over the questions that the text answers, too (as CRUD-RAG's code has it)"
         )
         notes.append(

@@ -13,23 +13,31 @@ from rallebench.core.registry import unknown
 class Task:
     """``name``: as our suites have it; ``key``: its list in CRUD's file; ``file``: as CRUD's own files have it.
 
-    ``fields``: what stands in braces in ``prompt`` → the record's field. ``query``: the prompt's fields that are
-    sent to the retriever, ``original_query`` those that CRUD's code sends. ``news``: the fields with the gold
-    documents' text, () where the reciprocal rank is not reported. ``printed``: what the paper's tables call it.
+    ``printed``: what the paper's tables call it. ``fields``: the name in braces in the prompt → the record's field; all are sent
+    to the retriever. ``original_query``: those that CRUD's code sends, where they are fewer. ``news``: the fields with the
+    gold documents' text. ``ranked``: whether the reciprocal rank is reported.
     """
 
     name: str
     key: str
     file: str
-    about: str
-    prompt: str
-    fields: Mapping[str, str]
-    query: tuple[str, ...]
-    reference: str
     printed: str
+    about: str
+    fields: Mapping[str, str]
+    reference: str
     news: tuple[str, ...] = ()
     original_query: tuple[str, ...] = ()
     ranked: bool = False
+
+    @property
+    def query(self) -> tuple[str, ...]:
+        """The names that are sent to the retriever."""
+        return tuple(self.fields)
+
+    @property
+    def prompt(self) -> str:
+        """The file of its prompt; questions share one."""
+        return f"{self.name.rstrip('123')}.txt"
 
 
 def _qa(number: int) -> Task:
@@ -38,13 +46,11 @@ def _qa(number: int) -> Task:
         f"qa{number}",
         f"questanswer_{number}doc{several}",
         f"QuestAnswer{number}Doc{several}",
-        f"questions answered from {number} document{several}",
-        "qa.txt",
-        {"question": "questions"},
-        ("question",),
-        "answers",
         f"question answering {number}-document",
-        tuple(f"news{n}" for n in range(1, number + 1)),
+        f"questions answered from {number} document{several}",
+        {"question": "questions"},
+        "answers",
+        news=tuple(f"news{n}" for n in range(1, number + 1)),
         ranked=True,
     )
 
@@ -54,40 +60,32 @@ _ALL = (
         "summary",
         "event_summary",
         "Summary",
-        "an event summarised from reports on it",
-        "summary.txt",
-        {"event": "event"},
-        ("event",),
-        "summary",
         "summarization",
+        "an event summarised from reports on it",
+        {"event": "event"},
+        "summary",
     ),
     Task(
         "continuation",
         "continuing_writing",
         "ContinueWriting",
-        "the second half of an article",
-        "continuation.txt",
-        {"beginning": "beginning"},
-        ("beginning",),
-        "continuing",
         "text continuation",
+        "the second half of an article",
+        {"beginning": "beginning"},
+        "continuing",
     ),
     Task(
         "hallucination",
         "hallu_modified",
         "HalluModified",
-        "errors in a continuation put right",
-        "hallucination.txt",
-        {"beginning": "newsBeginning", "hallucination": "hallucinatedContinuation"},
-        ("beginning", "hallucination"),
-        "hallucinatedMod",
         "hallucination modification",
+        "errors in a continuation put right",
+        {"beginning": "newsBeginning", "hallucination": "hallucinatedContinuation"},
+        "hallucinatedMod",
         original_query=("beginning",),
         ranked=True,
     ),
-    _qa(1),
-    _qa(2),
-    _qa(3),
+    *map(_qa, (1, 2, 3)),
 )
 
 TASKS: Mapping[str, Task] = {task.name: task for task in _ALL}

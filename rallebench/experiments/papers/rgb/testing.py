@@ -161,8 +161,8 @@ def make_test(
     # The original asks such a question without documents, and so without the system's text: another test.
     drop = bool(number) and not testbed.original
     empty = tuple(qid for qid, documents in built.items() if drop and not documents.items)
-    records = [record for record in testbed.usable if record.id not in empty]
-    records = records[: testbed.request.limit]
+    left = built.keys() - set(empty)
+    records = [record for record in testbed.usable if record.id in left][: testbed.request.limit]
     if not records:
         raise UsageError(
             f"No record of {testbed.records.path} has documents for noise {noise:g}; choose another set."

@@ -1,17 +1,25 @@
-"""The check of a model's folder, and its tensors, without torch."""
+"""Checkpoints: the check of a model's folder, and the facts in its configuration and headers, read without torch.
+
+If the weights are missing or pickled, the tensors are those of the empty model that transformers creates from the
+configuration on torch's meta device.
+"""
 
 from __future__ import annotations
 
 import json
+import logging
 import math
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from rallebench.core.errors import BadFileError
 from rallebench.core.files import read_json
+
+log = logging.getLogger(__name__)
 
 BITS = {"float32": 32, "float16": 16, "bfloat16": 16, "8bit": 8, "4bit": 4.13}
 """Bits per weight in memory; nf4 with double quantisation: Dettmers et al. 2023, arXiv:2305.14314."""
@@ -25,6 +33,22 @@ _STORED = {"I64": 64, "U64": 64, "I32": 32, "U32": 32, "I16": 16, "U16": 16}
 # Names of embeddings, output heads, and experts that transformers joins into one tensor; bitsandbytes does not
 # quantise them.
 _NOT_QUANTISED = ("embed", "lm_head", "shared.", "wte", "wpe", ".experts.")
+
+# The names of a value in configurations, the most exact first.
+_LAYERS = (
+    "num_decoder_layers",
+    "decoder_layers",
+    "num_hidden_layers",
+    "n_layer",
+    "n_layers",
+    "num_layers",
+)
+_HEADS = ("num_attention_heads", "decoder_attention_heads", "n_head", "n_heads", "num_heads")
+_WIDTH = ("hidden_size", "n_embd", "d_model")
+WINDOW = ("max_position_embeddings", "n_positions", "max_seq_len", "seq_length")
+
+Tensor = tuple[str, int, str, int]
+"""Name, elements, dtype in the words of safetensors, dimensions."""
 
 _TEXTUAL = {".json", ".jinja", ".model", ".txt", ".tiktoken", ".py"}
 _SAMPLE_BYTES = 65_536
@@ -159,3 +183,80 @@ def damaged(where: Path | str) -> BadFileError:
     return BadFileError(
         f"The weights in {where} are damaged, cut short, or only a git-lfs pointer; download the model again."
     )
+
+
+def cache_bytes(config: Mapping[str, Any], context: int, batch: int, dtype: str) -> int:
+    """Bytes of keys and values for each layer, key head and token; 0 if the configuration does not say.
+
+    An upper bound: layers with a sliding window or a state need less.
+
+    >>> llama = {"num_hidden_layers": 16, "num_attention_heads": 32, "num_key_value_heads": 8, "head_dim": 64}
+    >>> cache_bytes(llama, 2048, 1, "bfloat16")
+    67108864
+    """
+    heads, layers = first_number(config, _HEADS), first_number(config, _LAYERS)
+    width = first_number(config, ("head_dim", "d_kv")) or (
+        first_number(config, _WIDTH) // heads if heads else 0
+    )
+    stored = first_number(config, ("num_key_value_heads",)) or (
+        1 if config.get("multi_query") else heads
+    )
+    twice = 2 if config.get("is_encoder_decoder") else 1  # the cache of the encoder's output, too
+    return int(2 * twice * layers * stored * width * context * batch * BITS[dtype] / 8)
+
+
+def first_number(config: Mapping[str, Any], names: Iterable[str]) -> int:
+    inner = config.get("text_config")
+    for part in (config, inner if isinstance(inner, dict) else {}):
+        for name in names:
+            if isinstance(part.get(name), int) and part[name] > 0:
+                return int(part[name])
+    return 0
+
+
+def cached_folder(model: str, revision: str | None = None) -> Path | None:
+    """The folder of a hub id in the local Hugging Face cache, or None."""
+    try:
+        from huggingface_hub import try_to_load_from_cache
+
+        file = try_to_load_from_cache(model, "config.json", revision=revision or "main")
+    except (ImportError, ValueError, OSError):
+        return None
+    return Path(file).parent if isinstance(file, str) else None
+
+
+@lru_cache(maxsize=16)
+def tensors_of(folder: Path, mtime: int) -> tuple[Tensor, ...]:
+    """The tensors of a model; () if unknown. ``mtime`` renews the cache after a change of the folder."""
+    try:
+        files = weight_files(folder)
+        if all(file.suffix == ".safetensors" for file in files):
+            return tuple(tensor for file in files for tensor in tensors(file))
+    except BadFileError:
+        pass  # a cache with the configuration only
+    return _empty_model(folder)
+
+
+def _empty_model(folder: Path) -> tuple[Tensor, ...]:
+    try:
+        import torch
+        from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSeq2SeqLM
+
+        config = AutoConfig.from_pretrained(folder, local_files_only=True)
+        auto = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
+        with torch.device("meta"):
+            model = auto.from_config(config)
+        return tuple((name, p.numel(), "F32", p.dim()) for name, p in model.named_parameters())
+    except Exception as error:  # loading will report the error in a sentence
+        log.info("no estimate for %s: %s", folder, error)
+        return ()
+
+
+def dtype_of(dtype: str, stored: Any, device: str) -> str:
+    """The dtype; 'auto' is that of the stored weights, but float32 for float16 on a CPU, which is slow at it."""
+    if dtype != "auto":
+        return dtype
+    known = str(stored or "float32").removeprefix("torch.")
+    if known not in ("float32", "bfloat16", "float16") or (known == "float16" and device == "cpu"):
+        return "float32"
+    return known

@@ -12,12 +12,10 @@ from rallebench.core.errors import (
     RalleError,
     UsageError,
 )
-from rallebench.llms._memory.folders import damaged
+from rallebench.llms._checkpoints import damaged
+from rallebench.llms._memory import LESS
 
 log = logging.getLogger(__name__)
-
-LESS = "choose quantization 4bit or 8bit, unload another model, or take a smaller one"
-"""The mend for a model that does not fit."""
 
 _NO_MEMORY = (
     "out of memory",

@@ -8,7 +8,7 @@ from typing import Any
 
 from rallebench.core.memory import Memory, size
 from rallebench.llms import LLMS
-from rallebench.llms._memory.need import TIGHT, MemoryNeed, free_on
+from rallebench.llms._memory import TIGHT, MemoryNeed, free_on
 from rallebench.workspace.entries import LLMEntry
 from rallebench.workspace.ralle_settings import with_environment
 

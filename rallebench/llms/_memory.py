@@ -7,28 +7,30 @@ creates from the configuration on torch's meta device.
 from __future__ import annotations
 
 import importlib.metadata
-import logging
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from rallebench.core.errors import BackendMemoryError, BadFileError
+from rallebench.core.errors import BackendMemoryError
 from rallebench.core.files import read_json
 from rallebench.core.memory import free_ram_bytes, free_vram_bytes, size
-from rallebench.llms._memory.failures import LESS
-from rallebench.llms._memory.folders import (
-    BITS,
+from rallebench.llms._checkpoints import (
+    WINDOW,
+    Tensor,
     bits_of,
+    cache_bytes,
+    cached_folder,
+    dtype_of,
+    first_number,
     is_quantised,
     model_folder,
-    tensors,
-    weight_files,
+    tensors_of,
 )
 
-log = logging.getLogger(__name__)
+LESS = "choose quantization 4bit or 8bit, unload another model, or take a smaller one"
+"""The mend for a model that does not fit."""
 
 CONTEXT = 2048
 """Tokens of prompt and answer for the size of the cache, unless the model's window is smaller."""
@@ -64,22 +66,6 @@ TOKEN = {ENCODER: 300, READER: 500}
 
 _used: set[str] = set()
 """The forms in which this process has loaded a model."""
-
-# The names of a value in configurations, the most exact first.
-_LAYERS = (
-    "num_decoder_layers",
-    "decoder_layers",
-    "num_hidden_layers",
-    "n_layer",
-    "n_layers",
-    "num_layers",
-)
-_HEADS = ("num_attention_heads", "decoder_attention_heads", "n_head", "n_heads", "num_heads")
-_WIDTH = ("hidden_size", "n_embd", "d_model")
-_WINDOW = ("max_position_embeddings", "n_positions", "max_seq_len", "seq_length")
-
-Tensor = tuple[str, int, str, int]
-"""Name, elements, dtype in the words of safetensors, dimensions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +131,7 @@ def need_of(
     if folder is None:
         return None
     config = read_json(folder / "config.json")
-    listed = _tensors(folder, (folder / "config.json").stat().st_mtime_ns)
+    listed = tensors_of(folder, (folder / "config.json").stat().st_mtime_ns)
     if not isinstance(config, dict) or not listed:
         return None
     device = device_of(device_map)
@@ -169,7 +155,7 @@ def need_from(
         for name, count, stored, dims in listed
     )
     largest = max((t[1] for t in listed if is_quantised(t[0], t[2], t[3])), default=0)
-    context = context or min(CONTEXT, _first(config, _WINDOW) or CONTEXT)
+    context = context or min(CONTEXT, first_number(config, WINDOW) or CONTEXT)
     batch = batch or 1
     return MemoryNeed(
         int(weights / 8),
@@ -203,91 +189,16 @@ def encoder_need(
 ) -> MemoryNeed | None:
     """What the sentence encoder of a folder takes in float32; None if nothing there says so."""
     config = read_json(folder / "config.json")
-    listed = _tensors(folder, (folder / "config.json").stat().st_mtime_ns)
+    listed = tensors_of(folder, (folder / "config.json").stat().st_mtime_ns)
     if not isinstance(config, dict) or not listed:
         return None
     need = need_from(listed, config, quantization, "float32", device)
     return replace(
         need,
         cache=0,
-        tokenizer=TOKEN[ENCODER] * _first(config, ("vocab_size",)) if device == "cpu" else 0,
+        tokenizer=TOKEN[ENCODER] * first_number(config, ("vocab_size",)) if device == "cpu" else 0,
         first_use=first_use(ENCODER) if device == "cpu" else 0,
     )
-
-
-def cache_bytes(config: Mapping[str, Any], context: int, batch: int, dtype: str) -> int:
-    """Bytes of keys and values for each layer, key head and token; 0 if the configuration does not say.
-
-    An upper bound: layers with a sliding window or a state need less.
-
-    >>> llama = {"num_hidden_layers": 16, "num_attention_heads": 32, "num_key_value_heads": 8, "head_dim": 64}
-    >>> cache_bytes(llama, 2048, 1, "bfloat16")
-    67108864
-    """
-    heads, layers = _first(config, _HEADS), _first(config, _LAYERS)
-    width = _first(config, ("head_dim", "d_kv")) or (
-        _first(config, _WIDTH) // heads if heads else 0
-    )
-    stored = _first(config, ("num_key_value_heads",)) or (1 if config.get("multi_query") else heads)
-    twice = 2 if config.get("is_encoder_decoder") else 1  # the cache of the encoder's output, too
-    return int(2 * twice * layers * stored * width * context * batch * BITS[dtype] / 8)
-
-
-def _first(config: Mapping[str, Any], names: Iterable[str]) -> int:
-    inner = config.get("text_config")
-    for part in (config, inner if isinstance(inner, dict) else {}):
-        for name in names:
-            if isinstance(part.get(name), int) and part[name] > 0:
-                return int(part[name])
-    return 0
-
-
-def cached_folder(model: str, revision: str | None = None) -> Path | None:
-    """The folder of a hub id in the local Hugging Face cache, or None."""
-    try:
-        from huggingface_hub import try_to_load_from_cache
-
-        file = try_to_load_from_cache(model, "config.json", revision=revision or "main")
-    except (ImportError, ValueError, OSError):
-        return None
-    return Path(file).parent if isinstance(file, str) else None
-
-
-@lru_cache(maxsize=16)
-def _tensors(folder: Path, mtime: int) -> tuple[Tensor, ...]:
-    """The tensors of a model; () if unknown. ``mtime`` renews the cache after a change of the folder."""
-    try:
-        files = weight_files(folder)
-        if all(file.suffix == ".safetensors" for file in files):
-            return tuple(tensor for file in files for tensor in tensors(file))
-    except BadFileError:
-        pass  # a cache with the configuration only
-    return _empty_model(folder)
-
-
-def _empty_model(folder: Path) -> tuple[Tensor, ...]:
-    try:
-        import torch
-        from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSeq2SeqLM
-
-        config = AutoConfig.from_pretrained(folder, local_files_only=True)
-        auto = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
-        with torch.device("meta"):
-            model = auto.from_config(config)
-        return tuple((name, p.numel(), "F32", p.dim()) for name, p in model.named_parameters())
-    except Exception as error:  # loading will report the error in a sentence
-        log.info("no estimate for %s: %s", folder, error)
-        return ()
-
-
-def dtype_of(dtype: str, stored: Any, device: str) -> str:
-    """The dtype; 'auto' is that of the stored weights, but float32 for float16 on a CPU, which is slow at it."""
-    if dtype != "auto":
-        return dtype
-    known = str(stored or "float32").removeprefix("torch.")
-    if known not in ("float32", "bfloat16", "float16") or (known == "float16" and device == "cpu"):
-        return "float32"
-    return known
 
 
 def device_of(device_map: Any) -> str:

@@ -1,0 +1,134 @@
+"""A builder on the one driver: planned, measured by a pilot, stopped and continued; what a person edited stays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from small_workspace import everything, make_workspace, read_lines, write_lines
+
+from rallebench.core.errors import UsageError
+from rallebench.core.events import Progress, complete
+from rallebench.core.experiments import (
+    Experiment,
+    ExperimentRequest,
+    IndexRequest,
+    Report,
+    RowsRequest,
+)
+from rallebench.core.registry import Entry
+from rallebench.core.runs import RunOptions
+from rallebench.core.types import Flow, Generate, Message, Outcome
+from rallebench.engine.estimate import QUANTITIES, Interval
+from rallebench.engine.plan import plan
+from rallebench.experiments.builders import MAKERS
+from rallebench.services.builders import builder_request, open_builder
+from rallebench.services.workbench import Workbench
+
+NAMES = ("Titan", "Rhea", "Dione")
+OPTIONS = RunOptions(batch_size=1, track=False)
+
+
+def moons(request: ExperimentRequest) -> Experiment:
+    """A stage that asks nothing and one that asks a model; the questions are those that are kept."""
+    names = yield RowsRequest(
+        "1-names",
+        "names",
+        lambda: [{"id": name} for name in NAMES],
+        make=lambda row: [{"id": row["id"], "keep": True}],
+    )
+
+    def flow(row: Any) -> Flow:
+        reply = yield Generate(request.llm, (Message("user", f"What is {row['id']}?"),))
+        return Outcome(reply.text)
+
+    replies = yield RowsRequest(
+        "2-replies",
+        "replies",
+        lambda: [row for row in names if row["keep"]],
+        flow=flow,
+        read=lambda row, episode: [{"id": row["id"], "reply": episode.answer, "keep": True}],
+        depends_on=lambda row: row["id"],
+        llms=(request.llm,),
+    )
+    questions = tuple(
+        {"id": row["id"], "input": row["id"], "output": [{"answer": row["reply"]}]}
+        for row in replies
+        if row["keep"]
+    )
+    return Report(questions=questions, files={"names.txt": " ".join(row["id"] for row in names)})
+
+
+@pytest.fixture
+def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workbench]:
+    assert "moons" not in MAKERS, "the registry is loaded before a builder is added"
+    monkeypatch.setitem(MAKERS._entries, "moons", Entry("moons", moons))
+    bench = Workbench(make_workspace(tmp_path / "workspace"))
+    yield bench
+    bench.close()
+
+
+def request(bench: Workbench, **settings: Any) -> ExperimentRequest:
+    return builder_request(bench.workspace, "moons", "mine", settings, llm="titan")
+
+
+def test_a_plan_and_a_pilot_of_a_builder_ask_and_write_nothing_and_promise_no_cost(
+    bench: Workbench,
+) -> None:
+    before = everything(bench.workspace.path)
+    planned = bench.experiments.plan(request(bench))
+    assert planned.rows == ("1-names", "2-replies") and not planned.runs and not planned.open_end
+    estimate = complete(bench.experiments.pilot(planned, request(bench)))
+    assert estimate.total == dict.fromkeys(QUANTITIES, Interval()), "not known, which is not 0"
+    assert "the sums are not known" in estimate.notes[0]
+    assert everything(bench.workspace.path) == before
+
+
+def test_a_builder_that_is_stopped_continues_and_asks_only_for_the_rest(bench: Workbench) -> None:
+    building = bench.experiments.run(request(bench), OPTIONS)
+    for event in building:
+        if isinstance(event, Progress) and event.task == "2-replies" and event.done == 1:
+            break
+    building.close()
+    stored = open_builder(bench.workspace, "mine")
+    assert stored.report is None and stored.stages["2-replies"]["rows"] == 1
+    counts = {
+        rows.label: rows.counts["made"]
+        for rows in complete(bench.experiments.run(stored.request, OPTIONS)).rows
+    }
+    assert counts == {"1-names": 0, "2-replies": 2}
+
+
+def test_an_edited_stage_is_honoured_and_files_of_the_report_are_whole(bench: Workbench) -> None:
+    result = complete(bench.experiments.run(request(bench), OPTIONS))
+    assert [Path(file).name for file in result.files] == ["mine.jsonl", "names.txt"]
+    assert (result.folder / "names.txt").read_text() == "Titan Rhea Dione"
+    stage = result.folder / "1-names.jsonl"
+    write_lines(stage, [{**row, "keep": row["id"] != "Rhea"} for row in read_lines(stage)])
+    again = complete(bench.experiments.run(request(bench), OPTIONS))
+    assert [row["id"] for row in read_lines(Path(again.files[0]))] == ["Titan", "Dione"]
+    assert [rows.counts["made"] for rows in again.rows] == [0, 0]
+
+
+def test_other_articles_under_the_name_of_a_builder_are_refused(bench: Workbench) -> None:
+    complete(bench.experiments.run(request(bench), OPTIONS))
+    other = builder_request(bench.workspace, "moons", "mine", {}, articles="other", llm="titan")
+    before = everything(bench.workspace.path / "experiments")
+    with pytest.raises(UsageError, match="articles"):
+        complete(bench.experiments.run(other, OPTIONS))
+    assert everything(bench.workspace.path / "experiments") == before
+
+
+def test_a_plan_says_that_it_ends_after_an_index_that_is_built(bench: Workbench) -> None:
+    class Built:
+        def foresee(self, recipe: Any) -> tuple[str, bool]:
+            return "tiny", True
+
+    def experiment(request: ExperimentRequest) -> Experiment:
+        index = yield IndexRequest("tiny", None)
+        raise LookupError(f"{index.name} is not open in a dry run")
+
+    context: Any = Built()
+    assert "after 'tiny' depends" in plan(request(bench), experiment, context).open_end
