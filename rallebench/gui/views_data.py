@@ -25,7 +25,8 @@ from rallebench.gui.views import (
     ranked,
 )
 from rallebench.gui.works import Works
-from rallebench.services.data import Preview, Search, Verified
+from rallebench.services.data import Preview, Search
+from rallebench.services.indexes import Verified
 from rallebench.workspace.entries import Manifest
 from rallebench.workspace.indexes.estimate import Estimate
 from rallebench.workspace.indexes.vectors import Building
