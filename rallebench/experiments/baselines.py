@@ -163,7 +163,7 @@ def baseline_runs(workspace: Workspace, run: RunFolder) -> dict[str, RunRequest]
         requests[baseline] = replace(
             whole,
             flow=chain_flow(changed),
-            batch_size=made["batch_size"],
+            batch_size=stored["batch_size"],
             label=baseline,
             name=name,
         )

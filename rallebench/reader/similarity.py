@@ -175,7 +175,10 @@ def candidates_of(
 
 
 def rank(
-    question: str, candidates: Sequence[Sentence], vectors: Mapping[str, Vector], keep: int = NEAREST
+    question: str,
+    candidates: Sequence[Sentence],
+    vectors: Mapping[str, Vector],
+    keep: int = NEAREST,
 ) -> list[Ranked]:
     """The ``keep`` best of the sentences, best first."""
     target = vectors[question]
