@@ -67,6 +67,7 @@ def rounds_of(model: Path, form: str, rounds: int) -> dict[str, Any]:
     """Load, ask, and unload: per round MB after it, MB that the model took, % of that left, seconds."""
     from rallebench.core.memory import release, rss_bytes
     from rallebench.core.types import Generate, Message
+    from rallebench.services.jobs import JobManager
     from rallebench.services.models import Loads
     from rallebench.workspace.entries import LLMEntry
     from rallebench.workspace.paths import Workspace
@@ -74,7 +75,7 @@ def rounds_of(model: Path, form: str, rounds: int) -> dict[str, Any]:
     workspace = Workspace(model.parent)
     settings = {"model": str(model), "quantization": form, "device_map": "cpu", "max_tokens": 4}
     workspace.save_llm("random", LLMEntry(backend="transformers", settings=settings))
-    table = Loads(workspace)
+    table = Loads(workspace, JobManager())
     found: dict[str, Any] = {
         "after": [],
         "took": [],

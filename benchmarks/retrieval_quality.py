@@ -123,7 +123,7 @@ def build(workbench: Workbench, passages: Sequence[Passage], name: str) -> tuple
     made = (f"{name}-bm25", f"{name}-dense")
     for index, kind in zip(made, ("bm25", "flat")):
         print(f"building {index} over {len(passages):,} passages", file=sys.stderr)
-        for _ in workbench.build_index(index, corpus, kind, page_map=pages):
+        for _ in workbench.data.build_index(index, corpus, kind, page_map=pages):
             pass
     return made
 
@@ -139,9 +139,9 @@ def retrievers(sparse: str, dense: str, reranker: str) -> dict[str, str]:
 
 def ask(workbench: Workbench, retriever: str, questions: Sequence[Asked]) -> list[tuple[Hit, ...]]:
     """The first five hits of every question."""
-    for _ in workbench.load(retriever, "retriever"):
+    for _ in workbench.models.load(retriever, "retriever"):
         pass
-    found: list[tuple[Hit, ...]] = workbench.backends.retrievers[retriever].search(
+    found: list[tuple[Hit, ...]] = workbench.models.backends.retrievers[retriever].search(
         [q.text for q in questions], DEPTH
     )
     return found

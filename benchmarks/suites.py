@@ -113,9 +113,9 @@ def measure(
             lambda bench=workbench: by_the_suite(bench, data, "r", SHARES)
         )
         alone, expected = _report.timed(lambda: directly(data))
-        asked = workbench.backends.llms[MODEL].calls
+        asked = workbench.models.backends.llms[MODEL].calls
         second, _ = _report.timed(lambda bench=workbench: by_the_suite(bench, data, "r", CHANGED))
-        asked_twice += workbench.backends.llms[MODEL].calls - asked - count
+        asked_twice += workbench.models.backends.llms[MODEL].calls - asked - count
         found = {
             (s, q): bool(v)
             for s, one in zip(SHARES, finished.runs)
@@ -157,7 +157,7 @@ def read_by_the_reader(
 
     workbench = Workbench(folder / "reading")
     started, used = time.perf_counter(), time.process_time()
-    for _ in workbench.build_index("bed", data / f"{name}_corpus.tsv", "bm25"):
+    for _ in workbench.data.build_index("bed", data / f"{name}_corpus.tsv", "bm25"):
         pass
     settings = settings_of(
         "rgb-testbed", {"data": str(data / f"{name}_kilt.jsonl"), "index": "bed", "positives": "5"}

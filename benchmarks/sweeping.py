@@ -44,12 +44,12 @@ TARGET = 1.3
 
 def steps_of(workbench: Workbench, runs: Sequence[str]) -> list[Step]:
     """Every step of every episode of the runs."""
-    return [s for run in runs for e in workbench.open_run(run).episodes().values() for s in e.steps]
+    return [s for run in runs for e in workbench.runs.open(run).episodes().values() for s in e.steps]
 
 
 def directly(workbench: Workbench, queries: Sequence[str], prompts: Sequence[Generate]) -> None:
     """The work that no sweep can save: one deep retrieval, every prompt once."""
-    retriever, model = workbench.backends.retrievers[RETRIEVER], workbench.backends.llms[MODEL]
+    retriever, model = workbench.models.backends.retrievers[RETRIEVER], workbench.models.backends.llms[MODEL]
     for start in range(0, len(queries), BATCH):
         retriever.search(queries[start : start + BATCH], max(DEPTHS))
     for start in range(0, len(prompts), BATCH):
@@ -74,7 +74,7 @@ def measure(folder: Path, questions: int, rounds: int, delay: float) -> Report:
             "".join(json.dumps(record) + "\n" for record in records),
         )
         workbench = Workbench(place)
-        complete(workbench.lease("the benchmark").load_for(CHAIN.llms, CHAIN.retrievers))
+        complete(workbench.models.lease("the benchmark").load_for(CHAIN.llms, CHAIN.retrievers))
         settings = sweep_settings(CHAIN, [f"k={','.join(map(str, DEPTHS))}"], "asked")
         variants = variants_of(settings)
         request = workbench.experiments.request("sweep", "s", settings)

@@ -130,18 +130,18 @@ def baselines(request: ExperimentRequest) -> Experiment:
 
 def baseline_runs(workspace: Workspace, run: RunFolder) -> dict[str, RunRequest]:
     """Baseline → its run. Raises UsageError where there can be none, or if another run has the name of a baseline."""
-    made = run.spec()
-    spec = made["spec"]
+    stored = run.spec()
+    spec = stored["spec"]
     chain = spec["settings"].get("chain")
     if chain is None:
         raise UsageError(f"The run {run.name!r} is of no chain, so it has no baselines.")
-    dataset = made.get("dataset_file") or spec["dataset"]
+    dataset = stored.get("dataset_file") or spec["dataset"]
     whole = prepare(
         workspace,
         chain_flow(chain_from_json(chain)),
         dataset,
         limit=spec["limit"],
-        metrics=tuple(made["metrics"]),
+        metrics=tuple(stored["metrics"]),
         name=run.name,
         resume=True,
     ).request
@@ -154,8 +154,8 @@ def baseline_runs(workspace: Workspace, run: RunFolder) -> dict[str, RunRequest]
         workspace, chain_from_json(chain), dataset, whole.examples
     ).items():
         name = baseline_name(run.name, baseline)
-        there = (workspace.runs / name).exists()
-        if there and not _is_of(run, RunFolder.open(workspace.runs, name), changed):
+        exists = (workspace.runs / name).exists()
+        if exists and not _is_of(run, RunFolder.open(workspace.runs, name), changed):
             raise UsageError(
                 f"The run {name!r} exists already and is no baseline of {run.name!r} as it is now; "
                 f"move {workspace.runs / name} away."
@@ -163,7 +163,7 @@ def baseline_runs(workspace: Workspace, run: RunFolder) -> dict[str, RunRequest]
         requests[baseline] = replace(
             whole,
             flow=chain_flow(changed),
-            batch_size=made["batch_size"],
+            batch_size=stored["batch_size"],
             label=baseline,
             name=name,
         )

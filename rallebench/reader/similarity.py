@@ -28,7 +28,7 @@ CAPACITY = 20_000
 ENCODED = 10
 """Sentences of one task that are encoded; the others share too few words with the question."""
 
-KEPT = 5
+NEAREST = 5
 """Sentences of one task that a claim is compared with."""
 
 CHUNK = 24
@@ -175,7 +175,10 @@ def candidates_of(
 
 
 def rank(
-    question: str, candidates: Sequence[Sentence], vectors: Mapping[str, Vector], keep: int = KEPT
+    question: str,
+    candidates: Sequence[Sentence],
+    vectors: Mapping[str, Vector],
+    keep: int = NEAREST,
 ) -> list[Ranked]:
     """The ``keep`` best of the sentences, best first."""
     target = vectors[question]

@@ -62,10 +62,10 @@ def read_turn(body: Any, names: Mapping[str, Chain]) -> tuple[str, list[Message]
     if not isinstance(messages, list) or not messages:
         raise Refused(400, "'messages' must be a list with at least one user message.")
     turns = [_message(message, number) for number, message in enumerate(messages, 1)]
-    told = [turn for turn in turns if turn.role in ("user", "assistant")]
-    if not told or told[-1].role != "user" or not told[-1].content.strip():
+    spoken = [turn for turn in turns if turn.role in ("user", "assistant")]
+    if not spoken or spoken[-1].role != "user" or not spoken[-1].content.strip():
         raise Refused(400, "The last message must be a user's question.")
-    return name, told[:-1], told[-1].content, bool(stream)
+    return name, spoken[:-1], spoken[-1].content, bool(stream)
 
 
 def _message(message: Any, number: int) -> Message:
@@ -93,15 +93,15 @@ def answer(
 ) -> Iterator[str | Episode]:
     """Pieces of the answer as they are written, then the Episode. The pieces join to its answer."""
     last = _last(chain)
-    said = ""
+    text = ""
     with closing(workbench.asking.chat(chain, history, question)) as events:  # type: ignore[type-var]
         for event in events:
             if isinstance(event, Delta) and event.index == last:
-                said += event.text
+                text += event.text
                 yield event.text
             elif isinstance(event, Episode):
-                if not event.error and event.answer.startswith(said) and event.answer != said:
-                    yield event.answer[len(said) :]
+                if not event.error and event.answer.startswith(text) and event.answer != text:
+                    yield event.answer[len(text) :]
                 yield event
 
 
@@ -199,8 +199,8 @@ def application(
         return Response(_json_text(value), status, headers, "application/json")
 
     def allowed(request: Request) -> None:
-        given = request.headers.get("authorization", "").removeprefix("Bearer ").strip()
-        if key and not hmac.compare_digest(given.encode(), key.encode()):
+        token = request.headers.get("authorization", "").removeprefix("Bearer ").strip()
+        if key and not hmac.compare_digest(token.encode(), key.encode()):
             raise Refused(
                 401,
                 f"The key is wrong; send the one of {KEY_VARIABLE} as a bearer token.",
@@ -244,8 +244,8 @@ def application(
 
     async def elsewhere(request: Request, error: Any) -> Response:
         """A path or a method that is not served; a client of OpenAI's reads JSON here, too."""
-        said = f"{request.method} {request.url.path} is not served; POST /v1/chat/completions or GET /v1/models."
-        return sent(Refused(error.status_code, said).body(), error.status_code, error.headers)
+        message = f"{request.method} {request.url.path} is not served; POST /v1/chat/completions or GET /v1/models."
+        return sent(Refused(error.status_code, message).body(), error.status_code, error.headers)
 
     routes = [
         Route("/health", health),

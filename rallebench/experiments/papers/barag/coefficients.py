@@ -61,7 +61,7 @@ COLUMNS = ("Pairs", "Unparsed", "Given", "Judged", *NAMES.values())
 
 
 def agreement_of(
-    given: Sequence[float],
+    scores: Sequence[float],
     judged: Sequence[float | None],
     articles: Sequence[str] | None = None,
     *,
@@ -76,14 +76,14 @@ def agreement_of(
     (3, 1, 0.3333, 0.6667, 1.0)
     """
     rows = [i for i, score in enumerate(judged) if score is not None]
-    x = np.array([given[i] for i in rows], dtype=np.float64)
+    x = np.array([scores[i] for i in rows], dtype=np.float64)
     y = np.array([judged[i] for i in rows], dtype=np.float64)
     n = len(rows)
     draws = _draws([articles[i] for i in rows] if articles else list(range(n)), seed)
     measured = {name: _mean(measure, x, y, draws, n) for name, measure in MEASURES.items()}
     return Agreement(
         n,
-        len(given) - n,
+        len(scores) - n,
         **measured,
         given=float(x.mean()) if n else None,
         judged=float(y.mean()) if n else None,
@@ -154,14 +154,14 @@ MEASURES: Mapping[str, Callable[[Array, Array], Array]] = {
 }
 
 
-def by_given(given: Sequence[float], judged: Sequence[float | None]) -> dict[float, list[float]]:
+def by_given(scores: Sequence[float], judged: Sequence[float | None]) -> dict[float, list[float]]:
     """Given score, rounded to a whole number → the judge's scores of those answers.
 
     >>> by_given([5, 4.6, 1], [5, 3, None])
     {5.0: [5, 3]}
     """
     by_score: dict[float, list[float]] = {}
-    for score, judgement in zip(given, judged, strict=True):
+    for score, judgement in zip(scores, judged, strict=True):
         if judgement is not None:
             by_score.setdefault(float(int(score + 0.5)), []).append(judgement)
     return dict(sorted(by_score.items()))
