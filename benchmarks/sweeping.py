@@ -44,12 +44,17 @@ TARGET = 1.3
 
 def steps_of(workbench: Workbench, runs: Sequence[str]) -> list[Step]:
     """Every step of every episode of the runs."""
-    return [s for run in runs for e in workbench.runs.open(run).episodes().values() for s in e.steps]
+    return [
+        s for run in runs for e in workbench.runs.open(run).episodes().values() for s in e.steps
+    ]
 
 
 def directly(workbench: Workbench, queries: Sequence[str], prompts: Sequence[Generate]) -> None:
     """The work that no sweep can save: one deep retrieval, every prompt once."""
-    retriever, model = workbench.models.backends.retrievers[RETRIEVER], workbench.models.backends.llms[MODEL]
+    retriever, model = (
+        workbench.models.backends.retrievers[RETRIEVER],
+        workbench.models.backends.llms[MODEL],
+    )
     for start in range(0, len(queries), BATCH):
         retriever.search(queries[start : start + BATCH], max(DEPTHS))
     for start in range(0, len(prompts), BATCH):
