@@ -96,7 +96,7 @@ class Waterfall:
         return sum(question.by == "answers" for question in self.placed)
 
     @property
-    def given(self) -> int:
+    def given_passages(self) -> int:
         """Questions with given passages, so no corpus was searched."""
         return sum(question.by == "given" for question in self.placed)
 
@@ -109,7 +109,7 @@ class Waterfall:
     def misses_corpus(self) -> bool:
         """Whether a corpus was searched but could not be read."""
         return self.retrieves and not (
-            self.corpus_known or self.imported or self.given == len(self.placed)
+            self.corpus_known or self.imported or self.given_passages == len(self.placed)
         )
 
     def counts(self) -> dict[str, int]:
@@ -155,9 +155,9 @@ def notes(named: Sequence[tuple[str, Waterfall]]) -> list[str]:
             "pages that were not retrieved."
         )
     for name, fall in traced:
-        if fall.given:
+        if fall.given_passages:
             sentences.append(
-                f"{name}: {fall.given} question{'s' * (fall.given != 1)} came with passages; one that holds an answer counts as support."
+                f"{name}: {fall.given_passages} question{'s' * (fall.given_passages != 1)} came with passages; one that holds an answer counts as support."
             )
         if fall.without_pages:
             sentences.append(
@@ -202,7 +202,7 @@ def _are_long(examples: Sequence[Example]) -> bool:
     return bool(lengths) and statistics.median(lengths) > LONG_ANSWER
 
 
-def _given(example: Example, episode: Episode) -> tuple[Passage, ...]:
+def _passages_given(example: Example, episode: Episode) -> tuple[Passage, ...]:
     """The passages given with the question, if nothing was retrieved; RGB's records hold their texts."""
     if any(isinstance(step.request, Retrieve) or step.reply.hits for step in episode.steps):
         return ()
@@ -222,7 +222,7 @@ def _given(example: Example, episode: Episode) -> tuple[Passage, ...]:
 def _place(
     episode: Episode, example: Example, corpus: Collection[str] | None, long: bool
 ) -> QuestionStage:
-    gold, passages = example.gold, _given(example, episode)
+    gold, passages = example.gold, _passages_given(example, episode)
     sets = [pages for pages in gold.provenance if pages]
     basis = "pages" if sets else "given" if passages else "answers"
     if episode.error:

@@ -12,12 +12,13 @@ import gc
 import os
 import shutil
 import subprocess
-import sys
 import traceback
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from rallebench.core.versions import imported
 
 CGROUPS = Path("/sys/fs/cgroup")
 OWN_CGROUP = Path("/proc/self/cgroup")
@@ -226,10 +227,7 @@ def forget_frames(error: BaseException) -> None:
 
 
 def _torch_on_cuda() -> Any:
-    """torch, if it is imported and already uses CUDA; a query would otherwise start CUDA.
-
-    Another thread may be importing torch, which then has no ``cuda`` yet.
-    """
-    torch = sys.modules.get("torch")
+    """torch, if it is imported and already uses CUDA; a query would otherwise start CUDA."""
+    torch = imported("torch")
     begun = getattr(getattr(torch, "cuda", None), "is_initialized", None)
     return torch if begun is not None and begun() else None

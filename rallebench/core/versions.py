@@ -1,9 +1,11 @@
-"""Which versions of which packages are installed."""
+"""Which packages are installed in which version, and which are imported."""
 
 from __future__ import annotations
 
 import contextlib
+import sys
 from importlib import metadata
+from typing import Any
 
 RECORDED = (
     "torch",
@@ -27,3 +29,13 @@ def versions(*packages: str) -> dict[str, str]:
         with contextlib.suppress(metadata.PackageNotFoundError):
             installed[package] = metadata.version(package)
     return installed
+
+
+def imported(name: str) -> Any:
+    """The module ``name`` if it is imported, else None; also while another thread still imports it.
+
+    To use torch from one thread while another imports it can block both for good.
+    """
+    module = sys.modules.get(name)
+    spec = getattr(module, "__spec__", None)
+    return None if getattr(spec, "_initializing", False) else module

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import copy
 import re
-import sys
 from pathlib import Path
 from typing import Any
+
+from rallebench.core.versions import imported
 
 
 def has_bfloat16(device: Any) -> bool:
@@ -30,7 +31,7 @@ def has_bfloat16_here() -> bool:
 
     Where the system has no such list, only a torch that was imported knows; otherwise False.
     """
-    if (torch := sys.modules.get("torch")) is not None:
+    if (torch := imported("torch")) is not None:
         return has_bfloat16(torch.device("cpu"))
     try:
         features = Path("/proc/cpuinfo").read_text()

@@ -101,7 +101,7 @@ def whole_chain(
 ) -> Iterator[list[Any]]:
     """Run every action up to the last: updates as each starts, streams and ends. MLflow is told at the end."""
     yield [{}, views.note("Loading what the chain names …"), *blank()[2:]]
-    watched = Watched(workbench, example, mark, len(chain.actions))
+    watched = EpisodeState(workbench, example, mark, len(chain.actions))
     try:
         for news in loading(workbench, chain):
             yield with_status(news)
@@ -135,7 +135,7 @@ def with_status(html: str) -> list[Any]:
 
 
 @dataclass
-class Watched:
+class EpisodeState:
     """A chain that is being executed, and what the page shows of each of its events; ``written``: the text so far of the
     answer that is being streamed."""
 

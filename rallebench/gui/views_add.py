@@ -70,7 +70,7 @@ def facts(chosen: Preset, has_token: bool) -> str:
 
 def needs(found: Needs) -> str:
     """What a model takes."""
-    text = " ".join(found.said)
+    text = " ".join(found.sentences)
     return empty(text) if not found.bytes else note(text, "good" if found.fits else "note")
 
 

@@ -13,7 +13,8 @@ from rallebench.gui import views, views_cost
 from rallebench.gui.views import badge, marked
 from rallebench.gui.wording import on_page
 from rallebench.render import costs, numbers
-from rallebench.services.live.transcript import (
+from rallebench.services.episodes import EpisodeState
+from rallebench.services.transcript import (
     EDITED,
     Piece,
     actions,
@@ -21,7 +22,6 @@ from rallebench.services.live.transcript import (
     pieces,
     was_edited,
 )
-from rallebench.services.live.watching import Watched
 from rallebench.workflows import REASONS
 from rallebench.workflows.trees import Node, tree_of
 
@@ -38,10 +38,10 @@ PROMPT_CHARACTERS = 6_000
 """Of a prompt on the page; the middle of a longer one is left out."""
 
 
-def shown(watched: Watched, prices: Prices, mark: bool) -> str:
+def shown(watched: EpisodeState, prices: Prices, mark: bool) -> str:
     """A whole episode: head, tree, steps, cost."""
-    gold = watched.wanted.example.gold if mark else Gold()
-    workflow = watched.wanted.workflow
+    gold = watched.episode_request.example.gold if mark else Gold()
+    workflow = watched.episode_request.workflow
     parts = [head(watched, prices)]
     tree = tree_of_html(_nodes(watched), gold)
     if tree:
@@ -75,9 +75,9 @@ def _folded(title: str, key: str, inside: str) -> str:
 # ── how it stands ────────────────────────────────────────────────────────────
 
 
-def head(watched: Watched, prices: Prices) -> str:
+def head(watched: EpisodeState, prices: Prices) -> str:
     """What is asked, how it stands or ended, its answer and what it took."""
-    question = f'<div class="rb-agent-question" dir="auto">{escape(watched.wanted.example.question.text)}</div>'
+    question = f'<div class="rb-agent-question" dir="auto">{escape(watched.episode_request.example.question.text)}</div>'
     spent = total(watched.steps, prices)
     requests = sum(isinstance(step.request, Generate) for step in watched.steps)
     cached = sum(step.cached for step in watched.steps)
@@ -101,7 +101,7 @@ def head(watched: Watched, prices: Prices) -> str:
         if cached
         else ""
     )
-    kept = len(watched.wanted.before)
+    kept = len(watched.episode_request.before)
     earlier = (
         f"The first {kept} steps are those of the episode that this one goes on from, with their cost of then."
         if kept
@@ -122,9 +122,9 @@ def head(watched: Watched, prices: Prices) -> str:
     return f"{question}{state_line(watched)}{grid}{remarks}"
 
 
-def state_line(watched: Watched) -> str:
+def state_line(watched: EpisodeState) -> str:
     """One sentence: it goes on, was stopped, failed, or why it ended; the answer, and whether it is the gold's."""
-    wanted = watched.wanted
+    wanted = watched.episode_request
     who = " · ".join(
         filter(
             None,
@@ -193,7 +193,7 @@ def sentence(error: str) -> str:
     return f"{before}allow it by opening this page with app.py --allow-python." if asked else error
 
 
-def title(watched: Watched) -> str:
+def title(watched: EpisodeState) -> str:
     """An episode in a line: when it began, what it was, how it ended."""
     outcome = watched.episode.outcome if watched.episode else None
     ended = (
@@ -203,10 +203,10 @@ def title(watched: Watched) -> str:
         if outcome
         else watched.state
     )
-    question = " ".join(watched.wanted.example.question.text.split())
+    question = " ".join(watched.episode_request.example.question.text.split())
     when = time.strftime("%H:%M:%S", time.localtime(watched.began))
     changed = " (edited)" if was_edited(watched.steps) else ""
-    return f"{when} {watched.wanted.workflow} · {watched.wanted.llm}{changed} · {_cut(ended)} · {_cut(question, 60)}"
+    return f"{when} {watched.episode_request.workflow} · {watched.episode_request.llm}{changed} · {_cut(ended)} · {_cut(question, 60)}"
 
 
 def _cut(text: str, most: int = 40) -> str:
@@ -247,12 +247,12 @@ def steps_html(steps: Sequence[Step], workflow: str, gold: Gold) -> str:
     return f'<div class="rb-agent">{"".join(rows)}</div>' if rows else ""
 
 
-def _now(watched: Watched, gold: Gold) -> str:
+def _now(watched: EpisodeState, gold: Gold) -> str:
     """The step that goes on, as far as it has come."""
     if not watched.going or watched.request is None:
         return ""
     rows = []
-    for piece in beginning(watched.request, watched.writing, watched.wanted.workflow):
+    for piece in beginning(watched.request, watched.writing, watched.episode_request.workflow):
         rows.append(_row(piece, gold, '<span class="rb-agent-busy">…</span>', ""))
     return f'<div class="rb-agent">{"".join(rows)}</div>'
 
@@ -302,10 +302,13 @@ def _found(step: Step, at: int, gold: Gold) -> str:
     return f'<details data-key="{at}"><summary>{len(step.reply.hits)} passages</summary>{found}</details>'
 
 
-def _prompts(watched: Watched) -> str:
+def _prompts(watched: EpisodeState) -> str:
     """Each request to the model, folded below what it answered."""
     found = []
-    said = {piece.at: piece for piece in reversed(pieces(watched.steps, watched.wanted.workflow))}
+    said = {
+        piece.at: piece
+        for piece in reversed(pieces(watched.steps, watched.episode_request.workflow))
+    }
     for at, step in enumerate(watched.steps):
         if isinstance(step.request, Generate):
             piece = said[at]
@@ -337,7 +340,7 @@ STATES: Mapping[str, tuple[str, str]] = {
 }
 
 
-def _nodes(watched: Watched) -> tuple[Node, ...]:
+def _nodes(watched: EpisodeState) -> tuple[Node, ...]:
     return tree_of(watched.steps)
 
 

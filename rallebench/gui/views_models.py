@@ -135,7 +135,7 @@ def panel(going: Mapping[str, Going], ended: Mapping[str, str | RalleError]) -> 
 
 
 def _going(name: str, load: Going) -> str:
-    said = load.said
+    said = load.message
     bar = (
         progress_bar(round(1000 * part(said)), 1000)
         if not load.waiting and not load.cancelled

@@ -7,7 +7,6 @@ creates from the configuration on torch's meta device.
 from __future__ import annotations
 
 import importlib.metadata
-import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import Any
 from rallebench.core.errors import BackendMemoryError
 from rallebench.core.files import read_json
 from rallebench.core.memory import free_ram_bytes, free_vram_bytes, size
+from rallebench.core.versions import imported
 from rallebench.llms._checkpoints import (
     WINDOW,
     Tensor,
@@ -222,8 +222,8 @@ def device_of(device_map: Any) -> str:
 
 def has_cuda() -> bool:
     """Whether torch would find a CUDA device; this imports no torch."""
-    torch = sys.modules.get("torch")
-    if torch is not None and hasattr(torch, "cuda"):
+    torch = imported("torch")
+    if torch is not None:
         return bool(torch.cuda.is_available())
     try:
         built_for_it = "+cpu" not in importlib.metadata.version("torch")

@@ -15,7 +15,7 @@ from rallebench.core.types import Chain, Episode, Generate, Hit, Question, Retri
 from rallebench.engine.cost import Prices, prices_of, step_to_json, total
 from rallebench.engine.record import hit_to_json, request_to_json
 from rallebench.environments import ENVIRONMENTS
-from rallebench.services.live.transcript import pieces
+from rallebench.services.transcript import pieces
 from rallebench.workflows import REASONS, WORKFLOWS
 from rallebench.workspace.checking import check_flow
 from rallebench.workspace.flows import Agent, chain_flow

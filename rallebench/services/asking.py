@@ -132,9 +132,9 @@ class Asking:
             step.request.retriever, step.request.query, max(depth, step.request.k)
         )
         with self._models.lease("the search for a gold page").hold([step.request.retriever]):
-            found = answer_one(deeper, self._models.backends, self.memo).reply.hits
+            hits = answer_one(deeper, self._models.backends, self.memo).reply.hits
         return next(
-            (rank for rank, hit in enumerate(found, 1) if hit.passage.page_id in pages), None
+            (rank for rank, hit in enumerate(hits, 1) if hit.passage.page_id in pages), None
         )
 
     def ask_model(self, name: str, prompt: str) -> Step:

@@ -116,7 +116,7 @@ def waterfall_json(workbench: Workbench, name: str) -> dict[str, Any]:
         "corpus_known": result.corpus_known,
         "imported": result.imported,
         "without_pages": result.without_pages,
-        "given": result.given,
+        "given": result.given_passages,
         "misses_corpus": result.misses_corpus,
         "tells": result.tells,
     }

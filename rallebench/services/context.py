@@ -106,7 +106,7 @@ class Context:
         for name in unused:
             if self._workbench.models.is_loaded(name):
                 with suppress(RalleError):
-                    self._workbench.models.unload(name, told=False)
+                    self._workbench.models.unload(name, record=False)
 
     def track_experiment(self, document: Mapping[str, Any], kind: str) -> str:
         """Put the runs below one parent in MLflow; '' or one sentence on why that did not work."""

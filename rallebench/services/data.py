@@ -113,29 +113,29 @@ class Data(Indexes):
     def lost_with_questions(self, name: str) -> str:
         """One sentence: what the runs that asked a question set keep and lose without it; '' if none did."""
         path = self._workspace.dataset_paths().get(name)
-        asked, unfinished = [], []
+        users, unfinished = [], []
         for run in list_runs(self._workspace.runs):
             with contextlib.suppress(
                 RalleError, KeyError, TypeError
             ):  # a damaged run has lost it anyway
-                made = run.spec()
-                if made["spec"]["dataset"] == name and made.get("dataset_file") in (
+                stored = run.spec()
+                if stored["spec"]["dataset"] == name and stored.get("dataset_file") in (
                     None,
                     "",
                     str(path),
                 ):
-                    asked.append(run)
+                    users.append(run)
                     unfinished += [run.name] if run.state()["state"] != "done" else []
-        if not asked:
+        if not users:
             return ""
         runs = (
             "1 run that asked it keeps its"
-            if len(asked) == 1
-            else f"{len(asked)} runs that asked it keep their"
+            if len(users) == 1
+            else f"{len(users)} runs that asked it keep their"
         )
         lost = f"; {', '.join(unfinished)} can no longer be resumed" if unfinished else ""
         most = max(
-            (run.path / QUESTIONS for run in asked),
+            (run.path / QUESTIONS for run in users),
             key=lambda path: path.stat().st_size if path.exists() else 0,
         )
         again = f" Those questions can still be asked: --dataset {most}."
@@ -268,10 +268,10 @@ class Data(Indexes):
         yield Search(hits, milliseconds, rank, max(k, GOLD_DEPTH))
 
 
-def _previewed(form: str, found: Iterator[Any], read: Source, rows: int) -> Preview:
+def _previewed(form: str, passages: Iterator[Any], read: Source, rows: int) -> Preview:
     some = []
     with contextlib.suppress(UsageError):  # a file of bad rows alone: they are what is shown
-        some = list(itertools.islice(found, MAX_ROWS))
+        some = list(itertools.islice(passages, MAX_ROWS))
     return Preview(
         form,
         tuple(some[:rows]),

@@ -19,10 +19,10 @@ TURN = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Going:
-    """A load as others see it: what it said last; whether it waits for its turn, or was cancelled and winds down."""
+    """A load as others see it: what its newest message; whether it waits for its turn, or was cancelled and is ending."""
 
     kind: str
-    said: str
+    message: str
     waiting: bool
     cancelled: bool
 
@@ -31,7 +31,7 @@ class Going:
 class Load:
     """One load, from the request to its end, for all who ask for it.
 
-    ``needs``: (name, kind) of what it is made of. ``asked``: by somebody, and not only as a part of another.
+    ``needs``: (name, kind) of what it is made of. ``requested``: by a user, not only as a part of another load.
     ``begun``: its turn has come; ``before``: what this process held then.
     """
 
@@ -40,26 +40,26 @@ class Load:
     entry: LLMEntry | Combination | None
     needs: list[tuple[str, str]]
     job: Job = field(init=False)
-    asked: bool = False
+    requested: bool = False
     begun: bool = False
     before: Memory = field(default_factory=Memory)
 
     @property
     def cancelled(self) -> bool:
-        """Whether somebody asked it to end."""
+        """Whether it was asked to end."""
         return self.job.stopping
 
-    def cancel(self, said: str) -> None:
-        """Ask it to end at its next safe point; ``said`` is told to all who follow it."""
+    def cancel(self, message: str) -> None:
+        """Ask it to end at its next safe point; ``message`` goes to all who follow it."""
         self.job.stop()
-        self.job.say(said)
+        self.job.say(message)
 
-    def tell(self, said: str) -> None:
+    def tell(self, message: str) -> None:
         """Say something, '' for nothing; raises StoppedError if the load was cancelled: here it ends."""
         if self.cancelled:
             raise StoppedError(f"Loading {self.name} was cancelled.")
-        if said:
-            self.job.say(said)
+        if message:
+            self.job.say(message)
 
     def going(self) -> Going:
         """How it is seen."""
@@ -70,7 +70,7 @@ class Turns:
     """One load at a time, in the order in which they came."""
 
     def __init__(self) -> None:
-        self.one = threading.Lock()
+        self.lock = threading.Lock()
         self._waiting: list[Load] = []
 
     def queue(self, load: Load) -> None:
@@ -88,7 +88,7 @@ class Turns:
         """Wait for the loads that came earlier; one that is cancelled leaves the queue (StoppedError)."""
         self.queue(load)
         try:
-            while not (self._waiting[0] is load and self.one.acquire(timeout=TURN)):
+            while not (self._waiting[0] is load and self.lock.acquire(timeout=TURN)):
                 load.tell("")
                 time.sleep(TURN if self._waiting[0] is not load else 0)
             try:
@@ -96,6 +96,6 @@ class Turns:
                 load.begun = True
                 yield
             finally:
-                self.one.release()
+                self.lock.release()
         finally:
             self.leave(load)

@@ -17,15 +17,17 @@ Footprint = dict[str, "dict[str, int] | None"]
 """Name → bytes of ``ram`` and ``vram``; None where they are not known."""
 
 
-def footprint(workspace: Workspace, status: Iterable[Loaded], wanted: Iterable[str]) -> Footprint:
-    """What the loaded ones of ``wanted`` took, and all that they are made of.
+def footprint(
+    workspace: Workspace, status: Iterable[Loaded], requested: Iterable[str]
+) -> Footprint:
+    """What the loaded ones of ``requested`` took, and all that they are made of.
 
     Not known is the memory of what another program or server holds, and of what took less than could be measured.
     What two share, such as an encoder, is counted with the one that was loaded first.
     """
     lines = {line.name: line for line in status}
     parts = {name: [part for part, _ in _needed(workspace, name, lines)] for name in lines}
-    names, todo = dict[str, None](), [name for name in wanted if name in lines]
+    names, todo = dict[str, None](), [name for name in requested if name in lines]
     while todo:
         name = todo.pop(0)
         if name not in names:

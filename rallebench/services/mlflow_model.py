@@ -21,14 +21,14 @@ WORKSPACE_VARIABLE = "RALLEBENCH_WORKSPACE"
 
 def log_chain(workbench: Workbench, folder: RunFolder, run_id: str) -> str:
     """Log the chain of a run as a model of its MLflow run; the model's address. Raises RalleError."""
-    made = log_model(
+    model = log_model(
         folder.path,
         run_id,
         f"{open_chain.__module__}:{open_chain.__qualname__}",
         workspace=workbench.workspace.path,
         tracking_uri=workbench.tracking_uri,
     )
-    return f"models:/{made}"
+    return f"models:/{model}"
 
 
 def open_chain(
@@ -42,12 +42,12 @@ def open_chain(
     folder = config.get("workspace") or os.environ.get(WORKSPACE_VARIABLE) or "."
     base = config.get("base_settings")
     workbench = Workbench(Path(folder), base_settings=Path(base) if base else None)
-    made = chain_from_json(chain)
+    loaded = chain_from_json(chain)
     lease = workbench.models.lease(
-        f"the MLflow model of the chain {made.name!r}"
+        f"the MLflow model of the chain {loaded.name!r}"
     )  # for as long as the process lives
-    complete(lease.load_for(made.llms, made.retrievers))
-    return partial(_ask, workbench, made)
+    complete(lease.load_for(loaded.llms, loaded.retrievers))
+    return partial(_ask, workbench, loaded)
 
 
 def _ask(

@@ -40,7 +40,7 @@ class Needs:
 
     bytes: int
     fits: bool
-    said: tuple[str, ...]
+    sentences: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,18 +92,18 @@ class Models(Loads):
         if before is not None and not entry.about and before.backend == entry.backend:
             entry = entry.model_copy(update={"about": before.about})
         self._workspace.save_llm(name, entry)
-        said = [f"{'Changed' if before else 'Saved'} {name} in {self.file}."]
+        sentences = [f"{'Changed' if before else 'Saved'} {name} in {self.file}."]
         if self.is_loaded(name):
             self._changed.add(name)
-            said.append(
+            sentences.append(
                 f"{name} is loaded with its earlier settings: unload it, then load it again."
             )
         key = key_of(entry.settings) if entry.backend == "openai_compatible" else None
         if key and key.variable and not key.is_set:
-            said.append(
+            sentences.append(
                 f"{key.variable} is not set: if the server wants a key, set it and start rallebench anew."
             )
-        return said
+        return sentences
 
     def add_and_load(self, name: str, entry: LLMEntry, *, replace: bool = False) -> Iterator[str]:
         """Save an entry and load it, yielding what goes on; what is loaded as it stands there stays loaded.
@@ -140,20 +140,20 @@ class Models(Loads):
 
     def users(self, name: str) -> list[str]:
         """Who names a model: ``the chain x``, ``the retriever y``. Files that cannot be read are passed over."""
-        found = []
+        users = []
         for chain, path in self._workspace.chain_paths().items():
             with contextlib.suppress(RalleError):
                 actions = self._workspace.chain(str(path)).actions
                 if any(action.kind == "generate" and action.target == name for action in actions):
-                    found.append(f"the chain {chain}")
+                    users.append(f"the chain {chain}")
         with contextlib.suppress(RalleError):
             combinations = self._workspace.combinations().items()
-            found += [
+            users += [
                 f"the retriever {other}"
                 for other, entry in combinations
                 if entry.settings.get("llm") == name
             ]
-        return found
+        return users
 
     def delete(self, name: str) -> str:
         """Forget an entry; returns a sentence. Raises UsageError while it is loaded. Downloaded weights stay."""
@@ -169,8 +169,8 @@ class Models(Loads):
             if key != name
         }
         write_json(self.file, rest)
-        said = ", ".join(users)
-        broken = f" {said[:1].upper()}{said[1:]} can no longer run with it." if users else ""
+        names = ", ".join(users)
+        broken = f" {names[:1].upper()}{names[1:]} can no longer run with it." if users else ""
         return f"Deleted {name} from {self.file}.{broken}"
 
     # look
@@ -200,31 +200,35 @@ class Models(Loads):
         model = str(settings.get("model") or "").strip()
         if not model:
             return Needs(0, True, ("Choose a preset or name a model to see what it needs.",))
-        asked = {
+        chosen = {
             key: settings[key]
             for key in ("quantization", "dtype", "device_map", "revision")
             if settings.get(key)
         }
-        here, device = need_of(model, model, **asked), device_of(settings.get("device_map"))
+        here, device = need_of(model, model, **chosen), device_of(settings.get("device_map"))
         total, free = (
             (here.total if here else _from_preset(model, settings, device)),
             free_on(device),
         )
-        said = (
+        sentences = (
             [] if here else ["It is downloaded from the Hugging Face hub when it is first loaded."]
         )
         if not total:
             return Needs(
-                0, True, ("How much memory it takes is known once it has been downloaded.", *said)
+                0,
+                True,
+                ("How much memory it takes is known once it has been downloaded.", *sentences),
             )
         kind = {"cpu": "RAM", "auto": "memory"}.get(device, "VRAM")
         known = "" if free is None else f"; {size(free)} are free"
-        said.insert(
+        sentences.insert(
             0, f"It takes about {size(total)} of {kind}{'' if here else ' for its weights'}{known}."
         )
         if free is not None and total > free:
-            said.append("That does not fit: choose 8bit or 4bit, a smaller model, or a server.")
-        return Needs(total, free is None or total <= free, tuple(said))
+            sentences.append(
+                "That does not fit: choose 8bit or 4bit, a smaller model, or a server."
+            )
+        return Needs(total, free is None or total <= free, tuple(sentences))
 
 
 def _from_preset(model: str, settings: Mapping[str, Any], device: str) -> int:
@@ -232,8 +236,8 @@ def _from_preset(model: str, settings: Mapping[str, Any], device: str) -> int:
     known = known_model(model)
     if known is None:
         return 0
-    asked = settings.get("dtype") or "auto"
-    dtype = dtype_of(asked, known.stored, device) if known.stored else asked
+    requested = settings.get("dtype") or "auto"
+    dtype = dtype_of(requested, known.stored, device) if known.stored else requested
     return weight_bytes(known, {**settings, "dtype": dtype})
 
 

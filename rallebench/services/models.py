@@ -124,13 +124,14 @@ class Loads:
         """What is loaded, in the order of loading."""
         with self._lock:
             # A model behind a server says there what holds its requests back now.
-            said = {name: getattr(llm, "about", "") for name, llm in self._llms.items()}
+            notes = {name: getattr(llm, "about", "") for name, llm in self._llms.items()}
             return [
-                replace(row, about=said.get(row.name) or row.about) for row in self._loaded.values()
+                replace(row, about=notes.get(row.name) or row.about)
+                for row in self._loaded.values()
             ]
 
     def loading(self) -> dict[str, Going]:
-        """Every load that goes on or waits for its turn now, in the order in which they were asked for."""
+        """Every load that goes on or waits for its turn now, in the order of the requests."""
         with self._lock:
             return {name: load.going() for name, load in self._loading.items()}
 
@@ -210,10 +211,10 @@ class Loads:
         if load is not None:
             yield from self._followed(load)
 
-    def begin(self, name: str, kind: str, *, asked: bool = True) -> Load | None:
+    def begin(self, name: str, kind: str, *, requested: bool = True) -> Load | None:
         """Begin a load, or join the one that goes on, and wait for nothing; None if it is loaded already.
 
-        ``asked``: by somebody, and not as a part of something else. Raises RalleError.
+        ``requested``: by a user, not as a part of another load. Raises RalleError.
         """
         with self._lock:
             if self.is_loaded_as(name, kind):
@@ -248,7 +249,7 @@ class Loads:
                 self._loading.pop(name, None)
                 self._loading[name] = load
                 self._ended.pop(name, None)
-            load.asked = load.asked or asked
+            load.requested = load.requested or requested
             return load
 
     def cancel(self, name: str = "") -> str:
@@ -270,19 +271,19 @@ class Loads:
             for load in chosen:
                 load.cancel("cancelled; ending at the next safe point")
                 for part in (self._loading.get(part) for part, _ in load.needs):
-                    if part is not None and not part.asked:
+                    if part is not None and not part.requested:
                         part.cancel(f"cancelled together with {load.name}")
         return f"Cancelling {', '.join(load.name for load in chosen)} …"
 
     def _followed(self, load: Load) -> Iterator[str]:
         try:
-            for said in load.job.follow():
+            for message in load.job.follow():
                 if load.cancelled and not load.job.wait(GRACE):
                     raise StoppedError(
                         f"Loading {load.name} was cancelled; a step of a library that cannot be interrupted is "
                         "still going on, and what it loads is thrown away when it ends."
                     )
-                yield said
+                yield message
         except KeyboardInterrupt:
             with suppress(NotFoundError):
                 self.cancel(load.name)
@@ -310,7 +311,7 @@ class Loads:
         failed: BaseException | None = None
         try:
             for needed, its_kind in load.needs:
-                part = self.begin(needed, its_kind, asked=False)
+                part = self.begin(needed, its_kind, requested=False)
                 for message in self._followed(part) if part else ():
                     load.tell(message)
             with self._turns.turn(load):
@@ -367,14 +368,14 @@ class Loads:
         took = own if isinstance(own, memory.Memory) else took
         expected = room.need.loaded if room else 0
         estimated = f" (estimated {memory.size(expected)})" if expected else ""
-        said = f"loaded {load.name}: {took}{estimated}, {seconds:.1f} s"
+        message = f"loaded {load.name}: {took}{estimated}, {seconds:.1f} s"
         with self._lock:
             (self._llms if load.kind == "language model" else self._retrievers)[load.name] = backend
             self._loaded[load.name] = Loaded(
                 load.name, load.kind, about, took.ram, took.vram, seconds, expected
             )
-            self._ended[load.name] = said
-        load.job.say(said)
+            self._ended[load.name] = message
+        load.job.say(message)
 
     def _cancelled(self, load: Load) -> str:
         """How a cancelled load ended."""
@@ -410,8 +411,8 @@ class Loads:
             loading.tell(piece)
         raise AssertionError("opening ends with what was opened")
 
-    def unload(self, name: str, *, told: bool = True) -> str:
-        """Let go of ``name``; return a sentence saying how much memory came back, which is ``told`` later, too.
+    def unload(self, name: str, *, record: bool = True) -> str:
+        """Unload ``name``; return a sentence on the memory that came back. ``record``: a page that is opened later shows it.
 
         Raises UsageError while it is in use, or part of what is loaded.
         """
@@ -421,8 +422,8 @@ class Loads:
             self.refuse_used(name)
             users = [
                 user
-                for user, wanted in self._needs.items()
-                if name in [needed for needed, _ in wanted]
+                for user, parts in self._needs.items()
+                if name in [needed for needed, _ in parts]
             ]
             if users:
                 raise UsageError(
@@ -436,17 +437,19 @@ class Loads:
             del backend
             self._keep_encoders()
             memory.release()
-            said = f"Unloaded {name}: {before - memory.Memory.now()} given back."
+            message = f"Unloaded {name}: {before - memory.Memory.now()} given back."
             self._ended.pop(name, None)
-            if told:
-                self._ended[name] = said
-            return said
+            if record:
+                self._ended[name] = message
+            return message
 
     def _keep_encoders(self) -> None:
         """Let go of encoders that no loaded index needs."""
-        found = self._workspace.manifests()
+        manifests = self._workspace.manifests()
         with self._lock:
-            self.encoders.keep({m.encoder_name for n, m in found.items() if n in self._retrievers})
+            self.encoders.keep(
+                {m.encoder_name for n, m in manifests.items() if n in self._retrievers}
+            )
 
     def refuse_heavy(self, name: str, kind: str) -> None:
         """Raise NotFoundError for a heavy model that is not loaded, also where a retriever asks it."""

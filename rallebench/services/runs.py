@@ -37,24 +37,31 @@ class Opened:
     episode: Episode
 
 
-def _chain_of(made: Mapping[str, Any], run: str) -> Chain:
+def agent_arguments(stored: Mapping[str, Any]) -> tuple[str, str, str, dict[str, Any]]:
+    """(workflow, environment, language model, settings) of the agent in a run's ``run.json``."""
+    env = stored.get("environment") or {"name": "", "settings": {}}
+    settings = {f"env.{name}": value for name, value in env["settings"].items()}
+    return stored["workflow"], env["name"], stored["llm"], {**stored["settings"], **settings}
+
+
+def _chain_of(stored: Mapping[str, Any], run: str) -> Chain:
     """The chain of a run's ``run.json``. Raises UsageError for a run of predictions or of a suite, which has none."""
-    chain = made["spec"]["settings"].get("chain")
+    chain = stored["spec"]["settings"].get("chain")
     if chain is None:
         raise UsageError(
-            f"The run {run!r} was made by {made['spec']['workflow']!r}, not by a chain, so there is no chain to open or "
-            f"to continue here; read it in {where_read(made)}."
+            f"The run {run!r} was made by {stored['spec']['workflow']!r}, not by a chain, so there is no chain to open or "
+            f"to continue here; read it in {where_read(stored)}."
         )
     return chain_from_json(chain)
 
 
-def where_read(made: Mapping[str, Any]) -> str:
+def where_read(stored: Mapping[str, Any]) -> str:
     """Where the questions of a run that no chain made can be read, by its ``run.json``."""
-    if "agent" in made["spec"]["settings"]:
+    if "agent" in stored["spec"]["settings"]:
         return "Agent"
     return (
         "Runs or Compare"
-        if made["spec"]["workflow"] == IMPORTED
+        if stored["spec"]["workflow"] == IMPORTED
         else "Suites, under Read the answers"
     )
 
@@ -181,15 +188,8 @@ class Runs:
 
     def _agent_of(self, spec: Mapping[str, Any]) -> Agent | None:
         """The agent of a run's specification, made anew; None for a run of a chain."""
-        made = spec["settings"].get("agent")
-        if made is None:
-            return None
-        env = made.get("environment") or {"name": "", "settings": {}}
-        settings = {
-            **made["settings"],
-            **{f"env.{name}": value for name, value in env["settings"].items()},
-        }
-        return self._agent(made["workflow"], env["name"], made["llm"], settings, seed=spec["seed"])
+        stored = spec["settings"].get("agent")
+        return None if stored is None else self._agent(*agent_arguments(stored), seed=spec["seed"])
 
     def running(self) -> str:
         """The name of a benchmark that goes on now, in this process or another; '' if none does."""
@@ -211,11 +211,11 @@ class Runs:
     def open_question(self, run: str, position: int) -> Opened:
         """Question ``position`` (from 1) of a run, with the chain and the episode it had there."""
         folder = self.open(run)
-        made = folder.spec()
+        stored = folder.spec()
         example = examples_of(folder)[position - 1]
-        dataset = made["spec"]["dataset"]
+        dataset = stored["spec"]["dataset"]
         with suppress(RalleError):
-            dataset, _ = self._workspace.dataset(made.get("dataset_file") or dataset)
+            dataset, _ = self._workspace.dataset(stored.get("dataset_file") or dataset)
         return Opened(
-            _chain_of(made, run), dataset, example, folder.episodes()[example.question.qid]
+            _chain_of(stored, run), dataset, example, folder.episodes()[example.question.qid]
         )

@@ -191,7 +191,7 @@ def test_passages_that_came_with_a_question_are_looked_at_and_no_corpus_is_misse
         .stage
         == "not_in_answer"
     )
-    assert (shown.given, shown.without_pages, shown.misses_corpus, shown.tells) == (
+    assert (shown.given_passages, shown.without_pages, shown.misses_corpus, shown.tells) == (
         1,
         0,
         False,

@@ -19,7 +19,7 @@ from rallebench.gui.tabs import _agent_form as form_of
 from rallebench.gui.tabs import agent as tab
 from rallebench.gui.tabs import compare, develop
 from rallebench.gui.tabs._agent_read import on_run_chosen, on_unfold
-from rallebench.services.live.watching import Lives, Watched, example_of
+from rallebench.services.episodes import Episodes, EpisodeState, example_of
 from rallebench.services.workbench import Workbench
 
 LINES = (
@@ -84,8 +84,8 @@ def bench(folder: Path) -> Listening:
 
 
 @pytest.fixture
-def lives() -> Lives:
-    return Lives()
+def lives() -> Episodes:
+    return Episodes()
 
 
 @pytest.fixture(scope="module")
@@ -93,11 +93,11 @@ def form() -> form_of.AgentForm:
     return form_of.AgentForm(form_of.in_order())
 
 
-Run = Callable[..., Watched]
+Run = Callable[..., EpisodeState]
 
 
 @pytest.fixture
-def run(bench: Listening, lives: Lives, form: form_of.AgentForm) -> Run:
+def run(bench: Listening, lives: Episodes, form: form_of.AgentForm) -> Run:
     def ran(
         llm: str = "lines",
         workflow: str = "react",
@@ -105,7 +105,7 @@ def run(bench: Listening, lives: Lives, form: form_of.AgentForm) -> Run:
         wait: bool = True,
         followed: str = "",
         **given: Any,
-    ) -> Watched:
+    ) -> EpisodeState:
         given = {"retriever": "tiny", **given}
         values = [given.get(name, setting.default) for _, name, setting in form.settings]
         name, *_ = tab.on_run(
@@ -126,20 +126,20 @@ def run(bench: Listening, lives: Lives, form: form_of.AgentForm) -> Run:
     return ran
 
 
-def watched(lives: Lives, name: str) -> Watched:
+def watched(lives: Episodes, name: str) -> EpisodeState:
     found = lives.get(name)
     assert found is not None
     return found
 
 
-def ended(lives: Lives, name: str, patience: float = 20.0) -> Watched:
+def ended(lives: Episodes, name: str, patience: float = 20.0) -> EpisodeState:
     deadline = time.monotonic() + patience
     while watched(lives, name).going and time.monotonic() < deadline:
         time.sleep(0.01)
     return watched(lives, name)
 
 
-def panel(found: Watched, mark: bool = True) -> str:
+def panel(found: EpisodeState, mark: bool = True) -> str:
     return views_agent.shown(found, {}, mark)
 
 
@@ -232,7 +232,7 @@ def test_the_gold_is_never_asked_with(run: Run) -> None:
 def test_a_typed_question_is_answered_and_has_no_gold(run: Run) -> None:
     found = run(chosen="Which moon is the largest?")
     assert (
-        found.wanted.dataset == "typed"
+        found.episode_request.dataset == "typed"
         and "gold answer" not in panel(found)
         and found.state == "ended"
     )
@@ -255,7 +255,7 @@ def test_a_program_is_shown_with_its_calls_and_what_it_printed(run: Run) -> None
     assert "How it ended" in panel(run("fails", "pal"))
 
 
-def test_a_program_is_edited_and_run_again(bench: Listening, lives: Lives, run: Run) -> None:
+def test_a_program_is_edited_and_run_again(bench: Listening, lives: Episodes, run: Run) -> None:
     offers, text, _ = tab.edit_of(run("fails", "pal"))
     assert text == "raise ValueError('no')" and offers["value"] == 0
     name, *_ = tab.on_continue(
@@ -283,7 +283,7 @@ def test_what_cannot_be_done_stands_in_the_episodes_place(
 
 
 def test_a_program_that_is_not_allowed_is_refused_with_the_mend(
-    folder: Path, lives: Lives, form: form_of.AgentForm
+    folder: Path, lives: Episodes, form: form_of.AgentForm
 ) -> None:
     values = [setting.default for *_, setting in form.settings]
     name, *_ = tab.on_run(
@@ -306,7 +306,7 @@ def test_a_program_that_is_not_allowed_is_refused_with_the_mend(
 
 
 def test_a_stopped_episode_ends_at_once_and_is_found_again_by_a_page_that_is_loaded_anew(
-    bench: Listening, lives: Lives, form: form_of.AgentForm, run: Run
+    bench: Listening, lives: Episodes, form: form_of.AgentForm, run: Run
 ) -> None:
     name = run("lines-slow", wait=False).name
     with pytest.raises(UsageError, match="An episode goes on"):
@@ -325,7 +325,7 @@ def test_a_stopped_episode_ends_at_once_and_is_found_again_by_a_page_that_is_loa
 
 
 def test_the_end_of_an_episode_is_drawn_once_so_that_what_is_typed_then_stays(
-    bench: Listening, lives: Lives, run: Run
+    bench: Listening, lives: Episodes, run: Run
 ) -> None:
     name = run("lines-slow", wait=False).name
     *_, timer, _ = stopped = tab.on_stop(bench, lives, name, True)
@@ -337,7 +337,7 @@ def test_the_end_of_an_episode_is_drawn_once_so_that_what_is_typed_then_stays(
 
 
 def test_an_episode_that_the_program_forgot_is_said_to_have_ended(
-    bench: Listening, lives: Lives, form: form_of.AgentForm
+    bench: Listening, lives: Episodes, form: form_of.AgentForm
 ) -> None:
     name, _, text, *_ = tab.on_return(bench, lives, form, "long gone", True)
     assert name == "" and "started anew" in text
@@ -345,7 +345,7 @@ def test_an_episode_that_the_program_forgot_is_said_to_have_ended(
 
 
 def test_a_page_that_comes_back_has_the_form_as_it_was(
-    bench: Listening, lives: Lives, form: form_of.AgentForm, run: Run
+    bench: Listening, lives: Episodes, form: form_of.AgentForm, run: Run
 ) -> None:
     name = run("searches", "dfsdt", steps=7).name
     filled = tab.on_return(bench, lives, form, name, True)[8:]
@@ -364,7 +364,7 @@ def test_a_page_that_comes_back_has_the_form_as_it_was(
 
 
 def test_an_edited_action_is_gone_on_from_and_nothing_before_it_is_asked_again(
-    bench: Listening, lives: Lives, run: Run
+    bench: Listening, lives: Episodes, run: Run
 ) -> None:
     first = run()
     offers, text, group = tab.edit_of(first)
@@ -386,7 +386,7 @@ def test_an_edited_action_is_gone_on_from_and_nothing_before_it_is_asked_again(
     [(None, "Search[x]", "There is no action"), (1, " ", "The action is empty")],
 )
 def test_nothing_is_gone_on_from_without_an_action(
-    bench: Listening, lives: Lives, run: Run, at: Any, text: str, sentence: str
+    bench: Listening, lives: Episodes, run: Run, at: Any, text: str, sentence: str
 ) -> None:
     with pytest.raises(UsageError, match=sentence):
         tab.on_continue(bench, lives, run().name, True, at, text)
@@ -396,7 +396,7 @@ def test_nothing_is_gone_on_from_without_an_action(
 
 
 def test_two_episodes_of_a_question_are_sent_and_compared(
-    bench: Listening, lives: Lives, run: Run
+    bench: Listening, lives: Episodes, run: Run
 ) -> None:
     first, second = run(), run("searches", "dfsdt")
     sent, said, *stays = tab.on_send(bench, lives, first.name, {})
@@ -411,7 +411,7 @@ def test_two_episodes_of_a_question_are_sent_and_compared(
 
 
 def test_a_run_of_one_episode_is_no_benchmark_to_resume(
-    bench: Listening, lives: Lives, run: Run
+    bench: Listening, lives: Episodes, run: Run
 ) -> None:
     sent, *_ = tab.on_send(bench, lives, run().name, {})
     ((_, name),) = sent.values()
@@ -420,7 +420,7 @@ def test_a_run_of_one_episode_is_no_benchmark_to_resume(
         list(bench.runs.run(bench.runs.resume(name)))
 
 
-def test_what_has_not_ended_is_not_sent(bench: Listening, lives: Lives, run: Run) -> None:
+def test_what_has_not_ended_is_not_sent(bench: Listening, lives: Episodes, run: Run) -> None:
     with pytest.raises(UsageError, match="run one first"):
         tab.on_send(bench, lives, "", {})
     name = run("lines-slow", wait=False).name
@@ -430,7 +430,7 @@ def test_what_has_not_ended_is_not_sent(bench: Listening, lives: Lives, run: Run
 
 
 def test_the_agent_is_benchmarked_in_the_background_and_its_episodes_can_be_read(
-    bench: Listening, lives: Lives, form: form_of.AgentForm
+    bench: Listening, lives: Episodes, form: form_of.AgentForm
 ) -> None:
     values = [
         {"retriever": "tiny"}.get(name, setting.default) for _, name, setting in form.settings

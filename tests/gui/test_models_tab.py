@@ -102,14 +102,14 @@ def test_nothing_ticked_is_a_sentence(bench: Workbench) -> None:
 
 
 def test_a_page_that_goes_away_stops_no_load(bench: Workbench) -> None:
-    with bench.models._turns.one:
+    with bench.models._turns.lock:
         models.on_load(bench, [], ["echo"])
         assert "echo" in models.loading_now(bench)
     wait_for(lambda: bench.models.is_loaded("echo"))
 
 
 def test_a_load_is_seen_in_every_window_and_can_be_cancelled_in_any(bench: Workbench) -> None:
-    with bench.models._turns.one:
+    with bench.models._turns.lock:
         models.on_load(bench, ["starter-bm25"], ["echo", "paris"])
         second = refreshed(bench)
         assert second["busy"] == gr.update(visible=True)
@@ -187,7 +187,7 @@ def test_ticks_survive_when_the_list_grows(bench: Workbench) -> None:
 
 
 def test_what_waits_reads_waiting_and_what_is_being_loaded_reads_loading(bench: Workbench) -> None:
-    with bench.models._turns.one:
+    with bench.models._turns.lock:
         models.on_load(bench, [], ["echo"])
         assert '<span class="rb-badge page">waiting</span>' in models.snapshot(bench)["table"]
     going = {"echo": Going("language model", "loading weights 3/4", waiting=False, cancelled=False)}

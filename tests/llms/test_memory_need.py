@@ -6,6 +6,7 @@ import json
 import struct
 import subprocess
 import sys
+import types
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,10 +16,12 @@ import pytest
 from rallebench.cli.main import main
 from rallebench.core import memory
 from rallebench.core.errors import BackendMemoryError, BadFileError
+from rallebench.core.versions import imported
+from rallebench.encoders.half_precision import has_bfloat16_here
 from rallebench.llms import _checkpoints
 from rallebench.llms import _memory as needs
 from rallebench.llms._checkpoints import cache_bytes
-from rallebench.llms._memory import MemoryNeed, check_fit, device_of, need_of
+from rallebench.llms._memory import MemoryNeed, check_fit, device_of, has_cuda, need_of
 
 LLAMA = {
     "model_type": "llama",
@@ -296,3 +299,15 @@ def test_the_processor_is_asked_for_bfloat16_without_torch() -> None:
         text=True,
     )
     assert child.returncode == 0, child.stderr
+
+
+def test_a_torch_that_another_thread_still_imports_is_left_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its C++ part waits for the import, which waits for the C++ part: both threads would wait for good."""
+    half_imported = types.ModuleType("torch")
+    half_imported.__spec__ = types.SimpleNamespace(_initializing=True)  # type: ignore[assignment]
+    monkeypatch.setitem(sys.modules, "torch", half_imported)
+    assert imported("torch") is None
+    assert isinstance(has_bfloat16_here(), bool) and isinstance(has_cuda(), bool)
+    assert memory.Memory.now().ram > 0

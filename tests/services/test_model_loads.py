@@ -116,7 +116,7 @@ def followed(loads: Loads, name: str, ends: list[str]) -> threading.Thread:
 def test_a_cancelled_load_ends_for_all_who_follow_it_and_leaves_nothing(loads: Loads) -> None:
     ends: list[str] = []
     visitors = [followed(loads, "one", ends) for _ in range(2)]
-    wait_for(lambda: "weights" in loads.loading()["one"].said)
+    wait_for(lambda: "weights" in loads.loading()["one"].message)
     assert loads.cancel("one") == "Cancelling one …"
     for visitor in visitors:
         visitor.join(10)
@@ -171,7 +171,7 @@ def test_a_step_that_cannot_be_interrupted_keeps_nobody_waiting(
     monkeypatch.setattr("rallebench.services.models.GRACE", 0.1)
     ends: list[str] = []
     visitor = followed(loads, "stuck", ends)
-    wait_for(lambda: "weights" in loads.loading()["stuck"].said)
+    wait_for(lambda: "weights" in loads.loading()["stuck"].message)
     started = time.monotonic()
     loads.cancel("stuck")
     visitor.join(5)
@@ -303,7 +303,7 @@ except RalleError as error:
     left["failed: " + str(error)[:60]] = left_now()
 loads.begin("wide", "language model")
 while True:
-    said = loads.loading()["wide"].said
+    said = loads.loading()["wide"].message
     if said.rpartition("/")[0][-2:].strip().isdigit() and int(said.rpartition("/")[0].split()[-1]) > 20:
         break
 loads.cancel("wide")

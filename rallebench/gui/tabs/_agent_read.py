@@ -7,8 +7,7 @@ from typing import Any
 import gradio as gr
 
 from rallebench.core.errors import UsageError
-from rallebench.services.live.opened import agent_runs, opened, questions_of
-from rallebench.services.live.watching import Lives
+from rallebench.services.episodes import Episodes, agent_runs, open_episode, questions_of
 from rallebench.services.workbench import Workbench
 
 SHOWN = 500
@@ -82,8 +81,8 @@ def beside(workbench: Workbench, run: str | None, qid: str | None, step: int) ->
     return ids[place]
 
 
-def open_it(workbench: Workbench, lives: Lives, run: str | None, qid: str | None) -> str:
+def open_it(workbench: Workbench, lives: Episodes, run: str | None, qid: str | None) -> str:
     """Read the episode and remember it; its name. Raises UsageError."""
     if not run or not qid:
         raise UsageError(UNCHOSEN)
-    return lives.add(opened(workbench, run, qid)).name
+    return lives.add(open_episode(workbench, run, qid)).name

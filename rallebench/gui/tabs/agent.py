@@ -25,10 +25,16 @@ from rallebench.gui.tabs._agent_form import AgentForm
 from rallebench.gui.tabs._agent_read import beside, draw_read, on_run_chosen, on_unfold, open_it
 from rallebench.gui.tabs.develop import QUESTION, choices, on_find
 from rallebench.gui.tabs.sweep import number_of
-from rallebench.services.live.kept import keep
-from rallebench.services.live.opened import is_agents
-from rallebench.services.live.transcript import actions, before, edit_text
-from rallebench.services.live.watching import TYPED, Lives, Wanted, Watched, example_of
+from rallebench.services.episodes import (
+    TYPED,
+    EpisodeRequest,
+    Episodes,
+    EpisodeState,
+    example_of,
+    is_agents,
+    save_episode,
+)
+from rallebench.services.transcript import actions, before, edit_text
 from rallebench.services.workbench import Workbench
 from rallebench.workflows import WORKFLOWS
 from rallebench.workspace.paths import READER
@@ -42,7 +48,7 @@ NO_AGENT = (
 @TABS.register("agent", order=7, label="Agent")
 def build(workbench: Workbench, session: Session, tab: gr.Tab, page: gr.Blocks) -> None:
     """Choose, run, watch, stop, edit, compare."""
-    lives = Lives()
+    lives = Episodes()
     who = draw.draw_agent(workbench)
     reads = gr.HTML(visible=False, elem_id="agent-llm-note", elem_classes="rb-flush")
     about = gr.HTML(
@@ -182,7 +188,7 @@ def wire_question(workbench: Workbench, who: Widgets, asked: Widgets) -> None:
 
 def wire_reading(
     workbench: Workbench,
-    lives: Lives,
+    lives: Episodes,
     form: AgentForm,
     session: Session,
     reading: Widgets,
@@ -313,7 +319,7 @@ def on_question(workbench: Workbench, dataset: str, chosen: str) -> str:
 
 def on_run(
     workbench: Workbench,
-    lives: Lives,
+    lives: Episodes,
     form: AgentForm,
     followed: str,
     mark: bool,
@@ -328,7 +334,7 @@ def on_run(
     refuse_second(lives, followed)
     name, example = example_of(workbench, dataset, chosen)
     settings = form_of.given(form, workflow, env, values)
-    wanted = Wanted(
+    wanted = EpisodeRequest(
         (workflow or "").strip(),
         (env or "").strip() if form_of.needs_env(workflow) else "",
         (llm or "").strip(),
@@ -340,14 +346,16 @@ def on_run(
     return [watched.name, *screen_of(workbench, lives, watched, mark)]
 
 
-def refuse_second(lives: Lives, followed: str) -> None:
+def refuse_second(lives: Episodes, followed: str) -> None:
     """Raise UsageError while the episode that the page follows goes on."""
     watched = lives.get(followed or "")
     if watched is not None and watched.going:
         raise UsageError("An episode goes on; stop it, or wait for its end.")
 
 
-def screen_of(workbench: Workbench, lives: Lives, watched: Watched, mark: bool) -> list[Any]:
+def screen_of(
+    workbench: Workbench, lives: Episodes, watched: EpisodeState, mark: bool
+) -> list[Any]:
     """What is seen, panel, what can be edited, whether to look again soon, and the episodes so far."""
     panel = views_agent.shown(watched, workbench.models.prices(), mark)
     episodes = gr.update(choices=episodes_of(lives), value=watched.name if began(watched) else None)
@@ -364,28 +372,30 @@ def screen_of(workbench: Workbench, lives: Lives, watched: Watched, mark: bool) 
     return [watched.mark, panel, *edit_of(watched), gr.Timer(active=False), episodes]
 
 
-def episodes_of(lives: Lives) -> list[tuple[str, str]]:
+def episodes_of(lives: Episodes) -> list[tuple[str, str]]:
     """(what it was, name) of the episodes that are known."""
     return [(views_agent.title(one), one.name) for one in lives.known() if began(one)]
 
 
-def began(watched: Watched) -> bool:
+def began(watched: EpisodeState) -> bool:
     """Whether it came further than to be refused."""
     return watched.state != "failed" or bool(watched.steps)
 
 
-def edit_of(watched: Watched) -> list[Any]:
+def edit_of(watched: EpisodeState) -> list[Any]:
     """The actions that can be edited, the last one's text, and whether there are any."""
-    found = actions(watched.steps, watched.wanted.workflow)
+    found = actions(watched.steps, watched.episode_request.workflow)
     if not found:
         return [gr.update(choices=[], value=None), "", gr.update(visible=False)]
     offers = [(f"{n}: {text[:120]}", at) for n, (at, text) in enumerate(found.items(), 1)]
     last = offers[-1][1]
-    text = edit_text(watched.steps[last].reply, watched.wanted.workflow)
+    text = edit_text(watched.steps[last].reply, watched.episode_request.workflow)
     return [gr.update(choices=offers, value=last), text, gr.update(visible=True)]
 
 
-def on_tick(workbench: Workbench, lives: Lives, followed: str, seen: str, mark: bool) -> list[Any]:
+def on_tick(
+    workbench: Workbench, lives: Episodes, followed: str, seen: str, mark: bool
+) -> list[Any]:
     """Draw the episode if anything has happened. Its end is drawn once: what is then typed in the edit box stays."""
     watched = lives.get(followed or "")
     if watched is None:
@@ -403,7 +413,7 @@ def on_tick(workbench: Workbench, lives: Lives, followed: str, seen: str, mark: 
 
 
 def on_return(
-    workbench: Workbench, lives: Lives, form: AgentForm, followed: str, mark: bool
+    workbench: Workbench, lives: Episodes, form: AgentForm, followed: str, mark: bool
 ) -> list[Any]:
     """A page that was loaded again finds its episode, or hears that it is gone; a fresh one follows what goes on."""
     going = next((one for one in lives.known() if one.going), None)
@@ -429,9 +439,9 @@ def on_return(
     ]
 
 
-def filled_with(workbench: Workbench, form: AgentForm, watched: Watched) -> list[Any]:
+def filled_with(workbench: Workbench, form: AgentForm, watched: EpisodeState) -> list[Any]:
     """The form as it was when the episode was asked for."""
-    wanted = watched.wanted
+    wanted = watched.episode_request
     question, gold = wanted.example.question, views.gold_line(wanted.example)
     which = [gr.skip(), gr.update(value=question.text), gold]
     if wanted.dataset != TYPED:
@@ -442,7 +452,7 @@ def filled_with(workbench: Workbench, form: AgentForm, watched: Watched) -> list
 
 
 def on_episode(
-    workbench: Workbench, lives: Lives, form: AgentForm, name: str, mark: bool
+    workbench: Workbench, lives: Episodes, form: AgentForm, name: str, mark: bool
 ) -> list[Any]:
     """Show another episode, with the form as it was then."""
     watched = lives.get(name or "")
@@ -457,7 +467,7 @@ def on_episode(
 
 def on_read(
     workbench: Workbench,
-    lives: Lives,
+    lives: Episodes,
     form: AgentForm,
     followed: str,
     run: str | None,
@@ -471,7 +481,7 @@ def on_read(
 
 def on_beside(
     workbench: Workbench,
-    lives: Lives,
+    lives: Episodes,
     form: AgentForm,
     step: int,
     followed: str,
@@ -486,7 +496,7 @@ def on_beside(
 
 def on_clicked(
     workbench: Workbench,
-    lives: Lives,
+    lives: Episodes,
     form: AgentForm,
     wanted: dict[str, Any] | None,
     followed: str,
@@ -504,7 +514,7 @@ def on_clicked(
     ]
 
 
-def on_mark(workbench: Workbench, lives: Lives, followed: str, mark: bool) -> Any:
+def on_mark(workbench: Workbench, lives: Episodes, followed: str, mark: bool) -> Any:
     """The same episode with or without marks."""
     watched = lives.get(followed or "")
     return (
@@ -514,7 +524,7 @@ def on_mark(workbench: Workbench, lives: Lives, followed: str, mark: bool) -> An
     )
 
 
-def on_stop(workbench: Workbench, lives: Lives, followed: str, mark: bool) -> list[Any]:
+def on_stop(workbench: Workbench, lives: Episodes, followed: str, mark: bool) -> list[Any]:
     """Stop the episode at once; what it has done stays, and can be gone on from.
 
     The next tick draws its end. Drawn here as well, a tick that is on its way would draw it a second time, over what
@@ -527,16 +537,21 @@ def on_stop(workbench: Workbench, lives: Lives, followed: str, mark: bool) -> li
     return [gr.skip(), panel, *[gr.skip()] * 3, gr.Timer(active=True), gr.skip()]
 
 
-def on_action(lives: Lives, followed: str, at: int | str | None) -> Any:
+def on_action(lives: Episodes, followed: str, at: int | str | None) -> Any:
     """The text of another action."""
     watched = lives.get(followed or "")
     if watched is None or not isinstance(at, int) or at >= len(watched.steps):
         return gr.skip()
-    return edit_text(watched.steps[at].reply, watched.wanted.workflow)
+    return edit_text(watched.steps[at].reply, watched.episode_request.workflow)
 
 
 def on_continue(
-    workbench: Workbench, lives: Lives, followed: str, mark: bool, at: int | str | None, text: str
+    workbench: Workbench,
+    lives: Episodes,
+    followed: str,
+    mark: bool,
+    at: int | str | None,
+    text: str,
 ) -> list[Any]:
     """Go on from an action as it now reads; nothing before it is asked again."""
     refuse_second(lives, followed)
@@ -545,8 +560,8 @@ def on_continue(
         raise UsageError(
             "There is no action to go on from; run an episode, then choose one of its actions."
         )
-    steps = before(watched.steps, at, text or "", watched.wanted.workflow)
-    now = lives.start(workbench, replace(watched.wanted, before=steps))
+    steps = before(watched.steps, at, text or "", watched.episode_request.workflow)
+    now = lives.start(workbench, replace(watched.episode_request, before=steps))
     return [now.name, *screen_of(workbench, lives, now, mark)]
 
 
@@ -558,15 +573,17 @@ def on_begin() -> str:
     return ""
 
 
-def on_send(workbench: Workbench, lives: Lives, followed: str, sent: dict[str, Any]) -> list[Any]:
+def on_send(
+    workbench: Workbench, lives: Episodes, followed: str, sent: dict[str, Any]
+) -> list[Any]:
     """Keep the episode as a run of one question; with another one of the same question the two are compared."""
     watched = lives.get(followed or "")
     if watched is not None and watched.run:
         return [sent, "", gr.Tabs(selected="compare"), {"runs": [watched.run], "at": time.time()}]
     if watched is None or watched.name not in sent:
-        run = keep(workbench, watched).name
+        run = save_episode(workbench, watched).name
         assert watched is not None
-        sent = {**sent, watched.name: (watched.wanted.example.question.qid, run)}
+        sent = {**sent, watched.name: (watched.episode_request.example.question.qid, run)}
     qid, run = sent[watched.name]
     same = [name for other, name in sent.values() if other == qid][-8:]
     if len(same) == 1:

@@ -22,8 +22,8 @@ from rallebench.gui.session import Session, guard
 from rallebench.gui.tabs import TABS
 from rallebench.gui.works import baselines_of
 from rallebench.metrics import METRICS
+from rallebench.services.episodes import is_agents
 from rallebench.services.jobs import Job
-from rallebench.services.live.opened import is_agents
 from rallebench.services.runs import phase_of, where_read
 from rallebench.services.workbench import Workbench
 from rallebench.workspace.coverage import MOST_PASSAGES

@@ -17,7 +17,7 @@ from rallebench.gui.develop_output import Steps, blank, prefix, show_step
 from rallebench.gui.session import Session, guard, guard_stream
 from rallebench.gui.tabs import TABS
 from rallebench.gui.tabs._develop_action import Widgets, draw_action
-from rallebench.services.live.opened import is_agents
+from rallebench.services.episodes import is_agents
 from rallebench.services.workbench import Workbench
 from rallebench.workspace.entries import MAX_ACTIONS, chain_from_json, chain_to_json
 from rallebench.workspace.paths import DEFAULT_CHAIN, DEFAULT_DATASET

@@ -42,7 +42,7 @@ LABELS: Mapping[str, str] = {
 EDITED = "Edited by you."
 """Stands in the note of a reply that is no longer the model's own."""
 
-_ASKED = re.compile(r"(Thought|Action|Plan)[ ]?(\d*):\Z")
+_LINE_BEGUN = re.compile(r"(Thought|Action|Plan)[ ]?(\d*):\Z")
 _BOTH = re.compile(r"\s*(?<!\w)Action\s*\d*\s*:\s*")
 _TEXT_CALL = re.compile(
     r"^[ \t*]*Action[ \t*]*:[ \t]*(\S+)[^\n]*\n+[ \t*]*Action Input[ \t*]*:[ \t]*", re.MULTILINE
@@ -68,10 +68,10 @@ class Piece:
 
 def pieces(steps: Iterable[Step], workflow: str = "") -> list[Piece]:
     """The steps of an episode, in order, without the notes that are its tree."""
-    found: list[Piece] = []
+    result: list[Piece] = []
     for at, step in enumerate(steps):
-        found += [replace(piece, at=at) for piece in _of(step, workflow)]
-    return found
+        result += [replace(piece, at=at) for piece in _of(step, workflow)]
+    return result
 
 
 def beginning(request: Request, text: str, workflow: str = "") -> list[Piece]:
@@ -86,8 +86,8 @@ def beginning(request: Request, text: str, workflow: str = "") -> list[Piece]:
 def _of(step: Step, workflow: str) -> list[Piece]:
     request, reply = step.request, step.reply
     if isinstance(request, Generate):
-        told = [Piece("note", reply.note, 0)] if reply.note and reply.note != EDITED else []
-        return [*_said(request, reply, workflow), *told]
+        note = [Piece("note", reply.note, 0)] if reply.note and reply.note != EDITED else []
+        return [*_reply(request, reply, workflow), *note]
     if isinstance(request, Retrieve):
         return [Piece("search", f"{request.retriever}: {request.query}", 0)]
     if isinstance(request, UseTool):
@@ -110,7 +110,7 @@ def _asking(request: Request) -> Piece:
     return Piece("note", "", 0)
 
 
-def _said(request: Generate, reply: Reply, workflow: str) -> list[Piece]:
+def _reply(request: Generate, reply: Reply, workflow: str) -> list[Piece]:
     if workflow == "pal":
         return [Piece("program", program_of(reply.text), 0)]
     if reply.tool_calls:
@@ -118,9 +118,9 @@ def _said(request: Generate, reply: Reply, workflow: str) -> list[Piece]:
         thought = [Piece("thought", reply.text.strip(), 0)] if reply.text.strip() else []
         return [*thought, Piece("action", f"{call.name}({call.arguments})", 0)]
     text = reply.text.strip()
-    asked = _ASKED.search(request.messages[-1].content) if len(request.messages) == 1 else None
-    if asked is not None:
-        return _line(asked[1].lower(), asked[2], text)
+    line = _LINE_BEGUN.search(request.messages[-1].content) if len(request.messages) == 1 else None
+    if line is not None:
+        return _line(line[1].lower(), line[2], text)
     written = _TEXT_CALL.search(text)
     if written is not None:
         thought_text = re.sub(r"^\s*Thought\s*\d*\s*:\s*", "", text[: written.start()]).strip()
@@ -161,8 +161,10 @@ def _tool(request: UseTool, reply: Reply) -> list[Piece]:
 
 
 def _call(request: UseTool) -> str:
-    given = {name: value for name, value in request.arguments.items() if name != "api"}
-    return f"{request.arguments.get('api', request.tool)}({json.dumps(given, ensure_ascii=False)})"
+    arguments = {name: value for name, value in request.arguments.items() if name != "api"}
+    return (
+        f"{request.arguments.get('api', request.tool)}({json.dumps(arguments, ensure_ascii=False)})"
+    )
 
 
 # ── what can be edited ───────────────────────────────────────────────────────
@@ -170,11 +172,11 @@ def _call(request: UseTool) -> str:
 
 def actions(steps: Sequence[Step], workflow: str = "") -> dict[int, str]:
     """Step (from 0) → the action that the model chose in it, in one line; the last is the newest."""
-    found: dict[int, str] = {}
+    chosen: dict[int, str] = {}
     for piece in pieces(steps, workflow):
         if isinstance(steps[piece.at].request, Generate) and piece.kind in ("action", "program"):
-            found[piece.at] = " ".join(piece.text.split())
-    return found
+            chosen[piece.at] = " ".join(piece.text.split())
+    return chosen
 
 
 def edit_text(reply: Reply, workflow: str = "") -> str:
@@ -194,10 +196,10 @@ def edited(reply: Reply, text: str) -> Reply:
         raise UsageError("The action is empty; write what the agent shall do.")
     if not reply.tool_calls:
         return replace(reply, text=text, note=EDITED)
-    found = _CALL.match(text)
-    if found is None:
+    parts = _CALL.match(text)
+    if parts is None:
         raise UsageError('The action is no call; write it as Name({"argument": "value"}).')
-    call = ToolCall(reply.tool_calls[0].id, found[1], found[2].strip() or "{}")
+    call = ToolCall(reply.tool_calls[0].id, parts[1], parts[2].strip() or "{}")
     return replace(reply, tool_calls=(call,), note=EDITED)
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from rallebench.core.errors import UsageError
 from rallebench.core.types import Generate, Message, Note, Reply, Retrieve, Step, ToolCall
-from rallebench.services.live.transcript import (
+from rallebench.services.transcript import (
     EDITED,
     actions,
     before,

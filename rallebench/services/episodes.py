@@ -1,0 +1,355 @@
+"""An agent's episodes: run as a job, so that a page may leave and find them again; opened from a run; stored as a run."""
+
+from __future__ import annotations
+
+import threading
+import time
+import uuid
+from collections.abc import Mapping
+from contextlib import closing, suppress
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from rallebench import sandbox
+from rallebench.core.errors import RalleError, UsageError
+from rallebench.core.events import Operation
+from rallebench.core.runs import DatasetRef, RunRequest
+from rallebench.core.types import Episode, Example, Gold, Question, Request, Step, UseTool, digest
+from rallebench.engine.perform import flow_error
+from rallebench.engine.run_file import write_run
+from rallebench.engine.score import choose_metrics, examples_of
+from rallebench.engine.single import Delta, Event, StepDone, StepStarted
+from rallebench.engine.store import RunFolder
+from rallebench.experiments.benchmark import fresh_name
+from rallebench.services.jobs import Job
+from rallebench.services.runs import agent_arguments
+from rallebench.services.transcript import was_edited
+from rallebench.services.workbench import Workbench
+from rallebench.workspace.flows import Agent
+
+MOST = 30
+"""Episodes that are remembered; the oldest that has ended is forgotten first."""
+
+TYPED = "typed"
+"""Stands in the question set's place for a question of the user's own."""
+
+State = Literal["starting", "running", "stopped", "ended", "failed"]
+
+
+@dataclass(frozen=True, slots=True)
+class EpisodeRequest:
+    """The request for an episode. ``settings``: of the workflow and of its environment (``env.NAME``); ``before``: steps to continue from."""
+
+    workflow: str
+    env: str
+    llm: str
+    settings: Mapping[str, Any]
+    dataset: str
+    example: Example
+    before: tuple[Step, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class EpisodeState:
+    """An episode at one moment. ``request`` is being asked, ``writing`` is what has come of its answer. ``seconds``: by the clock.
+
+    ``version`` grows with every change. ``error``: one sentence. ``run``: the run that it was read from.
+    """
+
+    name: str
+    episode_request: EpisodeRequest
+    state: State = "starting"
+    steps: tuple[Step, ...] = ()
+    request: Request | None = None
+    writing: str = ""
+    episode: Episode | None = None
+    error: str = ""
+    agent: Agent | None = None
+    began: float = field(default_factory=time.time)
+    seconds: float = 0.0
+    version: int = 0
+    run: str = ""
+
+    @property
+    def mark(self) -> str:
+        """Changes with whatever a page shows of it, the full seconds included."""
+        return f"{self.name} {self.version} {self.seconds:.0f}"
+
+    @property
+    def going(self) -> bool:
+        """Whether it is running."""
+        return self.state in ("starting", "running")
+
+
+def example_of(workbench: Workbench, dataset: str, chosen: str) -> tuple[str, Example]:
+    """(question set, the question chosen from it), or (TYPED, the user's own, without gold). Raises UsageError."""
+    chosen = (chosen or "").strip()
+    if not chosen:
+        raise UsageError("No question is chosen; choose one, or type your own.")
+    for example in workbench.asking.questions(dataset) if dataset else ():
+        if example.question.qid == chosen:
+            return dataset, example
+    qid = f"{TYPED}-{digest(chosen)[:8]}"
+    return TYPED, Example(Question(qid, chosen), Gold(), {"id": qid, "input": chosen, "output": []})
+
+
+class EpisodeJob:
+    """One episode and its job. ``now``: its state, which is replaced, never changed."""
+
+    def __init__(self, now: EpisodeState) -> None:
+        self.now = now
+        self._lock = threading.Lock()
+        self._clock = time.monotonic()
+        self._job: Job | None = None
+
+    def state(self) -> EpisodeState:
+        """Its state, with the seconds until now."""
+        now = self.now
+        return replace(now, seconds=time.monotonic() - self._clock) if now.going else now
+
+    def start(self, workbench: Workbench) -> None:
+        """Begin, as a job."""
+        self._job = workbench.jobs.submit(
+            "episode", self.now.name, self.now.name, lambda job: self._work(workbench, job)
+        )
+
+    def wait(self, seconds: float) -> None:
+        """Wait until nothing is asked for it any more, at most ``seconds``: a stopped one may still wait for a model."""
+        if self._job is not None:
+            self._job.wait(max(0.0, seconds))
+
+    def stop(self) -> None:
+        """Stop at once: nothing that still comes is heard; a model's stream is closed at its next word, a program killed."""
+        current = self.now.request
+        if (
+            self._set(state="stopped", request=None, writing="")
+            and isinstance(current, UseTool)
+            and current.tool == sandbox.TOOL
+        ):
+            sandbox.stop(current.arguments["session"])
+
+    def _set(self, **changes: Any) -> bool:
+        """Change the state; whether the episode was running until now."""
+        with self._lock:
+            going = self.now.going
+            if going:
+                took = time.monotonic() - self._clock
+                self.now = replace(
+                    self.now, **{"seconds": took, "version": self.now.version + 1, **changes}
+                )
+            return going
+
+    def _work(self, workbench: Workbench, job: Job) -> Operation[None]:
+        yield from ()  # what it does is read from ``now``
+        job.stop_by(self.stop)
+        request = self.now.episode_request
+        try:
+            agent = workbench.asking.agent(
+                request.workflow, request.env, request.llm, request.settings, seed=0
+            )
+            if not self._set(agent=agent):
+                return
+            replies = [step.reply for step in request.before]
+            with closing(
+                workbench.asking.run_agent(
+                    agent, request.example.question, stream=True, before=replies
+                )
+            ) as events:  # type: ignore[type-var]
+                for event in events:
+                    if not self._heard(event):
+                        return
+            if self.now.episode is not None:
+                workbench.tracking.trace(self.now.episode, request.example.question.text, "agent")
+        except Exception as error:  # flow_error logs a bug with its traceback; it must not leave the episode going on
+            self._set(state="failed", error=str(flow_error(error)), request=None, writing="")
+
+    def _heard(self, event: Event) -> bool:
+        now = self.now
+        if isinstance(event, StepStarted):
+            return self._set(state="running", request=event.request, writing="")
+        if isinstance(event, Delta):
+            return self._set(writing=now.writing + event.text)
+        if isinstance(event, StepDone):
+            return self._set(steps=(*now.steps, event.step), request=None, writing="")
+        whole = replace(event, steps=(*now.episode_request.before, *event.steps))
+        state = "failed" if event.error else "ended"
+        return self._set(
+            state=state,
+            episode=whole,
+            steps=whole.steps,
+            error=event.error,
+            request=None,
+            writing="",
+        )
+
+
+class Episodes:
+    """The episodes of this process, the newest last."""
+
+    def __init__(self) -> None:
+        self._jobs: dict[str, EpisodeJob] = {}
+        self._lock = threading.Lock()
+
+    def start(self, workbench: Workbench, request: EpisodeRequest) -> EpisodeState:
+        """Begin an episode; it is found under its name."""
+        job = EpisodeJob(EpisodeState(uuid.uuid4().hex[:12], request, steps=request.before))
+        self._enter(job)
+        job.start(workbench)
+        return job.now
+
+    def add(self, state: EpisodeState) -> EpisodeState:
+        """Remember an episode that has ended elsewhere."""
+        self._enter(EpisodeJob(state))
+        return state
+
+    def _enter(self, job: EpisodeJob) -> None:
+        with self._lock:
+            self._jobs.pop(job.now.name, None)
+            self._jobs[job.now.name] = job
+            ended = [
+                name
+                for name, other in self._jobs.items()
+                if not other.now.going and other is not job
+            ]
+            for name in ended[: max(0, len(self._jobs) - MOST)]:
+                del self._jobs[name]
+
+    def get(self, name: str) -> EpisodeState | None:
+        """The state of the episode ``name``, None if it is not known here (any more)."""
+        with self._lock:
+            job = self._jobs.get(name)
+        return job.state() if job else None
+
+    def known(self) -> list[EpisodeState]:
+        """All that are known, the newest first."""
+        with self._lock:
+            return [job.state() for job in reversed(self._jobs.values())]
+
+    def wait(self, seconds: float) -> None:
+        """Wait until nothing is asked for any episode, at most ``seconds``."""
+        deadline = time.monotonic() + seconds
+        with self._lock:
+            jobs = list(self._jobs.values())
+        for job in jobs:
+            job.wait(deadline - time.monotonic())
+
+    def stop(self, name: str = "") -> None:
+        """Stop an episode at once, all without a name. Raises UsageError if ``name`` does not go on."""
+        if not name:
+            for state in self.known():
+                if state.going:
+                    self._jobs[state.name].stop()
+            return
+        with self._lock:
+            job = self._jobs.get(name)
+        if job is None or not job.now.going:
+            raise UsageError("No episode goes on, so there is nothing to stop.")
+        job.stop()
+
+
+# stored as a run
+
+
+def save_episode(workbench: Workbench, state: EpisodeState | None) -> RunFolder:
+    """Write an episode that has ended as a scored run of its own. Raises UsageError for one that cannot be compared.
+
+    The run says of which question it is and whether an action was edited: it is never resumed as a benchmark.
+    """
+    if state is not None and state.run:
+        raise UsageError(
+            f"This episode is part of the run {state.run!r} already; choose that run in Compare."
+        )
+    if state is None or state.agent is None:
+        raise UsageError("There is no episode to keep; run one first.")
+    if state.going:
+        raise UsageError("The episode goes on; wait for its end, then send it to Compare.")
+    if state.episode is None:
+        raise UsageError(
+            "The episode was stopped before it ended, so it has no outcome to compare; continue it, or run it again."
+        )
+    edited = was_edited(state.steps)
+    request = _run_request(workbench, state, edited)
+    return write_run(
+        workbench.workspace.runs,
+        request,
+        [state.episode],
+        workbench.models.backends,
+        session=f"{state.began:.3f}",
+        seconds=state.seconds,
+        message="One episode of the Agent tab" + (", an action edited." if edited else "."),
+    )
+
+
+def _run_request(workbench: Workbench, state: EpisodeState, edited: bool) -> RunRequest:
+    request, agent = state.episode_request, state.agent
+    assert agent is not None and state.episode is not None
+    dataset = DatasetRef(TYPED, sha256=digest(request.example.question.text))
+    if request.dataset != TYPED:
+        dataset = workbench.workspace.dataset_ref(request.dataset)
+    settings = {"question": state.episode.qid, "edited": edited}
+    flow = replace(agent.flow, settings={**agent.flow.settings, **settings})
+    workspace, qid = workbench.workspace, request.example.question.qid
+    return RunRequest(
+        flow,
+        dataset,
+        (request.example,),
+        choose_metrics(None, (request.example,), dataset.name),
+        seed=agent.seed or 0,
+        name=fresh_name(workspace, f"{flow.name}-{agent.llm}", qid),
+    )
+
+
+# opened from a run
+
+MOST_RUNS = 200
+"""Of the newest runs so many are looked at."""
+
+
+def agent_runs(workbench: Workbench) -> list[str]:
+    """The runs that an agent made, the newest first."""
+    names = []
+    for folder in workbench.runs.list()[:MOST_RUNS]:
+        with suppress(RalleError):
+            if is_agents(folder):
+                names.append(folder.name)
+    return names
+
+
+def is_agents(folder: RunFolder) -> bool:
+    """Whether an agent made the run. Raises BadFileError."""
+    return bool(folder.spec()["spec"]["settings"].get("agent"))
+
+
+def questions_of(workbench: Workbench, run: str) -> list[Question]:
+    """The questions of a run that were answered or failed, in order. Raises UsageError, BadFileError."""
+    folder = workbench.runs.open(run)
+    done = folder.lines()
+    return [example.question for example in examples_of(folder) if example.question.qid in done]
+
+
+def open_episode(workbench: Workbench, run: str, qid: str) -> EpisodeState:
+    """What the agent of a run did with a question. Raises UsageError, BadFileError."""
+    folder = workbench.runs.open(run)
+    spec = folder.spec()
+    agent = spec["spec"]["settings"].get("agent")
+    episode = folder.episodes().get(qid)
+    if agent is None or episode is None:
+        raise UsageError(
+            f"The run {run!r} holds no episode of an agent for the question {qid!r}; choose another."
+        )
+    example = next(example for example in examples_of(folder) if example.question.qid == qid)
+    dataset = TYPED
+    with suppress(RalleError):
+        dataset, _ = workbench.workspace.dataset(
+            spec.get("dataset_file") or spec["spec"]["dataset"]
+        )
+    return EpisodeState(
+        f"{run} {qid}",
+        EpisodeRequest(*agent_arguments(agent), dataset, example),
+        "failed" if episode.error else "ended",
+        episode.steps,
+        episode=episode,
+        error=episode.error,
+        seconds=sum(step.seconds for step in episode.steps),
+        run=run,
+    )
