@@ -6,108 +6,82 @@ import argparse
 import json
 import os
 import socket
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import gradio as gr
 from starlette.middleware import Middleware
 
-from rallebench import __version__
 from rallebench.core.errors import UsageError
 from rallebench.core.hosts import HostGuard, access_of, is_loopback
 from rallebench.gui.content_policy import HEADERS, WithoutBase
-from rallebench.gui.session import Session
-from rallebench.gui.tabs import TABS
+from rallebench.gui.frame import Page
+from rallebench.gui.jobs import chip
+from rallebench.gui.skeleton import skeleton
 from rallebench.services.workbench import Workbench
 
-STYLE = Path(__file__).with_name("style.css")
+FOLDER = Path(__file__).parent
 AUTH_VARIABLE = "RALLEBENCH_AUTH"
-REMEMBERS = "the name of an episode and a chain, which are no secrets"
-"""The browser keeps them, readable also after the program was started anew."""
-
-
-SWITCH = """() => {
-    const open = document.querySelector("#tabs button[role=tab][aria-selected=true][id^=tab-]")?.id ?? "CHOSEN";
-    return OWNERS.map((owner) => ({active: owner === open, __type__: "update"}));
-}"""
-"""Which timers run from now on. It looks which tab is open now, because the events of two that were opened one soon after
-the other, as the first one of a new page, may come in either order; and it asks no server."""
 
 
 def build_app(workbench: Workbench) -> gr.Blocks:
-    """The whole page over one workbench; nothing heavy is loaded yet."""
-    with gr.Blocks(title="rallebench", analytics_enabled=False, fill_width=True) as page:
-        gr.HTML(
-            f'<header class="rb-header"><b>rallebench</b> <span>develop, prove, track and chat with '
-            f'retrieval-augmented chains</span><span class="rb-version">{__version__}</span></header>'
-        )
-        # A State inside gr.Tabs would be counted as a tab.
-        opened, followed, compared = gr.State(None), gr.State(""), gr.State(None)
-        # Not in its tab, which is drawn only when it is opened: the page would ask for the value too early.
-        episode = gr.BrowserState("", storage_key="rallebench-agent", secret=REMEMBERS)
-        chain = gr.BrowserState("", storage_key="rallebench-chain", secret=REMEMBERS)
-        with gr.Tabs(elem_id="tabs") as tabs:
-            session = Session(
-                tabs=tabs,
-                open_question=opened,
-                followed=followed,
-                compare_runs=compared,
-                episode=episode,
-                edited_chain=chain,
-            )
-            entries = sorted(
-                (TABS.entry(name) for name in TABS.names()), key=lambda e: e.traits["order"]
-            )
-            drawn = []
-            for entry in entries:
-                with gr.Tab(
-                    entry.traits["label"], id=entry.name, elem_id=f"tab-{entry.name}"
-                ) as tab:
-                    entry.value(workbench, session, tab, page)
-                drawn.append(tab)
-        only_the_open_tab_ticks(drawn)
-    # The page carries a description of every documented handler: 2.7 MB that no visitor reads.
-    for handler in page.fns.values():
-        handler.api_visibility = "undocumented"
-    return page
+    """The whole page over one workbench; nothing heavy is loaded yet.
 
-
-def only_the_open_tab_ticks(tabs: Sequence[gr.Tab]) -> None:
-    """Stop the timers of every tab but the open one: a browser takes many milliseconds for each tick of a page this
-    large, and all tabs together would keep one of its cores busy while nothing happens.
-
-    A timer that a tab switches itself, as one that follows a load, is left alone: it was drawn inactive.
+    It is one component: the frame's script calls its server functions, see ``gui.frame``.
     """
-    timers = [
-        (tab, block)
-        for tab in tabs
-        for block in blocks_in(tab)
-        if isinstance(block, gr.Timer) and block.active
-    ]
-    owners = json.dumps([f"{tab.elem_id}-button" for tab, _ in timers])
-    for tab, timer in timers:
-        timer.active = tab is tabs[0]
-    for tab in tabs:
-        switch = SWITCH.replace("OWNERS", owners).replace("CHOSEN", f"{tab.elem_id}-button")
-        tab.select(None, None, [timer for _, timer in timers], js=switch, show_progress="hidden")
+    page = Page(workbench)
+    with gr.Blocks(title="rallebench", analytics_enabled=False, fill_width=True) as blocks:
+        gr.HTML(
+            skeleton(page),
+            js_on_load=script(page),
+            server_functions=server_functions(page),
+            apply_default_css=False,
+            elem_id="page",
+        )
+    return blocks
 
 
-def blocks_in(block: Any) -> Iterator[Any]:
-    """Everything that is drawn within a block."""
-    for child in getattr(block, "children", ()):
-        yield child
-        yield from blocks_in(child)
+def server_functions(page: Page) -> list[Callable[[dict[str, Any]], dict[str, Any]]]:
+    """What the script may call. Gradio marks the functions, which it cannot do with methods."""
+
+    def act(message: dict[str, Any]) -> dict[str, Any]:
+        return page.act(message)
+
+    def more(message: dict[str, Any]) -> dict[str, Any]:
+        return page.more(message)
+
+    def stop(message: dict[str, Any]) -> dict[str, Any]:
+        return page.stop(message)
+
+    def list_rows(message: dict[str, Any]) -> dict[str, Any]:
+        return page.list_rows(message)
+
+    def jobs(message: dict[str, Any]) -> dict[str, Any]:
+        return chip(page.workbench)
+
+    return [act, more, stop, list_rows, jobs]
+
+
+def script(page: Page) -> str:
+    """The frame's script and those of the places, which begin when all are there."""
+    first = {place.name: page.first_view(place.name) for place in page.places}
+    parts = [f"const FIRST = {json.dumps(first)};", (FOLDER / "page.js").read_text("utf-8")]
+    parts += [file.read_text("utf-8") for file in sorted((FOLDER / "places").glob("*.js"))]
+    return "\n".join([*parts, "begin();"])
+
+
+def style() -> str:
+    """The style sheet of the frame and those of the places."""
+    files = [FOLDER / "page.css", *sorted((FOLDER / "places").glob("*.css"))]
+    return "\n".join(file.read_text("utf-8") for file in files)
 
 
 def theme() -> Any:
     """A plain theme whose fonts are the visitor's own: the page needs no network."""
-    return gr.themes.Default(
-        primary_hue="teal",
-        neutral_hue="slate",
-        radius_size="sm",
-        font=["system-ui", "-apple-system", "Segoe UI", "sans-serif"],
-        font_mono=["ui-monospace", "SFMono-Regular", "Menlo", "monospace"],
+    return gr.themes.Base(
+        font=["-apple-system", "BlinkMacSystemFont", "Segoe UI", "Roboto", "sans-serif"],
+        font_mono=["SFMono-Regular", "Menlo", "Consolas", "monospace"],
     )
 
 
@@ -154,7 +128,6 @@ def serve(args: argparse.Namespace) -> None:
         allowed_hosts=args.allowed_host,
     )
     page = build_app(workbench)
-    page.queue(default_concurrency_limit=16)
     try:
         page.launch(
             server_name=args.host,
@@ -167,7 +140,7 @@ def serve(args: argparse.Namespace) -> None:
             ssr_mode=False,
             footer_links=[],
             theme=theme(),
-            css_paths=STYLE,
+            css=style(),
             show_error=True,
             app_kwargs={
                 "middleware": [

@@ -1,0 +1,305 @@
+"""The frame of the page: places, views, actions, and what their handlers answer.
+
+The page is one component of HTML. Its script sends what the user does to the server functions of ``Page``; each calls a
+handler that a place has registered and returns a *patch*, which the script applies. ``page.js`` is the other half.
+
+A patch is a dictionary: ``"#id"`` → the inner HTML of that element. Further keys: ``title``, ``go`` (an address to open),
+``address`` (an address to put in place of the present one), ``say`` (a short message), ``dialog`` and ``drawer`` (HTML, ""
+closes), ``store`` (what this browser keeps), ``download`` (``{"name", "text"}``), ``chain`` (the chain in the header).
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import threading
+import uuid
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Union
+
+from rallebench.core.errors import RalleError, UsageError
+from rallebench.core.registry import Registry
+from rallebench.gui.wording import on_page
+from rallebench.services.workbench import Workbench
+
+log = logging.getLogger(__name__)
+
+Patch = dict[str, Any]
+
+PLACES: Registry[Callable[[Page], None]] = Registry(
+    "place",
+    "rallebench.gui.places",
+    traits={"label": "the text of its tab", "order": "the position of its tab, from 1"},
+)
+
+WINDOWS = 200
+"""How many browser windows the server keeps values for; the one that was idle longest is forgotten."""
+
+PACE = 0.08
+"""Seconds between two patches of one stream: a page redraws slowly."""
+
+PATIENCE = 5.0
+"""Seconds after which a request for more of a silent stream is answered with nothing."""
+
+
+@dataclass(frozen=True)
+class Event:
+    """What the user did. ``data``: the attributes of the pressed element and the fields around it."""
+
+    action: str
+    data: Mapping[str, Any] = field(default_factory=dict)
+    query: Mapping[str, str] = field(default_factory=dict)
+    session: dict[str, Any] = field(default_factory=dict)
+
+    def text(self, name: str, default: str = "") -> str:
+        """A field as text without blanks around it; the first value of several."""
+        value = self.data.get(name, default)
+        value = value[0] if isinstance(value, list) and value else value
+        return default if value is None or value == [] else str(value).strip()
+
+    def many(self, name: str) -> list[str]:
+        """All values of a field, the empty ones left out."""
+        value = self.data.get(name) or []
+        values = value if isinstance(value, list) else [value]
+        return [str(item) for item in values if str(item).strip()]
+
+    def flag(self, name: str) -> bool:
+        """Whether a box is ticked."""
+        return self.data.get(name) in ("on", "true", "1", True)
+
+    def number(self, name: str, label: str = "") -> float | None:
+        """A field as a number, None if it is empty. Raises UsageError."""
+        text = self.text(name).replace("−", "-")
+        if not text:
+            return None
+        try:
+            number = float(text)
+        except ValueError:
+            number = math.nan
+        if not math.isfinite(number):
+            raise UsageError(f"{label or name} is {text[:60]!r}; it must be a number, or empty.")
+        return number
+
+    def whole(self, name: str, label: str = "") -> int | None:
+        """A field as a whole number, None if it is empty. Raises UsageError."""
+        number = self.number(name, label)
+        if number is None or number == int(number):
+            return None if number is None else int(number)
+        raise UsageError(f"{label or name} is {number:g}; it must be a whole number.")
+
+
+Answer = Union[Patch, None, Iterator[Patch]]
+Handler = Callable[["Page", Event], Answer]
+RowsHandler = Callable[["Page", dict[str, Any], int, int], Sequence[tuple[str, str]]]
+
+
+class Page:
+    """All places over one workbench. Safe to use by many windows at once."""
+
+    def __init__(self, workbench: Workbench) -> None:
+        self.workbench = workbench
+        self.views: dict[str, Handler] = {}
+        self._actions: dict[str, Handler] = {}
+        self._rows: dict[str, RowsHandler] = {}
+        self._windows: OrderedDict[str, dict[str, Any]] = OrderedDict()
+        self._streams: dict[str, Stream] = {}
+        self._lock = threading.Lock()
+        self.places = sorted(
+            (PLACES.entry(name) for name in PLACES.names()), key=lambda e: e.traits["order"]
+        )
+        for place in self.places:
+            place.value(self)
+        from rallebench.gui.jobs import stop_job
+
+        self.action("jobs.stop", stop_job)
+
+    # for places
+
+    def view(self, address: str, handler: Handler) -> None:
+        """Call ``handler`` whenever the address is ``#/PLACE/VIEW``; the first view of a place is its tab's."""
+        self._file(self.views, address, handler)
+
+    def action(self, name: str, handler: Handler) -> None:
+        """Call ``handler`` for elements with ``data-do="name"``."""
+        self._file(self._actions, name, handler)
+
+    def rows(self, name: str, handler: RowsHandler) -> None:
+        """Ask ``handler`` for the rows of windowed lists of that name."""
+        self._file(self._rows, name, handler)
+
+    @staticmethod
+    def _file(handlers: dict[str, Any], name: str, handler: Any) -> None:
+        if name in handlers:
+            raise ValueError(f"two places claim {name!r}")
+        handlers[name] = handler
+
+    def first_view(self, place: str) -> str:
+        """The view that a place's tab opens."""
+        return next(view for view in self.views if view.startswith(f"{place}/"))
+
+    # for tests and the server functions
+
+    def session(self, window: str) -> dict[str, Any]:
+        """What the server keeps for a browser window."""
+        with self._lock:
+            session = self._windows.setdefault(window, {})
+            self._windows.move_to_end(window)
+            while len(self._windows) > WINDOWS:
+                self._windows.popitem(last=False)
+            return session
+
+    def handle(self, message: Mapping[str, Any]) -> Answer:
+        """What the handler of a message answers. Raises RalleError."""
+        name, window = str(message.get("action", "")), str(message.get("window", ""))
+        data = message.get("data") or {}
+        query = {str(k): str(v) for k, v in (message.get("query") or {}).items()}
+        event = Event(name, data, query, self.session(window))
+        if name == "open":
+            handler = self.views.get(str(data.get("view", "")))
+            if handler is None:
+                first = self.first_view(self.places[0].name)
+                return {"go": f"#/{first}", "say": "The page has no such address; this is Build."}
+            return handler(self, event)
+        if name not in self._actions:
+            raise UsageError("The page is older than the program; reload it.")
+        return self._actions[name](self, event)
+
+    def call(
+        self, action: str, data: Mapping[str, Any] | None = None, *, window: str = "w", **query: str
+    ) -> Patch:
+        """Do an action to its end and return all its patches in one: for tests and scripts. Raises RalleError."""
+        answer = self.handle(
+            {"action": action, "data": data or {}, "window": window, "query": query}
+        )
+        if answer is None or isinstance(answer, dict):
+            return answer or {}
+        merged: Patch = {}
+        for patch in answer:
+            merged.update(patch)
+        return merged
+
+    def open(self, address: str, *, window: str = "w") -> Patch:
+        """Open ``place/view?key=value`` as the browser does."""
+        from urllib.parse import parse_qsl
+
+        view, _, query = address.removeprefix("#/").partition("?")
+        return self.call("open", {"view": view}, window=window, **dict(parse_qsl(query)))
+
+    # server functions: what the page's script calls; each takes one argument and never raises
+
+    def act(self, message: dict[str, Any]) -> Patch:
+        """Do an action. Returns its patch, or ``{"stream": id}`` for one that goes on."""
+        try:
+            answer = self.handle(message)
+        except Exception as error:
+            return problem(error)
+        if answer is None or isinstance(answer, dict):
+            return answer or {}
+        key = f"{message.get('window')} {message.get('action')}"
+        stream = Stream(answer)
+        with self._lock:
+            before = self._streams.get(key)
+            self._streams = {k: s for k, s in self._streams.items() if not s.over}
+            self._streams[key] = stream
+        if before is not None:
+            before.stop()
+        stream.start()
+        return {"stream": stream.id}
+
+    def more(self, message: dict[str, Any]) -> Patch:
+        """The next patch of a stream; ``over`` is true in its last."""
+        stream = self._stream(str(message.get("stream", "")))
+        return {"over": True} if stream is None else stream.take()
+
+    def stop(self, message: dict[str, Any]) -> Patch:
+        """End the stream of an action in a window."""
+        with self._lock:
+            stream = self._streams.get(f"{message.get('window')} {message.get('action')}")
+        if stream is not None:
+            stream.stop()
+        return {}
+
+    def list_rows(self, message: dict[str, Any]) -> Patch:
+        """Rows ``start`` to ``start + count`` of a windowed list."""
+        try:
+            handler = self._rows[str(message.get("list"))]
+            start, count = int(message["start"]), min(int(message["count"]), 500)
+            rows = handler(self, dict(message.get("key") or {}), start, count)
+            return {"rows": [list(row) for row in rows]}
+        except Exception as error:
+            return problem(error)
+
+    def _stream(self, stream: str) -> Stream | None:
+        with self._lock:
+            return next((s for s in self._streams.values() if s.id == stream), None)
+
+
+def problem(error: Exception) -> Patch:
+    """The sentence about an error; a bug also leaves its traceback on stderr."""
+    if isinstance(error, RalleError):
+        return {"problem": on_page(str(error))}
+    log.error("The page met an unexpected error.", exc_info=error)
+    name = type(error).__name__
+    return {
+        "problem": f"rallebench met an unexpected error ({name}: {str(error)[:200]}). Reload the page."
+    }
+
+
+class Stream:
+    """Patches of a generator, made in a thread of their own and taken by the page at its own pace."""
+
+    def __init__(self, patches: Iterator[Patch]) -> None:
+        self.id = uuid.uuid4().hex
+        self._patches = patches
+        self._waiting: Patch = {}
+        self._change = threading.Condition()
+        self._stopped = False
+        self._ended = False
+        self._taken = 0.0
+
+    @property
+    def over(self) -> bool:
+        """Whether it has ended and the page has taken all."""
+        with self._change:
+            return self._ended and not self._waiting
+
+    def start(self) -> None:
+        """Begin to read the generator."""
+        threading.Thread(target=self._read, name="page stream", daemon=True).start()
+
+    def stop(self) -> None:
+        """End it: the page gets its last patch at once, the generator ends at its next value."""
+        with self._change:
+            self._stopped = self._ended = True
+            self._change.notify_all()
+
+    def take(self) -> Patch:
+        """All patches that came since the last call, merged. Waits up to PATIENCE seconds for the first."""
+        with self._change:
+            self._change.wait_for(lambda: self._waiting or self._ended, PATIENCE)
+            if not self._ended:
+                self._change.wait_for(lambda: self._ended, PACE)
+            patch, self._waiting = self._waiting, {}
+            return {**patch, "over": True} if self._ended else patch
+
+    def _put(self, patch: Patch) -> None:
+        with self._change:
+            if not self._stopped:
+                self._waiting.update(patch)
+                self._change.notify_all()
+
+    def _read(self) -> None:
+        try:
+            for patch in self._patches:
+                if self._stopped:
+                    break
+                self._put(patch)
+        except Exception as error:
+            self._put(problem(error))
+        finally:
+            self._patches.close()  # type: ignore[attr-defined]  # a generator: this ends the model's own stream
+            with self._change:
+                self._ended = True
+                self._change.notify_all()

@@ -1,0 +1,247 @@
+"""Pieces of HTML that all places use. Pure; every text is escaped here or by ``e``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
+from typing import Any
+
+from rallebench.core.tables import Table
+from rallebench.render.numbers import mean_of, text
+
+SIGNS = {"right": "✓", "wrong": "✕", "lost": "✕", "format": "≈", "failed": "!", "none": "·"}
+VERDICTS = {
+    "right": "right",
+    "wrong": "wrong",
+    "lost": "not retrieved",
+    "format": "wrong format",
+    "failed": "failed",
+    "none": "not asked yet",
+}
+"""Verdict of a question → what it is called."""
+
+
+def e(value: Any) -> str:
+    """Text for HTML, also within an attribute."""
+    return escape(str(value), quote=True)
+
+
+def attributes(**values: Any) -> str:
+    """``data-`` attributes; ``run_id`` → ``data-run-id``; None is left out.
+
+    >>> attributes(do="runs.delete", run_id='a"b', more=None)
+    ' data-do="runs.delete" data-run-id="a&quot;b"'
+    """
+    return "".join(
+        f' data-{name.replace("_", "-")}="{e(value)}"'
+        for name, value in values.items()
+        if value is not None
+    )
+
+
+def button(
+    label: str,
+    do: str = "",
+    *,
+    kind: str = "",
+    title: str = "",
+    disabled: bool = False,
+    **data: Any,
+) -> str:
+    """A button. ``kind``: "primary" (one a view), "quiet", "danger"; ``data``: its ``data-`` attributes."""
+    more = ' disabled aria-disabled="true"' if disabled else ""
+    tip = f' title="{e(title)}"' if title else ""
+    run = " data-primary" if kind == "primary" else ""
+    return f'<button type="button" class="{kind}"{run}{tip}{attributes(do=do or None, **data)}{more}>{e(label)}</button>'
+
+
+def link(label: str, address: str, kind: str = "") -> str:
+    """A link within the page."""
+    return f'<a class="{kind}" href="{e(address)}">{e(label)}</a>'
+
+
+def mark(verdict: str) -> str:
+    """The mark of a verdict, named for screen readers."""
+    name = VERDICTS.get(verdict, verdict)
+    return f'<i class="m {verdict}" role="img" title="{e(name)}" aria-label="{e(name)}">{SIGNS.get(verdict, "·")}</i>'
+
+
+def number(value: float | None, digits: int = 1, unit: str = "") -> str:
+    """A number in tabular figures, a true minus, "–" for None.
+
+    >>> number(-2.34), number(None), number(51.84, unit="%")
+    ('<span class="num">−2.3</span>', '<span class="num">–</span>', '<span class="num">51.8<u>%</u></span>')
+    """
+    if value is None:
+        return '<span class="num">–</span>'
+    words = f"{value:,.{digits}f}".replace("-", "−")
+    return f'<span class="num">{words}{f"<u>{unit}</u>" if unit else ""}</span>'
+
+
+def percent(mean: Any, *, share: bool = True) -> str:
+    """A mean as "51.8 % ± 6.3": the half-width of its 95 % interval; "–" where nothing was scored.
+
+    ``share``: a fraction from 0 to 1; else a quantity of its own unit.
+    """
+    found = mean_of(mean)
+    if found is None or found["value"] is None:
+        return number(None) if found is not None or mean is None else number(100 * mean, unit="%")
+    if not share:
+        return f'<span class="num">{e(text(found["value"]))}</span>'
+    half = half_width(found)
+    return f'<span class="num">{100 * found["value"]:.1f}<u>%</u>{f"<small>± {half:.1f}</small>" if half else ""}</span>'
+
+
+def half_width(mean: Mapping[str, Any]) -> float | None:
+    """Half of the 95 % interval of a share, in points; None where it has none."""
+    if mean["low"] is None or mean["high"] is None:
+        return None
+    return float(50 * (mean["high"] - mean["low"]))
+
+
+def points(delta: float | None, *, sign: bool = True) -> str:
+    """A difference of shares in points: "−2.3 points"."""
+    if delta is None:
+        return "–"
+    words = f"{100 * delta:+.1f}" if sign else f"{100 * abs(delta):.1f}"
+    return f"{words.replace('-', '−')} points"
+
+
+def interval_bar(mean: Any) -> str:
+    """A mean and its interval on a scale from 0 to 100 %."""
+    found = mean_of(mean)
+    if found is None or found["value"] is None:
+        return ""
+    low, high = (
+        found[end] if found[end] is not None else found["value"] for end in ("low", "high")
+    )
+    low, high, at = (min(100.0, max(0.0, 100 * x)) for x in (low, high, found["value"]))
+    return f'<span class="ci" aria-hidden="true"><b style="left:{low:.1f}%;width:{high - low:.1f}%"></b><i style="left:{at:.1f}%"></i></span>'
+
+
+def waterfall_bar(
+    parts: Iterable[tuple[str, str, int]], *, tall: bool = False, address: str = ""
+) -> str:
+    """Where questions were lost: (verdict, words, count) from left to right. ``address``: of a part, with ``{verdict}``."""
+    cells = ""
+    for verdict, words, count in parts:
+        if count:
+            tag = "a" if address else "span"
+            target = f' href="{e(address.replace("{verdict}", verdict))}"' if address else ""
+            cells += f'<{tag} class="s-{verdict}" style="flex:{count}" title="{count:,} {e(words)}"{target}>{f"{count:,}" if tall else ""}</{tag}>'
+    return f'<span class="fall{" tall" if tall else ""}">{cells}</span>'
+
+
+def chips(
+    items: Iterable[tuple[str, str, int | None]],
+    chosen: str,
+    do: str,
+    name: str = "only",
+    **data: Any,
+) -> str:
+    """Filters with counts: (value, label, count); the pressed one sends ``name=value``."""
+    buttons = ""
+    for value, label, count in items:
+        on = value == chosen
+        counted = f" <b>{count:,}</b>" if count is not None else ""
+        buttons += f'<button type="button" class="{"on" if on else ""}" aria-pressed="{str(on).lower()}"{attributes(do=do, **{name: value}, **data)}>{e(label)}{counted}</button>'
+    return f'<div class="chips" role="group">{buttons}</div>'
+
+
+def segments(items: Iterable[tuple[str, str]], chosen: str, label: str = "Mode") -> str:
+    """A switch between views: (address, label)."""
+    links = "".join(
+        f'<a href="{e(address)}" class="{"on" if address == chosen else ""}"{" aria-current=page" if address == chosen else ""}>{e(words)}</a>'
+        for address, words in items
+    )
+    return f'<nav class="seg" aria-label="{e(label)}">{links}</nav>'
+
+
+def fold(title: str, inside: str, *, gist: str = "", id: str = "", opened: bool = False) -> str:
+    """A part that opens. ``title`` and ``gist`` are text, ``inside`` is HTML; with an ``id`` it stays open when it is drawn again."""
+    name = f' id="{e(id)}"' if id else ""
+    return f'<details class="fold"{name}{" open" if opened else ""}><summary>{e(title)}<em>{e(gist)}</em></summary><div>{inside}</div></details>'
+
+
+def menu(*buttons: str, label: str = "More") -> str:
+    """The menu at the end of a row."""
+    return f'<details class="menu"><summary title="{e(label)}" aria-label="{e(label)}">⋯</summary><div>{"".join(buttons)}</div></details>'
+
+
+def empty(sentence: str, action: str = "") -> str:
+    """An empty place: what to do, with the button that does it."""
+    return f'<div class="empty"><p>{e(sentence)}</p>{action}</div>'
+
+
+def warning(sentence: str) -> str:
+    """A warning, "" for none."""
+    return f'<p class="warn">{e(sentence)}</p>' if sentence else ""
+
+
+def crumb(place: str, address: str, title: str, about: str = "", *, buttons: str = "") -> str:
+    """The heading of an object: the way back, its name, a line about it, its buttons."""
+    return f'<div class="crumb"><a href="{e(address)}">{e(place)}</a><span>/</span><h1>{e(title)}</h1><small>{e(about)}</small><span class="gap"></span>{buttons}</div>'
+
+
+def rows(
+    heads: Sequence[str],
+    lines: Iterable[Sequence[str]],
+    *,
+    kind: str = "",
+    addresses: Sequence[str] = (),
+) -> str:
+    """A table of HTML cells. A heading that begins with ">" is a column of numbers; ``addresses``: one a row."""
+    top = "".join(
+        f'<th scope="col" class="{"n" if h.startswith(">") else ""}">{e(h.lstrip(">"))}</th>'
+        for h in heads
+    )
+    body = ""
+    for index, line in enumerate(lines):
+        cells = "".join(
+            f'<td class="{"n" if head.startswith(">") else ""}">{cell}</td>'
+            for head, cell in zip(heads, line)
+        )
+        target = f' data-href="{e(addresses[index])}" tabindex="0"' if addresses else ""
+        body += f"<tr{target}>{cells}</tr>"
+    return f'<table class="t {kind}"><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>'
+
+
+def table(value: Table) -> str:
+    """A table of results, every mean with its interval, every head with its definition."""
+    heads = "".join(
+        f'<th scope="col" class="{"n" if i else ""}" title="{e(c.help)}">{e(c.label)}</th>'
+        for i, c in enumerate(value.heads)
+    )
+    body = ""
+    for i, row in enumerate(value.rows):
+        cells = ""
+        for j, (cell, column) in enumerate(zip(row, value.heads)):
+            mean = mean_of(cell)
+            shown = (
+                percent(mean)
+                if mean is not None and column.format in ("score", "percent")
+                else e(text(cell, column.format))
+            )
+            cells += f'<td class="{"n" if j else ""}">{f"<b>{shown}</b>" if (i, j) in value.best else shown}</td>'
+        body += f"<tr>{cells}</tr>"
+    title = f'<h3 class="sub">{e(value.title)}</h3>' if value.title else ""
+    note = f'<p class="note">{e(value.note)}</p>' if value.note else ""
+    return f'{title}<div class="wide"><table class="t">{f"<thead><tr>{heads}</tr></thead>"}<tbody>{body}</tbody></table></div>{note}'
+
+
+def window(
+    list: str,
+    key: Mapping[str, Any],
+    total: int,
+    pick: str,
+    *,
+    at: int = -1,
+    row: int = 62,
+    label: str = "Questions",
+) -> str:
+    """A list whose rows come as they are scrolled into sight; see ``Page.rows``. ``row``: the height of a row in pixels."""
+    return (
+        f'<div class="list" id="list-{e(list)}" role="listbox" tabindex="0" aria-label="{e(label)}" data-list="{e(list)}" '
+        f'data-key="{e(json.dumps(key))}" data-total="{total}" data-at="{at}" data-row="{row}" data-pick="{e(pick)}"><div class="pane"></div></div>'
+    )

@@ -1,0 +1,1 @@
+"""The places of the page, one module each: Build, Runs, Experiments, Data, Models."""
