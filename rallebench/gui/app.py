@@ -140,7 +140,7 @@ def serve(args: argparse.Namespace) -> None:
             ssr_mode=False,
             footer_links=[],
             theme=theme(),
-            css=style(),
+            head=f"<style>{style()}</style>",
             show_error=True,
             app_kwargs={
                 "middleware": [
