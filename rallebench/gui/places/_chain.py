@@ -168,7 +168,7 @@ def _more(action: Action, key: str) -> str:
 
 
 def _number(name: str, value: Any, step: str = "1") -> str:
-    return f'<input type="number" name="{name}" step="{step}" value="{"" if value is None else e(value)}" placeholder="model\'s own">'
+    return f'<input type="number" name="{name}" step="{step}" value="{"" if value is None else e(value)}" placeholder="auto">'
 
 
 def action_menu(index: int, count: int) -> str:

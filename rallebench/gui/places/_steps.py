@@ -242,7 +242,7 @@ def stations(verdict: Verdict, retrievals: Sequence[Step]) -> str:
         note = ""
         if verdict.lost_at is not None and index >= verdict.lost_at:
             state = "bad" if index == verdict.lost_at else "off"
-            note = verdict.reason if state == "bad" else "not reached"
+            note = "lost here" if state == "bad" else "not reached"
         elif index == 0 and verdict.rank:
             note = f"gold page at rank {verdict.rank}"
         elif verdict.stage == "right_without_support" and index < 2:

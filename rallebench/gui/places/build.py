@@ -49,6 +49,7 @@ def build(page: Page) -> None:
         ("pick", pick),
         ("own", pick_own),
         ("replace", replace_chain),
+        ("benchmark", benchmark),
     ):
         page.action(f"build.{name}", handler)
     page.rows("build-questions", question_rows)
@@ -147,7 +148,7 @@ def bar(page: Page, bench: Bench) -> str:
     chains = f'<select name="chain" aria-label="Chain" class="chains" data-do="build.chain" data-on="change" data-with="#chain-form">{unsaved}{options}</select>'
     form = {"with": "#chain-form"}
     return (
-        f'<div class="bar">{segments(MODES, "#/build/one")}<span class="gap"></span><span id="build-status" class="note" role="status"></span>'
+        f'<div class="bar">{segments(MODES, "#/build/one")}<span id="build-status" class="note status" role="status"></span>'
         f"{chains}{button('Undo', 'build.undo', kind='quiet', title='Undo the last change of the chain')}"
         f"{button('Versions', 'build.versions', kind='quiet', **form)}{button('Code', 'build.code', kind='quiet', **form)}"
         f"{button('Save', 'build.save', save='', **form)}{button('Run on a dataset', 'build.benchmark', **form)}"
@@ -421,6 +422,14 @@ def load_chain(page: Page, event: Event) -> Iterator[Patch]:
     said = {"say": "Your edited chain is in Undo."} if lost else {}
     yield {**chain_patch(page, bench), **said}
     yield from execute(page, bench, heavy=False)
+
+
+def benchmark(page: Page, event: Event) -> Patch:
+    """Run the chain on a dataset: the dialog of Runs takes it from here."""
+    bench = bench_of(page, event)
+    if event.text("count"):
+        bench.edit(read_chain(event))
+    return {"go": "#/runs/list?new=1"}
 
 
 # questions
