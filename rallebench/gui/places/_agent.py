@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 from rallebench.core.errors import UsageError
-from rallebench.core.settings import Setting
-from rallebench.engine.score import score_episode
-from rallebench.environments import ENVIRONMENTS
 from rallebench.gui.form import control, labelled, select
 from rallebench.gui.frame import Event, Page, Patch
-from rallebench.gui.html import button, e, empty, fold, link, mark, segments
+from rallebench.gui.html import button, e, empty, fold, link, mark, segments, warning
 from rallebench.gui.places._bench import bench_of
+from rallebench.gui.places._one import MODES, header
 from rallebench.gui.places._steps import output, price, seconds, tokens
+from rallebench.services import agents
 from rallebench.services.episodes import (
     EpisodeRequest,
     Episodes,
@@ -24,9 +23,6 @@ from rallebench.services.episodes import (
     save_episode,
 )
 from rallebench.services.transcript import actions, before, beginning, edit_text, pieces
-from rallebench.workflows import REASONS, WORKFLOWS
-from rallebench.workflows.trees import Node, tree_of
-from rallebench.workspace.environments import scholar_tables
 
 FIRST, FIRST_ENV = "react", "wikipedia"
 PAUSE = 0.2
@@ -56,16 +52,6 @@ def episodes_of(page: Page) -> Episodes:
     return known
 
 
-def workflows() -> list[str]:
-    """The workflows that can be run here; those of papers' suites cannot."""
-    return [name for name in WORKFLOWS.names() if "prompts" in WORKFLOWS.entry(name).traits]
-
-
-def needs_env(workflow: str) -> bool:
-    """Whether a workflow acts in an environment."""
-    return bool(WORKFLOWS.entry(workflow).traits.get("needs_env"))
-
-
 def state_of(page: Page, event: Event) -> EpisodeState | None:
     """The episode that this window shows; ``run`` and ``q`` in the address name one of a run."""
     if event.query.get("run") and event.query.get("q"):
@@ -83,7 +69,11 @@ def choices_of(event: Event) -> dict[str, Any]:
 
 def open_agent(page: Page, event: Event) -> Iterator[Patch]:
     """The form and the episode; one that is running is followed."""
-    yield {"#v-build-agent": view(page, event), "title": "Agent"}
+    yield {
+        "#v-build-agent": view(page, event),
+        "title": "Agent",
+        **header(page, bench_of(page, event)),
+    }
     state = state_of(page, event)
     if state is not None and state.going:
         yield from watch(page, event, state.name)
@@ -91,8 +81,6 @@ def open_agent(page: Page, event: Event) -> Iterator[Patch]:
 
 def view(page: Page, event: Event) -> str:
     """Form at the left, episode in the middle, outcome at the right."""
-    from rallebench.gui.places.build import MODES
-
     state = state_of(page, event)
     return (
         f'<div class="bar">{segments(MODES, "#/build/agent")}<span id="agent-status" class="note status" role="status"></span><span id="agent-buttons" class="row">{buttons(state)}</span></div>'
@@ -113,54 +101,46 @@ def form(page: Page, event: Event) -> str:
     bench, chosen = bench_of(page, event), choices_of(event)
     workflow, env = chosen["workflow"], chosen["env"]
     change = ' data-do="build.agent-form" data-on="change"'
-    about = WORKFLOWS.entry(workflow).about
-    parts = [labelled("Workflow", select("workflow", workflows(), workflow, more=change), about)]
-    if needs_env(workflow):
+    about = agents.workflows()
+    parts = [
+        labelled(
+            "Workflow", select("workflow", list(about), workflow, more=change), about[workflow]
+        )
+    ]
+    if agents.needs_environment(workflow):
         parts.append(
-            labelled("Environment", select("env", list(ENVIRONMENTS.names()), env, more=change))
+            labelled("Environment", select("env", agents.environments(), env, more=change))
         )
     llms = list(page.workbench.workspace.llms())
     parts.append(labelled("Model", select("llm", llms, chosen["llm"] or llms[0])))
-    question = chosen["question"] or bench.question
     questions = page.workbench.asking.questions(bench.dataset)[:500]
     options = "".join(
         f'<option value="{e(x.question.qid)}">{e(x.question.text[:120])}</option>'
         for x in questions
     )
-    parts.append(
-        f'<label class="field"><span>Question of {e(bench.dataset)}, or your own</span><input name="question" list="agent-questions" value="{e(question)}"></label><datalist id="agent-questions">{options}</datalist>'
-    )
-    if WORKFLOWS.entry(workflow).traits.get("needs_python") and not page.workbench.allow_python:
+    field = f'<input name="question" list="agent-questions" value="{e(chosen["question"] or bench.question)}"><datalist id="agent-questions">{options}</datalist>'
+    parts.append(labelled(f"Question of {bench.dataset}, or your own", field))
+    if agents.needs_python(workflow) and not page.workbench.allow_python:
         parts.append(
-            '<p class="warn">This workflow runs programs that the model writes. Start rallebench with --allow-python to permit it.</p>'
+            warning(
+                "This workflow runs programs that the model writes. Start rallebench with --allow-python to permit it."
+            )
         )
-    own = "".join(
-        field(page, name, setting, chosen["settings"], "w_")
-        for name, setting in WORKFLOWS.entry(workflow).form.items()
-    )
-    theirs = (
-        "".join(
-            field(page, name, setting, chosen["settings"], "env.")
-            for name, setting in ENVIRONMENTS.entry(env).form.items()
+    offers, known = agents.choices(page.workbench), agents.forms(workflow, env)
+    groups = {"Environment settings": "", "Workflow settings": ""}
+    for name, setting in known.items():
+        group = "Environment settings" if name.startswith("env.") else "Workflow settings"
+        value = chosen["settings"].get(name, setting.default)
+        title = name.removeprefix("env.")
+        groups[group] += control(
+            title, setting, value, offers.get(name), "env." if title != name else ""
         )
-        if needs_env(workflow)
-        else ""
+    folds = "".join(
+        fold(title, f'<div class="stack">{fields}</div>', id=f"agent-{title[:3]}")
+        for title, fields in groups.items()
+        if fields
     )
-    return f'<div class="stack">{"".join(parts)}</div>{fold("Environment settings", f"<div class=stack>{theirs}</div>", id="agent-env") if theirs else ""}{fold("Workflow settings", f"<div class=stack>{own}</div>", id="agent-own")}'
-
-
-def field(page: Page, name: str, setting: Setting, values: Mapping[str, Any], prefix: str) -> str:
-    """The control of a setting; those that name data offer what the workspace has."""
-    space = page.workbench.workspace
-    offers: dict[str, list[Any]] = {}
-    if prefix == "env.":
-        offers = {
-            "retriever": list(space.retrievers()),
-            "corpus": [("", "the index's own passages"), *page.workbench.data.corpora()],
-            "table": list(scholar_tables(space)),
-        }
-    key = f"{prefix}{name}"
-    return control(name, setting, values.get(key, setting.default), offers.get(name), prefix)
+    return f'<div class="stack">{"".join(parts)}</div>{folds}'
 
 
 def remember(event: Event) -> dict[str, Any]:
@@ -169,16 +149,11 @@ def remember(event: Event) -> dict[str, Any]:
     for name in ("workflow", "env", "llm", "question"):
         chosen[name] = event.text(name, chosen[name])
     settings = dict(chosen["settings"])
-    for prefix, registry, owner in (
-        ("w_", WORKFLOWS, chosen["workflow"]),
-        ("env.", ENVIRONMENTS, chosen["env"]),
-    ):
-        for name, setting in registry.entry(owner).form.items():  # type: ignore[attr-defined]
-            key = f"{prefix}{name}"
-            if setting.kind is bool:
-                settings[key] = event.flag(key)
-            elif key in event.data:
-                settings[key] = event.text(key)
+    for name, setting in agents.forms(chosen["workflow"], chosen["env"]).items():
+        if setting.kind is bool:
+            settings[name] = event.flag(name)
+        elif name in event.data:
+            settings[name] = event.text(name)
     chosen["settings"] = settings
     return chosen
 
@@ -192,17 +167,9 @@ def choose(page: Page, event: Event) -> Patch:
 def request_of(page: Page, event: Event) -> EpisodeRequest:
     """The episode that the form describes. Raises UsageError."""
     chosen = remember(event)
-    workflow, env = chosen["workflow"], chosen["env"] if needs_env(chosen["workflow"]) else ""
-    settings: dict[str, Any] = {}
-    for prefix, registry, owner in (("w_", WORKFLOWS, workflow), ("env.", ENVIRONMENTS, env)):
-        for name, setting in registry.entry(owner).form.items() if owner else ():  # type: ignore[attr-defined]
-            value = chosen["settings"].get(f"{prefix}{name}", setting.default)
-            if (
-                value not in ("", None)
-                and value != setting.default
-                and str(value) != str(setting.default)
-            ):
-                settings[name if prefix == "w_" else f"env.{name}"] = value
+    workflow = chosen["workflow"]
+    env = chosen["env"] if agents.needs_environment(workflow) else ""
+    settings = agents.changed(agents.forms(workflow, chosen["env"]), chosen["settings"])
     dataset, example = example_of(page.workbench, bench_of(page, event).dataset, chosen["question"])
     return EpisodeRequest(workflow, env, chosen["llm"], settings, dataset, example)
 
@@ -308,9 +275,9 @@ def episode_html(page: Page, state: EpisodeState | None) -> str:
 
 def tree(state: EpisodeState) -> str:
     """The tree of a search workflow, "" for others."""
-    nodes = tree_of(state.steps)
+    nodes = agents.search_tree(state.steps)
 
-    def branch(node: Node) -> str:
+    def branch(node: Any) -> str:
         below = "".join(branch(child) for child in nodes if child.parent == node.number)
         words = f"{node.move or node.thought}"[:300]
         observed = f"<small>{e(node.observation[:200])}</small>" if node.observation else ""
@@ -333,9 +300,7 @@ def outcome(page: Page, state: EpisodeState | None) -> str:
         if state.episode and state.episode.outcome
         else state.state
     )
-    right = None
-    if state.episode and gold.answers and not state.error:
-        right = score_episode(state.episode, state.episode_request.example, ["em"])[0].value
+    right = agents.is_right(state)
     kind = "failed" if state.error else "none" if right is None else "right" if right else "wrong"
     answer = state.episode.answer if state.episode else ""
     title = {"failed": "Failed", "right": "Right", "wrong": "Wrong"}.get(
@@ -346,7 +311,7 @@ def outcome(page: Page, state: EpisodeState | None) -> str:
     )
     if state.error:
         parts.append(f'<p class="problem">{e(state.error)}</p>')
-    parts.append(f'<p class="note">{e(REASONS.get(reason, reason))}</p>')
+    parts.append(f'<p class="note">{e(agents.meaning(reason))}</p>')
     parts.append(
         f'<div class="facts"><span><b>{len(state.steps)}</b>steps</span><span><b>{seconds(state.seconds)}</b>time</span><span><b>{price(state.steps, prices)}</b>price</span></div>'
     )

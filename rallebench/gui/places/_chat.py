@@ -6,23 +6,21 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from rallebench.chains.chain import evidence, prompt_of
-from rallebench.chains.template import names_used
-from rallebench.core.errors import RalleError, TemplateError, UsageError
-from rallebench.core.types import Chain, Episode, Gold, Hit, Message, Question, Retrieve, Step
-from rallebench.engine.single import Delta, StepDone, StepStarted
+from rallebench.core.errors import RalleError, UsageError
+from rallebench.core.types import Chain, Episode, Gold, Message, Retrieve, Step
 from rallebench.gui.frame import Event, Page, Patch
 from rallebench.gui.html import attributes, button, e, empty, fold, segments
 from rallebench.gui.markdown import safe_markdown
 from rallebench.gui.places._bench import bench_of
 from rallebench.gui.places._chain import summary
+from rallebench.gui.places._one import MODES, header
 from rallebench.gui.places._steps import output, passage, price, seconds, tokens
+from rallebench.render.numbers import plural
+from rallebench.services.chain_forms import variables
+from rallebench.services.steps import Delta, StepDone, StepStarted, citations, is_span, sources
 
 HISTORY_TURNS, HISTORY_CHARACTERS, MESSAGE_CHARACTERS = 10, 8_000, 2_000
 """How much of a conversation a chain is given: about 2,000 tokens, so small models keep room to answer."""
-
-LONGEST_MARK = 200
-"""Characters. A longer answer is not looked for in the passages."""
 
 
 @dataclass
@@ -75,13 +73,15 @@ def talk_of(event: Event) -> Talk:
 
 def open_chat(page: Page, event: Event) -> Patch:
     """The three columns; a turn that a reload interrupted goes on in its stream."""
-    return {"#v-build-chat": view(page, event), "title": "Chat"}
+    return {
+        "#v-build-chat": view(page, event),
+        "title": "Chat",
+        **header(page, bench_of(page, event)),
+    }
 
 
 def view(page: Page, event: Event) -> str:
     """Conversations, the open one, the sources of its last answer."""
-    from rallebench.gui.places.build import MODES
-
     chain, talk = bench_of(page, event).chain, talk_of(event)
     busy = any(turn.state == "running" for turn in talk.turns)
     return (
@@ -104,12 +104,7 @@ def buttons(busy: bool) -> str:
 
 def remark(chain: Chain) -> str:
     """Which chain answers, and whether it sees the earlier turns."""
-    sees = False
-    for action in chain.actions:
-        try:
-            sees = sees or "history" in names_used(action.template, action.dialect)
-        except TemplateError:
-            continue
+    sees = "history" in variables(chain)
     names = " → ".join(summary(action) for action in chain.actions)
     alone = "" if sees else " · each question stands alone: no template uses {history}"
     return f"{e(chain.name)}: {e(names)}{e(alone)}"
@@ -122,7 +117,7 @@ def conversations(event: Event) -> str:
         title = talk.turns[0].question if talk.turns else "New conversation"
         on = "on" if talk is opened else ""
         clock = time.strftime("%H:%M", time.localtime(talk.began))
-        rows += f'<button type="button" class="conv {on}"{attributes(do="build.chat-open", index=index)}>{e(title[:80])}<br><small>{clock} · {len(talk.turns)} turns</small></button>'
+        rows += f'<button type="button" class="conv {on}"{attributes(do="build.chat-open", index=index)}>{e(title[:80])}<br><small>{clock} · {plural(len(talk.turns), "turn")}</small></button>'
     return rows
 
 
@@ -138,9 +133,10 @@ def turn_html(page: Page, index: int, turn: Turn) -> str:
     said = safe_markdown(turn.answer) if turn.answer else ""
     if turn.state == "running" and not said:
         said = f'<span class="note">{e(turn.activity)}</span>'
+    hits = sources(turn.question, turn.steps)
     cites = "".join(
-        f'<button type="button" class="cite" title="{e(hit.passage.title)}"{attributes(do="build.chat-sources", index=index, cite=number)}>{number}</button>'
-        for number, hit in cited(turn)
+        f'<button type="button" class="cite" title="{e(hits[n - 1].passage.title)}"{attributes(do="build.chat-sources", index=index, cite=n)}>{n}</button>'
+        for n in (citations(turn.answer, hits) if turn.state == "done" else ())
     )
     end = {
         "failed": f'<p class="problem">{e(turn.error)}</p>',
@@ -159,7 +155,7 @@ def turn_html(page: Page, index: int, turn: Turn) -> str:
                     seconds(spent),
                     last,
                     f"price {price(turn.steps, prices)}",
-                    f"{len(sources(turn))} sources",
+                    f"{len(sources(turn.question, turn.steps))} sources",
                 ],
             )
         )
@@ -183,47 +179,15 @@ def turn_html(page: Page, index: int, turn: Turn) -> str:
     return f'<section class="turn" id="t{index}"><h4 dir="auto">{e(turn.question)}</h4><div class="said" dir="auto">{said}{cites}</div>{end}{more}<div class="row">{button("Sources", "build.chat-sources", kind="quiet", index=index)}{retry}</div></section>'
 
 
-def sources(turn: Turn) -> list[Hit]:
-    """The retrieved passages that the last prompt holds word for word, best first, each once."""
-    if len(turn.steps) < 2:
-        return [] if not turn.steps else list(turn.steps[-1].reply.hits)
-    seen = evidence(
-        prompt_of(turn.steps[-1].request), Question("", turn.question), turn.steps[:-1]
-    ).passages
-    hits = {
-        hit.passage.doc_id: hit
-        for step in reversed(turn.steps[:-1])
-        for hit in reversed(step.reply.hits)
-    }
-    return [hits[passage.doc_id] for passage in seen]
-
-
-def cited(turn: Turn) -> list[tuple[int, Hit]]:
-    """The sources that hold the answer word for word, with their number."""
-    from rallebench.metrics.text import find_answers
-
-    answer = turn.answer.strip()
-    if turn.state != "done" or not 1 < len(answer) <= LONGEST_MARK:
-        return []
-    return [
-        (n, hit)
-        for n, hit in enumerate(sources(turn), 1)
-        if find_answers(hit.passage.text, (answer,))
-    ][:3]
-
-
 def sources_html(talk: Talk, index: int, cite: int = 0) -> str:
     """The sources of an answer; the cited one first in sight."""
     if not 0 <= index < len(talk.turns):
         return empty("The sources of an answer appear here.")
     turn = talk.turns[index]
-    gold = (
-        Gold(answers=(turn.answer.strip(),))
-        if 1 < len(turn.answer.strip()) <= LONGEST_MARK
-        else Gold()
-    )
+    gold = Gold(answers=(turn.answer.strip(),)) if is_span(turn.answer) else Gold()
     rows = "".join(
-        passage(n, hit, gold, bool(cite) and n != cite) for n, hit in enumerate(sources(turn), 1)
+        passage(n, hit, gold, bool(cite) and n != cite)
+        for n, hit in enumerate(sources(turn.question, turn.steps), 1)
     )
     return f'<h3 class="sub first">Sources <small>as they stood in the prompt</small></h3>{rows or empty("No passage stood in the prompt.")}'
 

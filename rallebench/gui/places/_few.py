@@ -6,7 +6,6 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from rallebench.analysis.paired import PairedComparison
 from rallebench.core.errors import UsageError
 from rallebench.core.types import Chain, Example
 from rallebench.gui.form import select
@@ -14,10 +13,12 @@ from rallebench.gui.frame import Event, Page, Patch
 from rallebench.gui.html import button, e, mark, menu, number, points, segments
 from rallebench.gui.places._bench import Bench, bench_of
 from rallebench.gui.places._chain import editor, read_chain
+from rallebench.gui.places._one import MODES, header
 from rallebench.gui.places._questions import WRONG, known_of
 from rallebench.services.variants import (
     FEW,
     Cell,
+    PairedComparison,
     ask,
     difference_label,
     key_of,
@@ -87,13 +88,15 @@ def open_few(page: Page, event: Event) -> Patch:
     bench, grid = bench_of(page, event), grid_of(event)
     if event.query.get("q"):
         grid.sample, grid.picked = "picked", event.query["q"].split(",")
-    return {"#v-build-few": view(page, bench, grid), "title": "A few questions"}
+    return {
+        "#v-build-few": view(page, bench, grid),
+        "title": "A few questions",
+        **header(page, bench_of(page, event)),
+    }
 
 
 def view(page: Page, bench: Bench, grid: Grid) -> str:
     """Bar, sentence, table."""
-    from rallebench.gui.places.build import MODES
-
     examples = chosen(page, bench, grid)
     chains = [bench.chain, *grid.variants]
     new = sum(1 for _ in missing(chains, examples, grid.cells))
