@@ -242,7 +242,9 @@ def first_model(workbench: Workbench) -> str:
 # index trade-offs
 
 
-def search_knobs(workbench: Workbench, indexes: Sequence[str]) -> dict[str, tuple[Setting, list[str]]]:
+def search_knobs(
+    workbench: Workbench, indexes: Sequence[str]
+) -> dict[str, tuple[Setting, list[str]]]:
     """Setting of the search of these indexes → (its declaration, the values that are tried by themselves)."""
     kind_of = {**STARTER_INDEXES, **{n: m.kind for n, m in workbench.workspace.manifests().items()}}
     knobs: dict[str, tuple[Setting, list[str]]] = {}

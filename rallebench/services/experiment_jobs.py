@@ -36,7 +36,9 @@ class PartState:
     means: dict[str, tuple[Any, int]] = field(default_factory=dict)
 
 
-def start(workbench: Workbench, request: ExperimentRequest, planned: Plan, options: RunOptions) -> Job:
+def start(
+    workbench: Workbench, request: ExperimentRequest, planned: Plan, options: RunOptions
+) -> Job:
     """Begin an experiment, or join the job that performs it. Raises UsageError where another one of its name goes on."""
     kind = kind_of(request.kind).noun
     identity = repr((request.kind, request.as_json()))
@@ -65,7 +67,9 @@ def _counted(work: Operation[Any], planned: Plan) -> Operation[Any]:
             elif isinstance(event, Progress) and event.task in sizes:
                 done[event.task] = event.done
             now = min(sum(done.values()), total or 0)
-            if total and 100 * now // total > percent:  # a job keeps every event that is followed by another task's
+            if (
+                total and 100 * now // total > percent
+            ):  # a job keeps every event that is followed by another task's
                 percent = 100 * now // total
                 yield Progress("", now, total)
 
@@ -95,9 +99,7 @@ def active(workbench: Workbench) -> list[Job]:
 
 def ended(workbench: Workbench) -> list[Job]:
     """Those that ended since the program began, the newest first."""
-    return sorted(
-        (job for job in _all(workbench) if job.done), key=lambda job: -(job.ended or 0.0)
-    )
+    return sorted((job for job in _all(workbench) if job.done), key=lambda job: -(job.ended or 0.0))
 
 
 def _all(workbench: Workbench) -> list[Job]:
@@ -118,7 +120,9 @@ def parts(job: Job) -> list[PartState]:
     for task, event in job.state().tasks.items():
         label, _, inner = task.partition("/")
         if label and inner and label in states and states[label].state == "running":
-            states[label] = replace(states[label], message=f"{inner} {getattr(event, 'message', '')}")
+            states[label] = replace(
+                states[label], message=f"{inner} {getattr(event, 'message', '')}"
+            )
         elif label and not inner:
             states[label] = _part(label, event)
     return list(states.values())
