@@ -13,15 +13,18 @@ from rallebench.core.files import write_text
 from rallebench.core.settings import Setting
 from rallebench.core.types import Chain, digest
 from rallebench.corpora.chunking import PRESETS
+from rallebench.datasets.tasks import TASKS
 from rallebench.encoders.references import encoders
 from rallebench.experiments.papers import SUITES
-from rallebench.experiments.sweeps import GENERATION
+from rallebench.experiments.papers.crud.tasks import TASKS as CRUD_TASKS
+from rallebench.experiments.sweeps import GENERATION, factor
 from rallebench.experiments.tradeoff.running import settings_of as search_settings
 from rallebench.retrievers import search_form
 from rallebench.services import chain_versions
+from rallebench.workflows import WORKFLOWS
 from rallebench.workspace.entries import chain_from_json
 from rallebench.workspace.indexes.build import kinds
-from rallebench.workspace.paths import STARTER_INDEXES
+from rallebench.workspace.paths import STARTER_INDEXES, parse_settings
 
 if TYPE_CHECKING:
     from rallebench.services.workbench import Workbench
@@ -232,6 +235,31 @@ def suite_choices(workbench: Workbench, form: Mapping[str, Setting]) -> dict[str
     return choices
 
 
+def several(workbench: Workbench, form: Mapping[str, Setting]) -> dict[str, list[str]]:
+    """Setting of a published benchmark that takes several values → those that are offered."""
+    llms = list(workbench.workspace.llms())
+    offered: dict[str, list[str]] = {
+        "noise": ["0", "0.2", "0.4", "0.6", "0.8"],
+        "workflows": list(WORKFLOWS.names()),
+        "models": llms,
+        "llms": llms,
+        "mode": ["read", "closed-book", "retrieve", "three-action"],
+    }
+    if "instances" in form:
+        offered["tasks"] = [task.name for task in TASKS]
+    elif "tasks" in form:
+        offered["tasks"] = [*CRUD_TASKS, "quest_answer", "all"]
+    for name, setting in form.items():
+        own = str(setting.default or "")
+        default = own if "," in own else setting.about.partition("default ")[2]
+        if "," in default and name not in offered:
+            offered[name] = [value.strip() for value in default.partition(";")[0].split(",")]
+        if name == "modes":
+            offered[name] = setting.about.removeprefix("of ").replace(" ", "").split(",")
+    known = {name: values for name, values in offered.items() if name in form and values}
+    return {name: values for name, values in known.items() if form[name].kind is str}
+
+
 def first_model(workbench: Workbench) -> str:
     """The model that was loaded last, else the first of the workspace; "" if it has none."""
     models = workbench.workspace.llms()
@@ -282,3 +310,34 @@ def stored_request(workbench: Workbench, name: str) -> ExperimentRequest:
 def base_chain(settings: Mapping[str, Any]) -> Chain:
     """The chain that a sweep varies, without its description."""
     return replace(chain_from_json(settings["chain"]), about="")
+
+
+@dataclass(frozen=True, slots=True)
+class Variation:
+    """What a stored sweep varied. ``values``: field → values, of prompts their names; ``prompts``: name → text."""
+
+    chain: Chain
+    values: Mapping[str, Sequence[str]]
+    prompts: Mapping[str, str]
+
+
+def stored_variation(settings: Mapping[str, Any]) -> Variation:
+    """What a stored sweep varied, as ``factors`` takes it."""
+    values: dict[str, Sequence[str]] = {}
+    texts: dict[str, str] = {}
+    for text in settings["vary"]:
+        known = factor(text, parse_settings)
+        values[known.field] = known.labels
+        if known.field.endswith("template"):
+            texts |= {label: str(value) for label, value in zip(known.labels, known.values)}
+    return Variation(base_chain(settings), values, texts)
+
+
+def written(suite: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of a stored benchmark as a form has them."""
+    known = SUITES.entry(suite).form
+    return {
+        name: ("on" if value else "") if known[name].kind is bool else str(value)
+        for name, value in settings.items()
+        if name in known and value is not None
+    }

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import csv
+import io
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -10,25 +13,28 @@ from typing import TYPE_CHECKING, Any
 from rallebench.analysis import deployment
 from rallebench.analysis.baselines import LABELS
 from rallebench.core.errors import RalleError, UsageError
+from rallebench.core.files import write_text
 from rallebench.core.tables import Column, Figure, Mean, Table
-from rallebench.engine.experiment_store import StoredExperiment, run_name
+from rallebench.engine.experiment_store import REPORT, StoredExperiment
 from rallebench.engine.statistics import LEVEL
+from rallebench.experiments.baselines import baseline_name
 from rallebench.experiments.papers import SUITES
 from rallebench.experiments.papers.comparison import differences, pairs_of
+from rallebench.experiments.papers.rgb.labels import CATEGORIES
 from rallebench.experiments.sweeps.results import SweepReport, as_json, opened
 from rallebench.experiments.sweeps.running import variants_of
 from rallebench.experiments.tradeoff import Point
 from rallebench.metrics import metric
 from rallebench.services.builders import builder_of
 from rallebench.services.designs import PAPERS, base_chain
+from rallebench.services.experiments import suite_name
 
 if TYPE_CHECKING:
     from rallebench.services.workbench import Workbench
 
-EDITABLE = (".csv", ".jsonl", ".txt")
 MOST_BYTES = 20_000_000
-MOST_TEXT = 400_000
-"""Characters of a file that is edited in the page."""
+ERRORS = ("qid", "category", "question", "required", "prediction")
+"""The columns of a file of errors that the page needs."""
 MOST_LISTED = 200
 NAMED = {"tradeoff": "Index trade-off", "baselines": "Baselines", "batch": "Folder of chains"}
 ALMOST = 0.99
@@ -39,7 +45,7 @@ ALMOST = 0.99
 class Group:
     """An experiment in a line. ``winner``: the label of its best run, "" where none is; ``mean``: as JSON; ``share``: whether
     that is a share; ``beside``: what the winner is compared with, in words; ``sure``: whether the difference is more than
-    chance, None where none was tested. ``ended``: whether its report is written."""
+    chance, None where none was tested. ``ended``: whether its report is written; ``automatic``: whether the program chose its name."""
 
     name: str
     kind: str
@@ -47,6 +53,7 @@ class Group:
     about: str
     ended: bool
     made: float
+    automatic: bool = False
     winner: str = ""
     mean: Mapping[str, Any] | None = None
     share: bool = True
@@ -86,10 +93,24 @@ def group(workbench: Workbench, name: str) -> Group:
         about_of(stored),
         stored.report is not None,
         files[0].stat().st_mtime,
+        _is_automatic(stored),
     )
     if stored.report is None:
         return line
     return _WINNERS.get(stored.kind, _of_suite)(line, stored)
+
+
+def _is_automatic(stored: StoredExperiment) -> bool:
+    """Whether a name was made of a time or of settings, and says less than the title."""
+    if re.search(r"^[a-z]+-\d{8}-\d{6}$", stored.name):
+        return True
+    request = stored.request
+    if stored.kind == "baselines":
+        return stored.name == baseline_name(str(request["settings"]["run"]), "baselines")
+    if stored.kind not in SUITES:
+        return False
+    settings, limit = request.get("settings") or {}, request.get("limit")
+    return stored.name == suite_name(stored.kind, str(request.get("llm") or ""), settings, limit)
 
 
 def title_of(stored: StoredExperiment) -> str:
@@ -248,6 +269,9 @@ def _of_suite(line: Group, stored: StoredExperiment) -> Group:
 
 
 def _shares(parts: Sequence[Mapping[str, Any]], name: str) -> bool:
+    """Whether a metric is a share in all parts; names that begin with "n_" count."""
+    if name.startswith("n_"):
+        return False
     values = [(part["metrics"].get(name) or {}).get("value") for part in parts]
     return all(value is not None and 0 <= value <= 1 for value in values)
 
@@ -540,20 +564,6 @@ def file_path(workbench: Workbench, name: str, file: str) -> Path:
     return path
 
 
-def read_file(workbench: Workbench, name: str, file: str) -> str:
-    """The text of a file that a person may edit. Raises UsageError for one that is too long for a page."""
-    path = file_path(workbench, name, file)
-    text = path.read_text(encoding="utf-8", errors="replace")
-    if path.suffix not in EDITABLE or len(text) > MOST_TEXT:
-        raise UsageError(f"The file {file} cannot be edited here; it is at {path}.")
-    return text
-
-
-def settings_with_labels(stored: StoredExperiment) -> bool:
-    """Whether the experiment reads errors that a person has labelled."""
-    return stored.kind in SUITES and "labels" in SUITES.entry(stored.kind).form
-
-
 def beside(
     workbench: Workbench, first: str, other: str
 ) -> tuple[Table, dict[str, tuple[str, str]]]:
@@ -586,6 +596,44 @@ def runs_of(stored: StoredExperiment) -> Iterator[tuple[str, str]]:
         yield from stored.runs.items()
 
 
-def run_of(name: str, label: str) -> str:
-    """The name of an experiment's run."""
-    return run_name(name, label)
+# errors that a person labels
+
+
+def label_rows(
+    workbench: Workbench, name: str, file: str
+) -> tuple[list[str], list[dict[str, str]]]:
+    """(columns, rows) of a file of errors. Raises UsageError for a file that has no column ``category``."""
+    path = file_path(workbench, name, file)
+    with path.open(encoding="utf-8", newline="") as handle:
+        reader = csv.DictReader(handle)
+        columns = list(reader.fieldnames or ())
+        lines = [{key: row.get(key) or "" for key in columns} for row in reader]
+    if not set(ERRORS) <= set(columns):
+        raise UsageError(f"The file {file} has no errors to label; edit it at {path}.")
+    return columns, lines
+
+
+def write_labels(workbench: Workbench, name: str, file: str, labels: Mapping[int, str]) -> Path:
+    """Put categories into a file of errors, row → category; every other cell stays. Returns its path."""
+    columns, lines = label_rows(workbench, name, file)
+    for number, category in labels.items():
+        if number < len(lines):
+            lines[number]["category"] = category
+    text = io.StringIO()
+    writer = csv.DictWriter(text, columns, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(lines)
+    path = file_path(workbench, name, file)
+    write_text(path, text.getvalue())
+    return path
+
+
+def categories(workbench: Workbench, name: str) -> tuple[str, ...]:
+    """The categories of errors that the paper names for a benchmark."""
+    kind = workbench.experiments.store.open(name).kind
+    return CATEGORIES.get(kind.partition("-")[2], ())
+
+
+def report_text(workbench: Workbench, name: str) -> str:
+    """The report of an experiment as it is stored."""
+    return (workbench.experiments.store.folder(name) / REPORT).read_text(encoding="utf-8")

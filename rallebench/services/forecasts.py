@@ -59,32 +59,36 @@ class Forecast:
 
 def forecast(workbench: Workbench, request: ExperimentRequest) -> Forecast:
     """Everything that can be said without asking a model. Raises RalleError for a wrong request."""
-    planned = workbench.experiments.plan(request)
-    if request.kind in RANKED:
-        planned = replace(planned, open_end="")
+    planned_runs = planned(workbench, request)
     done = estimated(workbench, request)
-    seconds, usd, basis = _measured(done) if done else _remembered(workbench, planned)
-    notes = [*(done.notes if done else planned.notes)]
+    seconds, usd, basis = _measured(done) if done else _remembered(workbench, planned_runs)
+    notes = [*(done.notes if done else planned_runs.notes)]
     if request.kind == "sweep":
         notes += remarks(variants_of(request.settings))
-    if usd is None and _local(workbench, {llm for run in planned.runs for llm in run.llms}):
+    if usd is None and _local(workbench, {llm for run in planned_runs.runs for llm in run.llms}):
         usd = 0.0
-    questions = max((run.questions for run in planned.runs), default=0)
+    questions = max((run.questions for run in planned_runs.runs), default=0)
     return Forecast(
-        planned,
-        len(planned.runs) or len(planned.measurements),
-        sum(run.questions for run in planned.runs),
-        sum(run.left for run in planned.runs),
-        _sum(planned, "generations"),
-        _sum(planned, "retrievals"),
+        planned_runs,
+        len(planned_runs.runs) or len(planned_runs.measurements),
+        sum(run.questions for run in planned_runs.runs),
+        sum(run.left for run in planned_runs.runs),
+        _sum(planned_runs, "generations"),
+        _sum(planned_runs, "retrievals"),
         seconds,
         usd,
         basis,
         _cached(workbench, request) if request.kind == "sweep" else None,
-        smallest_difference(questions) if len(planned.runs) > 1 else None,
-        len(planned.builds),
+        smallest_difference(questions) if len(planned_runs.runs) > 1 else None,
+        len(planned_runs.builds),
         tuple(dict.fromkeys(notes)),
     )
+
+
+def planned(workbench: Workbench, request: ExperimentRequest) -> Plan:
+    """The runs of an experiment. Raises RalleError for a wrong request."""
+    value = workbench.experiments.plan(request)
+    return replace(value, open_end="") if request.kind in RANKED else value
 
 
 def smallest_difference(questions: int) -> float | None:
