@@ -223,6 +223,8 @@ def table(value: Table) -> str:
             shown = (
                 percent(mean, share=shares[j])
                 if mean is not None and column.format in ("score", "percent")
+                else number(100 * cell, unit="%")
+                if column.format == "percent" and isinstance(cell, float)
                 else e(text(cell, column.format))
             )
             cells += f'<td class="{"n" if j else ""}">{f"<b>{shown}</b>" if (i, j) in value.best else shown}</td>'

@@ -360,6 +360,8 @@ def verdict(value: Ranking) -> str:
     if equal:
         names = ", ".join(plain_label(r["variant"]) for r in (rows[0], *equal))
         best = f"Equal: {names}, {label} {score} on {first['n']:,} questions; the cheapest comes first."
+    if len(equal) == len(rows) - 1:
+        return f"All {len(rows)} are equal: {label} {score} on {first['n']:,} questions. The cheapest comes first."
     others = [r for r in rows[1:] if r not in equal]
     if not others:
         return best
@@ -423,8 +425,10 @@ def figures(value: Ranking) -> list[Figure]:
     means = [(row["variant"], Mean(**_mean(row["metrics"][name]))) for row in document["variants"]]
     high = 1.0 if is_share(name) else None
     drawn = [_over(means, name, high)]
-    measured = [(row["variant"], value.reports[row["run"]]) for row in document["variants"]]
-    for across, label in deployment.COST_AXES.items():
+    measured = [
+        (plain_label(row["variant"]), value.reports[row["run"]]) for row in document["variants"]
+    ]
+    for across, label in [*deployment.COST_AXES.items()][:2]:
         points = deployment.points(measured, name, across)
         if len(points) > 1:
             series = {run: ((x, y, held),) for run, x, y, held in points}

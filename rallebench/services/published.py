@@ -54,7 +54,7 @@ def as_table(value: PublishedTable) -> Table:
     """The table as it is printed: a text a cell, the second value of a cell in brackets."""
     columns = value.columns or tuple(dict.fromkeys(c for row in value.rows for c in row.values))
     settings = list(dict.fromkeys(name for row in value.rows for name in row.settings))
-    heads = [Column("system", "text"), *(Column(name, "text") for name in settings)]
+    heads = [Column("System", "text"), *(Column(name, "text") for name in settings)]
     heads += [Column(c, "text", value.unit(c)) for c in columns]
     rows = []
     for row in value.rows:

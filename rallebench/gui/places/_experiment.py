@@ -368,30 +368,26 @@ _BODIES = {"sweep": _ranked, "batch": _ranked, "tradeoff": _tradeoff, "baselines
 
 def _files(page: Page, stored: StoredExperiment) -> str:
     names = experiment_groups.files(page.workbench, stored.name)
-    if not names:
-        return ""
-    lines = []
-    for name in names[:MOST_FILES]:
-        edit = (
-            button("Edit", "experiments.edit", id=stored.name, file=name) if "label" in name else ""
-        )
-        lines.append(
-            [
-                e(name),
-                edit + button("Save", "experiments.file", kind="quiet", id=stored.name, file=name),
-            ]
-        )
-    hint = (
-        '<p class="note">Name the errors in the column category, then run again: the counts of your categories appear beside the paper\'s.</p>'
-        if any("label" in n for n in names)
-        else ""
+    labels = [name for name in names if "label" in name]
+    drawn = "".join(
+        f'<div class="row"><span>{e(name)}</span>{button("Label the errors", "experiments.edit", id=stored.name, file=name)}</div>'
+        for name in labels
     )
-    return fold(
-        "Files",
-        hint + rows(("File", ""), lines),
-        gist=f"{len(names)} files",
-        id="x-files",
-        opened=bool(hint),
+    hint = "Give each error a category, then run again: your counts stand beside the paper's."
+    drawn = f'<h3 class="sub">Errors</h3><p class="note">{hint}</p>{drawn}' if drawn else ""
+    lines = [
+        [button("Save", "experiments.file", kind="quiet", id=stored.name, file=name), e(name)]
+        for name in names[:MOST_FILES]
+    ]
+    return drawn + (
+        fold(
+            "Files",
+            rows(("", "File"), lines, kind="x-files"),
+            gist=f"{len(names)} files",
+            id="x-files",
+        )
+        if lines
+        else ""
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from rallebench.core.errors import RalleError
 from rallebench.core.events import Progress
 from rallebench.gui.frame import Event, Page
@@ -23,7 +25,7 @@ def plan(page: Page, event: Event, design: Design) -> str:
         value = forecast(page.workbench, request)
     except RalleError as error:
         run = button("Run", "experiments.run", kind="primary", disabled=True)
-        return f'<h3>Plan</h3><p class="x-lacks" role="status">{e(on_page(str(error)))}</p>{run}'
+        return f'<h3>Plan</h3><p class="x-lacks" role="status">{e(_fields(on_page(str(error))))}</p>{run}'
     pilot = page.workbench.jobs.get(PILOT, request.name)
     return _drawn(design, value, request.name, pilot)
 
@@ -95,12 +97,14 @@ def facts(value: Forecast) -> list[str]:
             f"{_span(value.generations, 'call')} to models, {_span(value.retrievals, 'search', 'searches')}."
         )
     if value.cached:
-        lines.append(f"{value.cached:,} answers are in the cache and cost nothing.")
+        are = "is" if value.cached == 1 else "are"
+        lines.append(f"{_counted(value.cached, 'answer')} {are} in the cache and cost nothing.")
     if value.builds:
         lines.append(f"{_counted(value.builds, 'index', 'indexes')} must be built first.")
     if value.smallest and value.smallest < 1:
+        each = max(run.questions for run in value.plan.runs)
         lines.append(
-            f"So many questions show a difference of about {100 * value.smallest:.1f} points or more, if {CHANGING:.0%} of the answers change.".replace(
+            f"{each:,} questions show a difference of about {100 * value.smallest:.1f} points or more, if {CHANGING:.0%} of the answers change.".replace(
                 "%", " %"
             )
         )
@@ -131,6 +135,17 @@ def _estimate(value: Forecast, pilot: object) -> str:
         "experiments.estimate",
         title="Asks 3 questions of each run; their answers are kept",
         **{"with": "#x-form"},
+    )
+
+
+def _fields(sentence: str) -> str:
+    """A sentence in which ``data=PATH`` is a field.
+
+    >>> _fields("give the folder, with data=PATH.")
+    'give the folder in the field Data.'
+    """
+    return re.sub(
+        r",? with (\w+)=[A-Z]+\b", lambda m: f" in the field {m[1].capitalize()}", sentence
     )
 
 

@@ -23,7 +23,8 @@ def open_table(page: Page, event: Event) -> Patch:
     value = published.opened(chosen)
     paper = chosen.partition(":")[0]
     table = published.as_table(value)
-    heads = [f"{'>' if i else ''}{label}" for i, label in enumerate(table.labels)]
+    numeric = [all(_is_figure(str(row[i])) for row in table.rows) for i in range(len(table.labels))]
+    heads = [f"{'>' if right else ''}{label}" for right, label in zip(numeric, table.labels)]
     lines = [[e(str(cell)) or "–" for cell in row] for row in table.rows]
     doubts = "".join(f"<li>{e(doubt)}</li>" for doubt in value.doubts)
     doubted = (
@@ -45,6 +46,10 @@ def open_table(page: Page, event: Event) -> Patch:
         ),
         "title": title,
     }
+
+
+def _is_figure(cell: str) -> bool:
+    return not cell or cell[0].isdigit() or cell[0] in "-−."
 
 
 def _number(reference: str) -> str:
