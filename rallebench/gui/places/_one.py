@@ -46,7 +46,7 @@ def bar(page: Page, bench: Bench) -> str:
     chains = f'<select name="chain" aria-label="Chain" class="chains" data-do="build.chain" data-on="change" data-with="#chain-form">{unsaved}{options}</select>'
     form = {"with": "#chain-form"}
     return (
-        f'<div class="bar">{segments(MODES, "#/build/one")}<span id="build-status" class="note status" role="status"></span>'
+        f'<div class="bar">{segments(MODES, "#/build/one")}<span id="build-status" class="note status" role="status">{e(page.workbench.asking.memo_warning)}</span>'
         f"{chains}{button('Undo', 'build.undo', kind='quiet', title='Undo the last change of the chain')}"
         f"{button('Versions', 'build.versions', kind='quiet', **form)}{button('Code', 'build.code', kind='quiet', **form)}"
         f"{button('Save', 'build.save', save='', **form)}{button('Run on a dataset', 'build.benchmark', **form)}"

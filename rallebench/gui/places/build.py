@@ -133,6 +133,7 @@ def replace_chain(page: Page, event: Event) -> Iterator[Patch]:
 def execute(page: Page, bench: Bench, *, heavy: bool = True) -> Iterator[Patch]:
     """Run the whole chain on the question; everything is shown as it comes."""
     example, chain = example_of(page, bench), bench.chain
+    check_targets(chain)
     workbench, started = page.workbench, time.time()
     if bench.executed is not None and not bench.answered_by(chain):
         bench.before, bench.verdict_before = (
@@ -181,12 +182,20 @@ def execute(page: Page, bench: Bench, *, heavy: bool = True) -> Iterator[Patch]:
         raise
 
 
+def check_targets(chain: Chain) -> None:
+    """Raise UsageError for an action that names no index or no model."""
+    for number, action in enumerate(chain.actions, 1):
+        if action.kind != "identity" and action.template and not action.target:
+            noun = "index" if action.kind == "retrieve" else "model"
+            raise UsageError(f"Action {number} names no {noun}; choose one.")
+
+
 def ended(page: Page, bench: Bench, example: Example, episode: Episode) -> Patch:
     """The verdict, and the row of the question with it."""
     bench.put(example, episode, verdict(page.workbench, example, episode))
     patch: Patch = {
         "#build-result": result_html(page, bench),
-        "#build-status": "",
+        "#build-status": e(page.workbench.asking.memo_warning),
         "event": {"name": "rb-fresh"},
         "#build-list": listed(page, bench),
     }
