@@ -6,6 +6,7 @@ import csv
 import io
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -132,6 +133,9 @@ def about_of(stored: StoredExperiment) -> str:
     request = stored.request
     settings = request.get("settings") or {}
     count = len(stored.runs) or len(settings.get("indexes", ()))
+    if stored.kind == "sweep" and stored.report is None:
+        with suppress(RalleError):  # a prompt's file may be gone
+            count = len(variants_of(settings))
     noun = {"sweep": "variant", "tradeoff": "index", "batch": "chain"}.get(stored.kind, "run")
     plural = "indexes" if noun == "index" and count != 1 else f"{noun}{'s' * (count != 1)}"
     first = f"first {request['limit']}" if request.get("limit") else ""

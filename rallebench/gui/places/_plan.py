@@ -13,6 +13,7 @@ from rallebench.gui.wording import on_page
 from rallebench.render.numbers import text
 from rallebench.services.experiment_jobs import PILOT
 from rallebench.services.forecasts import CHANGING, Forecast, forecast
+from rallebench.services.jobs import Job
 
 NOUNS = {"sweep": "variant", "tradeoff": "measurement", "batch": "chain", "baselines": "baseline"}
 MOST_NOTES = 4
@@ -30,7 +31,7 @@ def plan(page: Page, event: Event, design: Design) -> str:
     return _drawn(design, value, request.name, pilot)
 
 
-def _drawn(design: Design, value: Forecast, name: str, pilot: object) -> str:
+def _drawn(design: Design, value: Forecast, name: str, pilot: Job | None) -> str:
     noun = NOUNS.get(design.kind, "run")
     verb = "Continue" if 0 < value.left < value.questions else "Run"
     lines = "".join(f"<li>{e(line)}</li>" for line in facts(value) if line)
@@ -39,7 +40,7 @@ def _drawn(design: Design, value: Forecast, name: str, pilot: object) -> str:
     if len(notes) > MOST_NOTES:
         more = "".join(map(warning, notes[MOST_NOTES:]))
         warned += f'<details class="fold"><summary>{len(notes) - MOST_NOTES} more notes</summary><div>{more}</div></details>'
-    follow = attributes(follow=f"{PILOT} {name}", do="experiments.plan")
+    follow = attributes(follow=f"{PILOT} {name}", do="experiments.plan", name=name)
     names = "".join(
         f"<li>{e(run.label)}<small>{run.questions:,} questions{f', {run.left:,} left' if run.left != run.questions else ''}</small></li>"
         for run in value.plan.runs
@@ -56,8 +57,8 @@ def _drawn(design: Design, value: Forecast, name: str, pilot: object) -> str:
         **{"with": "#x-form"},
     )
     return (
-        f'<h3 data-on="none"{follow}>Plan</h3><div class="x-big">{_big(value, noun)}</div><ul class="x-list">{lines}</ul>{warned}{listing}'
-        f"{_estimate(value, pilot)}{run}"
+        f'<h3 data-on="none"{follow}>Plan <small id="x-counting" role="status"></small></h3><div class="x-big">{_big(value, noun)}</div><ul class="x-list">{lines}</ul>{warned}{listing}'
+        f'<div id="x-estimate">{estimate(pilot, measured=value.basis.endswith("asked")) if value.left and value.plan.runs else ""}</div>{run}'
     )
 
 
@@ -111,27 +112,24 @@ def facts(value: Forecast) -> list[str]:
     return lines
 
 
-def _estimate(value: Forecast, pilot: object) -> str:
-    """The button that measures, or how far it is."""
-    if not value.plan.runs or not value.left:
-        return ""
-    if pilot is not None and not pilot.done:  # type: ignore[attr-defined]
-        newest = pilot.newest  # type: ignore[attr-defined]
+def estimate(pilot: Job | None, *, measured: bool = False) -> str:
+    """The button that measures, or how far that is."""
+    if pilot is not None and not pilot.done:
+        newest = pilot.newest
         words = (
             f"{newest.task}: {newest.message or newest.done}"
             if isinstance(newest, Progress)
             else "beginning"
         )
-        stop = button("Stop", "jobs.stop", kind="quiet", id=pilot.id)  # type: ignore[attr-defined]
+        stop = button("Stop", "jobs.stop", kind="quiet", id=pilot.id)
         return (
             f'<p class="note" role="status">Asking 3 questions of each run · {e(words)} {stop}</p>'
         )
     failed = ""
-    if pilot is not None and pilot.error is not None:  # type: ignore[attr-defined]
-        failed = f'<p class="problem">{e(on_page(str(pilot.error)))}</p>'  # type: ignore[attr-defined]
-    again = "Estimate again" if value.basis.endswith("asked") else "Estimate the cost"
+    if pilot is not None and pilot.error is not None:
+        failed = f'<p class="x-failed">{e(on_page(str(pilot.error)))}</p>'
     return failed + button(
-        again,
+        "Estimate again" if measured else "Estimate the cost",
         "experiments.estimate",
         title="Asks 3 questions of each run; their answers are kept",
         **{"with": "#x-form"},

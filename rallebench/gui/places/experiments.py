@@ -21,6 +21,7 @@ from rallebench.gui.places._design import (
     request_of,
     steps,
 )
+from rallebench.gui.places._plan import estimate as estimating
 from rallebench.gui.places._plan import plan
 from rallebench.gui.wording import on_page
 from rallebench.render.numbers import text
@@ -29,8 +30,6 @@ from rallebench.services.experiment_groups import Group
 from rallebench.services.jobs import Job
 
 KIND_OF = {"rgb": "suite", "crud": "suite", "barag": "suite", "kilt": "suite", "reval": "suite"}
-ENDED = 600.0
-"""Seconds for which an experiment that failed or was stopped is named above the list."""
 
 
 @PLACES.register("experiments", label="Experiments", order=3)
@@ -99,11 +98,15 @@ def redrawn(page: Page, event: Event, design: Design) -> Iterator[Patch]:
     if event.session.get("design-shape") != design.shape:
         event.session["design-shape"] = design.shape
         yield {"#x-form": steps(page, event, design)}
+    yield {"#x-counting": "counting …"}
     yield {"#x-plan": plan(page, event, design)}
 
 
 def show_plan(page: Page, event: Event) -> Patch:
-    """The plan again: an estimate has news."""
+    """News of an estimate: how far it is, and at its end the plan."""
+    pilot = page.workbench.jobs.get(experiment_jobs.PILOT, event.text("name"))
+    if pilot is not None and not pilot.done:
+        return {"#x-estimate": estimating(pilot)}
     return {"#x-plan": plan(page, event, design_of(page, event))}
 
 
@@ -250,12 +253,8 @@ def _again_sweep(page: Page, event: Event, design: Design, settings: dict[str, o
 
 
 def running(page: Page) -> str:
-    """What runs now with its parts, and what failed or was stopped a moment ago."""
+    """What runs now, with its parts."""
     drawn = "".join(map(_going, experiment_jobs.active(page.workbench)))
-    now = time.time()
-    for job in experiment_jobs.ended(page.workbench):
-        if job.error is not None and now - (job.ended or 0) < ENDED:
-            drawn += f'<div class="x-run"><b>{e(job.name)}</b><p class="{"note" if job.status == "stopped" else "problem"}">{e(on_page(str(job.error)))}</p></div>'
     return f'<h3 class="sub">Running</h3>{drawn}' if drawn else ""
 
 
@@ -315,8 +314,9 @@ def done(page: Page) -> str:
             "Nothing yet. Choose what to vary above and press Run: the result is a line here."
         )
     active = {job.name for job in experiment_jobs.active(page.workbench)}
+    ended = {job.name: job for job in experiment_jobs.ended(page.workbench)}
     heads = ("Experiment", "Winner", ">Result", "", "Beside", "When")
-    lines = [_line(group, group.name in active) for group in listed]
+    lines = [_line(group, group.name in active, ended.get(group.name)) for group in listed]
     return rows(heads, lines, kind="x-done", addresses=[address(group.name) for group in listed])
 
 
@@ -325,7 +325,7 @@ def address(name: str) -> str:
     return _experiment.address(name)
 
 
-def _line(group: Group, active: bool) -> list[str]:
+def _line(group: Group, active: bool, ended: Job | None) -> list[str]:
     title, about = group.title, group.about
     if not group.automatic:
         title, about = group.name, f"{group.title} · {group.about}"
@@ -337,7 +337,9 @@ def _line(group: Group, active: bool) -> list[str]:
             if active
             else button("Continue", "experiments.continue", id=group.name)
         )
-        return [name, more, "", "", "", when]
+        failed = ended.error if ended is not None and ended.status == "failed" else None
+        why = f'<span class="x-failed">{e(on_page(str(failed)))}</span>' if failed else "not ended"
+        return [name, more, "", "", "" if active else why, when]
     mean = percent(group.mean, share=group.share) if group.mean else ""
     bar = interval_bar(group.mean) if group.mean and group.share else ""
     label = f"<small>{e(experiment_groups.label_of(group.metric))}</small>" if group.mean else ""
