@@ -37,6 +37,8 @@ MOST_BYTES = 20_000_000
 ERRORS = ("qid", "category", "question", "required", "prediction")
 """The columns of a file of errors that the page needs."""
 MOST_LISTED = 200
+MOST_NAMED = 5
+"""Bubbles of a plot that have names; of more they have their ranks."""
 NAMED = {"tradeoff": "Index trade-off", "baselines": "Baselines", "batch": "Folder of chains"}
 ALMOST = 0.99
 """The share of the best recall from which the fastest index wins."""
@@ -362,10 +364,10 @@ def verdict(value: Ranking) -> str:
     best = f"Best: {plain_label(rows[0]['variant'])}, {label} {score} on {first['n']:,} questions."
     equal = [r for r in rows[1:] if r["metrics"][name]["value"] == first["value"]]
     if equal:
-        names = ", ".join(plain_label(r["variant"]) for r in (rows[0], *equal))
-        best = f"Equal: {names}, {label} {score} on {first['n']:,} questions; the cheapest comes first."
-    if len(equal) == len(rows) - 1:
-        return f"All {len(rows)} are equal: {label} {score} on {first['n']:,} questions. The cheapest comes first."
+        best = (
+            f"{1 + len(equal)} are equal: {label} {score} on {first['n']:,} questions; "
+            f"the cheapest is {plain_label(rows[0]['variant'])}."
+        )
     others = [r for r in rows[1:] if r not in equal]
     if not others:
         return best
@@ -374,7 +376,7 @@ def verdict(value: Ranking) -> str:
     alike = [plain_label(r["variant"]) for r in others if r["p_corrected"] >= LEVEL]
     count = f"corrected for {len(rows) - 1} comparisons" if len(rows) > 2 else "p < .05"
     if not alike:
-        return f"{best} It is better than {'every other variant' if len(rows) > 2 else plain_label(others[0]['variant'])} ({count})."
+        return f"{best} {'They are' if equal else 'It is'} better than {'every other variant' if len(rows) > 2 else plain_label(others[0]['variant'])} ({count})."
     names = ", ".join(alike[:4]) + (f" and {len(alike) - 4} more" if len(alike) > 4 else "")
     return f"{best} No difference is shown to {names}."
 
@@ -435,7 +437,9 @@ def figures(value: Ranking) -> list[Figure]:
     for across, label in [*deployment.COST_AXES.items()][:2]:
         points = deployment.points(measured, name, across)
         if len(points) > 1:
-            series = {run: ((x, y, held),) for run, x, y, held in points}
+            ranks = {run: str(i) for i, (run, _) in enumerate(measured, 1)}
+            short = len(points) > MOST_NAMED
+            series = {ranks[run] if short else run: ((x, y, held),) for run, x, y, held in points}
             drawn.append(
                 Figure(f"Quality against {label}", label, label_of(name), series, "bubble")
             )

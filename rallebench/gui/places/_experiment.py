@@ -160,6 +160,7 @@ def ranking(value: Ranking) -> str:
     name = value.document["metric"] or next(iter(value.metrics), "")
     share = experiment_groups.is_share(name)
     heads = (
+        "",
         "Variant",
         f">{experiment_groups.label_of(name)}",
         "",
@@ -187,6 +188,7 @@ def ranking(value: Ranking) -> str:
         seconds = (value.reports[row["run"]].get("metrics", {}).get("seconds") or {}).get("value")
         lines.append(
             [
+                f"<small>{i + 1}</small>",
                 f'<a class="nm" href="{e(run)}">{e(plain_label(row["variant"]))}</a>',
                 percent(mean, share=share) if mean else "–",
                 interval_bar(mean) if mean and share else "",
