@@ -195,11 +195,16 @@ def _prompt_file(workbench: Workbench, name: str, offered: Mapping[str, str]) ->
 
 
 def papers() -> dict[str, list[str]]:
-    """Paper → the names of its experiments."""
-    return {
-        paper: [n for n in SUITES.names() if n == paper or n.startswith(f"{paper}-")]
-        for paper in PAPERS
-    }
+    """Paper → the names of its experiments; those that a plug-in adds stand under their own first word."""
+    groups: dict[str, list[str]] = {paper: [] for paper in PAPERS}
+    for name in SUITES.names():
+        groups.setdefault(name.partition("-")[0], []).append(name)
+    return groups
+
+
+def is_suite(kind: str) -> bool:
+    """Whether an experiment is a published benchmark."""
+    return kind in SUITES
 
 
 def suite_about(name: str) -> tuple[str, bool, Mapping[str, Setting]]:

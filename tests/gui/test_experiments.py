@@ -182,7 +182,7 @@ def test_an_estimate_that_failed_says_why(page: Page) -> None:
     page.session("w")["design"].vary["llm"] = ["mute"]
     page.call("experiments.estimate", failing)
     ended(page)
-    assert "x-failed" in page.call("experiments.plan", {"name": "ks"})["#x-plan"]
+    assert "could not be probed" in page.call("experiments.plan", {"name": "ks"})["#x-plan"]
 
 
 def test_times_come_from_earlier_runs_of_the_same_models(page: Page) -> None:

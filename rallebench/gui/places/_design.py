@@ -415,7 +415,7 @@ def questions(
 def _suite(page: Page, event: Event, design: Design) -> tuple[list[str], list[str]]:
     about, asks, known = designs.suite_about(design.suite)
     paper = design.suite.partition("-")[0]
-    papers = [(name, label) for name, label in designs.PAPERS.items()]
+    papers = [(name, designs.PAPERS.get(name, name)) for name in designs.papers()]
     tabs = "".join(
         button(label, "experiments.paper", kind="on" if name == paper else "", paper=name)
         for name, label in papers

@@ -29,8 +29,6 @@ from rallebench.services import designs, experiment_groups, experiment_jobs, for
 from rallebench.services.experiment_groups import Group
 from rallebench.services.jobs import Job
 
-KIND_OF = {"rgb": "suite", "crud": "suite", "barag": "suite", "kilt": "suite", "reval": "suite"}
-
 
 @PLACES.register("experiments", label="Experiments", order=3)
 def experiments(page: Page) -> None:
@@ -221,7 +219,7 @@ def again(page: Page, event: Event) -> Patch:
         designs.stored_request(page.workbench, event.text("id")),
     )
     settings = stored.settings
-    design.kind = KIND_OF.get(stored.kind.partition("-")[0], stored.kind)
+    design.kind = "suite" if designs.is_suite(stored.kind) else stored.kind
     design.limit = "" if stored.limit is None else str(stored.limit)
     design.seed, design.llm, design.name = str(stored.seed), stored.llm, ""
     design.dataset = str(settings.get("dataset") or design.dataset)
