@@ -70,7 +70,7 @@ class ImportRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class Imported:
+class ImportResult:
     """What came of an import; ``indexes``: the names of what was built, the hybrid among them."""
 
     corpus: Corpus | None = None
@@ -165,11 +165,11 @@ def _check(workbench: Workbench, request: ImportRequest) -> None:
             raise UsageError(f"{name!r} is taken; choose another name for the import.")
 
 
-def _job(workbench: Workbench, request: ImportRequest, job: Job) -> Operation[Imported]:
+def _job(workbench: Workbench, request: ImportRequest, job: Job) -> Operation[ImportResult]:
     return _perform(workbench, request)
 
 
-def _perform(workbench: Workbench, request: ImportRequest) -> Operation[Imported]:
+def _perform(workbench: Workbench, request: ImportRequest) -> Operation[ImportResult]:
     corpus = dataset = None
     if request.kind != "dataset":
         corpus = yield from _corpus(workbench, request)
@@ -185,7 +185,7 @@ def _perform(workbench: Workbench, request: ImportRequest) -> Operation[Imported
         )
     indexes = (yield from _indexes(workbench, request)) if corpus else ()
     uploads.forget(workbench.workspace, request.source)
-    return Imported(corpus, dataset, indexes)
+    return ImportResult(corpus, dataset, indexes)
 
 
 def _corpus(workbench: Workbench, request: ImportRequest) -> Operation[Corpus]:

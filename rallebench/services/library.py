@@ -237,7 +237,7 @@ def _states(workbench: Workbench) -> dict[str, str]:
         elif job.done and job.state().status == "failed":
             states[job.name] = "damaged"
     states |= {job.name: "building" for job in workbench.jobs.list("build", active=True)}
-    states |= {name: "loading" for name in workbench.models.loading()}
+    states |= dict.fromkeys(workbench.models.loading(), "loading")
     states |= {line.name: "loaded" for line in workbench.models.status()}
     return states
 
@@ -255,8 +255,8 @@ def about_index(manifest: Manifest) -> str:
         cut = manifest.chunking
         overlap = f", overlap {cut['overlap']}" if cut.get("overlap") else ""
         parts.append(f"{cut['size']} {cut.get('unit', 'words')}{overlap}")
-    shown = ("m", "ef_construction", "nlist", "k1", "b")
-    parts += [f"{key} {value}" for key, value in manifest.parameters.items() if key in shown]
+    keys = ("m", "ef_construction", "nlist", "k1", "b")
+    parts += [f"{key} {value}" for key, value in manifest.parameters.items() if key in keys]
     return ", ".join(filter(None, parts))
 
 

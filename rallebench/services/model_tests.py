@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from rallebench.core.errors import UsageError
 from rallebench.core.events import Operation, Progress
-from rallebench.engine.cost import prices_of
+from rallebench.engine.cost import recorded_prices
 from rallebench.metrics.cost import completion_tokens_of, prompt_tokens_of
 from rallebench.services.jobs import Job
 from rallebench.workspace.entries import LLMEntry
@@ -65,13 +65,9 @@ def _test(workbench: Workbench, name: str, prompt: str) -> Operation[Tested]:
     )
 
 
-def prices(workbench: Workbench, entry: LLMEntry) -> Mapping[str, float] | None:
+def prices(entry: LLMEntry) -> Mapping[str, float] | None:
     """US dollars per million tokens, ``prompt`` and ``completion``, as an entry has them; None if it has none."""
-
-    class Priced:
-        prices = entry.settings.get("prices")
-
-    return prices_of({"": Priced})[""]
+    return recorded_prices({"prices": {"": entry.settings.get("prices")}}).get("")
 
 
 def with_prices(entry: LLMEntry, prompt: float | None, completion: float | None) -> LLMEntry:

@@ -81,7 +81,7 @@ def unpacked(workspace: Workspace, source: Path) -> Path:
                             f"{source.name} unpacks to more than {MAX_RATIO} times its size; unpack it yourself if it is what you want."
                         )
                     written.write(piece)
-        found = _only(folder)
+        inside = _only(folder)
     except (
         zipfile.BadZipFile,
         tarfile.TarError,
@@ -102,7 +102,7 @@ def unpacked(workspace: Workspace, source: Path) -> Path:
     except OSError as error:
         shutil.rmtree(folder, ignore_errors=True)
         raise unwritten("the files of the archive", folder, error) from error
-    return found
+    return inside
 
 
 def forget(workspace: Workspace, source: Path) -> None:
@@ -150,14 +150,14 @@ def _members(source: Path) -> Iterator[tuple[str, IO[bytes]]]:
     if source.name.lower().endswith(".zip"):
         with zipfile.ZipFile(source) as archive:
             for entry in archive.infolist():
-                if not entry.is_dir() and _wanted(entry.filename):
+                if not entry.is_dir() and _readable(entry.filename):
                     with archive.open(entry) as handle:
                         yield entry.filename, handle
         return
     with tarfile.open(source, "r:*") as tar:
         for member in _files(tar):
             handle = tar.extractfile(member)
-            if handle is not None and _wanted(member.name):
+            if handle is not None and _readable(member.name):
                 with closing(handle):
                     yield member.name, handle
 
@@ -166,7 +166,7 @@ def _files(tar: tarfile.TarFile) -> Iterable[tarfile.TarInfo]:
     return (member for member in tar if member.isfile())
 
 
-def _wanted(name: str) -> bool:
+def _readable(name: str) -> bool:
     """Whether a member is no hidden file and leads nowhere else."""
     parts = PurePosixPath(name.replace("\\", "/")).parts
     return (
