@@ -226,7 +226,8 @@ class Page:
         try:
             handler = self._rows[str(message.get("list"))]
             start, count = int(message["start"]), min(int(message["count"]), 500)
-            rows = handler(self, dict(message.get("key") or {}), start, count)
+            key = {**dict(message.get("key") or {}), "window": str(message.get("window", ""))}
+            rows = handler(self, key, start, count)
             return {"rows": [list(row) for row in rows]}
         except Exception as error:
             return problem(error)

@@ -1,16 +1,477 @@
-"""Build: a chain on one question, on a few, in a chat, or an agent."""
+"""Build: a chain on one question, action by action, with the verdict always in sight."""
 
 from __future__ import annotations
 
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+
+from rallebench.core.errors import RalleError, UsageError
+from rallebench.core.types import Chain, Episode, Example, Step
+from rallebench.engine.single import Delta, StepDone, StepStarted
 from rallebench.gui.frame import PLACES, Event, Page, Patch
+from rallebench.gui.html import button, e, empty, segments
+from rallebench.gui.places import _agent, _chat, _code, _few, _versions
+from rallebench.gui.places._bench import Bench, bench_of, example_of
+from rallebench.gui.places._chain import draw, edited, read_chain
+from rallebench.gui.places._questions import left, listed, question_rows
+from rallebench.gui.places._steps import gist, output, result
+from rallebench.services.chain_versions import is_saved
+from rallebench.services.verdicts import verdict
+from rallebench.workspace.entries import chain_to_json
+
+MODES = (
+    ("#/build/one", "One question"),
+    ("#/build/few", "A few questions"),
+    ("#/build/chat", "Chat"),
+    ("#/build/agent", "Agent"),
+)
+OWN = "Your own question"
 
 
 @PLACES.register("build", label="Build", order=1)
 def build(page: Page) -> None:
     """Develop a chain."""
     page.view("build/one", open_one)
+    for name, handler in (
+        ("run", run),
+        ("action", run_action),
+        ("prompt", show_prompt),
+        ("edit", edit),
+        ("add", restructure),
+        ("move", restructure),
+        ("remove", restructure),
+        ("undo", undo),
+        ("chain", load_chain),
+        ("dataset", choose_dataset),
+        ("filter", filter_list),
+        ("only", filter_list),
+        ("pick", pick),
+        ("own", pick_own),
+        ("replace", replace_chain),
+    ):
+        page.action(f"build.{name}", handler)
+    page.rows("build-questions", question_rows)
+    for part in (_few, _chat, _agent, _versions, _code):
+        part.register(page)
 
 
-def open_one(page: Page, event: Event) -> Patch:
-    """One question."""
-    return {"#v-build-one": '<div class="wrap-page"><h1>Build</h1></div>', "title": "Build"}
+# opening
+
+
+def open_one(page: Page, event: Event) -> Iterator[Patch]:
+    """The view as the window left it; the question is executed if it was not."""
+    bench = bench_of(page, event)
+    asks = follow(page, bench, event)
+    yield {"#v-build-one": view(page, bench), "title": "Build", **header(page, bench)}
+    if asks:
+        yield {"dialog": asks}
+    elif bench.executed is None and bench.question:
+        yield from execute(page, bench, heavy=False)
+
+
+def follow(page: Page, bench: Bench, event: Event) -> str:
+    """Go where the address says: dataset, question, chain, or a question of a run. Returns the HTML of a question to the
+    user where that would lose an edited chain."""
+    query = event.query
+    if query.get("set") and query["set"] != bench.dataset:
+        page.workbench.asking.questions(query["set"])
+        bench.dataset, bench.question = query["set"], ""
+        bench.forget_steps()
+    if query.get("q") and query["q"] != bench.question:
+        bench.question = query["q"]
+        bench.forget_steps()
+    if not bench.question:
+        bench.question = page.workbench.asking.questions(bench.dataset)[0].question.qid
+    source = {key: query[key] for key in ("run", "chain") if query.get(key)}
+    if not source or event.session.get("build-source") == source:
+        return ""
+    chain = chain_from(page, **source)
+    if chain == bench.chain or not is_edited(page, bench.chain):
+        bench.edit(chain)
+        event.session["build-source"] = source
+        return ""
+    return replace_question(bench.chain, chain, source)
+
+
+def chain_from(page: Page, run: str = "", chain: str = "") -> Chain:
+    """The chain of a run, or a saved one."""
+    return (
+        page.workbench.runs.open_question(run, 1).chain
+        if run
+        else page.workbench.workspace.chain(chain)
+    )
+
+
+def replace_question(mine: Chain, other: Chain, source: dict[str, str]) -> str:
+    """The dialog before an edited chain is replaced."""
+    data = {f"source_{key}": value for key, value in source.items()}
+    return (
+        f"<h2>Replace the chain that you edited?</h2><p>The address names the chain {e(other.name)}. Your changes to {e(mine.name)} are not saved. "
+        "Undo brings them back.</p>"
+        f'<div class="buttons">{button("Keep mine", "", close="1")}{button("Replace it", "build.replace", kind="primary", **data)}</div>'
+    )
+
+
+def replace_chain(page: Page, event: Event) -> Iterator[Patch]:
+    """Put the chain of the address in place of the edited one."""
+    bench = bench_of(page, event)
+    source = {
+        key: event.text(f"source_{key}") for key in ("run", "chain") if event.text(f"source_{key}")
+    }
+    bench.edit(chain_from(page, **source))
+    event.session["build-source"] = source
+    yield {"dialog": "", **chain_patch(page, bench)}
+    yield from execute(page, bench)
+
+
+def view(page: Page, bench: Bench) -> str:
+    """The bar and the three columns."""
+    return (
+        f'{bar(page, bench)}<div class="cols three build" data-problems-off><div class="start" data-form>{left(page, bench)}</div>'
+        f'<div class="mid"><div id="build-question">{question(page, bench)}</div><div id="chain-form" data-form>{chain_html(page, bench)}</div></div>'
+        f'<div class="side" id="build-result" data-problems>{result_html(page, bench)}</div></div>'
+    )
+
+
+def bar(page: Page, bench: Bench) -> str:
+    """Modes at the left; the chain and what is done with it at the right."""
+    names = list(page.workbench.workspace.chain_paths())
+    options = "".join(
+        f'<option value="{e(name)}"{" selected" if name == bench.chain.name else ""}>{e(name)}</option>'
+        for name in names
+    )
+    unsaved = (
+        "" if bench.chain.name in names else f"<option selected>{e(bench.chain.name)}</option>"
+    )
+    chains = f'<select name="chain" aria-label="Chain" class="chains" data-do="build.chain" data-on="change" data-with="#chain-form">{unsaved}{options}</select>'
+    form = {"with": "#chain-form"}
+    return (
+        f'<div class="bar">{segments(MODES, "#/build/one")}<span class="gap"></span><span id="build-status" class="note" role="status"></span>'
+        f"{chains}{button('Undo', 'build.undo', kind='quiet', title='Undo the last change of the chain')}"
+        f"{button('Versions', 'build.versions', kind='quiet', **form)}{button('Code', 'build.code', kind='quiet', **form)}"
+        f"{button('Save', 'build.save', save='', **form)}{button('Run on a dataset', 'build.benchmark', **form)}"
+        f"{button('Run', 'build.run', kind='primary', **form)}</div>"
+    )
+
+
+def question(page: Page, bench: Bench) -> str:
+    """The question, its gold, and where it is in the dataset."""
+    try:
+        example = example_of(page, bench)
+    except RalleError as error:
+        return f'<div class="ask"><p class="problem">{e(error)}</p></div>'
+    gold, examples = example.gold, page.workbench.asking.questions(bench.dataset)
+    answers = " · ".join(
+        f"<mark>{e(a)}</mark>" if not i else e(a) for i, a in enumerate(gold.answers[:4])
+    )
+    pages = " ".join(
+        f'<em class="tag gold" dir="auto">{e(gold.titles.get(page, page))}</em>'
+        for page in list(gold.titles or gold.pages)[:3]
+    )
+    parts = [
+        f"<span><small>gold</small> {answers}</span>" if answers else "",
+        f"<span><small>page</small> {pages}</span>" if pages else "",
+    ]
+    known = any(x.question.qid == example.question.qid for x in examples)
+    parts.append(
+        f"<small>{e(example.question.qid)} of {len(examples):,}</small>"
+        if known
+        else f"<small>{OWN}: nothing to compare with</small>"
+    )
+    return f'<div class="ask"><h1 dir="auto">{e(example.question.text)}</h1><p>{"".join(parts)}</p></div>'
+
+
+def chain_html(page: Page, bench: Bench, opened: int | None = None) -> str:
+    """All actions with what they gave."""
+    try:
+        gold = example_of(page, bench).gold
+    except RalleError:
+        return draw(page.workbench, bench.chain, {}, {})
+    outputs = {i: output_html(page, bench, i, step) for i, step in bench.steps.items()}
+    gists = {i: gist(step, gold) for i, step in bench.steps.items()}
+    last = len(bench.chain.actions) - 1 if opened is None else opened
+    return draw(page.workbench, bench.chain, outputs, gists, last)
+
+
+def output_html(page: Page, bench: Bench, index: int, step: Step) -> str:
+    """The output of an action, the one before beside it where it differs."""
+    before = bench.before.get(index)
+    if before is not None and (before.request, before.reply.text) == (
+        step.request,
+        step.reply.text,
+    ):
+        before = None
+    last = index == len(bench.chain.actions) - 1
+    marks = (
+        (bench.verdict.kind if bench.verdict else "", bench.verdict_before) if last else ("", "")
+    )
+    return output(step, example_of(page, bench).gold, before, page.workbench.models.prices(), marks)
+
+
+def result_html(page: Page, bench: Bench) -> str:
+    """The right column."""
+    if bench.episode is None or bench.verdict is None:
+        return empty("Run the chain to see its answer, and where it was lost.")
+    episode = bench.episode
+    return result(
+        example_of(page, bench),
+        episode.steps,
+        episode.answer,
+        episode.error,
+        bench.verdict,
+        page.workbench.models.prices(),
+    )
+
+
+def is_edited(page: Page, chain: Chain) -> bool:
+    """Whether a chain would be lost if it were replaced."""
+    return not is_saved(page.workbench, chain)
+
+
+def header(page: Page, bench: Bench) -> Patch:
+    """The chain in the header, with a dot while it has unsaved changes; an edited one is also kept by the browser."""
+    edited_now = is_edited(page, bench.chain)
+    dot = '<i class="dot" title="Unsaved changes" data-unsaved></i>' if edited_now else ""
+    import json
+
+    draft = json.dumps(chain_to_json(bench.chain), ensure_ascii=False) if edited_now else None
+    return {
+        "chain": f'<a href="#/build/one"><span>Chain</span> <b>{e(bench.chain.name)}</b>{dot}</a>',
+        "store": {"rb-draft": draft},
+    }
+
+
+def chain_patch(page: Page, bench: Bench, opened: int | None = None) -> Patch:
+    """The bar and the chain drawn again."""
+    return {
+        "#v-build-one": view(page, bench) if opened is None else None,
+        "#chain-form": chain_html(page, bench, opened),
+        **header(page, bench),
+    }
+
+
+# executing
+
+
+def execute(page: Page, bench: Bench, *, heavy: bool = True) -> Iterator[Patch]:
+    """Run the whole chain on the question; everything is shown as it comes."""
+    example, chain = example_of(page, bench), bench.chain
+    workbench, started = page.workbench, time.time()
+    if bench.executed is not None and not bench.answered_by(chain):
+        bench.before, bench.verdict_before = (
+            bench.steps,
+            bench.verdict.kind if bench.verdict else "",
+        )
+    bench.steps, bench.executed = {}, chain
+    stop = ' <button type="button" class="quiet" data-stop="build.run">Stop</button>'
+    yield {"#build-status": f"Running …{stop}"}
+    try:
+        with workbench.models.lease(f"the chain {chain.name!r}, which is being executed") as lease:
+            for news in lease.load_for(chain.llms, chain.retrievers, heavy=heavy):
+                yield {"#build-status": f"{e(news.message[:1].upper() + news.message[1:])} …{stop}"}
+            written = ""
+            for happened in workbench.asking.execute_chain(chain, example.question, stream=True):
+                if isinstance(happened, StepStarted):
+                    written = ""
+                    yield {f"#gist-{happened.index}": "running …"}
+                elif isinstance(happened, Delta):
+                    written += happened.text
+                    yield {
+                        f"#out-{happened.index}": f'<h5>Now</h5><p class="ans" dir="auto">{e(written)}</p>'
+                    }
+                elif isinstance(happened, StepDone):
+                    bench.steps[happened.index] = happened.step
+                    yield {
+                        f"#gist-{happened.index}": gist(happened.step, example.gold),
+                        f"#out-{happened.index}": output_html(
+                            page, bench, happened.index, happened.step
+                        ),
+                    }
+                else:
+                    yield ended(page, bench, example, happened)
+                    bench.history.append(
+                        (
+                            started,
+                            chain,
+                            happened.answer,
+                            bench.verdict.kind if bench.verdict else "",
+                        )
+                    )
+                    workbench.tracking.trace(happened, example.question.text, "develop")
+    except RalleError:
+        bench.executed = None
+        yield {"#build-status": ""}
+        raise
+
+
+def ended(page: Page, bench: Bench, example: Example, episode: Episode) -> Patch:
+    """The verdict, and the row of the question with it."""
+    bench.put(example, episode, verdict(page.workbench, example, episode))
+    patch: Patch = {
+        "#build-result": result_html(page, bench),
+        "#build-status": "",
+        "event": {"name": "rb-fresh"},
+        "#build-list": listed(page, bench),
+    }
+    last = len(episode.steps) - 1
+    if last >= 0:
+        patch[f"#out-{last}"] = output_html(page, bench, last, episode.steps[last])
+    return patch
+
+
+def run(page: Page, event: Event) -> Iterator[Patch]:
+    """Run the chain as it is in the fields."""
+    bench = bench_of(page, event)
+    bench.edit(read_chain(event))
+    yield header(page, bench)
+    yield from execute(page, bench)
+
+
+def run_action(page: Page, event: Event) -> Iterator[Patch]:
+    """Run one action on what the earlier ones answered."""
+    bench, index = bench_of(page, event), int(event.text("index"))
+    bench.edit(read_chain(event))
+    example, workbench = example_of(page, bench), page.workbench
+    action = bench.chain.actions[index]
+    yield {f"#gist-{index}": "running …", **header(page, bench)}
+    alone = replace(bench.chain, actions=(action,))
+    with workbench.models.lease(f"action {index + 1} of the chain {bench.chain.name!r}") as lease:
+        for news in lease.load_for(alone.llms, alone.retrievers):
+            yield {"#build-status": f"{e(news.message)} …"}
+        step = workbench.asking.execute_action(
+            bench.chain, index, example.question, earlier(bench, index)
+        )
+    if index in bench.steps:
+        bench.before[index] = bench.steps[index]
+    bench.steps = {**{i: s for i, s in bench.steps.items() if i < index}, index: step}
+    yield {
+        "#build-status": "",
+        f"#gist-{index}": gist(step, example.gold),
+        f"#out-{index}": output_html(page, bench, index, step),
+        "event": {"name": "rb-fresh", "index": index},
+    }
+
+
+def earlier(bench: Bench, index: int) -> list[Step]:
+    """The steps of the actions before ``index``. Raises UsageError where one was not executed."""
+    missing = next((i for i in range(index) if i not in bench.steps), None)
+    if missing is not None:
+        raise UsageError(
+            f"Action {missing + 1} has no output yet; run the chain, or that action first."
+        )
+    return [bench.steps[i] for i in range(index)]
+
+
+def show_prompt(page: Page, event: Event) -> Patch:
+    """Fill in the template of an action; nothing is asked."""
+    bench, index = bench_of(page, event), int(event.text("index"))
+    chain = read_chain(event)
+    text = page.workbench.asking.plan_action(
+        chain, index, example_of(page, bench).question, earlier(bench, index)
+    )
+    return {
+        f"#out-{index}": f'<h5>Prompt, not sent yet</h5><p class="pre" dir="auto">{e(text)}</p>'
+    }
+
+
+# editing
+
+
+def edit(page: Page, event: Event) -> Patch:
+    """Take over what was typed; a chain that cannot be read yet waits until it can."""
+    bench = bench_of(page, event)
+    try:
+        bench.edit(read_chain(event))
+    except RalleError:
+        return {}
+    return header(page, bench)
+
+
+def restructure(page: Page, event: Event) -> Patch:
+    """Add, move or remove an action."""
+    bench, verb = bench_of(page, event), event.action.partition(".")[2]
+    index, by = int(event.text("index", "0")), int(event.text("by", "0"))
+    bench.edit(edited(read_chain(event), verb, index, by, event.text("add")))
+    if verb != "add":
+        bench.steps = {i: s for i, s in bench.steps.items() if i < min(index, index + by)}
+    opened = len(bench.chain.actions) - 1 if verb == "add" else max(0, index + by)
+    return {
+        **chain_patch(page, bench, min(opened, len(bench.chain.actions) - 1)),
+        "event": {"name": "rb-stale", "index": min(index, index + by)},
+    }
+
+
+def undo(page: Page, event: Event) -> Patch:
+    """The chain before its last change."""
+    bench = bench_of(page, event)
+    if not bench.past:
+        raise UsageError("There is nothing to undo: the chain is as it was opened.")
+    bench.chain = bench.past.pop()
+    stale = {} if bench.answered_by(bench.chain) else {"event": {"name": "rb-stale", "index": 0}}
+    return {**chain_patch(page, bench), **stale}
+
+
+def load_chain(page: Page, event: Event) -> Iterator[Patch]:
+    """Another saved chain. An edited one is in Undo, and in Versions."""
+    bench, name = bench_of(page, event), event.text("chain")
+    chain = page.workbench.workspace.chain(name)
+    lost = is_edited(page, bench.chain)
+    bench.edit(chain)
+    said = {"say": "Your edited chain is in Undo."} if lost else {}
+    yield {**chain_patch(page, bench), **said}
+    yield from execute(page, bench, heavy=False)
+
+
+# questions
+
+
+def choose_dataset(page: Page, event: Event) -> Iterator[Patch]:
+    """Another dataset: its first question."""
+    bench, name = bench_of(page, event), event.text("dataset")
+    first = page.workbench.asking.questions(name)[0].question.qid
+    bench.dataset, bench.only, bench.words = name, "", ""
+    yield from opened_question(page, bench, first)
+
+
+def filter_list(page: Page, event: Event) -> Patch:
+    """The list by words, or by verdict."""
+    bench = bench_of(page, event)
+    if event.action == "build.only":
+        bench.only = event.text("only")
+    bench.words = event.text("words", bench.words)
+    return {"#build-list": listed(page, bench)}
+
+
+def pick(page: Page, event: Event) -> Iterator[Patch]:
+    """Another question; the chain stays as it is."""
+    yield from opened_question(page, bench_of(page, event), event.text("id"), redraw=False)
+
+
+def pick_own(page: Page, event: Event) -> Iterator[Patch]:
+    """A question that the user typed."""
+    yield from opened_question(page, bench_of(page, event), event.text("words"))
+
+
+def opened_question(page: Page, bench: Bench, qid: str, *, redraw: bool = True) -> Iterator[Patch]:
+    """Show a question and execute the chain on it; cached steps make this quick."""
+    bench.question = qid
+    bench.forget_steps()
+    address = f"#/build/one?set={_quoted(bench.dataset)}&q={_quoted(qid)}"
+    columns: Patch = (
+        {"#v-build-one": view(page, bench)}
+        if redraw
+        else {
+            "#build-question": question(page, bench),
+            "#chain-form": chain_html(page, bench),
+            "#build-result": result_html(page, bench),
+        }
+    )
+    yield {**columns, "address": address}
+    yield from execute(page, bench, heavy=False)
+
+
+def _quoted(text: str) -> str:
+    from urllib.parse import quote
+
+    return quote(text, safe="")

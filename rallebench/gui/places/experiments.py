@@ -13,4 +13,7 @@ def experiments(page: Page) -> None:
 
 def open_list(page: Page, event: Event) -> Patch:
     """The list."""
-    return {"#v-experiments-list": '<div class="wrap-page"><h1>Experiments</h1></div>', "title": "Experiments"}
+    return {
+        "#v-experiments-list": '<div class="wrap-page"><h1>Experiments</h1></div>',
+        "title": "Experiments",
+    }

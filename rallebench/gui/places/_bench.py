@@ -1,0 +1,71 @@
+"""What Build keeps for one browser window: the chain, the question, what was executed, and the verdicts so far."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from rallebench.core.types import Chain, Episode, Example, Step
+from rallebench.gui.frame import Event, Page
+from rallebench.services.verdicts import Verdict
+from rallebench.workspace.paths import DEFAULT_CHAIN, DEFAULT_DATASET
+
+KEPT = 60
+"""Versions of a chain that undo remembers."""
+
+
+@dataclass
+class Bench:
+    """``steps`` and ``before``: action → its step now, and of the chain as it was executed before. ``executed``: the
+    chain of ``steps``. ``past``: chains to which undo returns. ``verdicts``: (dataset, question) → (verdict, answer)."""
+
+    chain: Chain
+    dataset: str = DEFAULT_DATASET
+    question: str = ""
+    only: str = ""
+    words: str = ""
+    executed: Chain | None = None
+    steps: dict[int, Step] = field(default_factory=dict)
+    before: dict[int, Step] = field(default_factory=dict)
+    episode: Episode | None = None
+    verdict: Verdict | None = None
+    verdict_before: str = ""
+    past: list[Chain] = field(default_factory=list)
+    history: list[tuple[float, Chain, str, str]] = field(default_factory=list)
+    verdicts: dict[tuple[str, str], tuple[str, str]] = field(default_factory=dict)
+
+    def edit(self, chain: Chain) -> None:
+        """Another chain; undo returns to the one before."""
+        if chain != self.chain:
+            self.past = [*self.past[-KEPT:], self.chain]
+            self.chain = chain
+
+    def forget_steps(self) -> None:
+        """Another question: nothing is executed yet."""
+        self.executed, self.episode, self.verdict = None, None, None
+        self.steps, self.before, self.verdict_before = {}, {}, ""
+
+    def put(self, example: Example, episode: Episode, verdict: Verdict) -> None:
+        """The end of an execution."""
+        self.episode, self.verdict = episode, verdict
+        self.verdicts[self.dataset, example.question.qid] = (verdict.kind, episode.answer)
+
+    def answered_by(self, chain: Chain) -> bool:
+        """Whether what is shown was answered by this very chain."""
+        return self.executed is not None and replace(self.executed, name="") == replace(
+            chain, name=""
+        )
+
+
+def bench_of(page: Page, event: Event) -> Bench:
+    """What Build keeps for the window of an event; the starter's chain and first question in a new one."""
+    bench = event.session.get("build")
+    if not isinstance(bench, Bench):
+        chain = page.workbench.workspace.chain(DEFAULT_CHAIN)
+        first = page.workbench.asking.questions(DEFAULT_DATASET)[0].question.qid
+        bench = event.session["build"] = Bench(chain, question=first)
+    return bench
+
+
+def example_of(page: Page, bench: Bench) -> Example:
+    """The question of the bench with its gold; a question of the user's own has none. Raises RalleError."""
+    return page.workbench.asking.example(bench.dataset, bench.question)

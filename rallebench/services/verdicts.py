@@ -1,0 +1,144 @@
+"""What became of one question: right or wrong, where it was lost, and the rank of the first gold page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from dataclasses import dataclass
+from typing import Literal
+
+from rallebench.analysis.waterfall import SHORT, waterfall
+from rallebench.core.errors import RalleError
+from rallebench.core.types import Episode, Example, Hit, Retrieve, Step
+from rallebench.engine.answers import heads
+from rallebench.engine.single import answer_one
+from rallebench.engine.store import RunFolder
+from rallebench.metrics import METRICS
+from rallebench.services.workbench import Workbench
+from rallebench.workspace.coverage import MOST_PASSAGES, corpus_pages
+
+DEPTH = 100
+"""How deep a gold page is looked for."""
+
+Kind = Literal["right", "wrong", "lost", "format", "failed", "none"]
+
+KINDS: Mapping[str, Kind] = {
+    "failed": "failed",
+    "not_in_corpus": "lost",
+    "not_retrieved": "lost",
+    "not_found": "lost",
+    "not_given": "lost",
+    "not_in_prompt": "wrong",
+    "not_in_answer": "wrong",
+    "lost_by_format": "format",
+    "right_without_support": "right",
+    "right": "right",
+}
+"""Stage of the waterfall → verdict; "none" for the others, where nothing says what is right."""
+
+STATIONS = ("Retrieved", "In the prompt", "In the answer", "Format")
+LOST_AT = {
+    "not_in_corpus": 0,
+    "not_retrieved": 0,
+    "not_found": 0,
+    "not_given": 0,
+    "not_in_prompt": 1,
+    "not_in_answer": 2,
+    "lost_by_format": 3,
+}
+"""Stage → the station at which the question was lost."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """``stage``: of the waterfall; ``lost_at``: the station, from 0, None if it was not lost; ``em``, ``f1``: None
+    where the gold has no answers. ``rank``: of the first gold page within DEPTH, None if it is not there or not known."""
+
+    kind: Kind
+    stage: str
+    lost_at: int | None
+    em: float | None
+    f1: float | None
+    rank: int | None = None
+    deeper: tuple[Hit, ...] = ()
+
+    @property
+    def reason(self) -> str:
+        """The stage in words."""
+        return SHORT.get(self.stage, self.stage)
+
+
+def verdict(workbench: Workbench, example: Example, episode: Episode) -> Verdict:
+    """The verdict on a question. Searches its retriever deeper for the first gold page."""
+    pages = corpus_pages(
+        workbench.workspace,
+        [s.request.retriever for s in episode.steps if isinstance(s.request, Retrieve)],
+        at_most=MOST_PASSAGES,
+    )
+    stage = waterfall((example,), (episode,), pages).placed[0].stage
+    scored = episode.outcome is not None and bool(example.gold.answers)
+    em, f1 = (METRICS[name](episode, example.gold) if scored else None for name in ("em", "f1"))
+    hits: tuple[Hit, ...] = ()
+    if (step := last_retrieval(episode)) is not None:
+        hits = deeper_hits(workbench, step)
+    ranks = (n for n, hit in enumerate(hits, 1) if hit.passage.page_id in example.gold.pages)
+    kind = KINDS.get(stage, "none")
+    if kind in ("wrong", "lost") and em == 1:
+        kind = "right"
+    return Verdict(kind, stage, LOST_AT.get(stage), em, f1, next(ranks, None), hits)
+
+
+def last_retrieval(episode: Episode) -> Step | None:
+    """The last retrieval of a question, None without one."""
+    steps = [step for step in episode.steps if isinstance(step.request, Retrieve)]
+    return steps[-1] if steps else None
+
+
+def deeper_hits(workbench: Workbench, step: Step, depth: int = DEPTH) -> tuple[Hit, ...]:
+    """The first ``depth`` passages of the same search; those of the step where it cannot be searched again."""
+    assert isinstance(step.request, Retrieve)
+    search = Retrieve(step.request.retriever, step.request.query, max(depth, step.request.k))
+    try:
+        with workbench.models.lease("the search for a gold page").hold([search.retriever]):
+            reply = answer_one(search, workbench.models.backends, workbench.asking.memo).reply
+    except RalleError:
+        return step.reply.hits
+    return reply.hits
+
+
+def verdicts_of_runs(
+    workbench: Workbench, dataset: str, chain: str
+) -> Mapping[str, tuple[str, str]]:
+    """Question id → (verdict, answer) of the newest scored run of a chain on a dataset; {} without one."""
+    for run in workbench.runs.list():
+        try:
+            spec = run.spec()["spec"]
+            named = (spec["settings"].get("chain") or {}).get("name")
+            if (spec["dataset"], named) == (dataset, chain) and run.report() is not None:
+                return _verdicts(str(run.path), run.path.stat().st_mtime_ns)
+        except (RalleError, LookupError, AttributeError):
+            continue
+    return {}
+
+
+@lru_cache(maxsize=8)
+def _verdicts(path: str, version: int) -> Mapping[str, tuple[str, str]]:
+    """``version`` tells a run that was scored again."""
+    from pathlib import Path
+
+    run = RunFolder(Path(path))
+    right = {line["qid"]: line["value"] for line in run.scores("em")}
+    found: dict[str, tuple[str, str]] = {}
+    for qid, line in heads(run).items():
+        value = right.get(qid)
+        kind = (
+            "failed"
+            if line.get("error")
+            else "none"
+            if value is None
+            else "right"
+            if value
+            else "wrong"
+        )
+        found[qid] = (kind, str(line.get("answer") or ""))
+    return found
