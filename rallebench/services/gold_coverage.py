@@ -72,16 +72,16 @@ def pages_of(workbench: Workbench, corpus: str) -> frozenset[str] | None:
     with suppress(RalleError, OSError):
         if (folder / "corpus.json").exists():
             card = read_card(folder)
-            return _imported(folder, card.sha256) if card.passages <= MOST_PASSAGES else None
-        for index in indexed_corpora(workbench).get(corpus, ()):
-            pages = corpus_pages(workbench.workspace, (index,), at_most=MOST_PASSAGES)
-            if pages is not None:
-                return pages
+            return _stored(folder, card.sha256) if card.passages <= MOST_PASSAGES else None
+        for index in indexed_corpora(workbench).get(corpus, ())[:1]:
+            manifest = workbench.workspace.manifests()[index]
+            if manifest.passages <= MOST_PASSAGES:
+                return _stored(workbench.workspace.indexes / index, manifest.fingerprint)
     return None
 
 
 @lru_cache(maxsize=16)
-def _imported(folder: Path, sha256: str) -> frozenset[str]:
+def _stored(folder: Path, fingerprint: str) -> frozenset[str]:
     with closing(PassageStore(folder)) as store:
         return store.page_ids() - {""}
 

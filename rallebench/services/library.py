@@ -18,10 +18,24 @@ from rallebench.corpora.reading import read_corpus
 from rallebench.datasets.reading import form_of, read_examples
 from rallebench.services.gold_coverage import STARTER_NAME, pages_of, starter_file, starter_page_map
 from rallebench.workspace.entries import Manifest
+from rallebench.workspace.indexes.cache import delete_stored, stored
 from rallebench.workspace.paths import STARTER, STARTER_INDEXES
 
 if TYPE_CHECKING:
     from rallebench.services.workbench import Workbench
+
+__all__ = [
+    "SHIPPED",
+    "corpora",
+    "corpus_users",
+    "datasets",
+    "delete_stored",
+    "lost_with",
+    "retriever_users",
+    "retrievers",
+    "starter_passages",
+    "stored",
+]
 
 SHIPPED = "comes with rallebench"
 SEEN = 200
@@ -245,10 +259,11 @@ def _states(workbench: Workbench) -> dict[str, str]:
 def about_index(manifest: Manifest) -> str:
     """Encoder, cutting and what else tells an index from others.
 
-    >>> from rallebench.workspace.entries import Manifest
-    >>> about_index(Manifest(name="x", retriever="dense", kind="flat", corpus_sha256="", passages=1, fingerprint="",
-    ...     encoder_name="minilm", dim=384, chunking={"size": 100, "unit": "words"}))
-    'minilm, 384 dimensions, 100 words'
+        >>> from rallebench.workspace.entries import Manifest
+    from rallebench.workspace.indexes.cache import delete_stored, stored
+        >>> about_index(Manifest(name="x", retriever="dense", kind="flat", corpus_sha256="", passages=1, fingerprint="",
+        ...     encoder_name="minilm", dim=384, chunking={"size": 100, "unit": "words"}))
+        'minilm, 384 dimensions, 100 words'
     """
     parts = [manifest.encoder_name, f"{manifest.dim} dimensions" if manifest.dim else ""]
     if manifest.chunking:

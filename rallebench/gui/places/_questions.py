@@ -7,8 +7,8 @@ from typing import Any
 
 from rallebench.core.errors import RalleError
 from rallebench.core.types import Example
-from rallebench.gui.frame import Page
 from rallebench.gui.form import select
+from rallebench.gui.frame import Page
 from rallebench.gui.html import attributes, chips, e, mark, window
 from rallebench.gui.places._bench import Bench
 from rallebench.services.verdicts import verdicts_of_runs
