@@ -154,10 +154,9 @@ def index_table(lines: list[RetrieverLine]) -> str:
     """The indexes, and what is made of several."""
     rows = [
         [
-            named(line.name, "index"),
-            f'<span title="{e(line.kind)}: {e(line.about)}">{e(KINDS.get(line.kind, line.kind) or "–")}</span>'
-            + (f"<small>{e(' + '.join(line.parts))}</small>" if line.parts else ""),
-            e(line.corpus or "–"),
+            f'<span class="nowrap">{named(line.name, "index")}</span>',
+            f'<span title="{e(line.kind)}: {e(line.about or " + ".join(line.parts))}">{e(KINDS.get(line.kind, line.kind) or "–")}</span>',
+            f'<span class="nowrap">{e(line.corpus or "–")}</span>',
             "–" if line.bytes is None else size(line.bytes),
             state(line),
             index_menu(line),
