@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Any
 
+from rallebench.core.memory import size
 from rallebench.core.tables import Table
 from rallebench.render.numbers import mean_of, text
 
@@ -77,6 +78,19 @@ def number(value: float | None, digits: int = 1, unit: str = "") -> str:
         return '<span class="num">–</span>'
     words = f"{value:,.{digits}f}".replace("-", "−")
     return f'<span class="num">{words}{f"<u>{unit}</u>" if unit else ""}</span>'
+
+
+def amount(count: int) -> str:
+    """Bytes: KB below 0.1 MB, then as ``core.memory.size`` has them.
+
+    >>> amount(0), amount(240), amount(8_300), amount(84_400_000)
+    ('0 KB', '1 KB', '8 KB', '84 MB')
+    """
+    return (
+        f"{-(-count // 1000) if count < 1000 else count / 1000:.0f} KB"
+        if count < 100_000
+        else size(count)
+    )
 
 
 def percent(mean: Any, *, share: bool = True) -> str:

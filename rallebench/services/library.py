@@ -168,7 +168,7 @@ def kind_of(examples: list[Example]) -> str:
         return "no gold page" if answers else "no gold"
     several = sum(any(len(pages) > 1 for pages in gold.provenance) for gold in golds)
     if several > len(golds) / 2:
-        return "several pages each"
+        return "several pages"
     return "short answers" if answers else "gold pages only"
 
 

@@ -145,7 +145,7 @@ def estimated(piece: Any) -> str:
     rows = "".join(f"<dt>{e(name)}</dt><dd>{e(value)}</dd>" for name, value in facts)
     warnings = "".join(html.warning(sentence) for sentence in piece.warnings)
     basis = "".join(f"<li>{e(line)}</li>" for line in piece.basis)
-    return f'<dl class="facts">{rows}</dl>{warnings}{html.fold("How this was measured", f"<ul class=note>{basis}</ul>")}'
+    return f'<dl class="defs">{rows}</dl>{warnings}{html.fold("How this was measured", f"<ul class=note>{basis}</ul>")}'
 
 
 def build(page: Page, event: Event) -> Patch:

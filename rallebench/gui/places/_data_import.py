@@ -137,7 +137,7 @@ def chunks(corpus: Preview, chunking: Any) -> str:
     first = imports.first_chunks(rows, chunking)
     more = f"{corpus.read:,} rows read" + ("" if corpus.ended else ", there are more")
     items = "".join(
-        f'<article class="p"><h4>{e(p.title or p.doc_id)}<span class="n">{e(p.doc_id)}</span></h4>'
+        f'<article class="bit"><h4>{e(p.title or p.doc_id)}<span class="n">{e(p.doc_id)}</span></h4>'
         f"<p>{e(short(p.text))}</p></article>"
         for p, _ in first
     )
@@ -157,7 +157,7 @@ def questions(preview: Preview) -> str:
     """The first questions with their gold."""
     rows: Sequence[Example] = preview.rows
     items = "".join(
-        f'<article class="p"><h4>{e(short(x.question.text))}</h4><p>{e(" · ".join(x.gold.answers[:3]) or "no answer")}'
+        f'<article class="bit"><h4>{e(short(x.question.text))}</h4><p>{e(" · ".join(x.gold.answers[:3]) or "no answer")}'
         f'<span class="note"> {len(x.gold.pages)} gold page{"s" * (len(x.gold.pages) != 1)}</span></p></article>'
         for x in rows[:5]
     )
@@ -212,10 +212,12 @@ def indexes(state: dict[str, Any]) -> str:
 def building(job: Job) -> str:
     """How far the import is, or what came of it."""
     lines = ""
-    for name, news in job.state().tasks.items():
-        if isinstance(news, Progress):
-            share = f' value="{100 * news.done / news.total:.0f}"' if news.total else ""
-            lines += f'<div class="doing"><span>{e(news.message or name)}</span><progress max="100"{share}></progress></div>'
+    tasks = [(name, x) for name, x in job.state().tasks.items() if isinstance(x, Progress)]
+    for name, news in tasks[:-1]:
+        lines += f'<div class="doing"><span><span class="good">✓</span> {e(news.message if name == "corpus" else name)}</span></div>'
+    for name, news in tasks[-1:]:
+        share = f' value="{100 * news.done / news.total:.0f}"' if news.total else ""
+        lines += f'<div class="doing"><span>{e(news.message or name)}</span><progress max="100"{share}></progress></div>'
     if not job.done:
         stop = html.button("Stop", "jobs.stop", id=job.id)
         return f'{lines or "<p>Starting…</p>"}<p class="note">It goes on if you leave this page.</p><div class="buttons">{stop}</div>'

@@ -15,7 +15,7 @@ from rallebench.gui.html import e
 from rallebench.gui.places._data_chunks import chunk_fields, chunking_of, marked
 from rallebench.services import gold_coverage, library, passages
 
-ROW = 58
+ROW = 50
 
 
 def register(page: Page) -> None:
@@ -246,7 +246,7 @@ def record_view(page: Page, dataset: str, example: Example) -> str:
         "button",
     )
     return (
-        f"<h2>{e(question.text)}</h2><dl class='facts'>{rows}</dl><div class='row'>{build}{search}</div>"
+        f"<h2>{e(question.text)}</h2><dl class='defs'>{rows}</dl><div class='row'>{build}{search}</div>"
         f"{html.fold('Coverage by index', lazy, gist='share of its gold pages', id='dataset-coverage')}"
         f"{html.fold('Record', f'<pre class=pre>{record}</pre>', gist='as it is in the file', id='dataset-record')}"
     )

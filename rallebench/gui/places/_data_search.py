@@ -9,7 +9,6 @@ from typing import Any
 from urllib.parse import urlencode
 
 from rallebench.core.errors import RalleError, UsageError
-from rallebench.core.memory import size
 from rallebench.core.types import Example, Gold
 from rallebench.gui import form, html
 from rallebench.gui.frame import Event, Page, Patch
@@ -203,7 +202,7 @@ def hits(result: Search, gold: Gold, k: int) -> str:
         is_gold = passage.page_id in gold.pages
         tag = '<em class="tag gold">gold page</em>' if is_gold else ""
         items += (
-            f'<article class="p{" g" if is_gold else ""}"><h4><b>{rank}</b> {e(passage.title or passage.doc_id)} {tag}'
+            f'<article class="bit{" g" if is_gold else ""}"><h4><b>{rank}</b> {e(passage.title or passage.doc_id)} {tag}'
             f'<span class="n">{hit.score:.3f}</span></h4><p>{e(passage.text)}</p></article>'
         )
     if not result.hits:
@@ -228,7 +227,7 @@ def about(page: Page, line: RetrieverLine) -> str:
                 f"{manifest.encoder_name}, {manifest.dim} dimensions" if manifest.dim else "",
             ),
             ("Chunking", words_of_cut(manifest.chunking)),
-            ("Disk", size(manifest.bytes)),
+            ("Disk", html.amount(manifest.bytes)),
             ("Built in", text(manifest.seconds, "seconds")),
             ("Fingerprint", manifest.fingerprint),
         ]
@@ -248,7 +247,7 @@ def about(page: Page, line: RetrieverLine) -> str:
         if line.own and (line.bytes is not None or line.parts or line.state == "damaged")
         else ""
     )
-    return f'<h3 class="sub first">About</h3><dl class="facts">{rows}</dl>{fold}<div class="row">{delete}</div>'
+    return f'<h3 class="sub first">About</h3><dl class="defs">{rows}</dl>{fold}<div class="row">{delete}</div>'
 
 
 def words_of_cut(chunking: dict[str, Any] | None) -> str:

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from urllib.parse import urlencode
 
 from rallebench.core.errors import RalleError, UsageError
-from rallebench.core.memory import size
 from rallebench.gui import html
 from rallebench.gui.frame import PLACES, Event, Page, Patch
 from rallebench.gui.html import e
@@ -135,7 +134,7 @@ def corpora_table(lines: list[CorpusLine]) -> str:
             named(line.name, "corpus", line.about),
             f"{line.passages:,}",
             "–" if line.pages is None else f"{line.pages:,}",
-            size(line.bytes),
+            html.amount(line.bytes),
             html.menu(
                 html.link("Read passages", address("corpus", id=line.name)),
                 html.button("Build an index…", "data.build_form", id=line.name),
@@ -157,7 +156,7 @@ def index_table(lines: list[RetrieverLine]) -> str:
             f'<span class="nowrap">{named(line.name, "index")}</span>',
             f'<span title="{e(line.kind)}: {e(line.about or " + ".join(line.parts))}">{e(KINDS.get(line.kind, line.kind) or "–")}</span>',
             f'<span class="nowrap">{e(line.corpus or "–")}</span>',
-            "–" if line.bytes is None else size(line.bytes),
+            "–" if line.bytes is None else html.amount(line.bytes),
             state(line),
             index_menu(line),
         ]
@@ -218,7 +217,7 @@ def dataset_table(page: Page, lines: list[DatasetLine], quick: bool) -> str:
     heads = ["Name", ">Questions", "Kind", *corpora, ""]
     return (
         title("Datasets", len(lines), "share of their gold pages that each corpus holds")
-        + f'<div class="wide">{html.rows(heads, rows, kind="roomy covs")}</div>'
+        + html.rows(heads, rows, kind="roomy covs")
         + "".join(list(filter(None, warnings))[:3])
     )
 
@@ -282,7 +281,7 @@ def more(page: Page) -> str:
         [
             e(about),
             f"{passages:,}",
-            size(count),
+            html.amount(count),
             html.button("Delete", "data.ask", kind="quiet", what=what, id=key),
         ]
         for key, about, passages, count, what in rows
@@ -292,7 +291,7 @@ def more(page: Page) -> str:
         if rows
         else '<p class="note">Nothing is kept yet. Dense builds keep their vectors here, so that no passage is encoded twice.</p>'
     )
-    gist = f"{len(rows)} files, {size(total)}" if rows else "none"
+    gist = f"{len(rows)} file{'s' * (len(rows) != 1)}, {html.amount(total)}" if rows else "none"
     return html.fold("Kept for further builds", inside, gist=gist, id="data-kept")
 
 
@@ -305,7 +304,7 @@ def ask_delete(page: Page, event: Event) -> Patch:
     lost = "" if what in ("vectors", "stored") else library.lost_with(page.workbench, what, name)
     after = "Indexes keep what they hold; it is made again when it is next needed."
     label = {"vectors": "these vectors", "stored": "these files"}.get(what, f"the {what} {name}")
-    sentence = after if what in ("vectors", "stored") else lost
+    sentence = after if what in ("vectors", "stored") else lost or "Nothing else uses it."
     yes = html.button("Delete", "data.delete", kind="danger", what=what, id=name)
     return {
         "dialog": f"<h2>Delete {e(label)}?</h2><p>{e(sentence)}</p>"
