@@ -288,7 +288,12 @@ class Stream:
     def _put(self, patch: Patch) -> None:
         with self._change:
             if not self._stopped:
-                self._waiting.update(patch)
+                for (
+                    key,
+                    value,
+                ) in patch.items():  # the newest last: a view replaces its parts, not they it
+                    self._waiting.pop(key, None)
+                    self._waiting[key] = value
                 self._change.notify_all()
 
     def _read(self) -> None:

@@ -93,6 +93,17 @@ def amount(count: int) -> str:
     )
 
 
+def duration(seconds: float) -> str:
+    """A time as the page shows it: ms below 0.1 s, two decimals below 10 s, then whole seconds, minutes.
+
+    >>> duration(0.021), duration(0.456), duration(64.2)
+    ('21 ms', '0.46 s', '1 min 4 s')
+    """
+    if seconds < 0.1:
+        return f"{max(1, round(1000 * seconds))} ms"
+    return f"{seconds:.2f} s" if seconds < 10 else text(seconds, "duration")
+
+
 def percent(mean: Any, *, share: bool = True) -> str:
     """A mean as "51.8 % ± 6.3": the half-width of its 95 % interval; "–" where nothing was scored.
 

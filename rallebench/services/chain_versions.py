@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,16 +34,14 @@ def save(workbench: Workbench, chain: Chain, name: str) -> Path:
     if old is not None and old != saved.read_bytes():
         folder = path.parent / FOLDER / name.strip()
         folder.mkdir(parents=True, exist_ok=True)
-        kept = folder / f"{time.time_ns()}.json"
-        save_chain(chain_from_json(_read(old, path)), kept)
+        version = folder / f"{time.time_ns()}.json"
+        save_chain(chain_from_json(_read(old, path)), version)
         for file in sorted(folder.glob("*.json"))[:-MOST]:
             file.unlink()
     return saved
 
 
 def _read(raw: bytes, path: Path) -> object:
-    import json
-
     try:
         return json.loads(raw)
     except ValueError:
@@ -52,13 +51,13 @@ def _read(raw: bytes, path: Path) -> object:
 def versions(workbench: Workbench, name: str) -> list[Version]:
     """The earlier versions of a saved chain, the newest first; files that cannot be read are left out."""
     folder = workbench.workspace.path / "chains" / FOLDER / name
-    found = []
+    listed = []
     for file in sorted(folder.glob("*.json"), reverse=True) if name else []:
         try:
-            found.append(Version(chain_from_json(read_json(file)), int(file.stem) / 1e9))
+            listed.append(Version(chain_from_json(read_json(file)), int(file.stem) / 1e9))
         except (RalleError, ValueError):
             continue
-    return found
+    return listed
 
 
 def is_saved(workbench: Workbench, chain: Chain) -> bool:

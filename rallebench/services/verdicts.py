@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 from typing import Literal
 
 from rallebench.analysis.waterfall import SHORT, waterfall
@@ -124,11 +125,9 @@ def verdicts_of_runs(
 @lru_cache(maxsize=8)
 def _verdicts(path: str, version: int) -> Mapping[str, tuple[str, str]]:
     """``version`` tells a run that was scored again."""
-    from pathlib import Path
-
     run = RunFolder(Path(path))
     right = {line["qid"]: line["value"] for line in run.scores("em")}
-    found: dict[str, tuple[str, str]] = {}
+    verdicts: dict[str, tuple[str, str]] = {}
     for qid, line in heads(run).items():
         value = right.get(qid)
         kind = (
@@ -140,5 +139,5 @@ def _verdicts(path: str, version: int) -> Mapping[str, tuple[str, str]]:
             if value
             else "wrong"
         )
-        found[qid] = (kind, str(line.get("answer") or ""))
-    return found
+        verdicts[qid] = (kind, str(line.get("answer") or ""))
+    return verdicts

@@ -11,7 +11,6 @@ from small_workspace import CommandLine, make_workspace
 from rallebench.analysis import deployment
 from rallebench.engine.score import cost_of
 from rallebench.engine.store import RunFolder
-from rallebench.gui import views_runs
 from rallebench.render import costs
 from rallebench.render import text as words
 
@@ -158,9 +157,6 @@ def test_what_an_imported_run_cost_is_unknown_everywhere(
     ran = rallebench("compare", "answers", "both")
     seconds = next(line for line in ran.out.splitlines() if line.startswith("seconds "))
     assert seconds.split() == ["seconds", "unknown", "unknown"]
-    row = dict(zip(views_runs.RUN_COLUMNS, views_runs.run_rows([run])[0]))
-    assert list(row.values()).count("unknown") == 3
-    assert "do not say what they cost" in views_runs.whole_report(run)
     assert set(deployment.costs(report).values()) == {None}
     assert (
         json.loads(rallebench("export", "answers", "--format", "jsonl").out.splitlines()[0])[

@@ -15,7 +15,6 @@ from rallebench.core.files import read_json, write_json
 from rallebench.core.types import Episode, Generate, Message, Outcome, Reply, Step
 from rallebench.engine.answers import episode_of, heads
 from rallebench.engine.store import EPISODES, RunFolder
-from rallebench.gui import views_compare
 
 __all__ = ["small_suites"]
 
@@ -67,11 +66,6 @@ def test_two_runs_of_a_suite_are_compared_by_its_own_metric_with_its_definition(
         and one.paired.note == "too few articles"
         and one.paired.lost == ("q1",)
     )
-    shown = views_compare.table(found) + views_compare.differences(found)
-    assert shown.count(DEFINED) == 2 and "<b>0.1250</b>" not in shown, (
-        "nobody says that more of it is better"
-    )
-    assert ">higher</th>" in shown
     said = rallebench("compare", *(run.name for run in runs), "--json").json
     assert (said["metric"], said["definition"], said["own"], said["flipped"]) == (
         "right",
@@ -170,9 +164,6 @@ def test_agents_are_compared_by_how_they_ended_their_turns_and_their_reward(tmp_
     assert [mean.value for mean in found.cells["model_calls"]] == [2.0, 2.75]
     assert {"em", "f1_yes_no"} <= set(found.metrics)
     assert found.against[0].paired.wins == 5, "on so many it ended so, and the first did not"
-    assert "step_limit" in views_compare.table(found) and "higher" in views_compare.differences(
-        found
-    )
 
 
 # what is read

@@ -20,7 +20,6 @@ from rallebench.analysis.ranking import compare_many
 from rallebench.core.errors import UsageError
 from rallebench.core.tables import Figure, Mean
 from rallebench.engine.store import RunFolder
-from rallebench.gui.tabs import compare
 from rallebench.render import plotly, svg
 from rallebench.services.workbench import Workbench
 
@@ -128,36 +127,6 @@ def test_two_runs_of_one_chain_on_one_set_are_never_averaged(runs: dict[str, Run
 def test_runs_of_one_set_have_no_radar_over_sets(runs: dict[str, RunFolder]) -> None:
     with pytest.raises(UsageError, match="choose runs of several datasets"):
         over_datasets(some(runs, "read-titan-kinds", "read-echo-kinds"))
-
-
-def test_the_compare_tab_shows_the_means_of_runs_that_share_no_question(
-    workspace: Path, runs: dict[str, RunFolder]
-) -> None:
-    bench = Workbench(workspace)
-    names = ["read-titan-one", "read-titan-two", "read-titan-three"]
-    said, results, compared, *_, over, by, radar, table = compare.on_compare(
-        bench, names, "", "seconds_per_question"
-    )
-    assert (
-        "share no question" in said
-        and not results["visible"]
-        and over["visible"]
-        and by["value"] == DATASETS
-    )
-    assert list(radar.data[0].theta) == ["one", "two", "three", "one"] and "n = 3" in table
-    assert compared == {"runs": names, "metric": "em"}
-
-
-def test_the_radar_keeps_the_metric_that_was_compared_by(
-    workspace: Path, runs: dict[str, RunFolder]
-) -> None:
-    bench = Workbench(workspace)
-    names = ["read-titan-kinds", "read-echo-kinds"]
-    _, _, compared, *_ = compare.on_compare(bench, names, "f1", "seconds_per_question")
-    radar, table = compare.on_radar(bench, compared, "meta.kind")
-    assert "F1" in table and len(radar.data) == 2 and compared["metric"] == "f1"
-    plot, _ = compare.on_plot(bench, compared, "tokens_per_question")
-    assert plot.layout.yaxis.title.text == "F1"
 
 
 def test_drawings_are_whole_svg_and_escape_what_they_show(runs: dict[str, RunFolder]) -> None:

@@ -101,7 +101,7 @@ def test_a_run_needs_no_reply_cache_and_says_so_on_standard_error_and_in_its_sta
 def test_the_page_shows_the_warning_beside_a_run_and_after_an_executed_chain(
     workspace: Path, request: pytest.FixtureRequest
 ) -> None:
-    from rallebench.gui import develop_output
+    from rallebench.gui.frame import Page
 
     without_cache(workspace)
     request.getfixturevalue("ordinary_user")
@@ -112,8 +112,9 @@ def test_the_page_shows_the_warning_beside_a_run_and_after_an_executed_chain(
         job = bench.runs.start(run)
         assert job.wait(60)
         assert job.done and "memo.sqlite cannot be written" in job.warning
-        with pytest.warns(UserWarning, match="memo.sqlite cannot be written"):
-            list(develop_output.whole_chain(bench, chain, run.request.examples[0], mark=False))
+        page = Page(bench)
+        page.open("build/one?set=tiny-qa&chain=read")
+        assert "memo.sqlite cannot be written" in page.open("build/one")["#v-build-one"]
     finally:
         bench.close()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gradio as gr
 import pytest
+from rallebench.gui.session import guard, guard_stream
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
@@ -12,7 +13,6 @@ from starlette.testclient import TestClient
 
 from rallebench.core.errors import UsageError
 from rallebench.gui.content_policy import CONTENT_POLICY, WithoutBase
-from rallebench.gui.session import guard, guard_stream
 
 HTML = '<head><base href="./" /></head><script>"<base href=\\"./\\" />"; \'<base href="./" />\'</script>'
 

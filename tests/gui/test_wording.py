@@ -6,15 +6,15 @@ from pathlib import Path
 
 import gradio as gr
 import pytest
+from rallebench.gui.tabs import _making, _suites_form
+from rallebench.gui.tabs import suites as suites_tab
+from rallebench.gui.tabs._data_settings import draw_settings
+from rallebench.gui.works import Works
 
 from rallebench.experiments.builders import MAKERS
 from rallebench.experiments.papers import SUITES
 from rallebench.gui import views_making, views_suites
-from rallebench.gui.tabs import _making, _suites_form
-from rallebench.gui.tabs import suites as suites_tab
-from rallebench.gui.tabs._data_settings import draw_settings
 from rallebench.gui.wording import on_page
-from rallebench.gui.works import Works
 from rallebench.services.jobs import JobManager
 from rallebench.services.workbench import Workbench
 

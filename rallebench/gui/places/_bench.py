@@ -6,8 +6,8 @@ from dataclasses import dataclass, field, replace
 
 from rallebench.core.types import Chain, Episode, Example, Step
 from rallebench.gui.frame import Event, Page
+from rallebench.services.chain_forms import DEFAULT_CHAIN, DEFAULT_DATASET
 from rallebench.services.verdicts import Verdict
-from rallebench.workspace.paths import DEFAULT_CHAIN, DEFAULT_DATASET
 
 KEPT = 60
 """Versions of a chain that undo remembers."""

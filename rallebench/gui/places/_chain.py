@@ -6,14 +6,13 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rallebench.chains.template import names_used
-from rallebench.core.errors import TemplateError, UsageError
+from rallebench.core.errors import UsageError
 from rallebench.core.types import Action, Chain
 from rallebench.gui.form import labelled, select
 from rallebench.gui.frame import Event
 from rallebench.gui.html import button, e, menu
+from rallebench.services.chain_forms import MAX_ACTIONS, checked_generation
 from rallebench.services.workbench import Workbench
-from rallebench.workspace.entries import MAX_ACTIONS, checked_generation
 
 KINDS = {"retrieve": "Retrieve", "generate": "Generate", "identity": "Pass on"}
 DIALECTS = [("fstring", "f-string"), ("eval", "eval")]
@@ -104,15 +103,6 @@ def fields_in(action: Action, index: int) -> str:
     return "Fields " + " ".join(f"<code>{e(name)}</code>" for name in names)
 
 
-def problem_of(action: Action, index: int) -> str:
-    """What is wrong with a template, "" if nothing is."""
-    try:
-        names_used(action.template, action.dialect)
-    except TemplateError as error:
-        return str(error)
-    return ""
-
-
 def editor(workbench: Workbench, action: Action, index: int) -> str:
     """The fields of an action."""
     key, generation = f"a{index}_", action.generation
@@ -168,7 +158,7 @@ def _more(action: Action, key: str) -> str:
 
 
 def _number(name: str, value: Any, step: str = "1") -> str:
-    return f'<input type="number" name="{name}" step="{step}" value="{"" if value is None else e(value)}" placeholder="model\'s own">'
+    return f'<input type="number" name="{name}" step="{step}" value="{"" if value is None else e(value)}" placeholder="auto">'
 
 
 def action_menu(index: int, count: int) -> str:

@@ -1,15 +1,303 @@
-"""Placeholder."""
+"""Chat: the chain of Build in a conversation, its sources cited beside each answer."""
 
 from __future__ import annotations
 
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from rallebench.core.errors import RalleError, UsageError
+from rallebench.core.types import Chain, Episode, Gold, Message, Retrieve, Step
 from rallebench.gui.frame import Event, Page, Patch
+from rallebench.gui.html import attributes, button, e, empty, fold, segments
+from rallebench.gui.markdown import safe_markdown
+from rallebench.gui.places._bench import bench_of
+from rallebench.gui.places._chain import summary
+from rallebench.gui.places._one import MODES, header
+from rallebench.gui.places._steps import output, passage, price, seconds, tokens
+from rallebench.render.numbers import plural
+from rallebench.services.chain_forms import variables
+from rallebench.services.steps import Delta, StepDone, StepStarted, citations, is_span, sources
+
+HISTORY_TURNS, HISTORY_CHARACTERS, MESSAGE_CHARACTERS = 10, 8_000, 2_000
+"""How much of a conversation a chain is given: about 2,000 tokens, so small models keep room to answer."""
+
+
+@dataclass
+class Turn:
+    """A question and its answer so far. ``state``: running, done, stopped or failed."""
+
+    question: str
+    answer: str = ""
+    steps: tuple[Step, ...] = ()
+    error: str = ""
+    activity: str = "Starting …"
+    state: str = "running"
+
+
+@dataclass
+class Talk:
+    """A conversation."""
+
+    turns: list[Turn] = field(default_factory=list)
+    began: float = field(default_factory=time.time)
 
 
 def register(page: Page) -> None:
     """Add this mode."""
-    page.view("build/chat", open_view)
+    page.view("build/chat", open_chat)
+    for name, handler in (
+        ("chat-send", send),
+        ("chat-again", again),
+        ("chat-new", new),
+        ("chat-open", choose),
+        ("chat-sources", show_sources),
+        ("chat-stop", stop),
+    ):
+        page.action(f"build.{name}", handler)
 
 
-def open_view(page: Page, event: Event) -> Patch:
-    """The view."""
-    return {"#v-build-chat": "<p>soon</p>"}
+def talks_of(event: Event) -> list[Talk]:
+    """The conversations of this window, the newest first; at least one."""
+    talks: list[Talk] = event.session.setdefault("talks", [])
+    if not talks:
+        talks.append(Talk())
+    return talks
+
+
+def talk_of(event: Event) -> Talk:
+    """The open conversation."""
+    talks = talks_of(event)
+    return talks[min(int(event.session.get("talk", 0)), len(talks) - 1)]
+
+
+def open_chat(page: Page, event: Event) -> Patch:
+    """The three columns; a turn that a reload interrupted goes on in its stream."""
+    return {
+        "#v-build-chat": view(page, event),
+        "title": "Chat",
+        **header(page, bench_of(page, event)),
+    }
+
+
+def view(page: Page, event: Event) -> str:
+    """Conversations, the open one, the sources of its last answer."""
+    chain, talk = bench_of(page, event).chain, talk_of(event)
+    busy = any(turn.state == "running" for turn in talk.turns)
+    return (
+        f'<div class="bar">{segments(MODES, "#/build/chat")}<span class="note status">{remark(chain)}</span>{button("New conversation", "build.chat-new")}</div>'
+        f'<div class="cols three build"><div class="start"><h5>Conversations</h5><div class="convs">{conversations(event)}</div></div>'
+        f'<div class="mid talk"><div class="turns" id="turns" aria-live="polite">{turns_html(page, talk)}</div>'
+        '<div class="send" data-form data-problems><textarea name="text" id="chat-text" rows="1" aria-label="Your question" placeholder="Your question; Ctrl Enter sends it" autofocus></textarea>'
+        f'<span id="chat-buttons">{buttons(busy)}</span></div></div><div class="side" id="chat-side">{sources_html(talk, len(talk.turns) - 1)}</div></div>'
+    )
+
+
+def buttons(busy: bool) -> str:
+    """Send, or Stop while an answer comes."""
+    return (
+        '<button type="button" data-do="build.chat-stop">Stop</button>'
+        if busy
+        else button("Send", "build.chat-send", kind="primary")
+    )
+
+
+def remark(chain: Chain) -> str:
+    """Which chain answers, and whether it sees the earlier turns."""
+    sees = "history" in variables(chain)
+    names = " → ".join(summary(action) for action in chain.actions)
+    alone = "" if sees else " · each question stands alone: no template uses {history}"
+    return f"{e(chain.name)}: {e(names)}{e(alone)}"
+
+
+def conversations(event: Event) -> str:
+    """The list at the left."""
+    rows, opened = "", talk_of(event)
+    for index, talk in enumerate(talks_of(event)):
+        title = talk.turns[0].question if talk.turns else "New conversation"
+        on = "on" if talk is opened else ""
+        clock = time.strftime("%H:%M", time.localtime(talk.began))
+        rows += f'<button type="button" class="conv {on}"{attributes(do="build.chat-open", index=index)}>{e(title[:80])}<br><small>{clock} · {plural(len(talk.turns), "turn")}</small></button>'
+    return rows
+
+
+def turns_html(page: Page, talk: Talk) -> str:
+    """The conversation."""
+    if not talk.turns:
+        return empty("Ask the chain something. Its sources appear beside the answer.")
+    return "".join(turn_html(page, index, turn) for index, turn in enumerate(talk.turns))
+
+
+def turn_html(page: Page, index: int, turn: Turn) -> str:
+    """A turn: question, answer with its citations, cost, steps."""
+    said = safe_markdown(turn.answer) if turn.answer else ""
+    if turn.state == "running" and not said:
+        said = f'<span class="note">{e(turn.activity)}</span>'
+    hits = sources(turn.question, turn.steps)
+    cites = "".join(
+        f'<button type="button" class="cite" title="{e(hits[n - 1].passage.title)}"{attributes(do="build.chat-sources", index=index, cite=n)}>{n}</button>'
+        for n in (citations(turn.answer, hits) if turn.state == "done" else ())
+    )
+    end = {
+        "failed": f'<p class="problem">{e(turn.error)}</p>',
+        "stopped": '<p class="note">Stopped by you.</p>',
+    }.get(turn.state, "")
+    if turn.state == "done" and not turn.answer.strip():
+        end = '<p class="note">The answer is empty.</p>'
+    prices = page.workbench.models.prices()
+    last = tokens(turn.steps[-1]) if turn.steps else ""
+    spent = sum(step.seconds for step in turn.steps)
+    facts = (
+        " · ".join(
+            filter(
+                None,
+                [
+                    seconds(spent),
+                    last,
+                    f"price {price(turn.steps, prices)}",
+                    f"{len(sources(turn.question, turn.steps))} sources",
+                ],
+            )
+        )
+        if turn.steps and turn.state != "running"
+        else ""
+    )
+    steps = "".join(
+        fold(f"{n} {type(step.request).__name__}", output(step, Gold(), None, prices))
+        for n, step in enumerate(turn.steps, 1)
+    )
+    more = (
+        fold("Steps", steps, gist=facts, id=f"turn-{index}")
+        if steps and turn.state != "running"
+        else ""
+    )
+    retry = (
+        button("Ask again", "build.chat-again", kind="quiet", index=index)
+        if turn.state != "running"
+        else ""
+    )
+    return f'<section class="turn" id="t{index}"><h4 dir="auto">{e(turn.question)}</h4><div class="said" dir="auto">{said}{cites}</div>{end}{more}<div class="row">{button("Sources", "build.chat-sources", kind="quiet", index=index)}{retry}</div></section>'
+
+
+def sources_html(talk: Talk, index: int, cite: int = 0) -> str:
+    """The sources of an answer; the cited one first in sight."""
+    if not 0 <= index < len(talk.turns):
+        return empty("The sources of an answer appear here.")
+    turn = talk.turns[index]
+    gold = Gold(answers=(turn.answer.strip(),)) if is_span(turn.answer) else Gold()
+    rows = "".join(
+        passage(n, hit, gold, bool(cite) and n != cite)
+        for n, hit in enumerate(sources(turn.question, turn.steps), 1)
+    )
+    return f'<h3 class="sub first">Sources <small>as they stood in the prompt</small></h3>{rows or empty("No passage stood in the prompt.")}'
+
+
+def history(turns: Sequence[Turn]) -> list[Message]:
+    """The earlier turns that the next one is given: answered ones, the oldest dropped, long texts cut."""
+    messages: list[Message] = []
+    room = HISTORY_CHARACTERS
+    answered = [turn for turn in turns if turn.state == "done" and turn.answer.strip()]
+    for turn in reversed(answered[-HISTORY_TURNS:]):
+        pair = [Message("user", cut(turn.question)), Message("assistant", cut(turn.answer))]
+        room -= sum(len(message.content) for message in pair)
+        if room < 0:
+            break
+        messages = pair + messages
+    return messages
+
+
+def cut(text: str) -> str:
+    """The text, its end left out if it is long."""
+    text = text.strip()
+    return text if len(text) <= MESSAGE_CHARACTERS else f"{text[: MESSAGE_CHARACTERS - 2]} …"
+
+
+def send(page: Page, event: Event) -> Iterator[Patch]:
+    """Ask the chain; the answer appears as it is written."""
+    talk, text = talk_of(event), event.text("text")
+    if not text:
+        raise UsageError("There is no question; type one.")
+    if any(turn.state == "running" for turn in talk.turns):
+        raise UsageError("The last question is still being answered; wait for it, or stop it.")
+    turn = Turn(text)
+    earlier = list(talk.turns)
+    talk.turns.append(turn)
+    yield {"#v-build-chat": view(page, event), "event": {"name": "rb-bottom"}}
+    yield from answered(page, event, talk, turn, earlier)
+
+
+def again(page: Page, event: Event) -> Iterator[Patch]:
+    """Ask a question again, of the chain as it is now; later turns go."""
+    talk, index = talk_of(event), int(event.text("index"))
+    question, earlier = talk.turns[index].question, talk.turns[:index]
+    turn = Turn(question)
+    talk.turns[index:] = [turn]
+    yield {"#v-build-chat": view(page, event)}
+    yield from answered(page, event, talk, turn, earlier)
+
+
+def answered(
+    page: Page, event: Event, talk: Talk, turn: Turn, earlier: Sequence[Turn]
+) -> Iterator[Patch]:
+    """The turn as it grows. What goes wrong ends in the turn, so that the question stays."""
+    chain, workbench = bench_of(page, event).chain, page.workbench
+    last = sum(1 for action in chain.actions if action.template) - 1
+    try:
+        with workbench.models.lease(f"a chat turn of the chain {chain.name!r}") as lease:
+            for news in lease.load_for(chain.llms, chain.retrievers):
+                turn.activity = f"{news.message[:1].upper()}{news.message[1:]} …"
+                yield {"#turns": turns_html(page, talk)}
+            for happened in workbench.asking.chat(chain, history(earlier), turn.question):
+                if turn.state != "running":
+                    return
+                if isinstance(happened, StepStarted):
+                    turn.activity = (
+                        "Searching …"
+                        if isinstance(happened.request, Retrieve)
+                        else "Asking the model …"
+                    )
+                elif isinstance(happened, Delta) and happened.index == last:
+                    turn.answer += happened.text
+                elif isinstance(happened, StepDone):
+                    turn.steps = (*turn.steps, happened.step)
+                elif isinstance(happened, Episode):
+                    turn.error, turn.state = happened.error, "failed" if happened.error else "done"
+                    turn.answer = happened.answer or turn.answer
+                    workbench.tracking.trace(happened, turn.question, "chat")
+                yield {"#turns": turns_html(page, talk), "event": {"name": "rb-bottom"}}
+    except RalleError as error:
+        turn.error, turn.state = str(error), "failed"
+    finally:
+        turn.state = "stopped" if turn.state == "running" else turn.state
+    yield {"#v-build-chat": view(page, event), "event": {"name": "rb-bottom"}}
+
+
+def stop(page: Page, event: Event) -> Patch:
+    """Stop the answer; what has come stays."""
+    for turn in talk_of(event).turns:
+        turn.state = "stopped" if turn.state == "running" else turn.state
+    return {"#v-build-chat": view(page, event)}
+
+
+def new(page: Page, event: Event) -> Patch:
+    """A new conversation."""
+    talks = talks_of(event)
+    if talks[0].turns:
+        talks.insert(0, Talk())
+    event.session["talk"] = 0
+    return {"#v-build-chat": view(page, event)}
+
+
+def choose(page: Page, event: Event) -> Patch:
+    """Another conversation."""
+    event.session["talk"] = int(event.text("index"))
+    return {"#v-build-chat": view(page, event)}
+
+
+def show_sources(page: Page, event: Event) -> Patch:
+    """The sources of an answer."""
+    return {
+        "#chat-side": sources_html(
+            talk_of(event), int(event.text("index")), int(event.text("cite", "0"))
+        )
+    }

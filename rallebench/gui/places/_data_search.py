@@ -13,7 +13,6 @@ from rallebench.core.types import Example, Gold
 from rallebench.gui import form, html
 from rallebench.gui.frame import Event, Page, Patch
 from rallebench.gui.html import e
-from rallebench.render.numbers import text
 from rallebench.services import catalog, library
 from rallebench.services.data import Search
 from rallebench.services.library import RetrieverLine
@@ -50,7 +49,7 @@ def open_index(page: Page, event: Event) -> Patch:
         f'<div class="wrap-page wide" data-form data-problems><div id="index-head">{head(page, line)}</div>'
         f'<input type="hidden" name="id" value="{e(name)}">'
         f'<div class="index-cols"><div class="stack">{search_form(page, event, name, names)}<div id="index-hits">{hint()}</div></div>'
-        f'<aside class="stack">{about(page, line)}</aside></div>'
+        f'<aside class="stack" id="index-about">{about(page, line)}</aside></div>'
         '<span data-follow="*" data-do="data.index_head"></span></div>'
     )
     return {"#v-data-index": body, "title": name}
@@ -86,7 +85,10 @@ def head(page: Page, line: RetrieverLine) -> str:
 def again(page: Page, event: Event) -> Patch:
     """The head as it is now."""
     name = event.text("id") or event.query.get("id", "")
-    return {"#index-head": head(page, line_of(page, name))} if name else {}
+    if not name:
+        return {}
+    line = line_of(page, name)
+    return {"#index-head": head(page, line), "#index-about": about(page, line)}
 
 
 def search_form(page: Page, event: Event, name: str, names: list[str]) -> str:
@@ -188,7 +190,7 @@ def search(page: Page, event: Event) -> Iterator[Patch]:
 
 def hits(result: Search, gold: Gold, k: int) -> str:
     """The ranked passages, the gold ones marked."""
-    facts = [f"{len(result.hits)} of k = {k}", text(result.milliseconds / 1000, "seconds")]
+    facts = [f"{len(result.hits)} of k = {k}", html.duration(result.milliseconds / 1000)]
     if gold.pages:
         rank = result.gold_rank
         facts.append(
@@ -228,7 +230,7 @@ def about(page: Page, line: RetrieverLine) -> str:
             ),
             ("Chunking", words_of_cut(manifest.chunking)),
             ("Disk", html.amount(manifest.bytes)),
-            ("Built in", text(manifest.seconds, "seconds")),
+            ("Built in", html.duration(manifest.seconds)),
             ("Fingerprint", manifest.fingerprint),
         ]
         whole = manifest.model_dump()
@@ -241,6 +243,7 @@ def about(page: Page, line: RetrieverLine) -> str:
         f'<pre class="pre">{manifest_text}</pre>',
         id="index-manifest",
     )
+    fold = fold if whole else ""
     what = "combination" if line.parts else "index"
     delete = (
         html.button("Delete…", "data.ask", kind="danger", what=what, id=line.name)

@@ -11,7 +11,6 @@ from rallebench.gui import form, html
 from rallebench.gui.frame import Event, Page, Patch
 from rallebench.gui.html import e
 from rallebench.gui.wording import on_page
-from rallebench.render.numbers import text
 from rallebench.services import catalog, model_keys, model_lines, model_tests
 from rallebench.services.jobs import Job
 from rallebench.services.model_choice import LLMEntry
@@ -27,6 +26,9 @@ FIRST = (
     "decline_below",
 )
 """Settings that are not folded."""
+
+
+WEIGHTS = {"none": "as stored", "8bit": "8-bit", "4bit": "4-bit"}
 
 
 def register(page: Page) -> None:
@@ -107,8 +109,8 @@ def answer(job: Job | None) -> str:
         else "tokens not counted"
     )
     speed = f"{result.speed:.1f} tokens/s" if result.speed else ""
-    words = " · ".join(filter(None, [text(result.seconds, "seconds"), tokens, speed]))
-    return f'<h3 class="sub">Answer <small>{e(words)}</small></h3><p class="pre box">{e(result.answer or "The answer is empty.")}</p>'
+    words = " · ".join(filter(None, [html.duration(result.seconds), tokens, speed]))
+    return f'<h3 class="sub">Answer <small>{e(words)}</small></h3><div class="pre box">{e(result.answer or "The answer is empty.")}</div>'
 
 
 # settings
@@ -186,7 +188,7 @@ def forms(page: Page, name: str) -> str:
     except RalleError as error:
         return f'<p class="note">{e(on_page(str(error)))}</p>'
     rows = [
-        [e(kind), size(fit.need.total), "fits" if fit.fits else "does not fit"]
+        [e(WEIGHTS.get(kind, kind)), size(fit.need.total), "fits" if fit.fits else "does not fit"]
         for kind, fit in fits.items()
     ]
     return (

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from rallebench.chains.chain import prompt_of, wiki_id_title
 from rallebench.core.types import Example, Generate, Gold, Hit, Retrieve, Step
-from rallebench.engine.cost import Prices, usd_of
 from rallebench.gui.html import e, fold, mark, number
-from rallebench.metrics.cost import completion_tokens_of, prompt_tokens_of
-from rallebench.metrics.text import find_answers
 from rallebench.render import numbers
+from rallebench.services.steps import Prices, is_span, prompt_of, spans, wiki_id_title
+from rallebench.services.steps import price as price_of
+from rallebench.services.steps import tokens as tokens_of
 from rallebench.services.verdicts import STATIONS, Verdict
 
 TITLES = {
@@ -21,8 +20,6 @@ TITLES = {
     "failed": "Failed",
     "none": "No verdict",
 }
-LONGEST_ANSWER = 200
-"""Characters. A longer answer is not looked for in passages: only a copied span can be there."""
 
 
 def seconds(value: float | None) -> str:
@@ -40,11 +37,11 @@ def seconds(value: float | None) -> str:
 
 def marked(text: str, gold: Iterable[str], answer: str = "") -> str:
     """The text with gold answers marked, and a wrong answer marked as such."""
-    spans = [(start, end, "") for start, end, _ in find_answers(text, tuple(gold))] if gold else []
-    if 1 < len(answer.strip()) <= LONGEST_ANSWER:
-        spans += [(start, end, "answer") for start, end, _ in find_answers(text, (answer.strip(),))]
+    found = [(start, end, "") for start, end in spans(text, tuple(gold))]
+    if is_span(answer):
+        found += [(start, end, "answer") for start, end in spans(text, (answer.strip(),))]
     parts, at = [], 0
-    for start, end, kind in sorted(spans, key=lambda span: (span[0], span[2])):
+    for start, end, kind in sorted(found, key=lambda span: (span[0], span[2])):
         if start < at:
             continue
         parts += [e(text[at:start]), f'<mark class="{kind}">', e(text[start:end]), "</mark>"]
@@ -54,7 +51,7 @@ def marked(text: str, gold: Iterable[str], answer: str = "") -> str:
 
 def passages(hits: Sequence[Hit], gold: Gold, k: int, answer: str = "", beyond: int = 3) -> str:
     """Ranked passages; ``beyond``: how many after the first k are shown below a divider."""
-    wrong = "" if any(find_answers(answer, gold.answers)) else answer
+    wrong = "" if spans(answer, gold.answers) else answer
     rows = ""
     first_gold = next((n for n, h in enumerate(hits, 1) if h.passage.page_id in gold.pages), 0)
     for rank, hit in enumerate(hits, 1):
@@ -69,7 +66,7 @@ def passages(hits: Sequence[Hit], gold: Gold, k: int, answer: str = "", beyond: 
 def passage(rank: int, hit: Hit, gold: Gold, far: bool, wrong: str = "") -> str:
     """One passage with its rank, marks and score."""
     is_gold = hit.passage.page_id in gold.pages
-    has = bool(gold.answers and find_answers(hit.passage.text, gold.answers))
+    has = bool(spans(hit.passage.text, gold.answers))
     tags = '<em class="tag gold">gold page</em>' if is_gold else ""
     tags += '<em class="tag good">has the answer</em>' if has else ""
     text = hit.passage.text
@@ -81,21 +78,14 @@ def passage(rank: int, hit: Hit, gold: Gold, far: bool, wrong: str = "") -> str:
 
 def tokens(step: Step) -> str:
     """Tokens in + out, "" where the backend counts none."""
-    read, written = prompt_tokens_of(step), completion_tokens_of(step)
-    return "" if read is None or written is None else f"{read:,} + {written:,} tokens"
+    counted = tokens_of([step])
+    return "" if counted is None else f"{counted[0]:,} + {counted[1]:,} tokens"
 
 
 def price(steps: Sequence[Step], prices: Prices) -> str:
     """The price of some steps: "none" for local models, "unknown" where a price is not set."""
-    models = [step for step in steps if isinstance(step.request, Generate)]
-    known = [usd_of(step, prices) for step in models]
-    if any(value is None for value in known):
-        local = all(
-            prices.get(s.request.llm) is None for s in models if isinstance(s.request, Generate)
-        )
-        return "none" if local else "unknown"
-    total = sum(sum(value) for value in known if value is not None)
-    return numbers.text(total, "usd") if total else "none"
+    dollars = price_of(steps, prices)
+    return "unknown" if dollars is None else numbers.text(dollars, "usd") if dollars else "none"
 
 
 def gist(step: Step, gold: Gold) -> str:
@@ -164,7 +154,7 @@ def output(
         + fold(
             "Prompt as sent",
             sent,
-            gist=f"{prompt_tokens_of(step):,} tokens" if prompt_tokens_of(step) else "",
+            gist=f"{counted[0]:,} tokens" if (counted := tokens_of([step])) else "",
             id="",
             opened=True,
         )
@@ -242,7 +232,7 @@ def stations(verdict: Verdict, retrievals: Sequence[Step]) -> str:
         note = ""
         if verdict.lost_at is not None and index >= verdict.lost_at:
             state = "bad" if index == verdict.lost_at else "off"
-            note = verdict.reason if state == "bad" else "not reached"
+            note = "lost here" if state == "bad" else "not reached"
         elif index == 0 and verdict.rank:
             note = f"gold page at rank {verdict.rank}"
         elif verdict.stage == "right_without_support" and index < 2:
@@ -256,16 +246,14 @@ def stations(verdict: Verdict, retrievals: Sequence[Step]) -> str:
 
 def facts(steps: Sequence[Step], verdict: Verdict, prices: Prices) -> str:
     """EM, F1, time, tokens and price of a question."""
-    models = [step for step in steps if isinstance(step.request, Generate)]
-    read = sum(prompt_tokens_of(step) or 0 for step in models)
-    written = sum(completion_tokens_of(step) or 0 for step in models)
+    counted = tokens_of(steps)
     em = "–" if verdict.em is None else f"{verdict.em:.0f}"
     f1 = "–" if verdict.f1 is None else number(100 * verdict.f1, unit="%")
     values = [
         (em, "EM"),
         (f1, "F1"),
         (seconds(sum(step.seconds for step in steps)), "time"),
-        (f"{read:,} + {written:,}" if models else "–", "tokens"),
+        (f"{counted[0]:,} + {counted[1]:,}" if counted else "–", "tokens"),
         (price(steps, prices), "price"),
     ]
     return f'<div class="facts">{"".join(f"<span><b>{value}</b>{name}</span>" for value, name in values)}</div>'

@@ -10,6 +10,7 @@ from rallebench.gui.frame import Event, Page, Patch
 from rallebench.gui.html import button, e, mark
 from rallebench.gui.places._bench import Bench, bench_of
 from rallebench.gui.places._chain import KINDS, read_chain
+from rallebench.gui.places._one import chain_patch
 from rallebench.services.chain_versions import Version, save, versions
 
 
@@ -64,8 +65,6 @@ def open_versions(page: Page, event: Event) -> Patch:
 
 def restore(page: Page, event: Event) -> Patch:
     """Bring a version back; Undo returns from it."""
-    from rallebench.gui.places.build import chain_patch
-
     bench = bench_of(page, event)
     bench.edit(all_versions(page, bench)[int(event.text("index"))][1].chain)
     return {"drawer": "", **chain_patch(page, bench), "event": {"name": "rb-stale", "index": 0}}
@@ -138,8 +137,6 @@ def ask_name(page: Page, event: Event) -> Patch:
 
 def save_as(page: Page, event: Event) -> Patch:
     """Save the chain in the workspace."""
-    from rallebench.gui.places.build import chain_patch
-
     bench = bench_of(page, event)
     path = save(page.workbench, bench.chain, event.text("as"))
     bench.chain = Chain(path.stem, bench.chain.actions, bench.chain.about)

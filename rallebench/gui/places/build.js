@@ -7,3 +7,4 @@ let typed = 0;
 document.addEventListener('input', ev => { const form = ev.target.closest?.('#chain-form'); if (!form) return;
   const act = ev.target.closest('.act'); stale_from(act ? +act.id.split('-')[1] : 0);
   clearTimeout(typed); typed = setTimeout(() => rb.act('build.edit', rb.fields(form), form), 300); });
+document.addEventListener('rb-bottom', () => { const t = $('#turns'); if (t) t.scrollTop = t.scrollHeight; });

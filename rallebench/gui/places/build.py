@@ -5,28 +5,29 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from urllib.parse import quote
 
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.types import Chain, Episode, Example, Step
-from rallebench.engine.single import Delta, StepDone, StepStarted
 from rallebench.gui.frame import PLACES, Event, Page, Patch
-from rallebench.gui.html import button, e, empty, segments
+from rallebench.gui.html import button, e
 from rallebench.gui.places import _agent, _chat, _code, _few, _versions
 from rallebench.gui.places._bench import Bench, bench_of, example_of
-from rallebench.gui.places._chain import draw, edited, read_chain
-from rallebench.gui.places._questions import left, listed, question_rows
-from rallebench.gui.places._steps import gist, output, result
-from rallebench.services.chain_versions import is_saved
-from rallebench.services.verdicts import verdict
-from rallebench.workspace.entries import chain_to_json
-
-MODES = (
-    ("#/build/one", "One question"),
-    ("#/build/few", "A few questions"),
-    ("#/build/chat", "Chat"),
-    ("#/build/agent", "Agent"),
+from rallebench.gui.places._chain import edited, read_chain
+from rallebench.gui.places._one import (
+    chain_html,
+    chain_patch,
+    header,
+    is_edited,
+    output_html,
+    question,
+    result_html,
+    view,
 )
-OWN = "Your own question"
+from rallebench.gui.places._questions import listed, question_rows
+from rallebench.gui.places._steps import gist
+from rallebench.services.steps import Delta, StepDone, StepStarted
+from rallebench.services.verdicts import verdict
 
 
 @PLACES.register("build", label="Build", order=1)
@@ -49,6 +50,7 @@ def build(page: Page) -> None:
         ("pick", pick),
         ("own", pick_own),
         ("replace", replace_chain),
+        ("benchmark", benchmark),
     ):
         page.action(f"build.{name}", handler)
     page.rows("build-questions", question_rows)
@@ -125,138 +127,13 @@ def replace_chain(page: Page, event: Event) -> Iterator[Patch]:
     yield from execute(page, bench)
 
 
-def view(page: Page, bench: Bench) -> str:
-    """The bar and the three columns."""
-    return (
-        f'{bar(page, bench)}<div class="cols three build" data-problems-off><div class="start" data-form>{left(page, bench)}</div>'
-        f'<div class="mid"><div id="build-question">{question(page, bench)}</div><div id="chain-form" data-form>{chain_html(page, bench)}</div></div>'
-        f'<div class="side" id="build-result" data-problems>{result_html(page, bench)}</div></div>'
-    )
-
-
-def bar(page: Page, bench: Bench) -> str:
-    """Modes at the left; the chain and what is done with it at the right."""
-    names = list(page.workbench.workspace.chain_paths())
-    options = "".join(
-        f'<option value="{e(name)}"{" selected" if name == bench.chain.name else ""}>{e(name)}</option>'
-        for name in names
-    )
-    unsaved = (
-        "" if bench.chain.name in names else f"<option selected>{e(bench.chain.name)}</option>"
-    )
-    chains = f'<select name="chain" aria-label="Chain" class="chains" data-do="build.chain" data-on="change" data-with="#chain-form">{unsaved}{options}</select>'
-    form = {"with": "#chain-form"}
-    return (
-        f'<div class="bar">{segments(MODES, "#/build/one")}<span class="gap"></span><span id="build-status" class="note" role="status"></span>'
-        f"{chains}{button('Undo', 'build.undo', kind='quiet', title='Undo the last change of the chain')}"
-        f"{button('Versions', 'build.versions', kind='quiet', **form)}{button('Code', 'build.code', kind='quiet', **form)}"
-        f"{button('Save', 'build.save', save='', **form)}{button('Run on a dataset', 'build.benchmark', **form)}"
-        f"{button('Run', 'build.run', kind='primary', **form)}</div>"
-    )
-
-
-def question(page: Page, bench: Bench) -> str:
-    """The question, its gold, and where it is in the dataset."""
-    try:
-        example = example_of(page, bench)
-    except RalleError as error:
-        return f'<div class="ask"><p class="problem">{e(error)}</p></div>'
-    gold, examples = example.gold, page.workbench.asking.questions(bench.dataset)
-    answers = " · ".join(
-        f"<mark>{e(a)}</mark>" if not i else e(a) for i, a in enumerate(gold.answers[:4])
-    )
-    pages = " ".join(
-        f'<em class="tag gold" dir="auto">{e(gold.titles.get(page, page))}</em>'
-        for page in list(gold.titles or gold.pages)[:3]
-    )
-    parts = [
-        f"<span><small>gold</small> {answers}</span>" if answers else "",
-        f"<span><small>page</small> {pages}</span>" if pages else "",
-    ]
-    known = any(x.question.qid == example.question.qid for x in examples)
-    parts.append(
-        f"<small>{e(example.question.qid)} of {len(examples):,}</small>"
-        if known
-        else f"<small>{OWN}: nothing to compare with</small>"
-    )
-    return f'<div class="ask"><h1 dir="auto">{e(example.question.text)}</h1><p>{"".join(parts)}</p></div>'
-
-
-def chain_html(page: Page, bench: Bench, opened: int | None = None) -> str:
-    """All actions with what they gave."""
-    try:
-        gold = example_of(page, bench).gold
-    except RalleError:
-        return draw(page.workbench, bench.chain, {}, {})
-    outputs = {i: output_html(page, bench, i, step) for i, step in bench.steps.items()}
-    gists = {i: gist(step, gold) for i, step in bench.steps.items()}
-    last = len(bench.chain.actions) - 1 if opened is None else opened
-    return draw(page.workbench, bench.chain, outputs, gists, last)
-
-
-def output_html(page: Page, bench: Bench, index: int, step: Step) -> str:
-    """The output of an action, the one before beside it where it differs."""
-    before = bench.before.get(index)
-    if before is not None and (before.request, before.reply.text) == (
-        step.request,
-        step.reply.text,
-    ):
-        before = None
-    last = index == len(bench.chain.actions) - 1
-    marks = (
-        (bench.verdict.kind if bench.verdict else "", bench.verdict_before) if last else ("", "")
-    )
-    return output(step, example_of(page, bench).gold, before, page.workbench.models.prices(), marks)
-
-
-def result_html(page: Page, bench: Bench) -> str:
-    """The right column."""
-    if bench.episode is None or bench.verdict is None:
-        return empty("Run the chain to see its answer, and where it was lost.")
-    episode = bench.episode
-    return result(
-        example_of(page, bench),
-        episode.steps,
-        episode.answer,
-        episode.error,
-        bench.verdict,
-        page.workbench.models.prices(),
-    )
-
-
-def is_edited(page: Page, chain: Chain) -> bool:
-    """Whether a chain would be lost if it were replaced."""
-    return not is_saved(page.workbench, chain)
-
-
-def header(page: Page, bench: Bench) -> Patch:
-    """The chain in the header, with a dot while it has unsaved changes; an edited one is also kept by the browser."""
-    edited_now = is_edited(page, bench.chain)
-    dot = '<i class="dot" title="Unsaved changes" data-unsaved></i>' if edited_now else ""
-    import json
-
-    draft = json.dumps(chain_to_json(bench.chain), ensure_ascii=False) if edited_now else None
-    return {
-        "chain": f'<a href="#/build/one"><span>Chain</span> <b>{e(bench.chain.name)}</b>{dot}</a>',
-        "store": {"rb-draft": draft},
-    }
-
-
-def chain_patch(page: Page, bench: Bench, opened: int | None = None) -> Patch:
-    """The bar and the chain drawn again."""
-    return {
-        "#v-build-one": view(page, bench) if opened is None else None,
-        "#chain-form": chain_html(page, bench, opened),
-        **header(page, bench),
-    }
-
-
 # executing
 
 
 def execute(page: Page, bench: Bench, *, heavy: bool = True) -> Iterator[Patch]:
     """Run the whole chain on the question; everything is shown as it comes."""
     example, chain = example_of(page, bench), bench.chain
+    check_targets(chain)
     workbench, started = page.workbench, time.time()
     if bench.executed is not None and not bench.answered_by(chain):
         bench.before, bench.verdict_before = (
@@ -305,12 +182,20 @@ def execute(page: Page, bench: Bench, *, heavy: bool = True) -> Iterator[Patch]:
         raise
 
 
+def check_targets(chain: Chain) -> None:
+    """Raise UsageError for an action that names no index or no model."""
+    for number, action in enumerate(chain.actions, 1):
+        if action.kind != "identity" and action.template and not action.target:
+            noun = "index" if action.kind == "retrieve" else "model"
+            raise UsageError(f"Action {number} names no {noun}; choose one.")
+
+
 def ended(page: Page, bench: Bench, example: Example, episode: Episode) -> Patch:
     """The verdict, and the row of the question with it."""
     bench.put(example, episode, verdict(page.workbench, example, episode))
     patch: Patch = {
         "#build-result": result_html(page, bench),
-        "#build-status": "",
+        "#build-status": e(page.workbench.asking.memo_warning),
         "event": {"name": "rb-fresh"},
         "#build-list": listed(page, bench),
     }
@@ -423,6 +308,14 @@ def load_chain(page: Page, event: Event) -> Iterator[Patch]:
     yield from execute(page, bench, heavy=False)
 
 
+def benchmark(page: Page, event: Event) -> Patch:
+    """Run the chain on a dataset: the dialog of Runs takes it from here."""
+    bench = bench_of(page, event)
+    if event.text("count"):
+        bench.edit(read_chain(event))
+    return {"go": "#/runs/list?new=1"}
+
+
 # questions
 
 
@@ -472,6 +365,4 @@ def opened_question(page: Page, bench: Bench, qid: str, *, redraw: bool = True) 
 
 
 def _quoted(text: str) -> str:
-    from urllib.parse import quote
-
     return quote(text, safe="")

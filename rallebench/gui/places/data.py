@@ -84,11 +84,11 @@ def open_list(page: Page, event: Event) -> Patch:
         + html.link("Build dataset", address("builder"), "button")
     )
     body = (
-        f'<div class="wrap-page wide"><div class="crumb"><h1>Data</h1><span class="gap"></span>{buttons}</div>'
+        f'<div class="wrap-page wide"><div class="crumb"><span data-lazy data-do="data.refresh"></span><h1>Data</h1><span class="gap"></span>{buttons}</div>'
         f'<div class="data-cols">{lists}<aside class="box wiz" id="data-import" data-form data-problems>'
         f"{_data_import.panel(page, event)}</aside></div>"
         f'<div id="data-more">{more(page)}</div>'
-        '<span data-lazy data-do="data.refresh"></span><span data-follow="*" data-do="data.refresh"></span></div>'
+        '<span data-follow="*" data-do="data.refresh"></span></div>'
     )
     return {"#v-data-list": body, "title": "Data"}
 

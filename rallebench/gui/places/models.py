@@ -11,7 +11,6 @@ from rallebench.gui.frame import PLACES, Event, Page, Patch
 from rallebench.gui.html import e
 from rallebench.gui.places import _models_add, _models_one
 from rallebench.gui.wording import on_page
-from rallebench.render.numbers import text
 from rallebench.services import library, model_lines, model_tests
 from rallebench.services.model_lines import ModelLine, PartLine
 
@@ -141,7 +140,7 @@ def last_test(line: ModelLine) -> str:
     clock = time.strftime("%H:%M", time.localtime(test.ended))
     if test.result is None:
         return f"failed, {clock}"
-    return f"{text(test.result.seconds, 'seconds')}, {clock}"
+    return f"{html.duration(test.result.seconds)}, {clock}"
 
 
 def price(line: ModelLine) -> str:

@@ -1,0 +1,84 @@
+"""What a front end offers of agents: workflows, environments, their settings, and the outcome of an episode."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rallebench.core.settings import Setting
+from rallebench.core.types import Step
+from rallebench.engine.score import score_episode
+from rallebench.environments import ENVIRONMENTS
+from rallebench.services.episodes import EpisodeState
+from rallebench.services.workbench import Workbench
+from rallebench.workflows import REASONS, WORKFLOWS
+from rallebench.workflows.trees import Node, tree_of
+from rallebench.workspace.environments import scholar_tables
+
+Form = Mapping[str, Setting]
+
+
+def workflows() -> dict[str, str]:
+    """Workflow → a line about it; those of papers' suites are left out."""
+    entries = map(WORKFLOWS.entry, WORKFLOWS.names())
+    return {entry.name: entry.about for entry in entries if "prompts" in entry.traits}
+
+
+def environments() -> tuple[str, ...]:
+    """All environments."""
+    return ENVIRONMENTS.names()
+
+
+def needs_environment(workflow: str) -> bool:
+    """Whether a workflow acts in an environment."""
+    return bool(WORKFLOWS.entry(workflow).traits.get("needs_env"))
+
+
+def needs_python(workflow: str) -> bool:
+    """Whether a workflow runs programs that the model writes."""
+    return bool(WORKFLOWS.entry(workflow).traits.get("needs_python"))
+
+
+def forms(workflow: str, environment: str) -> dict[str, Setting]:
+    """The settings of a workflow, and those of its environment as ``env.NAME``."""
+    own = dict(WORKFLOWS.entry(workflow).form)
+    theirs = ENVIRONMENTS.entry(environment).form if needs_environment(workflow) else {}
+    return {**own, **{f"env.{name}": setting for name, setting in theirs.items()}}
+
+
+def choices(workbench: Workbench) -> dict[str, list[Any]]:
+    """Setting of an environment → what the workspace has for it."""
+    space = workbench.workspace
+    return {
+        "env.retriever": list(space.retrievers()),
+        "env.corpus": [("", "the index's own passages"), *workbench.data.corpora()],
+        "env.table": list(scholar_tables(space)),
+    }
+
+
+def changed(form: Form, values: Mapping[str, Any]) -> dict[str, Any]:
+    """The values that are not the defaults."""
+    return {
+        name: values[name]
+        for name, setting in form.items()
+        if values.get(name) not in ("", None) and str(values[name]) != str(setting.default)
+    }
+
+
+def meaning(stop_reason: str) -> str:
+    """What a stop reason means."""
+    return REASONS.get(stop_reason, stop_reason.replace("_", " "))
+
+
+def is_right(state: EpisodeState) -> bool | None:
+    """Whether the answer of an episode equals an accepted one; None where that is unknown."""
+    example = state.episode_request.example
+    if state.episode is None or state.error or not example.gold.answers:
+        return None
+    value = score_episode(state.episode, example, ["em"])[0].value
+    return None if value is None else bool(value)
+
+
+def search_tree(steps: Sequence[Step]) -> tuple[Node, ...]:
+    """The nodes of a search workflow, in the order of the search; () for others."""
+    return tree_of(steps)

@@ -1,0 +1,137 @@
+"""A chain in every form in which it can be taken away or brought in, and what its templates use."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from rallebench.chains.ralle import experiment_to_json, load_chain_file
+from rallebench.chains.template import names_used
+from rallebench.core.errors import RalleError, TemplateError, UsageError
+from rallebench.core.types import Chain
+from rallebench.services.chain_versions import is_saved
+from rallebench.services.standalone import script
+from rallebench.services.workbench import Workbench
+from rallebench.workspace.entries import MAX_ACTIONS, chain_to_json, checked_generation
+from rallebench.workspace.paths import DEFAULT_CHAIN, DEFAULT_DATASET
+
+__all__ = ["DEFAULT_CHAIN", "DEFAULT_DATASET", "MAX_ACTIONS", "chain_to_json", "checked_generation"]
+
+FORMS = {"json": ".json", "yaml": ".yaml", "ralle": "-ralle.json", "python": ".py", "command": ""}
+"""Form → how the name of its file ends; "" for one that is no file."""
+
+NOT_IN_RALLE = frozenset({"documents", "history"})
+"""Variables that RaLLe's own templates do not have."""
+
+
+class _Dumper(yaml.SafeDumper):  # type: ignore[misc]
+    """YAML whose long templates read as text."""
+
+
+def _represent(dumper: Any, text: str) -> Any:
+    return dumper.represent_scalar(
+        "tag:yaml.org,2002:str", text, style="|" if "\n" in text else None
+    )
+
+
+_Dumper.add_representer(str, _represent)
+
+
+def code(workbench: Workbench, chain: Chain, dataset: str, form: str) -> str:
+    """The chain in one of FORMS."""
+    if form == "json":
+        return json.dumps(chain_to_json(chain), ensure_ascii=False, indent=2) + "\n"
+    if form == "yaml":
+        value = chain_to_json(chain)
+        return str(
+            yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=4096)
+        )
+    if form == "ralle":
+        return json.dumps(experiment_to_json(chain, dataset), ensure_ascii=False, indent=4) + "\n"
+    if form == "python":
+        return script(chain, workbench.workspace.path.resolve(), f"{file_stem(chain.name)}.py")
+    return commands(workbench, chain.name, dataset)
+
+
+def commands(workbench: Workbench, chain: str, dataset: str) -> str:
+    """The command lines that run a saved chain and ask it."""
+    space = workbench.workspace
+    where = f"--workspace {shlex.quote(str(space.path))}"
+    if space.base is not None:
+        where += f" --base-settings {shlex.quote(str(space.base.folder.resolve()))}"
+    name = f"--chain {shlex.quote(chain)}"
+    return (
+        f"python -m rallebench run {name} --dataset {shlex.quote(dataset)} {where}\n"
+        f"python -m rallebench ask {name} --question 'Your question' {where}\n"
+    )
+
+
+def file_stem(name: str) -> str:
+    """A chain's name as the name of a file.
+
+    >>> file_stem("retrieve-read/06 nq"), file_stem("../..")
+    ('retrieve-read-06-nq', 'chain')
+    """
+    return re.sub(r"[^\w.-]+", "-", name).strip("-.") or "chain"
+
+
+def caveat(workbench: Workbench, chain: Chain, form: str) -> str:
+    """What the user of a form must know, "" if nothing."""
+    if form == "command" and not is_saved(workbench, chain):
+        return "The chain has unsaved changes. Save it first, then the command finds it."
+    missing = sorted(variables(chain) & NOT_IN_RALLE) if form == "ralle" else []
+    names = " and ".join(f"{{{name}}}" for name in missing)
+    return (
+        f"RaLLe can load this file but not run it: its templates do not know {names}."
+        if names
+        else ""
+    )
+
+
+def variables(chain: Chain) -> set[str]:
+    """The variables in the templates of a chain; those of a malformed template are left out."""
+    used: set[str] = set()
+    for action in chain.actions:
+        try:
+            used |= names_used(action.template, action.dialect)
+        except TemplateError:
+            continue
+    return used
+
+
+def read_file(path: Path, what: str) -> Chain:
+    """The chain of a file; a message names it ``what``. Raises UsageError."""
+    try:
+        return load_chain_file(path)
+    except RalleError as error:
+        raise UsageError(str(error).replace(str(path), what)) from None
+
+
+def read_text(text: str) -> Chain:
+    """The chain of a text: JSON if it begins like JSON, else YAML. Raises UsageError."""
+    text = text.strip()
+    if not text:
+        raise UsageError("There is no text to read; paste a chain, or choose a file.")
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / ("pasted.json" if text.startswith(("{", "[")) else "pasted.yaml")
+        path.write_text(text, encoding="utf-8", errors="replace")
+        return read_file(path, "The pasted text")
+
+
+def unknown_targets(workbench: Workbench, chain: Chain) -> list[str]:
+    """What the chain names and this workspace does not know."""
+    space, missing = workbench.workspace, []
+    for number, action in enumerate(chain.actions, 1):
+        try:
+            {"retrieve": space.retriever, "generate": space.llm}.get(action.kind, str)(
+                action.target
+            )
+        except RalleError:
+            missing.append(f"action {number} names {action.target or 'nothing'}")
+    return missing

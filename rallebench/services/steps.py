@@ -1,0 +1,72 @@
+"""What a step was asked and answered, in the values that a front end draws: texts, tokens, prices, sources."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from rallebench.chains.chain import evidence, prompt_of, wiki_id_title
+from rallebench.core.types import Generate, Hit, Question, Step
+from rallebench.engine.cost import usd_of
+from rallebench.engine.single import Delta, StepDone, StepStarted
+from rallebench.metrics.cost import completion_tokens_of, prompt_tokens_of
+from rallebench.metrics.text import find_answers
+
+__all__ = ["Delta", "StepDone", "StepStarted", "prompt_of", "wiki_id_title"]
+
+Prices = Mapping[str, "dict[str, float] | None"]
+"""Language model → its prices, None where they are not set."""
+
+LONGEST_SPAN = 200
+"""Characters. A longer answer is not looked for in a passage: only a copied span can be there."""
+
+
+def tokens(steps: Sequence[Step]) -> tuple[int, int] | None:
+    """(read, written) by the models of these steps; None where no model was asked or a backend counts none."""
+    models = [step for step in steps if isinstance(step.request, Generate)]
+    counts = [(prompt_tokens_of(step), completion_tokens_of(step)) for step in models]
+    if not counts or any(read is None or written is None for read, written in counts):
+        return None
+    return sum(read or 0 for read, _ in counts), sum(written or 0 for _, written in counts)
+
+
+def price(steps: Sequence[Step], prices: Prices) -> float | None:
+    """US dollars of these steps, 0 for local models; None where a model's price is not set."""
+    total = 0.0
+    for step in steps:
+        if not isinstance(step.request, Generate) or prices.get(step.request.llm) is None:
+            continue
+        dollars = usd_of(step, prices)
+        if dollars is None:
+            return None
+        total += sum(dollars)
+    return total
+
+
+def spans(text: str, answers: Sequence[str]) -> list[tuple[int, int]]:
+    """Where a text holds one of the answers, at word boundaries and after normalisation."""
+    return [(start, end) for start, end, _ in find_answers(text, tuple(answers))] if answers else []
+
+
+def is_span(answer: str) -> bool:
+    """Whether an answer is short enough to be looked for in a passage."""
+    return 1 < len(answer.strip()) <= LONGEST_SPAN
+
+
+def sources(question: str, steps: Sequence[Step]) -> list[Hit]:
+    """The retrieved passages that the last prompt holds word for word, best first, each once."""
+    if len(steps) < 2:
+        return list(steps[-1].reply.hits) if steps else []
+    seen = evidence(prompt_of(steps[-1].request), Question("", question), steps[:-1]).passages
+    hits = {
+        hit.passage.doc_id: hit
+        for step in reversed(steps[:-1])
+        for hit in reversed(step.reply.hits)
+    }
+    return [hits[passage.doc_id] for passage in seen]
+
+
+def citations(answer: str, hits: Sequence[Hit]) -> list[int]:
+    """The numbers, from 1, of the first three passages that hold the answer word for word."""
+    if not is_span(answer):
+        return []
+    return [n for n, hit in enumerate(hits, 1) if spans(hit.passage.text, (answer.strip(),))][:3]

@@ -1,0 +1,123 @@
+"""Variants of a chain on a few questions: which cells are missing, what differs, and whether the questions suffice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from rallebench.analysis.paired import PairedComparison, compare
+from rallebench.core.types import Action, Chain, Episode, Example, digest
+from rallebench.engine.clusters import clusters_of
+from rallebench.metrics import METRICS
+from rallebench.services.workbench import Workbench
+from rallebench.workspace.entries import chain_to_json
+
+FEW = 30
+"""Questions below which a difference is hardly ever shown."""
+
+NAMES = {"retrieve": "retrieve", "generate": "generate", "identity": "pass on"}
+
+
+@dataclass(frozen=True, slots=True)
+class GridCell:
+    """The answer of a variant to a question. ``kind``: right, wrong, failed, or none without gold answers."""
+
+    kind: str
+    answer: str
+    em: float | None
+    seconds: float
+
+
+def key_of(chain: Chain) -> str:
+    """Equal for chains that answer alike, whatever they are called."""
+    return digest(chain_to_json(chain)["actions"])[:16]
+
+
+def cell_of(example: Example, episode: Episode) -> GridCell:
+    """The cell of an episode."""
+    if episode.error:
+        return GridCell("failed", episode.error, None, 0.0)
+    em = METRICS["em"](episode, example.gold) if example.gold.answers else None
+    kind = "none" if em is None else "right" if em else "wrong"
+    return GridCell(kind, episode.answer, em, sum(step.seconds for step in episode.steps))
+
+
+def ask(workbench: Workbench, chain: Chain, example: Example) -> GridCell:
+    """Answer one question by a variant; cached steps are not asked again. Raises RalleError."""
+    *_, episode = workbench.asking.execute_chain(chain, example.question)
+    assert isinstance(episode, Episode)
+    return cell_of(example, episode)
+
+
+def missing(
+    chains: Sequence[Chain], examples: Sequence[Example], cells: Mapping[tuple[str, str], GridCell]
+) -> Iterator[tuple[Chain, Example]]:
+    """The cells to be asked, question by question."""
+    for example in examples:
+        for chain in chains:
+            if (key_of(chain), example.question.qid) not in cells:
+                yield chain, example
+
+
+def sample(examples: Sequence[Example], count: int) -> list[Example]:
+    """``count`` questions evenly spread over a dataset."""
+    if count >= len(examples):
+        return list(examples)
+    step = len(examples) / count
+    return [examples[int(i * step)] for i in range(count)]
+
+
+def paired(
+    base: Chain, other: Chain, examples: Sequence[Example], cells: Mapping[tuple[str, str], GridCell]
+) -> PairedComparison:
+    """Exact match of ``other`` against ``base`` on the questions that both have answered."""
+    columns = [
+        {
+            x.question.qid: cells[key_of(chain), x.question.qid].em
+            for x in examples
+            if (key_of(chain), x.question.qid) in cells
+        }
+        for chain in (base, other)
+    ]
+    return compare("em", columns[0], columns[1], clusters=clusters_of(examples).of)
+
+
+def difference_label(base: Chain, other: Chain) -> str:
+    """What is different, in a few words: a name that tells variants apart.
+
+    >>> a = Chain("a", (Action("retrieve", "{question}", target="x", k=5),))
+    >>> difference_label(a, a.replace_action(0, k=10)), difference_label(a, a)
+    ('k 10', 'the same')
+    """
+    words: list[str] = []
+    for index in range(max(len(base.actions), len(other.actions))):
+        if index >= len(base.actions):
+            words.append(f"+ {NAMES[other.actions[index].kind]}")
+        elif index >= len(other.actions):
+            words.append(f"without action {index + 1}")
+        else:
+            words += _action(base.actions[index], other.actions[index])
+    return " · ".join(dict.fromkeys(words)) or "the same"
+
+
+def _action(a: Action, b: Action) -> list[str]:
+    if a.kind != b.kind:
+        return [f"{NAMES[b.kind]} instead of {NAMES[a.kind]}"]
+    words = [b.target] if a.target != b.target else []
+    if a.k != b.k:
+        words.append(f"k {b.k}")
+    if (a.template, a.dialect) != (b.template, b.dialect):
+        words.append(
+            "prompt changed"
+            if b.kind == "generate"
+            else "query changed"
+            if b.kind == "retrieve"
+            else "text changed"
+        )
+    for name in sorted({*a.generation, *b.generation}):
+        if a.generation.get(name) != b.generation.get(name):
+            value = b.generation.get(name)
+            words.append(
+                f"{name.replace('_', ' ')} {'default' if value is None else value if len(str(value)) < 20 else 'changed'}"
+            )
+    return words

@@ -1,0 +1,340 @@
+"""Build on one question: the chain as fields, execution, verdicts, staleness, versions, code."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from small_workspace import make_workspace
+
+from rallebench.core.errors import RalleError, UsageError
+from rallebench.gui.frame import Page
+from rallebench.gui.places._bench import Bench
+from rallebench.services.workbench import Workbench
+
+
+@pytest.fixture
+def page(tmp_path: Path) -> Iterator[Page]:
+    bench = Workbench(make_workspace(tmp_path))
+    yield Page(bench)
+    bench.close()
+
+
+@pytest.fixture
+def opened(page: Page) -> Page:
+    page.open("build/one?set=tiny-qa&chain=read")
+    return page
+
+
+FIELDS: dict[str, Any] = {
+    "count": "2",
+    "name": "read",
+    "about": "",
+    "a0_kind": "retrieve",
+    "a0_target": "tiny",
+    "a0_k": "2",
+    "a0_template": "{question}",
+    "a0_dialect": "fstring",
+    "a1_kind": "generate",
+    "a1_target": "titan",
+    "a1_template": "Passages: {response[0]}\nQuestion: {question}\nAnswer:",
+    "a1_dialect": "fstring",
+}
+
+
+def bench(page: Page) -> Bench:
+    return page.session("w")["build"]  # type: ignore[no-any-return]
+
+
+def texts(html: str) -> str:
+    return " ".join(re.sub(r"<[^>]+>", " ", html).split())
+
+
+def test_the_page_opens_with_a_question_already_executed(opened: Page) -> None:
+    patch = opened.open("build/one", window="w")
+    result = texts(patch["#v-build-one"])
+    assert "Right" in result and "answer Titan gold Titan" in result
+    assert "gold page at rank 1" in result and "starter" not in patch["chain"]
+
+
+def test_a_wrong_answer_says_where_it_was_lost(opened: Page) -> None:
+    patch = opened.call("build.pick", {"id": "q2"})
+    result = texts(patch["#build-result"])
+    assert "Wrong answer Titan gold Triton" in result and "In the answer lost here" in result
+    assert patch["address"] == "#/build/one?set=tiny-qa&q=q2"
+
+
+def test_passages_beyond_k_stand_below_a_divider(opened: Page) -> None:
+    patch = opened.call("build.run", {**FIELDS, "a0_k": "1"})
+    assert "beyond k = 1" in patch["#build-result"]
+
+
+def test_an_edit_keeps_the_output_before_beside_the_new_one(opened: Page) -> None:
+    patch = opened.call("build.run", {**FIELDS, "a1_target": "echo"})
+    out = texts(patch["#out-1"])
+    assert out.startswith("Now") and "Before" in out and "Titan" in out
+    assert (
+        'class="dot"' in patch["chain"] and json.loads(patch["store"]["rb-draft"])["name"] == "read"
+    )
+
+
+def test_undo_returns_to_the_chain_before(opened: Page) -> None:
+    opened.call("build.edit", {**FIELDS, "a0_k": "7"})
+    assert bench(opened).chain.actions[0].k == 7
+    opened.call("build.undo")
+    assert bench(opened).chain.actions[0].k == 2
+    for _ in range(3):
+        bench(opened).past.clear()
+    with pytest.raises(UsageError, match="nothing to undo"):
+        opened.call("build.undo")
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"a0_k": "0"}, "Action 1: k is 0; it must be a whole number from 1 to 10000."),
+        ({"a0_k": "two"}, "Action 1: k is 'two'; it must be a number"),
+        ({"a1_options": "[1]"}, "Action 2: the other settings must be a JSON object"),
+        ({"a1_options": "{"}, "Action 2: the other settings are not valid JSON"),
+        ({"a1_target": ""}, "Action 2 names no model; choose one."),
+        ({"a1_template": "{nobody}"}, "nobody"),
+        ({"count": "99"}, "reload the page"),
+    ],
+)
+def test_a_chain_that_cannot_run_is_one_sentence(
+    opened: Page, changes: dict[str, str], sentence: str
+) -> None:
+    try:
+        patch = opened.call("build.run", {**FIELDS, **changes})
+    except RalleError as error:
+        assert sentence in str(error)
+    else:
+        assert sentence in texts(patch["#build-result"])
+
+
+def test_all_settings_of_a_model_survive_the_fields(opened: Page) -> None:
+    settings = {
+        "a1_max_tokens": "9",
+        "a1_temperature": "0.5",
+        "a1_seed": "3",
+        "a1_system": "Be short.",
+        "a1_stop": "\\n\nEND",
+        "a1_options": '{"top_p": 0.9}',
+    }
+    opened.call("build.edit", {**FIELDS, **settings})
+    assert bench(opened).chain.actions[1].generation == {
+        "top_p": 0.9,
+        "max_tokens": 9,
+        "seed": 3,
+        "temperature": 0.5,
+        "system": "Be short.",
+        "stop": ["\n", "END"],
+    }
+    html = opened.open("build/one")["#v-build-one"]
+    assert "Be short." in html and "top_p" in html and ">\n\\n\nEND<" in html
+
+
+def test_actions_are_added_moved_and_removed(opened: Page) -> None:
+    patch = opened.call("build.add", {**FIELDS, "add": "identity"})
+    assert [a.kind for a in bench(opened).chain.actions] == ["retrieve", "generate", "identity"]
+    assert "Pass on" in patch["#chain-form"]
+    opened.call("build.undo")
+    opened.call("build.move", {**FIELDS, "index": "0", "by": "1"})
+    assert [a.kind for a in bench(opened).chain.actions] == ["generate", "retrieve"]
+    opened.call("build.undo")
+    opened.call("build.remove", {**FIELDS, "index": "1"})
+    assert [a.kind for a in bench(opened).chain.actions] == ["retrieve"]
+
+
+def test_one_action_runs_on_what_the_earlier_ones_answered(opened: Page) -> None:
+    patch = opened.call("build.action", {**FIELDS, "index": "1", "a1_target": "echo"})
+    assert "Passages: Titan (moon), Titan is the largest moon" in texts(patch["#out-1"])
+    bench(opened).steps.clear()
+    with pytest.raises(UsageError, match="Action 1 has no output yet"):
+        opened.call("build.action", {**FIELDS, "index": "1"})
+
+
+def test_a_prompt_is_shown_without_asking(opened: Page) -> None:
+    before = dict(bench(opened).steps)
+    patch = opened.call("build.prompt", {**FIELDS, "index": "1"})
+    assert "Question: Which moon of Saturn" in patch["#out-1"] and bench(opened).steps == before
+
+
+def test_another_question_leaves_an_edited_chain_alone(opened: Page) -> None:
+    opened.call("build.edit", {**FIELDS, "a0_k": "7"})
+    opened.call("build.pick", {"id": "q3"})
+    opened.call("build.dataset", {"dataset": "tiny-qa"})
+    assert bench(opened).chain.actions[0].k == 7
+
+
+def test_a_link_with_another_chain_asks_before_it_replaces_an_edited_one(opened: Page) -> None:
+    opened.call("build.edit", {**FIELDS, "a0_k": "7"})
+    patch = opened.open("build/one?chain=title")
+    assert "Replace the chain that you edited?" in patch["dialog"]
+    assert bench(opened).chain.actions[0].k == 7
+    opened.call("build.replace", {"source_chain": "title"})
+    assert bench(opened).chain.name == "title"
+    opened.call("build.undo")
+    assert bench(opened).chain.actions[0].k == 7
+
+
+def test_the_list_filters_by_words_and_verdict(opened: Page) -> None:
+    opened.call("build.pick", {"id": "q2"})
+    patch = opened.call("build.filter", {"words": "danube"})
+    assert 'data-total="2"' in patch["#build-list"] and "Ask “danube”" in patch["#build-list"]
+    opened.call("build.filter", {"words": ""})
+    patch = opened.call("build.only", {"only": "wrong"})
+    assert 'data-total="1"' in patch["#build-list"]
+    key = {"dataset": "tiny-qa", "only": "wrong", "words": "", "window": "w"}
+    rows = opened.list_rows(
+        {"list": "build-questions", "key": key, "start": 0, "count": 60, "window": "w"}
+    )
+    assert [row[0] for row in rows["rows"]] == ["q2"] and "Titan" in rows["rows"][0][1]
+
+
+def test_a_question_of_ones_own_has_no_verdict(opened: Page) -> None:
+    patch = opened.call("build.own", {"words": "Is Titan a moon?"})
+    assert (
+        "No verdict" in texts(patch["#build-result"])
+        and "Your own question" in patch["#v-build-one"]
+    )
+
+
+def test_saving_keeps_the_version_before(opened: Page) -> None:
+    opened.call("build.edit", {**FIELDS, "a0_k": "7"})
+    patch = opened.call("build.save-as", {"as": "read"})
+    assert patch["say"] == "Saved as read." and 'class="dot"' not in patch["chain"]
+    assert opened.workbench.workspace.chain("read").actions[0].k == 7
+    drawer = opened.call("build.versions", {**FIELDS, "a0_k": "7"})["drawer"]
+    assert "saved" in drawer and "<del>2</del> <ins>7</ins>" in drawer
+    opened.call("build.restore", {"index": str(drawer.count('class="version"') - 1)})
+    assert bench(opened).chain.actions[0].k == 2
+
+
+def test_a_name_that_is_no_file_name_is_refused(opened: Page) -> None:
+    with pytest.raises(UsageError, match="cannot be a file name"):
+        opened.call("build.save-as", {"as": "../up"})
+
+
+@pytest.mark.parametrize("form", ["json", "yaml", "ralle", "python", "command"])
+def test_the_chain_is_taken_away_in_every_form(opened: Page, form: str) -> None:
+    drawer = opened.call("build.code", {**FIELDS, "form": form})["drawer"]
+    assert "tiny" in drawer or "--chain read" in drawer
+    if form != "command":
+        file = opened.call("build.download", {"form": form})["download"]
+        assert file["name"].startswith("read") and "tiny" in file["text"]
+
+
+def test_a_chain_is_brought_in_as_text_and_undone(opened: Page, tmp_path: Path) -> None:
+    text = opened.call("build.download", {"form": "yaml"})["download"]["text"].replace(
+        "k: 2", "k: 4"
+    )
+    opened.call("build.import", {"text": text})
+    assert bench(opened).chain.actions[0].k == 4
+    opened.call("build.undo")
+    assert bench(opened).chain.actions[0].k == 2
+    file = tmp_path / "mine.json"
+    file.write_text("{}")
+    with pytest.raises(UsageError, match=r"mine\.json"):
+        opened.call("build.import-file", {"files": [{"path": str(file), "name": "mine.json"}]})
+
+
+def test_texts_of_models_and_files_never_become_html(opened: Page) -> None:
+    patch = opened.call(
+        "build.run",
+        {**FIELDS, "a1_target": "echo", "a1_template": "<img src=x onerror=alert(1)> {question}"},
+    )
+    whole = json.dumps({key: html for key, html in patch.items() if key != "store"})
+    assert "<img" not in whole and "&lt;img" in whole
+
+
+def test_two_windows_have_their_own_chain_and_question(opened: Page) -> None:
+    opened.open("build/one?set=tiny-qa&chain=title&q=q5", window="other")
+    assert bench(opened).chain.name == "read" and bench(opened).question == "q1"
+
+
+def test_run_on_a_dataset_goes_to_runs_with_the_edited_chain(opened: Page) -> None:
+    patch = opened.call("build.benchmark", {**FIELDS, "a0_k": "9"})
+    assert patch["go"] == "#/runs/list?new=1" and bench(opened).chain.actions[0].k == 9
+
+
+# a few questions
+
+
+def test_a_variant_is_compared_cell_by_cell_and_only_what_is_new_is_asked(opened: Page) -> None:
+    opened.open("build/few")
+    patch = opened.call("build.few-add", {**FIELDS, "a1_target": "echo"})
+    html = patch["#v-build-few"]
+    assert "All answered" in html and html.count('class="down"') == 1
+    assert "8 questions are too few to show a difference" in html and "−12.5 points" in html
+    with pytest.raises(UsageError, match="Nothing is different"):
+        opened.call("build.few-add", {**FIELDS, "a1_target": "echo"})
+    assert "titan" in opened.call("build.few-use", {"index": "0"})["#v-build-few"]
+    assert bench(opened).chain.actions[1].target == "echo"
+    assert "few-head-1" not in opened.call("build.few-drop", {"index": "0"})["#v-build-few"]
+
+
+def test_questions_are_picked_by_hand_in_the_address(opened: Page) -> None:
+    html = opened.open("build/few?q=q1,q3")["#v-build-few"]
+    assert "2 questions" in html and "Lamar County" in html
+
+
+# chat
+
+
+def test_a_chat_turn_cites_its_sources_and_knows_the_earlier_turns(opened: Page) -> None:
+    opened.call(
+        "build.edit", {**FIELDS, "a1_target": "echo", "a1_template": "{history} {question}"}
+    )
+    opened.call("build.chat-send", {"text": "Which moon?"})
+    html = opened.call("build.chat-send", {"text": "And whose?"})["#v-build-chat"]
+    assert "User: Which moon?" in html and "2 turns" in html
+    opened.call("build.chat-new")
+    assert "New conversation" in opened.open("build/chat")["#v-build-chat"]
+    assert "Which moon?" in opened.call("build.chat-open", {"index": "1"})["#v-build-chat"]
+
+
+def test_an_answer_is_cited_where_a_source_holds_it(opened: Page) -> None:
+    html = opened.call("build.chat-send", {"text": "Which moon of Saturn has a thick atmosphere?"})[
+        "#v-build-chat"
+    ]
+    assert 'class="cite"' in html and "<mark" in html
+
+
+def test_a_chat_turn_that_fails_keeps_its_question(opened: Page) -> None:
+    opened.call("build.edit", {**FIELDS, "a1_target": "mute"})
+    html = opened.call("build.chat-send", {"text": "Which moon?"})["#v-build-chat"]
+    assert "Which moon?" in html and 'class="problem"' in html
+    opened.call("build.edit", FIELDS)
+    assert "Titan" in opened.call("build.chat-again", {"index": "0"})["#v-build-chat"]
+    with pytest.raises(UsageError, match="no question"):
+        opened.call("build.chat-send", {"text": " "})
+
+
+# agent
+
+
+def test_an_episode_is_followed_edited_continued_and_kept(opened: Page) -> None:
+    form = {
+        "workflow": "react",
+        "env": "wikipedia",
+        "llm": "titan",
+        "question": "q1",
+        "env.retriever": "tiny",
+        "max_steps": "2",
+    }
+    patch = opened.call("build.agent-run", form)
+    assert "Thought 1" in texts(patch["#agent-episode"]) and "gold Titan" in texts(
+        patch["#agent-side"]
+    )
+    at = re.search(r'build.agent-edit" data-at="(\d+)"', patch["#agent-episode"])
+    assert at
+    assert "Continue from here" in opened.call("build.agent-edit", {"at": at[1]})["drawer"]
+    patch = opened.call("build.agent-continue", {"at": at[1], "text": "Finish[Titan]"})
+    assert "Right" in texts(patch["#agent-side"])
+    kept = opened.call("build.agent-keep")
+    assert kept["go"].startswith("#/runs/run?id=")

@@ -1,0 +1,188 @@
+"""The frame: addresses, actions, streams, errors, and values that no two windows share."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from small_workspace import make_workspace
+
+from rallebench.core.errors import UsageError
+from rallebench.gui import frame
+from rallebench.gui.app import script, server_functions, style
+from rallebench.gui.frame import Event, Page, Patch, Stream
+from rallebench.gui.skeleton import skeleton
+from rallebench.services.workbench import Workbench
+
+
+@pytest.fixture
+def page(tmp_path: Path) -> Iterator[Page]:
+    bench = Workbench(make_workspace(tmp_path))
+    yield Page(bench)
+    bench.close()
+
+
+def test_the_places_are_tabs_in_the_order_of_work(page: Page) -> None:
+    labels = [place.traits["label"] for place in page.places]
+    assert labels == ["Build", "Runs", "Experiments", "Data", "Models"]
+    html = skeleton(page)
+    assert all(f'data-place="{name}"' in html for name in ("build", "runs", "data"))
+    assert all(f'id="v-{view.replace("/", "-")}"' in html for view in page.views)
+
+
+def test_an_unknown_address_opens_build_and_says_so(page: Page) -> None:
+    patch = page.open("nowhere/at-all")
+    assert patch["go"] == "#/build/one" and "no such address" in patch["say"]
+
+
+def test_every_view_opens_in_a_new_window(page: Page) -> None:
+    for view in page.views:
+        if not view.startswith("build/one"):  # which executes the starter
+            assert page.open(view, window=view), view
+
+
+def test_an_error_is_one_sentence_and_a_bug_is_too(
+    page: Page, caplog: pytest.LogCaptureFixture
+) -> None:
+    def wrong(page: Page, event: Event) -> Patch:
+        raise UsageError("k is 0; it must be at least 1.")
+
+    def bug(page: Page, event: Event) -> Patch:
+        raise KeyError("x")
+
+    page.action("test.wrong", wrong)
+    page.action("test.bug", bug)
+    assert page.act({"action": "test.wrong"}) == {"problem": "k is 0; it must be at least 1."}
+    assert "unexpected error (KeyError" in page.act({"action": "test.bug"})["problem"]
+    assert "KeyError" in caplog.text
+    assert "older than the program" in page.act({"action": "gone"})["problem"]
+
+
+def test_windows_share_nothing(page: Page) -> None:
+    page.session("a")["x"] = 1
+    assert page.session("b") == {} and page.session("a") == {"x": 1}
+
+
+def test_the_window_that_was_idle_longest_is_forgotten(
+    page: Page, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(frame, "WINDOWS", 2)
+    for window in ("a", "b"):
+        page.session(window)["x"] = 1
+    page.session("a")
+    page.session("c")
+    assert page.session("a") == {"x": 1} and page.session("b") == {}
+
+
+def taken(page: Page, stream: str) -> list[Patch]:
+    patches: list[Patch] = []
+    while not patches or not patches[-1].get("over"):
+        patches.append(page.more({"stream": stream}))
+    return patches
+
+
+def test_a_stream_comes_in_pieces_and_ends(page: Page) -> None:
+    def count(page: Page, event: Event) -> Iterator[Patch]:
+        for number in range(3):
+            yield {"#n": str(number), f"#row-{number}": "done"}
+
+    page.action("test.count", count)
+    stream = page.act({"action": "test.count", "window": "w"})["stream"]
+    whole: Patch = {}
+    for patch in taken(page, stream):
+        whole |= patch
+    assert whole == {"#n": "2", "#row-0": "done", "#row-1": "done", "#row-2": "done", "over": True}
+    assert page.more({"stream": stream}) == {"over": True}
+
+
+def test_a_failing_stream_keeps_what_it_gave_and_says_why(page: Page) -> None:
+    def fail(page: Page, event: Event) -> Iterator[Patch]:
+        yield {"#a": "1"}
+        raise UsageError("The model is not loaded; load it.")
+
+    page.action("test.fail", fail)
+    whole: Patch = {}
+    for patch in taken(page, page.act({"action": "test.fail", "window": "w"})["stream"]):
+        whole |= patch
+    assert whole["#a"] == "1" and whole["problem"] == "The model is not loaded; load it."
+
+
+def test_a_stopped_stream_ends_at_once_and_closes_its_generator(page: Page) -> None:
+    closed, go = threading.Event(), threading.Event()
+
+    def endless(page: Page, event: Event) -> Iterator[Patch]:
+        try:
+            while True:
+                yield {"#a": "1"}
+                go.wait(5)
+        finally:
+            closed.set()
+
+    page.action("test.endless", endless)
+    stream = page.act({"action": "test.endless", "window": "w"})["stream"]
+    page.stop({"action": "test.endless", "window": "w"})
+    assert taken(page, stream)[-1]["over"] is True
+    go.set()
+    assert closed.wait(5)
+
+
+def test_a_second_call_of_an_action_ends_the_first_in_that_window_alone(page: Page) -> None:
+    go = threading.Event()
+
+    def wait(page: Page, event: Event) -> Iterator[Patch]:
+        yield {"#a": "1"}
+        go.wait(5)
+        yield {"#a": "2"}
+
+    page.action("test.wait", wait)
+    first, other = (page.act({"action": "test.wait", "window": w})["stream"] for w in "ab")
+    page.act({"action": "test.wait", "window": "a"})
+    assert taken(page, first)[-1]["over"]
+    go.set()
+    whole: Patch = {}
+    for patch in taken(page, other):
+        whole |= patch
+    assert whole["#a"] == "2"
+
+
+def test_what_comes_later_is_applied_later() -> None:
+    patches = ({"#part": "old"}, {"#view": "new"}, {"#part": "newer"})
+    stream = Stream(patch for patch in patches)
+    stream.start()
+    deadline = time.monotonic() + 5
+    while not stream._ended and time.monotonic() < deadline:
+        time.sleep(0.005)
+    assert [key for key in stream.take() if key[0] == "#"] == ["#view", "#part"]
+
+
+def test_the_fields_of_an_event_are_read_in_their_kind() -> None:
+    event = Event("x", {"a": " 3 ", "b": ["1", "", "2"], "c": "on", "d": "−2.5", "e": "many"})
+    assert (event.text("a"), event.many("b"), event.flag("c")) == ("3", ["1", "2"], True)
+    assert (event.whole("a"), event.number("d"), event.number("missing")) == (3, -2.5, None)
+    with pytest.raises(UsageError, match="Depth is 'many'; it must be a number, or empty"):
+        event.number("e", "Depth")
+    with pytest.raises(UsageError, match="must be a whole number"):
+        event.whole("d")
+
+
+def test_the_page_is_small_and_whole(page: Page) -> None:
+    assert len(script(page)) + len(style()) + len(skeleton(page)) < 150_000
+    assert {f.__name__ for f in server_functions(page)} == {
+        "act",
+        "more",
+        "stop",
+        "list_rows",
+        "jobs",
+    }
+    assert "http://" not in style().replace("http://www.w3.org/2000/svg", "")
+
+
+def test_jobs_are_listed_with_their_end(page: Page) -> None:
+    jobs = server_functions(page)[-1]
+    assert jobs({}) == {"any": False, "active": 0, "chip": "Jobs", "list": "", "versions": {}}
+    list(page.workbench.models.load("titan", "language model"))
+    state = jobs({})
+    assert state["any"] and "Load titan" in state["list"] and state["versions"]
