@@ -159,9 +159,12 @@ def _check(workbench: Workbench, request: ImportRequest) -> None:
     workspace = workbench.workspace
     if "hybrid" in request.indexes and not {"bm25", "dense"} <= set(request.indexes):
         raise UsageError("A hybrid is made of BM25 and dense; tick both, or leave the hybrid out.")
-    taken = {*workspace.llms(), *workspace.combinations()}
-    for way, name in index_names(request).items():
-        if name in taken or (way == "hybrid" and name in workspace.retrievers()):
+    names, combinations = index_names(request), workspace.combinations()
+    for way, name in names.items():
+        entry = combinations.get(name)
+        is_same = way == "hybrid" and entry is not None and entry.of == [*names.values()][:2]
+        taken = entry is not None or (way == "hybrid" and name in workspace.retrievers())
+        if name in workspace.llms() or (taken and not is_same):
             raise UsageError(f"{name!r} is taken; choose another name for the import.")
 
 

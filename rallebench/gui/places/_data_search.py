@@ -70,7 +70,7 @@ def head(page: Page, line: RetrieverLine) -> str:
         state(line),
         html.button(*verb, id=line.name),
         html.button("Verify", "data.verify", id=line.name) if built and not line.parts else "",
-        html.link("Use in Build", f"#/build/one?{urlencode({'retriever': line.name})}", "button"),
+        html.button("Use in Build", "data.use", id=line.name),
     ]
     kind = KINDS.get(line.kind, line.kind)
     return html.crumb(

@@ -16,6 +16,7 @@ from rallebench.gui.places import (
     _data_read,
     _data_search,
 )
+from rallebench.gui.places._bench import bench_of
 from rallebench.services import gold_coverage, library
 from rallebench.services.gold_coverage import Coverage
 from rallebench.services.library import CorpusLine, DatasetLine, RetrieverLine
@@ -59,6 +60,7 @@ def data(page: Page) -> None:
         ("verify", verify),
         ("load", load),
         ("unload", unload),
+        ("use", use),
     ):
         page.action(f"data.{name}", handler)
     for part in (_data_import, _data_build, _data_search, _data_read, _data_builders):
@@ -84,7 +86,7 @@ def open_list(page: Page, event: Event) -> Patch:
         + html.link("Build dataset", address("builder"), "button")
     )
     body = (
-        f'<div class="wrap-page wide"><div class="crumb"><span data-lazy data-do="data.refresh"></span><h1>Data</h1><span class="gap"></span>{buttons}</div>'
+        f'<div class="wrap-page wide"><div class="crumb"><h1>Data<span data-lazy data-do="data.refresh"></span></h1><span class="gap"></span>{buttons}</div>'
         f'<div class="data-cols">{lists}<aside class="box wiz" id="data-import" data-form data-problems>'
         f"{_data_import.panel(page, event)}</aside></div>"
         f'<div id="data-more">{more(page)}</div>'
@@ -168,10 +170,8 @@ def index_table(lines: list[RetrieverLine]) -> str:
 
 def state(line: RetrieverLine) -> str:
     """The state of an index in a word, and why if it is damaged."""
-    words = line.state or ("not built yet" if line.bytes is None and not line.parts else "ready")
-    about = (
-        f' title="{e(line.about)}"' if line.state == "damaged" or words == "not built yet" else ""
-    )
+    words = line.state or ("not built" if line.bytes is None and not line.parts else "ready")
+    about = f' title="{e(line.about)}"' if line.state == "damaged" or words == "not built" else ""
     return f'<span class="state {STATES.get(line.state, "")}"{about}>{e(words)}</span>'
 
 
@@ -182,7 +182,7 @@ def index_menu(line: RetrieverLine) -> str:
     switch = ("Unload", "data.unload") if line.state == "loaded" else ("Load", "data.load")
     return html.menu(
         html.link("Search", address("index", id=line.name)),
-        html.link("Use in Build", f"#/build/one?{urlencode({'retriever': line.name})}"),
+        html.button("Use in Build", "data.use", id=line.name),
         html.button(*switch, id=line.name) if line.state != "damaged" else "",
         html.button("Verify", "data.verify", id=line.name) if built and not line.parts else "",
         html.button("Combine or rerank…", "data.combine_form", parts=line.name),
@@ -346,3 +346,13 @@ def unload(page: Page, event: Event) -> Patch:
     """Unload a retriever."""
     sentence = page.workbench.models.unload(event.text("id"))
     return {**refresh(page, event), "say": sentence}
+
+
+def use(page: Page, event: Event) -> Patch:
+    """Put a retriever into the first retrieve action of the chain in Build, which can be undone there."""
+    bench = bench_of(page, event)
+    kinds = [action.kind for action in bench.chain.actions]
+    if "retrieve" not in kinds:
+        raise UsageError("The chain in Build has no Retrieve action; add one there first.")
+    bench.edit(bench.chain.replace_action(kinds.index("retrieve"), target=event.text("id")))
+    return {"go": "#/build/one", "say": f"The chain retrieves from {event.text('id')} now."}
