@@ -342,7 +342,7 @@ def start(page: Page, event: Event) -> Patch:
         event.text("encoder", "minilm"),
     )
     job = imports.start(page.workbench, request)
-    event.session["import"] = {"step": "build", "name": request.name}
+    event.session["import"] = {**state, "step": "build", "name": request.name}
     job.wait(0.3)
     return {"#data-import": panel(page, event)}
 
@@ -354,5 +354,7 @@ def again(page: Page, event: Event) -> Patch:
 
 
 def open_panel(page: Page, event: Event) -> Patch:
-    """The panel as it is."""
+    """The panel as it is, or at another step."""
+    if event.text("step"):
+        event.session["import"]["step"] = event.text("step")
     return {"#data-import": panel(page, event)}

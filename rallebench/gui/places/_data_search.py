@@ -177,7 +177,8 @@ def search(page: Page, event: Event) -> Iterator[Patch]:
     example = example_of(page, event)
     gold = example.gold if example else Gold()
     query = event.text("query") or (example.question.text if example else "")
-    name, k = event.text("id"), event.whole("k", "k") or 10
+    name, k = event.text("id"), event.whole("k", "k")
+    k = 10 if k is None else k
     known = page.workbench.data.knobs_of(name)
     values = form.read(known, event, prefix="knob-", owner=f"index {name!r}")
     knobs = {key: value for key, value in values.items() if event.text(f"knob-{key}")}
