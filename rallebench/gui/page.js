@@ -210,4 +210,4 @@ rb.dark = () => { const on = !document.body.classList.contains('dark'); dark(on)
 
 const begin = async () => { if (!$('#frame')) return setTimeout(begin, 20);
   const chosen = store('rb-dark'); dark(chosen ? chosen === '1' : matchMedia('(prefers-color-scheme: dark)').matches);
-  await identify(); window.addEventListener('hashchange', open_view); decorate(document); await open_view(); document.body.classList.add('ready'); tick(); };
+  await identify(); if (!location.hash) history.replaceState(null, '', '#/' + rb.view()); window.addEventListener('hashchange', open_view); decorate(document); await open_view(); document.body.classList.add('ready'); tick(); };

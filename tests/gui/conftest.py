@@ -15,11 +15,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from small_workspace import chain, generate, retrieve
 
 PROJECT = Path(__file__).resolve().parent.parent.parent
 SCRIPTED = {
     "echo": {"backend": "scripted", "settings": {"echo": True}},
 }
+
+CHAIN = chain("starter", retrieve(target="starter-bm25", k=5), generate("{response[0]}", "echo"))
+"""The chain with which the page opens; it needs no weights."""
 
 
 def free_port() -> int:
@@ -33,6 +37,8 @@ def free_port() -> int:
 def serving(workspace: Path, *flags: str) -> Iterator[str]:
     """The address of a running page, started as a user starts it."""
     (workspace / "llms.json").write_text(json.dumps(SCRIPTED))
+    (workspace / "chains").mkdir(exist_ok=True)
+    (workspace / "chains" / "starter.json").write_text(json.dumps(CHAIN))
     port = free_port()
     log = open(workspace / "app.log", "w")  # noqa: SIM115 - closed by its owner
     app = subprocess.Popen(
@@ -106,7 +112,7 @@ def page(browser: Any, served: tuple[str, Path]) -> Iterator[Any]:
     visitor = context.new_page()
     complaints = watch(visitor, served[0])
     visitor.goto(served[0])
-    visitor.wait_for_selector("#tabs")
+    visitor.wait_for_selector("body.ready")
     yield visitor
     context.close()
     assert complaints == []
@@ -124,6 +130,7 @@ def watch(visitor: Any, own: str) -> list[str]:
         if "Content Security Policy" in message.text:
             complaints.append(message.text)
 
+    visitor.on("pageerror", lambda error: complaints.append(str(error)))
     visitor.on("request", on_request)
     visitor.on("console", on_console)
     return complaints

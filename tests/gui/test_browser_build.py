@@ -1,0 +1,144 @@
+"""Build in a real browser: keyboard, staleness, addresses, reload, two windows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from browsing import PATIENCE, expect, go, press, says
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+
+RESULT = "#build-result"
+
+
+@pytest.fixture
+def build(page: Any) -> Any:
+    page.wait_for_selector(".verdict", timeout=PATIENCE)
+    return page
+
+
+def test_the_page_opens_with_a_verdict_and_the_answer_in_sight(build: Any) -> None:
+    box = build.locator(".verdict h2").bounding_box()
+    assert box and box["y"] < 250
+    says(build, RESULT, "gold")
+    expect(build.locator("[data-place=build]")).to_have_attribute("aria-selected", "true")
+
+
+def test_j_and_k_move_through_the_questions_and_the_address_follows(build: Any) -> None:
+    first = build.inner_text(".ask h1")
+    for _ in range(3):
+        build.keyboard.press("j")
+    says(build, ".ask", "qa-004")
+    assert "q=qa-004" in build.url
+    for _ in range(3):
+        build.keyboard.press("k")
+    expect(build.locator(".ask h1")).to_have_text(first)
+
+
+def test_an_edit_marks_what_is_out_of_date_until_it_runs_again(build: Any) -> None:
+    build.fill("#a1_template", "Only {question}")
+    expect(build.locator("#build-result.stale")).to_be_visible()
+    expect(build.locator("#out-1.stale")).to_have_count(1)
+    expect(build.locator("#out-0.stale")).to_have_count(0)
+    build.keyboard.press("Control+Enter")
+    expect(build.locator(".stale")).to_have_count(0)
+    says(build, "#out-1", "Only Which")
+    says(build, "#out-1", "Before")
+    expect(build.locator("#chain .dot")).to_be_visible()
+
+
+def test_typing_keeps_its_focus_and_single_letters_do_nothing_in_a_field(build: Any) -> None:
+    question = build.inner_text(".ask h1")
+    build.click("#build-words")
+    build.keyboard.type("jkg2 moon", delay=30)
+    says(build, "#build-list", "Ask “jkg2 moon”")
+    assert build.input_value("#build-words") == "jkg2 moon"
+    assert build.evaluate("document.activeElement.id") == "build-words"
+    assert build.inner_text(".ask h1") == question and "#/build" in build.url
+
+
+def test_an_edited_chain_survives_a_reload_and_a_visit_elsewhere(build: Any) -> None:
+    build.on("dialog", lambda dialog: dialog.accept())
+    build.fill("#a1_template", "Mine {question}")
+    expect(build.locator("#chain .dot")).to_be_visible()
+    go(build, "#/models/list")
+    build.go_back()
+    expect(build.locator("#a1_template")).to_have_value("Mine {question}")
+    build.reload()
+    expect(build.locator("#a1_template")).to_have_value("Mine {question}")
+
+
+def test_back_and_forward_return_to_places(build: Any) -> None:
+    build.keyboard.press("g")
+    build.keyboard.press("2")
+    build.wait_for_selector("#v-runs-list:not([hidden])")
+    build.click("[data-place=data]")
+    build.wait_for_selector("#v-data-list:not([hidden])")
+    build.go_back()
+    build.wait_for_selector("#v-runs-list:not([hidden])")
+    build.go_forward()
+    build.wait_for_selector("#v-data-list:not([hidden])")
+
+
+def test_two_windows_share_no_question(build: Any, browser: Any, served: Any) -> None:
+    context = browser.new_context()
+    other = context.new_page()
+    other.goto(f"{served[0]}/#/build/one?q=qa-007")
+    says(other, ".ask", "qa-007")
+    build.reload()
+    assert "qa-007" not in build.inner_text(".ask")
+    context.close()
+
+
+def test_an_error_stands_where_it_happened_and_goes_when_mended(build: Any) -> None:
+    build.click("#act-0 .what")
+    build.fill("#a0_template", "{nobody}")
+    build.keyboard.press("Control+Enter")
+    says(build, RESULT, "nobody")
+    build.fill("#a0_template", "{question}")
+    build.keyboard.press("Control+Enter")
+    says(build, ".verdict", "gold")
+    expect(build.locator(".problem")).to_have_count(0)
+
+
+def test_drawers_close_with_escape_and_return_the_focus(build: Any) -> None:
+    press(build, "Versions")
+    says(build, "#drawer", "Versions of starter")
+    build.keyboard.press("Escape")
+    expect(build.locator("#drawer")).to_be_hidden()
+    assert build.evaluate("document.activeElement.textContent") == "Versions"
+
+
+def test_a_variant_shows_which_answers_flip(build: Any) -> None:
+    go(build, "#/build/few")
+    press(build, "Add a variant")
+    build.fill("#variant-form [name=a0_k]", "1")
+    press(build, "Add the variant")
+    expect(build.get_by_role("button", name="All answered")).to_be_visible()
+    says(build, "#few-head-1", "k 1")
+
+
+def test_a_chat_answer_comes_with_its_sources(build: Any) -> None:
+    go(build, "#/build/chat")
+    build.fill("#chat-text", "Which planet has a moon called Titan?")
+    build.keyboard.press("Control+Enter")
+    says(build, "#turns", "sources")
+    expect(build.locator("#chat-side article").first).to_be_visible()
+
+
+@pytest.mark.parametrize("width", [820, 1280, 1920])
+def test_nothing_is_wider_than_the_window(build: Any, width: int) -> None:
+    build.set_viewport_size({"width": width, "height": 900})
+    for address in ("#/build/one", "#/build/few", "#/build/chat", "#/build/agent"):
+        go(build, address)
+        assert build.evaluate("document.documentElement.scrollWidth") <= width, address
+
+
+def test_every_control_has_a_name_for_screen_readers(build: Any) -> None:
+    nameless = """() => [...document.querySelectorAll('.view:not([hidden]) :is(input, select, textarea, button)')]
+        .filter(el => el.offsetParent && el.type !== 'hidden' && !el.labels?.length && !el.ariaLabel && !el.textContent.trim() && !el.title)
+        .map(el => el.outerHTML.slice(0, 120))"""
+    for address in ("#/build/one", "#/build/few", "#/build/chat", "#/build/agent"):
+        go(build, address)
+        assert build.evaluate(nameless) == [], address

@@ -1,0 +1,217 @@
+"""What other sites and the texts of models can make of the page: nothing. In a real browser and over real HTTP."""
+
+from __future__ import annotations
+
+import http.client
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+from browsing import PATIENCE, go, press, says
+
+from rallebench.core.types import Action, Chain
+from rallebench.workspace.entries import LLMEntry, save_chain
+from rallebench.workspace.paths import Workspace
+from tests.gui.conftest import serving, watch
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+
+
+@pytest.fixture(scope="module")
+def elsewhere() -> Iterator[tuple[str, list[str]]]:
+    """(address, paths asked for) of a server of somebody else."""
+    paths: list[str] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            paths.append(self.path)
+            self.send_error(404)
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}", paths
+    server.shutdown()
+    server.server_close()
+
+
+def hostile(url: str) -> str:
+    """A reply that tries all that Markdown and HTML have to make a browser fetch an address."""
+    image = f'<img src="{url}/img" srcset="{url}/set">'
+    return "\n\n".join(
+        (
+            f"\\`{image}\\`",
+            f"\\``{image}\\``",
+            f"\\```\n{image}\n\\```",
+            f"`a\\` {image} `",
+            image,
+            f"![x]({url}/markdown)",
+            f"!\\[x]({url}/escaped)",
+            f"![x][ref]\n\n[ref]: {url}/reference",
+            f"<{url}/autolink>",
+            f"{url}/bare.png",
+            f"[x]({url}/link)",
+            f"&lt;img src={url}/entity&gt;",
+            f"&#60;img src={url}/number&#62;",
+            f'<svg onload="fetch(\'{url}/svg\')"><image href="{url}/svg-image"></svg>',
+            f"<style>@import '{url}/import'; body {{ background: url({url}/background) }}</style>",
+            f'<link rel="prefetch" href="{url}/prefetch"><link rel="stylesheet" href="{url}/sheet">',
+            f'<video src="{url}/video" poster="{url}/poster"></video><iframe src="{url}/frame"></iframe>',
+            f'```mermaid\nflowchart TD\n A@{{ img: "{url}/mermaid", label: "x" }}\n```',
+            f"$$\\includegraphics{{{url}/tex}}$$ [a](http://a/$$) style=background:url({url}/style) [b](http://b/$$)",
+            "THE END",
+        )
+    )
+
+
+def test_a_reply_in_chat_makes_the_browser_ask_no_other_server(
+    page: Any, served: tuple[str, Path], elsewhere: Any
+) -> None:
+    url, paths = elsewhere
+    workspace = Workspace(served[1])
+    workspace.save_llm("hostile", LLMEntry(backend="scripted", settings={"default": hostile(url)}))
+    actions = (Action("generate", "{question}", "fstring", "hostile"),)
+    save_chain(Chain("chat-hostile", actions), served[1] / "chains" / "chat-hostile.json")
+    go(page, "#/build/one?chain=chat-hostile")
+    go(page, "#/build/chat")
+    page.fill("#chat-text", hostile(url))
+    page.keyboard.press("Control+Enter")
+    page.wait_for_function(
+        "document.querySelector('#turns').innerText.split('THE END').length >= 3"
+    )
+    unsafe = "#turns :is(img, svg, image, style, link, iframe, video)"
+    assert page.locator(unsafe).count() == 0
+    link = page.locator("#turns a", has_text="autolink").last
+    link.hover()
+    page.wait_for_timeout(1000)
+    assert paths == [], "hovering over a link fetches it"
+    assert link.get_attribute("rel") == "noopener noreferrer"
+
+
+def test_what_slips_into_the_page_all_the_same_is_stopped_by_the_browser(
+    browser: Any, served: tuple[str, Path], elsewhere: Any
+) -> None:
+    url, paths = elsewhere
+    context = browser.new_context()
+    visitor = context.new_page()
+    complaints = watch(visitor, served[0])
+    visitor.goto(served[0])
+    visitor.wait_for_selector("body.ready")
+    assert complaints == []
+    slips = [
+        f'<img src="{url}/img">',
+        f'<link rel="stylesheet" href="{url}/sheet">',
+        f'<iframe src="{url}/frame"></iframe>',
+        f'<style>@import "{url}/import";</style>',
+        f'<video src="{url}/video"></video>',
+        f'<base href="{url}/">',
+    ]
+    for html in slips:
+        visitor.evaluate("html => document.body.insertAdjacentHTML('beforeend', html)", html)
+    visitor.evaluate("url => fetch(url + '/fetch').catch(() => 0)", url)
+    visitor.wait_for_timeout(1000)
+    assert paths == []
+    assert len([text for text in complaints if "Content Security Policy" in text]) >= len(slips)
+    context.close()
+
+
+def test_an_error_message_shows_markup_as_text(page: Any, elsewhere: Any) -> None:
+    url, paths = elsewhere
+    page.wait_for_selector(".verdict", timeout=PATIENCE)
+    press(page, "Save")
+    page.fill("#dialog [name=as]", f'a/<img src="{url}/toast">')
+    page.click("#dialog button.primary")
+    says(page, "#dialog .problem", "<img src=")
+    assert page.locator("#dialog img").count() == 0 and paths == []
+
+
+# ── over HTTP ────────────────────────────────────────────────────────────────
+
+
+def ask(
+    url: str, method: str, path: str, body: bytes = b"", **headers: str
+) -> tuple[int, str, str]:
+    """(status, content policy, body) of one request."""
+    address = url.removeprefix("http://")
+    connection = http.client.HTTPConnection(address, timeout=30)
+    connection.request(method, path, body, {"Host": address, **headers})
+    answer = connection.getresponse()
+    text = answer.read().decode("utf-8", "replace")
+    connection.close()
+    return answer.status, answer.headers.get("Content-Security-Policy", ""), text
+
+
+UPLOAD = b'--x\r\nContent-Disposition: form-data; name="files"; filename="a.txt"\r\nContent-Type: text/plain\r\n\r\nhello\r\n--x--\r\n'
+FORM = {"Content-Type": "multipart/form-data; boundary=x"}
+POSTS = [
+    "/gradio_api/queue/join",
+    "/gradio_api/upload",
+    "/gradio_api/component_server",
+    "/gradio_api/cancel",
+    "/login",
+]
+
+
+def test_every_answer_carries_the_content_policy_and_the_page_no_base(
+    served: tuple[str, Path],
+) -> None:
+    for path in ("/", "/config", "/theme.css", "/nowhere", "/gradio_api/file=nothing"):
+        _, policy, text = ask(served[0], "GET", path)
+        assert policy.startswith("default-src 'self';") and "http" not in policy, path
+        assert all(
+            part in policy
+            for part in ("frame-ancestors 'none'", "form-action 'self'", "base-uri 'none'")
+        )
+        assert path != "/" or "<base" not in text.split("<script", 1)[0]
+
+
+def test_a_host_that_is_not_the_pages_own_is_refused(served: tuple[str, Path]) -> None:
+    for path in (
+        "/",
+        "/config",
+        "/gradio_api/heartbeat/x",
+        "/gradio_api/queue/data?session_hash=x",
+    ):
+        assert ask(served[0], "GET", path, Host="evil.example")[0] == 421, path
+    for path in POSTS:
+        assert ask(served[0], "POST", path, b"{}", Host="evil.example")[0] == 421, path
+
+
+def test_a_post_of_another_sites_page_is_refused_uploads_included(served: tuple[str, Path]) -> None:
+    for origin in ("http://evil.example", "null", "http://localhost:1"):
+        for path in POSTS:
+            assert ask(served[0], "POST", path, b"{}", Origin=origin)[0] == 403, (path, origin)
+        assert ask(served[0], "POST", "/gradio_api/upload", UPLOAD, Origin=origin, **FORM)[0] == 403
+    assert ask(served[0], "POST", "/gradio_api/upload", UPLOAD, Origin=served[0], **FORM)[0] == 200
+
+
+def test_with_a_login_and_an_allowed_host_the_page_works(tmp_path: Path, browser: Any) -> None:
+    with serving(tmp_path, "--auth", "me:secret", "--allowed-host", "bench.example") as url:
+        assert ask(url, "GET", "/", Host="bench.example")[0] == 200
+        assert ask(url, "GET", "/config")[0] == 401
+        assert ask(url, "POST", "/gradio_api/component_server", b"{}")[0] == 401
+        context = browser.new_context()
+        visitor = context.new_page()
+        complaints = watch(visitor, url)
+        visitor.goto(url)
+        visitor.get_by_label("username").fill("me")
+        visitor.get_by_label("password").fill("secret")
+        visitor.get_by_role("button", name="Login").click()
+        visitor.wait_for_selector("body.ready", timeout=PATIENCE)
+        assert complaints == []
+        context.close()
+
+
+def test_the_command_line_refuses_an_allowed_host_that_is_none(
+    capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    from rallebench.cli.main import main
+
+    for words in (["ui"], ["serve", "--chain", "starter"]):
+        assert main([*words, "--workspace", str(tmp_path / "w"), "--allowed-host", "*"]) == 2
+        assert "--allowed-host '*' is not a host" in capfd.readouterr().err
