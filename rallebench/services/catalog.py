@@ -14,26 +14,40 @@ from rallebench.core.settings import Setting
 from rallebench.corpora import CORPORA
 from rallebench.corpora.chunking import PRESETS
 from rallebench.datasets import DATASETS
+from rallebench.encoders.references import encoders
 from rallebench.environments import ENVIRONMENTS
 from rallebench.experiments.builders import MAKERS
 from rallebench.experiments.papers import SCORERS, SUITES
 from rallebench.experiments.sweeps import STRATEGIES
+from rallebench.llms import LLMS
+from rallebench.llms.presets import GROUPS, presets
 from rallebench.metrics import METRICS, card, read_card
-from rallebench.retrievers import INDEX_KINDS
+from rallebench.retrievers import COMBINATIONS, INDEX_KINDS, search_form
 from rallebench.workflows import WORKFLOWS
 from rallebench.workspace.catalog import listing
 from rallebench.workspace.indexes.build import kinds, needs_encoder
 from rallebench.workspace.paths import DEFAULT_DATASET, Workspace, nothing_left
 
-__all__ = ["DEFAULT_DATASET", "card", "needs_encoder", "nothing_left"]
+__all__ = [
+    "DEFAULT_DATASET",
+    "GROUPS",
+    "card",
+    "encoders",
+    "needs_encoder",
+    "nothing_left",
+    "presets",
+    "search_form",
+]
 
 REGISTRIES: Mapping[str, Registry[Any]] = {
     registry.name: registry
     for registry in (
+        COMBINATIONS,
         CORPORA,
         DATASETS,
         ENVIRONMENTS,
         INDEX_KINDS,
+        LLMS,
         MAKERS,
         METRICS,
         SCORERS,

@@ -6,7 +6,6 @@ Entries stand in the workspace's ``llms.json``; a key never does, only the name 
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +16,7 @@ from rallebench.core.files import write_json
 from rallebench.core.memory import size
 from rallebench.core.registry import unknown
 from rallebench.engine.cost import prices_of
-from rallebench.http.endpoint import OPENAI, check_variable, is_loopback, variable_of
+from rallebench.http.endpoint import OPENAI, check_variable, is_loopback, key_in, variable_of
 from rallebench.http.model_list import Server, served_models
 from rallebench.llms import LLMS
 from rallebench.llms._memory import device_of, dtype_of, free_on, need_of
@@ -255,7 +254,7 @@ def key_of(settings: Mapping[str, Any]) -> Key:
         )
         address = entry.settings["base_url"]
     name = variable_of(Server(str(address), variable))
-    return Key(name, bool(name and os.environ.get(name, "").strip()), is_loopback(str(address)))
+    return Key(name, bool(name and key_in(name)), is_loopback(str(address)))
 
 
 def check_entry(name: str, entry: LLMEntry) -> None:
