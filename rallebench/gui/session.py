@@ -48,7 +48,7 @@ def guard(handler: Callable[..., Any], *args: Any) -> Any:
         return handler(*args)
     except RalleError as error:
         raise gr.Error(
-            escape(on_page(str(error)), quote=False), duration=20, print_exception=False
+            escape(on_page(error), quote=False), duration=20, print_exception=False
         ) from None
 
 
@@ -58,7 +58,7 @@ def guard_stream(handler: Callable[..., Iterator[Any]], *args: Any) -> Iterator[
         yield from handler(*args)
     except RalleError as error:
         raise gr.Error(
-            escape(on_page(str(error)), quote=False), duration=20, print_exception=False
+            escape(on_page(error), quote=False), duration=20, print_exception=False
         ) from None
 
 

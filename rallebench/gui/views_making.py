@@ -74,7 +74,7 @@ def ended(name: str, end: Any) -> str:
     said = (
         note(f"{name}: {end}")
         if isinstance(end, StoppedError)
-        else error(f"{name}: {on_page(str(end))}")
+        else error(f"{name}: {on_page(end)}")
     )
     return f'<div class="rb-work">{said}</div>'
 

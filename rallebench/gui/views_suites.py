@@ -61,7 +61,7 @@ def probe_failed(name: str, end: Any) -> str:
     return (
         note(f"The probe of {name} was stopped.")
         if isinstance(end, StoppedError)
-        else error(f"The probe of {name}: {on_page(str(end))}")
+        else error(f"The probe of {name}: {on_page(end)}")
     )
 
 
@@ -123,7 +123,7 @@ def ended(name: str, end: Any) -> str:
         return note(
             f"{name} was stopped; what was answered is kept. Press Run suite with the same settings and name to continue."
         )
-    return error(f"{name}: {on_page(str(end))}")
+    return error(f"{name}: {on_page(end)}")
 
 
 # what came out

@@ -319,7 +319,7 @@ def listening_on(host: str, port: int) -> socket.socket:
             else str(error)
         )
         raise UsageError(
-            f"{host}:{port} cannot be listened on ({reason}); choose another --port or --host."
+            f"{host}:{port} cannot be listened on ({reason}); choose another port or host."
         ) from None
 
 

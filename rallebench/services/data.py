@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rallebench.core.errors import NotFoundError, RalleError, UsageError
+from rallebench.core.errors import Hint, NotFoundError, RalleError, UsageError
 from rallebench.core.files import write_json
 from rallebench.core.settings import Setting, checked
 from rallebench.core.sources import Problem, Problems, Source
@@ -138,7 +138,7 @@ class Data(Indexes):
             (run.path / QUESTIONS for run in users),
             key=lambda path: path.stat().st_size if path.exists() else 0,
         )
-        again = f" Those questions can still be asked: --dataset {most}."
+        again = f" Those questions can still be asked: {most}."
         return f"{runs} questions, answers and scores{lost}.{again}"
 
     def delete_question_set(self, name: str) -> str:
@@ -220,7 +220,7 @@ class Data(Indexes):
         if name not in entries:
             raise NotFoundError(f"There is no combination {name!r} in {path}.")
         if self._models.is_loaded(name):
-            raise UsageError(f"{name!r} is loaded; unload it in the Models tab, then delete it.")
+            raise UsageError(f"{name!r} is loaded.", hint=Hint("unload", name))
         rest = {
             key: value.model_dump(exclude_defaults=True)
             for key, value in entries.items()

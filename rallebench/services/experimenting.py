@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from rallebench.core.errors import UsageError
+from rallebench.core.errors import Hint, SettingError, UsageError
 from rallebench.core.events import Operation
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.types import Chain
@@ -131,20 +131,23 @@ def suite_request(
     them. Raises UsageError, NotFoundError."""
     entry = SUITES.entry(suite)
     if llms and not entry.traits.get("asks", True):
-        raise UsageError(f"The suite {suite!r} asks no language model; leave --llm out.")
+        raise UsageError(
+            f"The suite {suite!r} asks no language model.", hint=Hint("leave-out", "llm")
+        )
     if len(llms) > 1:
         if "models" not in entry.form:
             raise UsageError(
-                f"The suite {suite!r} takes one model, but --llm is given {len(llms)} times; run it once for each."
+                f"The suite {suite!r} takes one language model, but {len(llms)} are named; run it once for each."
             )
         if "models" in settings:
             raise UsageError(
-                "The models are given twice, by --llm and by --set models=…; leave one out."
+                "The models are named twice, also by the setting models.",
+                hint=Hint("leave-out", "llm"),
             )
         settings, llms = {**settings, "models": ",".join(llms)}, ()
     llm, checked = "".join(llms), settings_of(suite, settings)
     if limit is not None and limit < 1:
-        raise UsageError(f"--limit is {limit}; give at least 1, or leave it out for all.")
+        raise SettingError("limit", limit, "at least 1; leave it out for all")
     return ExperimentRequest(
         workbench.workspace,
         llm,

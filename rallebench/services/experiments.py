@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rallebench.core.errors import UsageError
+from rallebench.core.errors import Hint, UsageError
 from rallebench.core.events import Operation
 from rallebench.core.experiments import Experiment, ExperimentRequest
 from rallebench.core.runs import DEFAULT_OPTIONS, RunOptions
@@ -184,7 +184,8 @@ class Experiments:
         elif request.kind not in OWN and not builder_of(request.kind):
             if SUITES.entry(request.kind).traits.get("needs_llm", True) and not request.llm:
                 raise UsageError(
-                    f"The suite {request.kind!r} needs a language model; name one with --llm."
+                    f"The suite {request.kind!r} needs a language model.",
+                    hint=Hint("choose", "llm"),
                 )
             if request.limit is not None and request.limit < 1:
                 raise UsageError(

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rallebench.core.errors import NotFoundError, RalleError, UsageError
+from rallebench.core.errors import Hint, NotFoundError, RalleError, UsageError
 from rallebench.core.events import Operation
 from rallebench.core.folders import beside, check_name
 from rallebench.corpora.chunking import Chunking
@@ -155,7 +155,7 @@ class Indexes:
 
     def _refuse_busy(self, name: str) -> None:
         if self._models.is_loaded(name) or name in self._models.loading():
-            raise UsageError(f"{name!r} is loaded; unload it in the Models tab, then delete it.")
+            raise UsageError(f"{name!r} is loaded.", hint=Hint("unload", name))
         jobs = (self._jobs.get(kind, name) for kind in ("build", "check"))
         if any(job and not job.done for job in jobs):
             raise UsageError(

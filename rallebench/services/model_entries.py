@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rallebench.core.errors import NotFoundError, RalleError, UsageError
+from rallebench.core.errors import Hint, NotFoundError, RalleError, UsageError
 from rallebench.core.files import write_json
 from rallebench.core.memory import size
 from rallebench.core.registry import unknown
@@ -161,7 +161,7 @@ class Models(Loads):
         if name not in entries:
             raise NotFoundError(f"There is no language model {name!r} in {self.file}.")
         if self.is_loaded(name) or name in self.loading():
-            raise UsageError(f"{name!r} is loaded; unload it in the Models tab, then delete it.")
+            raise UsageError(f"{name!r} is loaded.", hint=Hint("unload", name))
         users = self.users(name)
         rest = {
             key: value.model_dump(exclude_defaults=True)
@@ -265,8 +265,8 @@ def check_entry(name: str, entry: LLMEntry) -> None:
     settings = with_environment(entry).settings
     if entry.backend == "openai_compatible" and not settings.get("model"):
         raise UsageError(
-            f"{name!r} needs the setting 'model', the name by which the server knows it: press Find models, or "
-            "see rallebench models find."
+            f"{name!r} needs the setting 'model', the name by which the server knows it.",
+            hint=Hint("find-models"),
         )
     check = LLMS.entry(entry.backend).traits.get("settings")
     if check is not None:

@@ -17,6 +17,7 @@ from typing import Any
 from rallebench.core import memory
 from rallebench.core.errors import (
     BackendMemoryError,
+    Hint,
     NotFoundError,
     RalleError,
     StoppedError,
@@ -461,5 +462,5 @@ class Loads:
                 self.refuse_heavy(needed, its_kind)
         elif is_heavy(self._workspace.llm(name).backend):
             raise NotFoundError(
-                f"The language model {name!r} is not loaded. Load it in the Models tab."
+                f"The language model {name!r} is not loaded.", hint=Hint("load", name)
             )

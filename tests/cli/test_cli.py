@@ -1061,7 +1061,7 @@ WRONG: dict[str, tuple[tuple[str, ...], str]] = {
     ),
     "index value": (
         ("index", "--corpus", "corpus.tsv", "--name", "x", "--kind", "bm25", "--set", "b=high"),
-        "--set b=high: b must be a number from 0 to 1.",
+        "b=high: b must be a number from 0 to 1.",
     ),
     "encoder": (
         ("index", "--corpus", "corpus.tsv", "--name", "x", "--kind", "flat", "--encoder", "hash"),

@@ -267,7 +267,7 @@ def test_a_program_is_edited_and_run_again(bench: Listening, lives: Episodes, ru
 @pytest.mark.parametrize(
     ("wrong", "sentence"),
     [
-        ({"llm": "heavy"}, "&#x27;heavy&#x27; is not loaded. Load it in the Models tab."),
+        ({"llm": "heavy"}, "&#x27;heavy&#x27; is not loaded"),
         ({"llm": ""}, "needs a language model; choose one."),
         ({"llm": "mute"}, "has said all its 0 replies"),
         ({"retriever": "gone"}, "There is no index &#x27;gone&#x27;"),

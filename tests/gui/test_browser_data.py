@@ -82,7 +82,7 @@ def test_from_a_dropped_file_to_an_index_that_is_searched_with_its_gold(
     choose(data, "data-index-chosen", "moons-bm25")
     data.click("#data-index-delete")
     data.locator("#data-index-delete-sure", has_text="Yes, delete moons-bm25").click()
-    says(data, "data-index-delete-status", "unload it in the Models tab")
+    says(data, "data-index-delete-status", "unload it in Models")
     assert (served[1] / "indexes" / "moons-bm25").is_dir()
 
 

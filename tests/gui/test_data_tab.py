@@ -190,7 +190,7 @@ def test_a_question_set_is_deleted_after_a_second_button_that_tells_what_its_run
         in _data_delete.on_delete(bench, "question set", asked)[-1]
     )
     assert "asked" not in bench.workspace.dataset_paths()
-    again = told.split("--dataset ")[1].split(".</div>")[0]
+    again = told.split("can still be asked: ")[1].split(".</div>")[0]
     assert len(bench.asking.questions(again)) == 8, "what is said still works"
     assert bench.runs.open_question("whole", 1).example.question.text == QUESTIONS[0][1]
     for name in ("asked", "starter-qa", "../tiny-qa"):
@@ -425,7 +425,7 @@ def test_a_whole_index_is_checked_and_a_changed_one_is_named(bench: Workbench) -
 
 def test_a_loaded_index_is_not_deleted(bench: Workbench) -> None:
     list(bench.models.load("tiny", "retriever"))
-    assert "unload it in the Models tab" in _data_delete.on_delete(bench, "index", "tiny")[-1]
+    assert "unload it in Models" in _data_delete.on_delete(bench, "index", "tiny")[-1]
     bench.models.unload("tiny")
     assert "Deleted the index tiny" in _data_delete.on_delete(bench, "index", "tiny")[-1]
     assert [p.name for p in bench.workspace.indexes.iterdir()] == ["near"]

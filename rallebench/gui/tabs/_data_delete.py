@@ -11,6 +11,7 @@ import gradio as gr
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.gui import views
 from rallebench.gui.session import guard
+from rallebench.gui.wording import on_page
 from rallebench.services.workbench import Workbench
 from rallebench.workspace.indexes.cache import delete_stored
 
@@ -67,5 +68,5 @@ def on_delete(workbench: Workbench, what: str, asked: str) -> list[Any]:
     try:
         said = views.note(deleter(workbench, what)(asked), "good")
     except RalleError as error:
-        said = views.error(str(error))
+        said = views.error(on_page(error))
     return ["", gr.update(visible=False), gr.update(visible=False), said]

@@ -214,7 +214,7 @@ def on_make(
             ),
         )
     except RalleError as error:
-        return [views.error(on_page(str(error))), panel_of(works)]
+        return [views.error(on_page(error)), panel_of(works)]
     return ["", panel_of(works)]
 
 
@@ -237,7 +237,7 @@ def on_continue(workbench: Workbench, works: Works, name: str | None) -> list[st
             raise UsageError("No question set is chosen.")
         start(workbench, works, open_builder(workbench.workspace, name).request)
     except RalleError as error:
-        return [views.error(on_page(str(error))), panel_of(works)]
+        return [views.error(on_page(error)), panel_of(works)]
     return ["", panel_of(works)]
 
 

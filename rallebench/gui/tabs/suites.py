@@ -257,7 +257,7 @@ def on_start(
 
 def sentence(error: RalleError) -> str:
     """An error in the words of the page, which has no flags."""
-    return on_page(str(error))
+    return on_page(error)
 
 
 def command(workbench: Workbench, request: Request) -> str:
