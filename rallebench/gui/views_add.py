@@ -10,7 +10,7 @@ from typing import Any
 from rallebench.core.errors import UsageError
 from rallebench.gui.views import badge, empty, note
 from rallebench.llms.presets import GROUPS, Preset, presets
-from rallebench.services.model_entries import Key, Needs
+from rallebench.services.model_entries import ModelNeeds, ServerKey
 from rallebench.workspace.entries import LLMEntry
 
 FIELDS: Mapping[str, tuple[str, ...]] = {
@@ -68,7 +68,7 @@ def facts(chosen: Preset, has_token: bool) -> str:
     return shown
 
 
-def needs(found: Needs) -> str:
+def needs(found: ModelNeeds) -> str:
     """What a model takes."""
     text = " ".join(found.sentences)
     return empty(text) if not found.bytes else note(text, "good" if found.fits else "note")
@@ -101,7 +101,7 @@ def borders(about: Mapping[str, Any]) -> str:
     return f'{told}<table class="rb-table rb-tight"><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table>'
 
 
-def key_line(key: Key) -> str:
+def key_line(key: ServerKey) -> str:
     """Which key a server gets, and whether it is set now."""
     if not key.variable:
         return empty("No key is sent. If the server wants one, name the variable that holds it.")

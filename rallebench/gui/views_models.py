@@ -11,9 +11,9 @@ from rallebench.core.errors import RalleError, StoppedError
 from rallebench.core.memory import Memory, size
 from rallebench.core.types import Gold, Step
 from rallebench.gui.views import badge, empty, error, note, progress_bar, response
-from rallebench.services.load_queue import Going
+from rallebench.services.load_queue import LoadState
 from rallebench.services.memory_fit import MemoryFit
-from rallebench.services.models import Loaded
+from rallebench.services.memory_usage import LoadedBackend
 from rallebench.workspace.entries import LLMEntry
 from rallebench.workspace.paths import READER
 
@@ -33,15 +33,15 @@ class Row:
     kind: str
     state: str
     about: str
-    loaded: Loaded | None = None
+    loaded: LoadedBackend | None = None
     extractive: bool = False
 
 
 def rows(
     retrievers: Mapping[str, str],
     llms: Mapping[str, LLMEntry],
-    status: Sequence[Loaded],
-    loading: Mapping[str, Going],
+    status: Sequence[LoadedBackend],
+    loading: Mapping[str, LoadState],
 ) -> list[Row]:
     """What is loaded or being loaded, then the rest; in each retrievers before language models.
 
@@ -65,8 +65,8 @@ def _row(
     name: str,
     kind: str,
     about: str,
-    now: Mapping[str, Loaded],
-    loading: Mapping[str, Going],
+    now: Mapping[str, LoadedBackend],
+    loading: Mapping[str, LoadState],
     extractive: bool = False,
 ) -> Row:
     loaded = now.get(name)
@@ -74,7 +74,7 @@ def _row(
     return Row(name, kind, state, (loaded.about if loaded else "") or about, loaded, extractive)
 
 
-def state_of(going: Going) -> str:
+def state_of(going: LoadState) -> str:
     """One word about a load that goes on."""
     return "cancelled" if going.cancelled else "waiting" if going.waiting else "loading"
 
@@ -125,7 +125,7 @@ def memory_line(held: Memory, free: int) -> str:
     )
 
 
-def panel(going: Mapping[str, Going], ended: Mapping[str, str | RalleError]) -> str:
+def panel(going: Mapping[str, LoadState], ended: Mapping[str, str | RalleError]) -> str:
     """The loads that go on, each with its bar, and how the last ones ended; the same in every window."""
     if not going and not ended:
         return empty(NOTHING)
@@ -134,7 +134,7 @@ def panel(going: Mapping[str, Going], ended: Mapping[str, str | RalleError]) -> 
     )
 
 
-def _going(name: str, load: Going) -> str:
+def _going(name: str, load: LoadState) -> str:
     said = load.message
     bar = (
         progress_bar(round(1000 * part(said)), 1000)

@@ -15,7 +15,7 @@ from rallebench.core.folders import beside, check_name
 from rallebench.corpora.chunking import Chunking
 from rallebench.retrievers import needs_encoder
 from rallebench.services.jobs import JobManager, operation_of, pieces_of
-from rallebench.services.model_entries import Models
+from rallebench.services.models import ModelManager
 from rallebench.workspace.entries import Manifest, read_manifest
 from rallebench.workspace.indexes.build import build_index
 from rallebench.workspace.indexes.checks import search_known, verify_index
@@ -43,7 +43,7 @@ class Verified:
 class Indexes:
     """The verbs about indexes."""
 
-    def __init__(self, workspace: Workspace, models: Models, jobs: JobManager) -> None:
+    def __init__(self, workspace: Workspace, models: ModelManager, jobs: JobManager) -> None:
         self._workspace, self._models, self._jobs = workspace, models, jobs
 
     # builds

@@ -20,7 +20,7 @@ from rallebench.metrics.recorded import IMPORTED
 from rallebench.services.context import Context
 from rallebench.services.jobs import Job, JobManager
 from rallebench.services.leases import Lease
-from rallebench.services.model_entries import Models
+from rallebench.services.models import ModelManager
 from rallebench.workspace.entries import chain_from_json
 from rallebench.workspace.flows import Agent, chain_flow
 from rallebench.workspace.judges import split_judges
@@ -83,7 +83,7 @@ class Runs:
     def __init__(
         self,
         workspace: Workspace,
-        models: Models,
+        models: ModelManager,
         agent: Callable[..., Agent],
         context: Callable[[Lease, bool], Context],
         jobs: JobManager,

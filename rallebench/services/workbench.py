@@ -12,7 +12,7 @@ from rallebench.services.context import Context
 from rallebench.services.data import Data
 from rallebench.services.experiments import Experiments
 from rallebench.services.jobs import JobManager
-from rallebench.services.model_entries import Models
+from rallebench.services.models import ModelManager
 from rallebench.services.runs import Runs
 from rallebench.services.tracking import Tracking
 from rallebench.workspace.paths import Workspace
@@ -47,7 +47,7 @@ class Workbench:
         self.tracking_uri = tracking_uri
         self.allow_python, self.allowed_hosts = allow_python, allowed_hosts
         self.jobs = JobManager()
-        self.models = Models(self.workspace, self.jobs)
+        self.models = ModelManager(self.workspace, self.jobs)
         self.data = Data(self.workspace, self.models, self.jobs)
         self.asking = Asking(self.workspace, self.models, allow_python)
         self.tracking = Tracking(self.workspace, self.models, tracking_uri, allowed_hosts)

@@ -16,9 +16,9 @@ from rallebench.core.errors import UsageError
 from rallebench.gui import views_models
 from rallebench.gui.tabs import models
 from rallebench.llms._memory import MemoryNeed
-from rallebench.services.load_queue import Going
+from rallebench.services.load_queue import LoadState
 from rallebench.services.memory_fit import MemoryFit
-from rallebench.services.models import Loaded
+from rallebench.services.memory_usage import LoadedBackend
 from rallebench.services.workbench import Workbench
 from rallebench.workspace.entries import LLMEntry
 
@@ -69,7 +69,11 @@ def test_loading_shows_progress_and_ends_with_memory_and_seconds(bench: Workbenc
     )
     wait_for(lambda: not bench.models.loading())
     panel = models.loads_now(bench)
-    assert "Loaded starter-bm25: " in panel and "RAM" in panel and "Loaded echo: " in panel
+    assert (
+        "Loaded starter-bm25: " in panel
+        and "RAM" in panel
+        and "Loaded echo: " in panel
+    )
     assert [loaded.name for loaded in bench.models.status()] == ["starter-bm25", "echo"]
 
 
@@ -102,14 +106,14 @@ def test_nothing_ticked_is_a_sentence(bench: Workbench) -> None:
 
 
 def test_a_page_that_goes_away_stops_no_load(bench: Workbench) -> None:
-    with bench.models._turns.lock:
+    with bench.models.queue.turn:
         models.on_load(bench, [], ["echo"])
         assert "echo" in models.loading_now(bench)
     wait_for(lambda: bench.models.is_loaded("echo"))
 
 
 def test_a_load_is_seen_in_every_window_and_can_be_cancelled_in_any(bench: Workbench) -> None:
-    with bench.models._turns.lock:
+    with bench.models.queue.turn:
         models.on_load(bench, ["starter-bm25"], ["echo", "paris"])
         second = refreshed(bench)
         assert second["busy"] == gr.update(visible=True)
@@ -187,10 +191,12 @@ def test_ticks_survive_when_the_list_grows(bench: Workbench) -> None:
 
 
 def test_what_waits_reads_waiting_and_what_is_being_loaded_reads_loading(bench: Workbench) -> None:
-    with bench.models._turns.lock:
+    with bench.models.queue.turn:
         models.on_load(bench, [], ["echo"])
         assert '<span class="rb-badge page">waiting</span>' in models.snapshot(bench)["table"]
-    going = {"echo": Going("language model", "loading weights 3/4", waiting=False, cancelled=False)}
+    going = {
+        "echo": LoadState("language model", "loading weights 3/4", waiting=False, cancelled=False)
+    }
     assert '<span class="rb-badge page">loading</span>' in views_models.panel(going, {})
     wait_for(lambda: bench.models.is_loaded("echo"))
 
@@ -227,7 +233,7 @@ def test_names_and_descriptions_are_escaped(bench: Workbench) -> None:
 
 
 def test_what_is_loaded_without_being_listed_can_be_seen() -> None:
-    stray = Loaded("scripted:x", "language model", "", 5_000_000, 2_000_000_000, 1.25)
+    stray = LoadedBackend("scripted:x", "language model", "", 5_000_000, 2_000_000_000, 1.25)
     (row,) = views_models.rows({}, {}, [stray], {})
     assert row.state == "loaded"
     assert "2.0 GB VRAM, 5.0 MB RAM" in views_models.table([row]) and ">1.2<" in views_models.table(
@@ -248,7 +254,7 @@ def test_the_memory_line_names_vram_only_where_there_is_some() -> None:
 def test_the_bar_moves_within_a_load_that_counts() -> None:
     assert views_models.part("building starter-minilm: encoding passages 64/256") == 0.25
     assert views_models.part("opening starter-minilm") == 0.0
-    going = {"x": Going("retriever", "encoding 64/256", waiting=False, cancelled=False)}
+    going = {"x": LoadState("retriever", "encoding 64/256", waiting=False, cancelled=False)}
     assert 'aria-valuenow="25"' in views_models.panel(going, {})
 
 

@@ -14,7 +14,7 @@ from rallebench.gui import views, views_models
 from rallebench.gui.session import Session, guard, guard_stream
 from rallebench.gui.tabs import TABS
 from rallebench.gui.tabs._models_add import draw_add, offer
-from rallebench.services.load_queue import Going
+from rallebench.services.load_queue import LoadState
 from rallebench.services.memory_fit import MemoryFit
 from rallebench.services.models import is_heavy
 from rallebench.services.workbench import Workbench
@@ -178,7 +178,7 @@ def snapshot(workbench: Workbench) -> Snapshot:
     }
 
 
-def loading_now(workbench: Workbench) -> Mapping[str, Going]:
+def loading_now(workbench: Workbench) -> Mapping[str, LoadState]:
     """What is being loaded, by whomever."""
     return workbench.models.loading()
 
