@@ -26,7 +26,7 @@ from rallebench.gui.views import (
 )
 from rallebench.gui.works import Works
 from rallebench.services.data import Preview, Search
-from rallebench.services.indexes import Verified
+from rallebench.services.indexes import VerifiedIndex
 from rallebench.workspace.entries import Manifest
 from rallebench.workspace.indexes.estimate import Estimate
 from rallebench.workspace.indexes.vectors import Building
@@ -317,7 +317,7 @@ def building(name: str, news: Any) -> str:
 
 def checking(name: str, news: Any) -> str:
     """How far a check is, or that it went well."""
-    if isinstance(news, Verified):
+    if isinstance(news, VerifiedIndex):
         said = f"{name} is whole: {news.files} files, {size(news.bytes)}, are those that were built, and it finds its own passages."
         return note(said, "good")
     if not isinstance(news, Building):

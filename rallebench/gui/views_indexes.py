@@ -11,7 +11,7 @@ from rallebench.core.errors import StoppedError
 from rallebench.core.memory import size
 from rallebench.gui.views import badge, duration, empty
 from rallebench.gui.views_data import table
-from rallebench.services.indexes import Verified
+from rallebench.services.indexes import VerifiedIndex
 from rallebench.workspace.entries import Manifest
 from rallebench.workspace.indexes.cache import PASSAGES, Stored
 from rallebench.workspace.indexes.vectors import CachedVectors
@@ -64,7 +64,7 @@ def _index(row: IndexRow, check: Any) -> list[str]:
             badge("damaged", "bad"),
         ]
     state = badge(row.state, _STATES.get(row.state, "")) if row.state else ""
-    if isinstance(check, Verified):
+    if isinstance(check, VerifiedIndex):
         state += badge("checked", "good")
     elif isinstance(check, Exception) and not isinstance(check, StoppedError):
         state += badge("damaged", "bad")

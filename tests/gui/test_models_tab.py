@@ -69,11 +69,7 @@ def test_loading_shows_progress_and_ends_with_memory_and_seconds(bench: Workbenc
     )
     wait_for(lambda: not bench.models.loading())
     panel = models.loads_now(bench)
-    assert (
-        "Loaded starter-bm25: " in panel
-        and "RAM" in panel
-        and "Loaded echo: " in panel
-    )
+    assert "Loaded starter-bm25: " in panel and "RAM" in panel and "Loaded echo: " in panel
     assert [loaded.name for loaded in bench.models.status()] == ["starter-bm25", "echo"]
 
 
