@@ -195,25 +195,18 @@ class Experiments:
         check_free(self._workbench.workspace.path, request.kind, request.name, noun)
         return request
 
-    def suites(self) -> list[str]:
-        """The names of all suites that were begun, the newest first."""
-        return self.store.names(SUITES.names())
+    def list(self, noun: str = "") -> list[str]:
+        """The names of all experiments that were begun, or of those of a ``noun`` such as "sweep", the newest first; of
+        trade-offs those that have ended."""
+        names = [n for n in self.store.names() if not noun or self.store.noun_of(n) == noun]
+        if noun != OWN[TRADEOFF].noun:
+            return names
+        return [name for name in names if (self.store.folder(name) / REPORT).is_file()]
 
-    def open_suite(self, name: str) -> StoredExperiment:
-        """A suite by its name. Raises UsageError if there is none, BadFileError for damaged files."""
-        return self.store.open(name, "suite run")
-
-    def sweeps(self) -> list[str]:
-        """The names of all sweeps, the newest first."""
-        return self.store.names((SWEEP,))
-
-    def tradeoffs(self) -> list[str]:
-        """The names of all trade-offs that have ended, the newest first."""
-        return [
-            name
-            for name in self.store.names((TRADEOFF,))
-            if (self.store.folder(name) / REPORT).is_file()
-        ]
+    def open(self, name: str, noun: str = "experiment") -> StoredExperiment:
+        """An experiment by its name; ``noun``: its name in sentences. Raises UsageError if there is none, BadFileError for
+        damaged files."""
+        return self.store.open(name, noun)
 
     def open_tradeoff(self, name: str) -> Tradeoff:
         """A trade-off by its name. Raises UsageError if there is none that has ended, BadFileError for a damaged file."""

@@ -192,7 +192,7 @@ def test_a_wrong_request_is_a_sentence_and_nothing_is_begun(
         sentence
         in tab.on_plan(bench, form, suite, llm, limit, "n", *values(form, suite, **given))[0]
     )
-    assert bench.experiments.suites() == []
+    assert bench.experiments.list("suite") == []
 
 
 # before and while it runs
@@ -258,7 +258,7 @@ def test_stop_ends_it_and_the_same_name_goes_on_where_it_was(
     assert "nothing to stop" in tab.on_stop(bench, works, probes)
     start(llm="slow", times=5, wait=False)
     deadline = time.monotonic() + 20
-    while not bench.experiments.suites() and time.monotonic() < deadline:
+    while not bench.experiments.list("suite") and time.monotonic() < deadline:
         time.sleep(0.01)
     assert "part 1" in tab.panel_of(bench, works) or "rb-bar" in tab.panel_of(bench, works)
     assert "Stopping" in tab.on_stop(bench, works, probes)
@@ -395,7 +395,7 @@ def test_every_step_of_an_answer_can_be_read_and_what_was_read_of_it(
     bench: Workbench, start: Start
 ) -> None:
     start(suite="small-judged", llm="titan")
-    run = bench.experiments.open_suite("n").report["parts"][1]["run"]  # type: ignore[index]
+    run = bench.experiments.open("n", "suite run").report["parts"][1]["run"]  # type: ignore[index]
     which, counted, table, _ = results.on_part(bench, run)
     assert (
         which["choices"] == ["all", "failed", "without a value", "unparsed"]
@@ -422,7 +422,7 @@ def test_a_judgement_that_was_read_shows_its_values_and_reason(
     bench: Workbench, start: Start
 ) -> None:
     start(suite="small-judged", llm="echo")
-    run = bench.experiments.open_suite("n").report["parts"][1]["run"]  # type: ignore[index]
+    run = bench.experiments.open("n", "suite run").report["parts"][1]["run"]  # type: ignore[index]
     shown = results.on_answer(bench, run, "5")
     assert "<b>score 1</b><br>It says so." in shown
 

@@ -108,13 +108,13 @@ def draw_plots() -> list[gr.Plot]:
 
 def offered(workbench: Workbench) -> list[str]:
     """Runs of the suite ``reval`` that have ended, and runs of agents, the newest first."""
-    suites = [name for name in workbench.experiments.suites() if _is_grid(workbench, name)]
+    suites = [name for name in workbench.experiments.list("suite") if _is_grid(workbench, name)]
     return suites + [run.name for run in workbench.runs.list() if _is_agents(run)]
 
 
 def _is_grid(workbench: Workbench, name: str) -> bool:
     try:
-        found = workbench.experiments.open_suite(name)
+        found = workbench.experiments.open(name, "suite run")
     except RalleError:
         return False
     return found.kind.split("-")[0] == "reval" and found.report is not None

@@ -171,7 +171,7 @@ def on_stop(workbench: Workbench) -> str:
 
 def results(workbench: Workbench) -> list[str]:
     """The names of what was measured, the newest first."""
-    return workbench.experiments.tradeoffs()
+    return workbench.experiments.list("trade-off")
 
 
 def on_open(workbench: Workbench, name: str | None, across: str, up: str) -> list[Any]:

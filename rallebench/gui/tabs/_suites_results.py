@@ -164,7 +164,7 @@ def draw_reader() -> tuple[gr.Dropdown, gr.Dropdown, gr.HTML, gr.Dataframe, gr.H
 
 def on_names(workbench: Workbench, chosen: str | None, other: str | None) -> list[Any]:
     """The suites that were run until now."""
-    names = workbench.experiments.suites()
+    names = workbench.experiments.list("suite")
     value = chosen if chosen in names else next(iter(names), None)
     return [
         gr.update(choices=names, value=value),
@@ -183,8 +183,10 @@ def on_open(workbench: Workbench, chosen: str | None, other: str | None) -> list
             *drawn(()),
         ]
     try:
-        found = workbench.experiments.open_suite(chosen)
-        second = workbench.experiments.open_suite(other) if other and other != chosen else None
+        found = workbench.experiments.open(chosen, "suite run")
+        second = (
+            workbench.experiments.open(other, "suite run") if other and other != chosen else None
+        )
         gaps = differences(workbench.workspace, found, second) if second else None
         shown = (
             views_suites.beside(found, second, gaps)
@@ -239,7 +241,8 @@ def on_compare(
     if not chosen or not other:
         raise UsageError("Choose two suites that were run, to have their runs compared.")
     pairs = pairs_of(
-        workbench.experiments.open_suite(chosen), workbench.experiments.open_suite(other)
+        workbench.experiments.open(chosen, "suite run"),
+        workbench.experiments.open(other, "suite run"),
     )
     if pair not in pairs:
         raise UsageError("Choose a part that both suites have.")
@@ -250,7 +253,7 @@ def on_fill(workbench: Workbench, form: SuiteForm, chosen: str | None) -> list[A
     """Put what was asked for into the form: to continue, or to run it again with a change."""
     if not chosen:
         raise UsageError("No suite is chosen; choose one that was run.")
-    found = workbench.experiments.open_suite(chosen)
+    found = workbench.experiments.open(chosen, "suite run")
     if found.kind not in SUITES or not found.request:
         raise UsageError(
             f"What {chosen!r} was asked for is not known; it was made by another version."
@@ -280,7 +283,7 @@ def on_file(workbench: Workbench, chosen: str | None, file: str | None) -> str:
     """A link that saves the chosen file."""
     if not chosen or not file:
         return ""
-    if file not in files_of(workbench, workbench.experiments.open_suite(chosen)):
+    if file not in files_of(workbench, workbench.experiments.open(chosen, "suite run")):
         raise UsageError(f"{chosen!r} has no file {file!r}; choose one of the list.")
     path = workbench.experiments.store.folder(chosen) / file
     if path.stat().st_size > MOST_BYTES:
@@ -355,11 +358,13 @@ def told_of(workbench: Workbench, run: str) -> dict[str, str]:
     """Metric → its definition, from the run's report, or of an earlier version's run from that of its suite."""
     if own := (workbench.runs.open(run).report() or {}).get("definitions"):
         return dict(own)
-    for name in workbench.experiments.suites():
+    for name in workbench.experiments.list("suite"):
         if run.startswith(f"{name} "):
             try:
                 return dict(
-                    (workbench.experiments.open_suite(name).report or {}).get("definitions", {})
+                    (workbench.experiments.open(name, "suite run").report or {}).get(
+                        "definitions", {}
+                    )
                 )
             except RalleError:
                 return {}

@@ -334,7 +334,7 @@ def on_tick(workbench: Workbench, works: Works, seen: str, chosen: str | None) -
     done = [name for name, end in works.ended().items() if isinstance(end, ExperimentResult)]
     opens = gr.skip()
     if mark != seen and done:
-        opens = gr.update(choices=workbench.experiments.suites(), value=done[-1])
+        opens = gr.update(choices=workbench.experiments.list("suite"), value=done[-1])
     return [mark, panel_of(workbench, works), opens]
 
 

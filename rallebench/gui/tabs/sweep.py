@@ -235,7 +235,7 @@ def on_tick(workbench: Workbench, works: Works, seen: int, chosen: str | None) -
     fresh = len(ended) != seen and ended
     newest = next(reversed(ended)) if fresh else None
     opens = (
-        gr.update(choices=workbench.experiments.sweeps(), value=newest or chosen)
+        gr.update(choices=workbench.experiments.list("sweep"), value=newest or chosen)
         if fresh
         else gr.skip()
     )
@@ -246,7 +246,7 @@ def on_tick(workbench: Workbench, works: Works, seen: int, chosen: str | None) -
 
 def on_names(workbench: Workbench, chosen: str | None) -> list[Any]:
     """The question sets and sweeps that there are now."""
-    names = workbench.experiments.sweeps()
+    names = workbench.experiments.list("sweep")
     value = chosen if chosen in names else names[0] if names else None
     return [
         gr.update(choices=list(workbench.workspace.dataset_paths())),
