@@ -9,7 +9,7 @@ from rallebench.core.errors import Hint, SettingError, UsageError
 from rallebench.core.events import Operation
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.types import Chain
-from rallebench.engine import estimate, plan
+from rallebench.engine import estimate
 from rallebench.engine.pilot import QUESTIONS
 from rallebench.experiments.builders import settings_of as builder_settings
 from rallebench.experiments.papers import SUITES, settings_of
@@ -114,7 +114,7 @@ def tradeoff_request(
     return workbench.experiments.request("tradeoff", name, settings, limit)
 
 
-# suites
+# suites and builders
 
 
 def suite_request(
@@ -160,12 +160,12 @@ def suite_request(
     )
 
 
-def suite_plan(
+def plan_with_costs(
     workbench: Workbench, request: ExperimentRequest, *, questions: int, batch_size: int
 ) -> Operation[dict[str, Any]]:
-    """The plan of a suite as JSON, with the costs that a pilot of ``questions`` per part measures (0: none)."""
+    """The plan of an experiment as JSON, with the costs that a pilot of ``questions`` per run measures (0: none)."""
     planned = workbench.experiments.plan(request)
-    value: dict[str, Any] = {**plan.as_json(planned), "probe": None}
+    value: dict[str, Any] = {**plan_json(planned), "probe": None}
     if not questions:
         return value
     if planned.builds:
