@@ -240,7 +240,7 @@ class Page:
 def problem(error: Exception) -> Patch:
     """The sentence about an error; a bug also leaves its traceback on stderr."""
     if isinstance(error, RalleError):
-        return {"problem": on_page(str(error))}
+        return {"problem": on_page(error)}
     log.error("The page met an unexpected error.", exc_info=error)
     name = type(error).__name__
     return {

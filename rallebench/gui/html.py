@@ -9,6 +9,7 @@ from typing import Any
 
 from rallebench.core.memory import size
 from rallebench.core.tables import Table
+from rallebench.gui.wording import on_page
 from rallebench.render.numbers import mean_of, text
 
 SIGNS = {"right": "✓", "wrong": "✕", "lost": "✕", "format": "≈", "failed": "!", "none": "·"}
@@ -197,6 +198,11 @@ def menu(*buttons: str, label: str = "More") -> str:
 def empty(sentence: str, action: str = "") -> str:
     """An empty place: what to do, with the button that does it."""
     return f'<div class="empty"><p>{e(sentence)}</p>{action}</div>'
+
+
+def problem(error: object) -> str:
+    """What went wrong, in the words of the page, where it happened."""
+    return f'<p class="problem">{e(on_page(error))}</p>'
 
 
 def warning(sentence: str) -> str:

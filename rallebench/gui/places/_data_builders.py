@@ -12,7 +12,7 @@ from rallebench.core.events import Progress
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.gui import form, html
 from rallebench.gui.frame import Event, Page, Patch
-from rallebench.gui.html import e
+from rallebench.gui.html import e, problem
 from rallebench.gui.places._data_build import raise_at_once
 from rallebench.gui.places._data_import import whole_path
 from rallebench.gui.wording import on_page
@@ -73,7 +73,7 @@ def open_builder(page: Page, event: Event) -> Patch:
     try:
         return {"#v-data-builder": stored_view(page, event, name), "title": name}
     except RalleError as error:
-        return {"go": "#/data/builder", "say": on_page(str(error))}
+        return {"go": "#/data/builder", "say": on_page(error)}
 
 
 def listing(page: Page) -> str:
@@ -286,11 +286,11 @@ def stages_view(page: Page, name: str) -> str:
             f'<div class="doing box"><span>{e(words)}</span>{stop}<progress></progress></div>'
         )
     elif job is not None and job.error is not None:
-        progress = f'<p class="problem">{e(on_page(str(job.error)))}</p>'
+        progress = problem(job.error)
     try:
         stored = service.open_builder(page.workbench.workspace, name)
     except RalleError as error:
-        return progress or f'<p class="problem">{e(on_page(str(error)))}</p>'
+        return progress or problem(error)
     lines = [stage_cells(name, label, counts) for label, counts in stored.stages.items()]
     heads = ["Stage", ">In", ">Kept", "Left out", "Worth a look", ">Requests", ">Tokens"]
     body = html.rows(heads, lines) if lines else '<p class="note">This builder keeps no stages.</p>'

@@ -223,9 +223,7 @@ def building(job: Job) -> str:
         return f'{lines or "<p>Starting…</p>"}<p class="note">It goes on if you leave this page.</p><div class="buttons">{stop}</div>'
     other = html.button("Import another", "data.import_again")
     if job.error is not None:
-        return (
-            f'<p class="problem">{e(on_page(str(job.error)))}</p><div class="buttons">{other}</div>'
-        )
+        return f'<p class="problem">{e(on_page(job.error))}</p><div class="buttons">{other}</div>'
     return done(job, job.result) + f'<div class="buttons">{other}</div>'
 
 

@@ -17,8 +17,8 @@ from rallebench.gui.places._one import MODES, header
 from rallebench.gui.places._questions import WRONG, known_of
 from rallebench.services.variants import (
     FEW,
-    GridCell,
     PairedComparison,
+    VariantAnswer,
     ask,
     difference_label,
     key_of,
@@ -44,7 +44,7 @@ class Grid:
     variants: list[Chain] = field(default_factory=list)
     sample: str = "10"
     picked: list[str] = field(default_factory=list)
-    cells: dict[tuple[str, str], GridCell] = field(default_factory=dict)
+    cells: dict[tuple[str, str], VariantAnswer] = field(default_factory=dict)
 
 
 def register(page: Page) -> None:
@@ -188,7 +188,7 @@ def cell(base: Chain, chain: Chain, x: Example, grid: Grid, index: int) -> str:
     return f'<td class="{tint}" id="few-{index}-{e(x.question.qid)}">{inside(value)}</td>'
 
 
-def inside(value: GridCell | None) -> str:
+def inside(value: VariantAnswer | None) -> str:
     """The inside of a cell."""
     return (
         f'{mark(value.kind)}<span dir="auto">{e(value.answer[:300]) or "<em>empty</em>"}</span>'

@@ -9,7 +9,7 @@ from rallebench.core.errors import RalleError
 from rallebench.core.memory import size
 from rallebench.gui import form, html
 from rallebench.gui.frame import Event, Page, Patch
-from rallebench.gui.html import e
+from rallebench.gui.html import e, problem
 from rallebench.gui.wording import on_page
 from rallebench.services import catalog, model_keys, model_lines, model_tests
 from rallebench.services.jobs import Job
@@ -53,7 +53,7 @@ def open_one(page: Page, event: Event) -> Patch:
         entry = page.workbench.workspace.llm(name)
         own = name in page.workbench.models.own()
     except RalleError as error:
-        return {"go": "#/models/list", "say": on_page(str(error))}
+        return {"go": "#/models/list", "say": on_page(error)}
     buttons = ""
     if own and entry.backend == model_tests.ELSEWHERE:
         buttons += html.button("Key…", "models.key_form", id=name)
@@ -101,7 +101,7 @@ def answer(job: Job | None) -> str:
         stop = html.button("Stop", "jobs.stop", id=job.id)
         return f'<div class="doing"><span>{e(job.message or "starting")}</span>{stop}<progress></progress></div>'
     if job.error is not None:
-        return f'<p class="problem">{e(on_page(str(job.error)))}</p>'
+        return problem(job.error)
     result = job.result
     tokens = (
         f"{result.prompt_tokens:,} + {result.completion_tokens:,} tokens"
@@ -186,7 +186,7 @@ def forms(page: Page, name: str) -> str:
     try:
         fits = page.workbench.models.room_in_every_form(name)
     except RalleError as error:
-        return f'<p class="note">{e(on_page(str(error)))}</p>'
+        return f'<p class="note">{e(on_page(error))}</p>'
     rows = [
         [e(WEIGHTS.get(kind, kind)), size(fit.need.total), "fits" if fit.fits else "does not fit"]
         for kind, fit in fits.items()

@@ -101,7 +101,7 @@ def lists_of(page: Page, *, quick: bool = False) -> dict[str, str]:
     try:
         retrievers = library.retrievers(page.workbench)
     except RalleError as error:
-        retrievers, problem = [], f'<p class="problem">{e(error)}</p>'
+        retrievers, problem = [], problem(error)
     return {
         "corpora": corpora_table(library.corpora(page.workbench)),
         "indexes": problem + index_table(retrievers),

@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 from rallebench.core.errors import RalleError
 from rallebench.gui import html
 from rallebench.gui.frame import PLACES, Event, Page, Patch
-from rallebench.gui.html import e
+from rallebench.gui.html import e, problem
 from rallebench.gui.places import _models_add, _models_one
 from rallebench.gui.wording import on_page
 from rallebench.services import library, model_lines, model_tests
@@ -61,11 +61,11 @@ def drawn(page: Page) -> dict[str, str]:
     try:
         cards = "".join(card(line) for line in model_lines.models(page.workbench))
     except RalleError as error:
-        cards = f'<p class="problem">{e(on_page(str(error)))}</p>'
+        cards = problem(error)
     try:
         parts = parts_table(model_lines.parts(page.workbench))
     except RalleError as error:
-        parts = f'<p class="problem">{e(on_page(str(error)))}</p>'
+        parts = problem(error)
     return {"line": e(model_lines.memory_line()), "cards": cards, "parts": parts}
 
 
