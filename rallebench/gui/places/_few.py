@@ -13,7 +13,7 @@ from rallebench.gui.frame import Event, Page, Patch
 from rallebench.gui.html import button, e, mark, menu, number, points, segments
 from rallebench.gui.places._bench import Bench, bench_of
 from rallebench.gui.places._chain import editor, read_chain
-from rallebench.gui.places._one import MODES, header
+from rallebench.gui.places._one import MODES
 from rallebench.gui.places._questions import WRONG, known_of
 from rallebench.services.variants import (
     FEW,
@@ -91,7 +91,6 @@ def open_few(page: Page, event: Event) -> Patch:
     return {
         "#v-build-few": view(page, bench, grid),
         "title": "A few questions",
-        **header(page, bench_of(page, event)),
     }
 
 

@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.gui import html
 from rallebench.gui.frame import PLACES, Event, Page, Patch
-from rallebench.gui.html import e
+from rallebench.gui.html import e, problem
 from rallebench.gui.places import (
     _data_build,
     _data_builders,
