@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -68,6 +69,8 @@ def control(
         shown = (
             value
             if isinstance(value, str)
+            else json.dumps(value, ensure_ascii=False)
+            if setting.kind is object
             else ",".join(map(str, value))
             if isinstance(value, (list, tuple))
             else str(value)
@@ -100,6 +103,18 @@ def labelled(title: str, field: str, about: str = "") -> str:
     return f'<label class="field"><span>{e(title)}</span>{field}{hint}</label>'
 
 
+def json_or_text(words: str) -> Any:
+    """A field that takes any JSON; other words are a text.
+
+    >>> json_or_text('{"a": 1}'), json_or_text("auto")
+    ({'a': 1}, 'auto')
+    """
+    try:
+        return json.loads(words)
+    except (ValueError, RecursionError):
+        return words
+
+
 def read(form: Form, event: Event, *, prefix: str = "", owner: str = "form") -> dict[str, Any]:
     """The settings that the user chose, checked; empty fields have their defaults. Raises UsageError."""
     given: dict[str, Any] = {}
@@ -107,6 +122,8 @@ def read(form: Form, event: Event, *, prefix: str = "", owner: str = "form") -> 
         key = f"{prefix}{name}"
         if setting.kind is bool:
             given[name] = event.flag(key)
+        elif setting.kind is object and event.text(key):
+            given[name] = json_or_text(event.text(key))
         elif event.text(key):
             given[name] = ",".join(event.many(key)) if len(event.many(key)) > 1 else event.text(key)
     return checked(owner, form, given)

@@ -7,7 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Any
 
+from rallebench.core.memory import size
 from rallebench.core.tables import Table
+from rallebench.gui.wording import on_page
 from rallebench.render.numbers import mean_of, text
 
 SIGNS = {"right": "✓", "wrong": "✕", "lost": "✕", "format": "≈", "failed": "!", "none": "·"}
@@ -77,6 +79,30 @@ def number(value: float | None, digits: int = 1, unit: str = "") -> str:
         return '<span class="num">–</span>'
     words = f"{value:,.{digits}f}".replace("-", "−")
     return f'<span class="num">{words}{f"<u>{unit}</u>" if unit else ""}</span>'
+
+
+def amount(count: int) -> str:
+    """Bytes: KB below 0.1 MB, then as ``core.memory.size`` has them.
+
+    >>> amount(0), amount(240), amount(8_300), amount(84_400_000)
+    ('0 KB', '1 KB', '8 KB', '84 MB')
+    """
+    return (
+        f"{-(-count // 1000) if count < 1000 else count / 1000:.0f} KB"
+        if count < 100_000
+        else size(count)
+    )
+
+
+def duration(seconds: float) -> str:
+    """A time as the page shows it: ms below 0.1 s, two decimals below 10 s, then whole seconds, minutes.
+
+    >>> duration(0.021), duration(0.456), duration(64.2)
+    ('21 ms', '0.46 s', '1 min 4 s')
+    """
+    if seconds < 0.1:
+        return f"{max(1, round(1000 * seconds))} ms"
+    return f"{seconds:.2f} s" if seconds < 10 else text(seconds, "duration")
 
 
 def percent(mean: Any, *, share: bool = True) -> str:
@@ -172,6 +198,11 @@ def menu(*buttons: str, label: str = "More") -> str:
 def empty(sentence: str, action: str = "") -> str:
     """An empty place: what to do, with the button that does it."""
     return f'<div class="empty"><p>{e(sentence)}</p>{action}</div>'
+
+
+def problem(error: object) -> str:
+    """What went wrong, in the words of the page, where it happened."""
+    return f'<p class="problem">{e(on_page(error))}</p>'
 
 
 def warning(sentence: str) -> str:

@@ -1,6 +1,6 @@
 """An endpoint: the addresses that ``base_url`` may hold, whose server it names, and which key that server gets.
 
-A key is read from the environment and stays out of every text.
+A key is read from the environment, or was typed for this process; it stays out of every text and file.
 """
 
 from __future__ import annotations
@@ -21,6 +21,34 @@ _SECRET = re.compile(r"\b(?:(?i:bearer)\s+\S{12,}|(?:sk|gsk|xai|hf)[-_](?=\S*[\d
 
 MAX_RATE = 1e9
 """Requests or tokens per minute: the highest limit that can be set."""
+
+
+_TYPED: dict[str, str] = {}
+"""Variable → a key that was typed: it is kept in memory, is no part of the environment, and ends with the process."""
+
+
+def hold_key(variable: str, key: str) -> None:
+    """Use ``key`` for whatever names ``variable``, before that variable's own value; '' forgets it. Raises UsageError."""
+    check_variable("key", variable)
+    key = key.strip()
+    if not all("!" <= character <= "~" for character in key):
+        raise UsageError(
+            "The key holds characters that no key has (a space, a line end or an accent); copy it again."
+        )
+    if key:
+        _TYPED[variable] = key
+    else:
+        _TYPED.pop(variable, None)
+
+
+def key_in(variable: str) -> str:
+    """The key that was typed for a variable, else that of the environment; '' if there is none."""
+    return _TYPED.get(variable) or os.environ.get(variable, "").strip()
+
+
+def is_typed(variable: str) -> bool:
+    """Whether a key was typed for a variable."""
+    return variable in _TYPED
 
 
 class Endpoint(Protocol):
@@ -127,7 +155,7 @@ def check_variable(name: str, variable: object) -> None:
 def key_from_environment(name: str, endpoint: Endpoint) -> str:
     """The key, '' if there is none: many local servers need no key."""
     variable = variable_of(endpoint)
-    key = os.environ.get(variable, "").strip() if variable else ""
+    key = key_in(variable) if variable else ""
     if not key and is_openai(endpoint.base_url):
         raise UsageError(
             f"{name!r} needs a key for {OPENAI}: set the environment variable {variable}, "

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rallebench.core.errors import NotFoundError, UsageError
+from rallebench.core.errors import Hint, NotFoundError, SettingError, UsageError
 from rallebench.core.experiments import ExperimentRequest, Row
+from rallebench.core.files import write_text
+from rallebench.core.runs import RunOptions
 from rallebench.engine.driver import ExperimentResult, dataset_file
 from rallebench.engine.experiment_store import ExperimentStore
 from rallebench.engine.rowfile import RowFile, counts_of
@@ -18,6 +21,7 @@ from rallebench.experiments.papers import SUITES
 from rallebench.workspace.paths import Workspace
 
 __all__ = [
+    "UNTRACKED",
     "ExperimentResult",
     "FilledRows",
     "StoredBuilder",
@@ -25,13 +29,19 @@ __all__ = [
     "builder_request",
     "builders_begun",
     "document",
+    "edit_row",
     "first_rows",
     "kind_name",
     "open_builder",
+    "stage_file",
     "stage_files",
+    "stage_row",
 ]
 
 NOUN = "dataset builder"
+
+UNTRACKED = RunOptions(track=False)
+"""How the page runs a builder: its requests are no runs for MLflow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,19 +64,22 @@ def builder_request(
 ) -> ExperimentRequest:
     """The request for a builder; its dataset has the builder's name. ``limit``: articles, or questions, at most. Raises UsageError."""
     if limit is not None and limit < 1:
-        raise UsageError(f"--limit is {limit}; give at least 1, or leave it out for all.")
+        raise SettingError("limit", limit, "at least 1; leave it out for all")
     if articles and settings.get("articles"):
         raise UsageError(
-            "The articles are given twice, by --articles and by --set articles=…; leave one out."
+            "The articles are named twice, also by the setting articles.",
+            hint=Hint("leave-out", "articles"),
         )
     place = Path(articles).expanduser()
     where = str(place.resolve()) if articles and place.exists() else articles
     values = {**settings, "articles": where or settings.get("articles", "")}
     target = dataset_file(workspace.path, name)
     if workspace.dataset_paths().get(name, target) != target:
-        raise UsageError(f"A question set {name!r} exists already; choose another name.")
+        raise UsageError(f"A question set {name!r} exists already.", hint=Hint("rename"))
     if maker == "rgb" and SUITES.entry("rgb-testbed").traits.get("needs_llm", True) and not llm:
-        raise UsageError("The suite 'rgb-testbed' needs a language model; name one with --llm.")
+        raise UsageError(
+            "The suite 'rgb-testbed' needs a language model.", hint=Hint("choose", "llm")
+        )
     return ExperimentRequest(workspace, llm, values, limit, kind=kind_name(maker), name=name)
 
 
@@ -142,10 +155,7 @@ def first_rows(
     workspace: Workspace, name: str, stage: str, which: str, most: int = 8
 ) -> Iterator[Row]:
     """The first rows of a stage; ``which``: ``all``, ``kept``, ``left out`` or ``unknown``. Raises RalleError."""
-    folder = ExperimentStore(workspace.path).folder(name)
-    path = folder / f"{stage}.jsonl"
-    if path not in stage_files(folder):
-        raise NotFoundError(f"{name!r} has no stage {stage!r}.")
+    path = stage_file(workspace, name, stage)
     count = 0
     for row in settled(path):
         is_unknown = bool(row.get("unknown") or row.get("error"))
@@ -156,6 +166,52 @@ def first_rows(
             count += 1
             if count == most:
                 return
+
+
+def stage_file(workspace: Workspace, name: str, stage: str) -> Path:
+    """The file of a stage. Raises NotFoundError."""
+    folder = ExperimentStore(workspace.path).folder(name)
+    path = folder / f"{stage}.jsonl"
+    if path not in stage_files(folder):
+        raise NotFoundError(f"{name!r} has no stage {stage!r}.")
+    return path
+
+
+def stage_row(workspace: Workspace, name: str, stage: str, row_id: str) -> Row:
+    """A row as its file has it, the last of its id. Raises NotFoundError."""
+    matching = [
+        row
+        for line in stage_file(workspace, name, stage).read_text("utf-8-sig").splitlines()
+        if line.strip() and (row := json.loads(line))["id"] == row_id
+    ]
+    if not matching:
+        raise NotFoundError(f"The stage {stage!r} of {name!r} has no row {row_id!r}.")
+    row: Row = matching[-1]
+    return row
+
+
+def edit_row(workspace: Workspace, name: str, stage: str, row_id: str, text: str) -> None:
+    """Put a person's own row in the place of the last one of that id; its stamp tells later builds to keep it.
+
+    Raises UsageError for a text that is no row of that id.
+    """
+    try:
+        row = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"The row is not valid JSON ({error}).") from None
+    if not isinstance(row, dict) or row.get("id") != row_id:
+        raise UsageError(f"The row must be a JSON object whose 'id' is {row_id!r}.")
+    if not isinstance(row.get("keep", True), bool):
+        raise UsageError("'keep' of a row must be true or false.")
+    path = stage_file(workspace, name, stage)
+    lines = path.read_text("utf-8-sig").splitlines()
+    places = [
+        i for i, line in enumerate(lines) if line.strip() and json.loads(line)["id"] == row_id
+    ]
+    if not places:
+        raise NotFoundError(f"The stage {stage!r} of {name!r} has no row {row_id!r}.")
+    lines[places[-1]] = json.dumps(row, ensure_ascii=False)
+    write_text(path, "".join(f"{line}\n" for line in lines))
 
 
 def settled(path: Path) -> RowFile:

@@ -37,6 +37,11 @@ class Encoders:
                 self._loaded[name] = open_encoder(name)
             return self._loaded[name]
 
+    @property
+    def names(self) -> list[str]:
+        """What is loaded now."""
+        return list(self._loaded)
+
     def keep(self, names: set[str]) -> None:
         """Let go of all but ``names``."""
         for name in set(self._loaded) - names:

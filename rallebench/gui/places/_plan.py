@@ -26,7 +26,9 @@ def plan(page: Page, event: Event, design: Design) -> str:
         value = forecast(page.workbench, request)
     except RalleError as error:
         run = button("Run", "experiments.run", kind="primary", disabled=True)
-        return f'<h3>Plan</h3><p class="x-lacks" role="status">{e(_fields(on_page(str(error))))}</p>{run}'
+        return (
+            f'<h3>Plan</h3><p class="x-lacks" role="status">{e(_fields(on_page(error)))}</p>{run}'
+        )
     pilot = page.workbench.jobs.get(PILOT, request.name)
     return _drawn(design, value, request.name, pilot)
 
@@ -127,7 +129,7 @@ def estimate(pilot: Job | None, *, measured: bool = False) -> str:
         )
     failed = ""
     if pilot is not None and pilot.error is not None:
-        failed = f'<p class="x-failed">{e(on_page(str(pilot.error)))}</p>'
+        failed = f'<p class="x-failed">{e(on_page(pilot.error))}</p>'
     return failed + button(
         "Estimate again" if measured else "Estimate the cost",
         "experiments.estimate",

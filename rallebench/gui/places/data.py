@@ -1,16 +1,358 @@
-"""Data."""
+"""Data: corpora, indexes and datasets as lists, the import beside them; what is kept for further builds below."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from urllib.parse import urlencode
+
+from rallebench.core.errors import RalleError, UsageError
+from rallebench.gui import html
 from rallebench.gui.frame import PLACES, Event, Page, Patch
+from rallebench.gui.html import e, problem
+from rallebench.gui.places import (
+    _data_build,
+    _data_builders,
+    _data_import,
+    _data_read,
+    _data_search,
+)
+from rallebench.gui.places._bench import bench_of
+from rallebench.services import gold_coverage, library
+from rallebench.services.gold_coverage import Coverage
+from rallebench.services.library import CorpusLine, DatasetLine, RetrieverLine
+
+COLUMNS = 4
+"""Corpora that have a column of coverage; the page of a dataset names all."""
+
+KINDS = {
+    "bm25": "words",
+    "flat": "dense, exact",
+    "numpy-flat": "dense, exact",
+    "hnsw": "dense, graph",
+    "hnswlib": "dense, graph",
+    "ivf-sq8": "dense, 8-bit",
+    "diskann": "dense, on disk",
+    "rrf": "hybrid, by rank",
+    "scores": "hybrid, by score",
+    "union": "hybrid, sampled",
+    "rerank": "reranked",
+    "llm-rerank": "reranked by a model",
+}
+"""Kind of an index or way of combining → what it is called; the exact name is the tooltip."""
+
+STATES = {
+    "loaded": "good",
+    "checked": "good",
+    "damaged": "bad",
+    "loading": "busy",
+    "building": "busy",
+}
 
 
 @PLACES.register("data", label="Data", order=4)
 def data(page: Page) -> None:
-    """Data."""
+    """Import, look, index, search, delete."""
     page.view("data/list", open_list)
+    for name, handler in (
+        ("refresh", refresh),
+        ("ask", ask_delete),
+        ("delete", delete),
+        ("verify", verify),
+        ("load", load),
+        ("unload", unload),
+        ("use", use),
+    ):
+        page.action(f"data.{name}", handler)
+    for part in (_data_import, _data_build, _data_search, _data_read, _data_builders):
+        part.register(page)
+
+
+def address(view: str, **query: str) -> str:
+    """An address of this place."""
+    return f"#/data/{view}?{urlencode(query)}"
+
+
+# the view
 
 
 def open_list(page: Page, event: Event) -> Patch:
-    """The list."""
-    return {"#v-data-list": '<div class="wrap-page"><h1>Data</h1></div>', "title": "Data"}
+    """The lists; coverage follows, since it reads every dataset."""
+    lists = "".join(
+        f'<div id="data-{part}">{draw}</div>' for part, draw in lists_of(page, quick=True).items()
+    )
+    buttons = (
+        html.link("Search an index", address("index"), "button quiet")
+        + html.button("New hybrid", "data.combine_form")
+        + html.link("Build dataset", address("builder"), "button")
+    )
+    body = (
+        f'<div class="wrap-page wide"><div class="crumb"><h1>Data<span data-lazy data-do="data.refresh"></span></h1><span class="gap"></span>{buttons}</div>'
+        f'<div class="data-cols">{lists}<aside class="box wiz" id="data-import" data-form data-problems>'
+        f"{_data_import.panel(page, event)}</aside></div>"
+        f'<div id="data-more">{more(page)}</div>'
+        '<span data-follow="*" data-do="data.refresh"></span></div>'
+    )
+    return {"#v-data-list": body, "title": "Data"}
+
+
+def lists_of(page: Page, *, quick: bool = False) -> dict[str, str]:
+    """The HTML of the three lists, by the names of their elements."""
+    failure = ""
+    try:
+        retrievers = library.retrievers(page.workbench)
+    except RalleError as error:
+        retrievers, failure = [], problem(error)
+    return {
+        "corpora": corpora_table(library.corpora(page.workbench)),
+        "indexes": failure + index_table(retrievers),
+        "datasets": dataset_table(page, library.datasets(page.workbench), quick),
+    }
+
+
+def refresh(page: Page, event: Event) -> Patch:
+    """The lists again, and how far an import is."""
+    patch = {f"#data-{part}": draw for part, draw in lists_of(page).items()}
+    if event.session.get("import", {}).get("step") == "build":
+        patch["#data-import"] = _data_import.panel(page, event)
+    return patch
+
+
+def title(text: str, count: int, about: str = "") -> str:
+    """The heading of a list."""
+    words = f"{count} · {about}" if about else f"{count}"
+    return f'<h3 class="sub first">{e(text)} <small>{e(words)}</small></h3>'
+
+
+def named(name: str, view: str, about: str = "") -> str:
+    """The name of a row, which opens it."""
+    small = f"<small>{e(about)}</small>" if about else ""
+    return f'<a class="nm" href="{e(address(view, id=name))}">{e(name)}</a>{small}'
+
+
+def corpora_table(lines: list[CorpusLine]) -> str:
+    """The corpora."""
+    rows = [
+        [
+            named(line.name, "corpus", line.about),
+            f"{line.passages:,}",
+            "–" if line.pages is None else f"{line.pages:,}",
+            html.amount(line.bytes),
+            html.menu(
+                html.link("Read passages", address("corpus", id=line.name)),
+                html.button("Build an index…", "data.build_form", id=line.name),
+                html.link("Build dataset from it", address("builder", articles=line.name)),
+                html.button("Delete…", "data.ask", what="corpus", id=line.name) if line.own else "",
+                label=f"Actions for {line.name}",
+            ),
+        ]
+        for line in lines
+    ]
+    heads = ["Name", ">Passages", ">Pages", ">Size", ""]
+    return title("Corpora", len(lines)) + html.rows(heads, rows, kind="roomy")
+
+
+def index_table(lines: list[RetrieverLine]) -> str:
+    """The indexes, and what is made of several."""
+    rows = [
+        [
+            f'<span class="nowrap">{named(line.name, "index")}</span>',
+            f'<span title="{e(line.kind)}: {e(line.about or " + ".join(line.parts))}">{e(KINDS.get(line.kind, line.kind) or "–")}</span>',
+            f'<span class="nowrap">{e(line.corpus or "–")}</span>',
+            "–" if line.bytes is None else html.amount(line.bytes),
+            state(line),
+            index_menu(line),
+        ]
+        for line in lines
+    ]
+    heads = ["Name", "Kind", "Corpus", ">Size", "State", ""]
+    return title("Indexes", len(lines)) + html.rows(heads, rows, kind="roomy")
+
+
+def state(line: RetrieverLine) -> str:
+    """The state of an index in a word, and why if it is damaged."""
+    words = line.state or ("not built" if line.bytes is None and not line.parts else "ready")
+    about = f' title="{e(line.about)}"' if line.state == "damaged" or words == "not built" else ""
+    return f'<span class="state {STATES.get(line.state, "")}"{about}>{e(words)}</span>'
+
+
+def index_menu(line: RetrieverLine) -> str:
+    """What can be done with an index or a combination."""
+    what = "combination" if line.parts else "index"
+    built = line.bytes is not None or line.state == "damaged"
+    switch = ("Unload", "data.unload") if line.state == "loaded" else ("Load", "data.load")
+    return html.menu(
+        html.link("Search", address("index", id=line.name)),
+        html.button("Use in Build", "data.use", id=line.name),
+        html.button(*switch, id=line.name) if line.state != "damaged" else "",
+        html.button("Verify", "data.verify", id=line.name) if built and not line.parts else "",
+        html.button("Combine or rerank…", "data.combine_form", parts=line.name),
+        html.button("Delete…", "data.ask", what=what, id=line.name)
+        if line.own and (built or line.parts)
+        else "",
+        label=f"Actions for {line.name}",
+    )
+
+
+def dataset_table(page: Page, lines: list[DatasetLine], quick: bool) -> str:
+    """The datasets with their coverage by the corpora; ``quick``: without it."""
+    corpora = list(gold_coverage.indexed_corpora(page.workbench))[:COLUMNS]
+    warnings, rows = [], []
+    for line in lines:
+        shares = {
+            corpus: None if quick else gold_coverage.coverage(page.workbench, line.name, corpus)
+            for corpus in corpora
+        }
+        if line.own:
+            warnings.append(warning_of(line.name, shares))
+        count = "–" if line.questions is None else f"{line.questions:,}"
+        about = "" if line.own else library.SHIPPED if library.is_shipped(line.path) else "a file"
+        kind = (
+            f'<span title="{e(line.problem)}">cannot be read</span>'
+            if line.problem
+            else e(line.kind)
+        )
+        badges = [badge(share, loading=quick) for share in shares.values()]
+        name = f'<span class="nowrap" title="{e(about)}">{named(line.name, "dataset")}</span>'
+        rows.append([name, count, kind, *badges, dataset_menu(line)])
+    heads = ["Name", ">Questions", "Kind", *corpora, ""]
+    return (
+        title("Datasets", len(lines), "share of their gold pages that each corpus holds")
+        + html.rows(heads, rows, kind="roomy covs")
+        + "".join(list(filter(None, warnings))[:3])
+    )
+
+
+def dataset_menu(line: DatasetLine) -> str:
+    """What can be done with a dataset."""
+    return html.menu(
+        html.link("Read records", address("dataset", id=line.name)),
+        html.link("Use in Build", f"#/build/one?{urlencode({'set': line.name})}"),
+        html.button("Delete…", "data.ask", what="dataset", id=line.name) if line.own else "",
+        label=f"Actions for {line.name}",
+    )
+
+
+def badge(share: Coverage | None, *, loading: bool = False) -> str:
+    """The coverage of a dataset by a corpus or an index."""
+    if loading:
+        return '<span class="cov">…</span>'
+    if share is None or share.share is None:
+        why = "not known before it is loaded" if share is None else "no gold pages are named"
+        return f'<span class="cov" title="{why}">–</span>'
+    level = "full" if share.share >= 0.95 else "some" if share.share >= 0.5 else "low"
+    words = f"{share.held:,} of {share.total:,} gold pages are there"
+    return f'<span class="cov {level}" title="{words}">{100 * share.share:.1f} %</span>'
+
+
+def warning_of(dataset: str, shares: Mapping[str, Coverage | None]) -> str:
+    """The warning about corpora in which none of a dataset's gold pages is, '' if there is none."""
+    none = [name for name, share in shares.items() if share and share.share == 0]
+    if not none:
+        return ""
+    best = gold_coverage.best_corpus(dict(shares))
+    mend = (
+        f"Use an index of {best}."
+        if best
+        else "Import the corpus that these questions are about, or its page map."
+    )
+    return (
+        f'<div class="warn"><b>{e(dataset)} cannot be scored on {e(none[0])}.</b> '
+        f"None of its gold pages is in that corpus. {e(mend)}</div>"
+    )
+
+
+# what is kept for further builds
+
+
+def more(page: Page) -> str:
+    """Vectors, passages and texts that builds keep, each with its button to delete it."""
+    rows = []
+    for vectors in page.workbench.data.vectors():
+        part = "" if vectors.complete else f", {vectors.done:,} encoded so far"
+        about = f"vectors, {vectors.encoder}, {vectors.dim} dimensions{part}"
+        rows.append([vectors.key, about, vectors.passages, vectors.bytes, "vectors"])
+    for stored in library.stored(page.workbench.workspace):
+        cut = stored.chunking
+        words = f"{cut.size} {cut.unit}" if cut else "whole documents"
+        about = f"{stored.kind} of {stored.corpus or 'an unknown corpus'}, {words}"
+        rows.append([stored.key, about, stored.passages, stored.bytes, "stored"])
+    total = sum(row[3] for row in rows)
+    cells = [
+        [
+            e(about),
+            f"{passages:,}",
+            html.amount(count),
+            html.button("Delete", "data.ask", kind="quiet", what=what, id=key),
+        ]
+        for key, about, passages, count, what in rows
+    ]
+    inside = (
+        html.rows(["What", ">Passages", ">Size", ""], cells)
+        if rows
+        else '<p class="note">Nothing is kept yet. Dense builds keep their vectors here, so that no passage is encoded twice.</p>'
+    )
+    gist = f"{len(rows)} file{'s' * (len(rows) != 1)}, {html.amount(total)}" if rows else "none"
+    return html.fold("Kept for further builds", inside, gist=gist, id="data-kept")
+
+
+# row menus
+
+
+def ask_delete(page: Page, event: Event) -> Patch:
+    """Say what else a deletion breaks, and ask."""
+    what, name = event.text("what"), event.text("id")
+    lost = "" if what in ("vectors", "stored") else library.lost_with(page.workbench, what, name)
+    after = "Indexes keep what they hold; it is made again when it is next needed."
+    label = {"vectors": "these vectors", "stored": "these files"}.get(what, f"the {what} {name}")
+    sentence = after if what in ("vectors", "stored") else lost or "Nothing else uses it."
+    yes = html.button("Delete", "data.delete", kind="danger", what=what, id=name)
+    return {
+        "dialog": f"<h2>Delete {e(label)}?</h2><p>{e(sentence)}</p>"
+        f'<div class="buttons"><button type="button" data-close>Keep it</button>{yes}</div>'
+    }
+
+
+def delete(page: Page, event: Event) -> Patch:
+    """Delete it."""
+    workbench, name = page.workbench, event.text("id")
+    verbs = {
+        "corpus": workbench.data.delete_corpus,
+        "dataset": workbench.data.delete_question_set,
+        "index": workbench.data.delete_index,
+        "combination": workbench.data.delete_combination,
+        "vectors": workbench.data.delete_vectors,
+        "stored": lambda key: library.delete_stored(workbench.workspace, key),
+    }
+    if event.text("what") not in verbs:
+        raise UsageError("Nothing is chosen, so there is nothing to delete.")
+    sentence = verbs[event.text("what")](name)
+    patch = {**refresh(page, event), "#data-more": more(page), "dialog": "", "say": sentence}
+    return patch | ({"go": "#/data/list"} if event.flag("leave") else {})
+
+
+def verify(page: Page, event: Event) -> Patch:
+    """Compare an index with its manifest, as a job."""
+    page.workbench.data.verify_index(event.text("id"))
+    return {**refresh(page, event), "say": f"Verifying {event.text('id')}."}
+
+
+def load(page: Page, event: Event) -> Patch:
+    """Begin to load a retriever."""
+    page.workbench.models.begin(event.text("id"), "retriever")
+    return {**refresh(page, event), "say": f"Loading {event.text('id')}."}
+
+
+def unload(page: Page, event: Event) -> Patch:
+    """Unload a retriever."""
+    sentence = page.workbench.models.unload(event.text("id"))
+    return {**refresh(page, event), "say": sentence}
+
+
+def use(page: Page, event: Event) -> Patch:
+    """Put a retriever into the first retrieve action of the chain in Build, which can be undone there."""
+    bench = bench_of(page, event)
+    kinds = [action.kind for action in bench.chain.actions]
+    if "retrieve" not in kinds:
+        raise UsageError("The chain in Build has no Retrieve action; add one there first.")
+    bench.edit(bench.chain.replace_action(kinds.index("retrieve"), target=event.text("id")))
+    return {"go": "#/build/one", "say": f"The chain retrieves from {event.text('id')} now."}

@@ -26,7 +26,7 @@ from rallebench.gui.places._plan import plan
 from rallebench.gui.wording import on_page
 from rallebench.render.numbers import text
 from rallebench.services import designs, experiment_groups, experiment_jobs, forecasts
-from rallebench.services.experiment_groups import Group
+from rallebench.services.experiment_groups import ExperimentRow
 from rallebench.services.jobs import Job
 
 
@@ -323,7 +323,7 @@ def address(name: str) -> str:
     return _experiment.address(name)
 
 
-def _line(group: Group, active: bool, ended: Job | None) -> list[str]:
+def _line(group: ExperimentRow, active: bool, ended: Job | None) -> list[str]:
     title, about = group.title, group.about
     if not group.automatic:
         title, about = group.name, f"{group.title} · {group.about}"
@@ -336,7 +336,7 @@ def _line(group: Group, active: bool, ended: Job | None) -> list[str]:
             else button("Continue", "experiments.continue", id=group.name)
         )
         failed = ended.error if ended is not None and ended.status == "failed" else None
-        why = f'<span class="x-failed">{e(on_page(str(failed)))}</span>' if failed else "not ended"
+        why = f'<span class="x-failed">{e(on_page(failed))}</span>' if failed else "not ended"
         return [name, more, "", "", "" if active else why, when]
     mean = percent(group.mean, share=group.share) if group.mean else ""
     bar = interval_bar(group.mean) if group.mean and group.share else ""
@@ -344,7 +344,7 @@ def _line(group: Group, active: bool, ended: Job | None) -> list[str]:
     return [name, e(group.winner), mean + label, bar, beside(group), when]
 
 
-def beside(group: Group) -> str:
+def beside(group: ExperimentRow) -> str:
     """What the winner is compared with."""
     if group.difference is None:
         return e(group.beside)

@@ -1,16 +1,244 @@
-"""Models."""
+"""Models: a card for each language model, three ways to add one, and the list of encoders and retrievers."""
 
 from __future__ import annotations
 
+import time
+from urllib.parse import urlencode
+
+from rallebench.core.errors import RalleError
+from rallebench.gui import html
 from rallebench.gui.frame import PLACES, Event, Page, Patch
+from rallebench.gui.html import e, problem
+from rallebench.gui.places import _models_add, _models_one
+from rallebench.gui.wording import on_page
+from rallebench.services import library, model_lines, model_tests
+from rallebench.services.model_lines import ModelLine, PartLine
+
+STATES = {
+    "loaded": "good",
+    "answers": "good",
+    "failed": "bad",
+    "loading": "busy",
+    "waiting": "busy",
+    "cancelling": "busy",
+}
 
 
 @PLACES.register("models", label="Models", order=5)
 def models(page: Page) -> None:
-    """Models."""
+    """Look, test, load, add, change, delete."""
     page.view("models/list", open_list)
+    for name, handler in (
+        ("refresh", refresh),
+        ("test", test),
+        ("load", load),
+        ("load_part", load_part),
+        ("cancel", cancel),
+        ("unload", unload),
+        ("ask", ask_delete),
+        ("delete", delete),
+    ):
+        page.action(f"models.{name}", handler)
+    for part in (_models_add, _models_one):
+        part.register(page)
 
 
 def open_list(page: Page, event: Event) -> Patch:
-    """The list."""
-    return {"#v-models-list": '<div class="wrap-page"><h1>Models</h1></div>', "title": "Models"}
+    """The cards, the ways to add, the list."""
+    parts = drawn(page)
+    body = (
+        f'<div class="wrap-page wide"><div class="crumb"><h1>Models</h1><small id="models-line">{parts["line"]}</small></div>'
+        f'<h3 class="sub first">Language models</h3><div class="cards four" id="models-cards">{parts["cards"]}</div>'
+        f'<h3 class="sub">Add a model</h3><div class="cards three" id="models-add">{_models_add.draw(page, event)}</div>'
+        f'<div id="models-parts">{parts["parts"]}</div>{others(page)}'
+        '<span data-follow="*" data-do="models.refresh"></span></div>'
+    )
+    return {"#v-models-list": body, "title": "Models"}
+
+
+def drawn(page: Page) -> dict[str, str]:
+    """What changes while models are loaded, by the names of its elements."""
+    try:
+        cards = "".join(card(line) for line in model_lines.models(page.workbench))
+    except RalleError as error:
+        cards = problem(error)
+    try:
+        parts = parts_table(model_lines.parts(page.workbench))
+    except RalleError as error:
+        parts = problem(error)
+    return {"line": e(model_lines.memory_line()), "cards": cards, "parts": parts}
+
+
+def refresh(page: Page, event: Event) -> Patch:
+    """The cards and the list as they are now."""
+    return {f"#models-{name}": draw for name, draw in drawn(page).items()}
+
+
+def card(line: ModelLine) -> str:
+    """A language model."""
+    data = {"id": line.name}
+    busy = line.state in ("loading", "waiting", "cancelling")
+    testing = line.test is not None and not line.test.done
+    if busy:
+        switch = html.button("Cancel", "models.cancel", disabled=line.state == "cancelling", **data)
+    elif line.local:
+        switch = html.button(
+            *(("Unload", "models.unload") if line.loaded else ("Load", "models.load")), **data
+        )
+    else:
+        switch = ""
+    test_button = (
+        html.button("Stop test", "jobs.stop", id=line.test.id)
+        if testing and line.test
+        else html.button("Test", "models.test", disabled=busy, **data)
+    )
+    address = f"#/models/one?{urlencode({'id': line.name})}"
+    menu = html.menu(
+        html.link("Open", address),
+        html.link("Change…", address) if line.own else "",
+        html.button("Price…", "models.price_form", **data) if line.own and not line.local else "",
+        html.button("Key…", "models.key_form", **data) if line.own and not line.local else "",
+        html.button("Delete…", "models.ask", **data) if line.own else "",
+        label=f"Actions for {line.name}",
+    )
+    rows = "".join(f"<dt>{key}</dt><dd>{e(value)}</dd>" for key, value in facts(line))
+    news = (
+        f'<p class="{"problem" if line.state == "failed" else "note"}">{e(on_page(line.news))}</p>'
+        if line.news
+        else ""
+    )
+    bar = "<progress></progress>" if line.state == "loading" or testing else ""
+    return (
+        f'<article class="mc"><h4><a class="nm" href="{e(address)}">{e(line.name)}</a>'
+        f'<span class="state {STATES.get(line.state, "")}">{e(word(line))}</span></h4><p class="kind" title="{e(line.about)}">{e(line.about)}</p>'
+        f'<dl>{rows}</dl>{news}{bar}<div class="mf">{test_button}{switch}<span class="gap"></span>{menu}</div></article>'
+    )
+
+
+def word(line: ModelLine) -> str:
+    """The state in a word or two."""
+    return "no answer" if line.state == "failed" and not line.local else line.state
+
+
+def facts(line: ModelLine) -> list[tuple[str, str]]:
+    """Memory or the last test, speed, price."""
+    result = line.test.result if line.test is not None and line.test.done else None
+    first = (
+        ("Memory", line.memory or "known when it is loaded")
+        if line.local
+        else ("Last test", last_test(line))
+    )
+    speed = f"{result.speed:.1f} tokens/s" if result and result.speed else "not tested"
+    return [first, ("Speed", speed), ("Price", price(line))]
+
+
+def last_test(line: ModelLine) -> str:
+    """How long the last test took, and when it was."""
+    test = line.test
+    if test is None or not test.done:
+        return "never" if test is None else "going on"
+    clock = time.strftime("%H:%M", time.localtime(test.ended))
+    if test.result is None:
+        return f"failed, {clock}"
+    return f"{html.duration(test.result.seconds)}, {clock}"
+
+
+def price(line: ModelLine) -> str:
+    """The price of a million tokens."""
+    if line.local:
+        return "none"
+    if line.prices is None:
+        return "unknown"
+    return (
+        f"${line.prices.get('prompt', 0):g} in, ${line.prices.get('completion', 0):g} out a million"
+    )
+
+
+def parts_table(lines: list[PartLine]) -> str:
+    """Encoders, retrievers and rerankers with their state."""
+    rows = []
+    for line in lines:
+        name = (
+            f'<a class="nm" href="#/data/index?{urlencode({"id": line.name})}">{e(line.name)}</a>'
+            if line.kind == "retriever"
+            else f'<b class="nm">{e(line.name)}</b>'
+        )
+        verbs = {"loaded": ("Unload", "models.unload"), "loading": ("Cancel", "models.cancel")}
+        verb = verbs.get(line.state, ("Load", "models.load_part"))
+        menu = (
+            html.menu(html.button(*verb, id=line.name), label=f"Actions for {line.name}")
+            if line.kind == "retriever"
+            else ""
+        )
+        state = f'<span class="state {STATES.get(line.state, "")}">{e(line.state)}</span>'
+        rows.append([name, line.kind, state, e(line.memory or "–"), e(line.about), menu])
+    heads = ["Name", "Kind", "State", ">Memory", "About", ""]
+    title = '<h3 class="sub">Encoders, retrievers and rerankers <small>an encoder is loaded with its index</small></h3>'
+    return title + html.rows(heads, rows, kind="roomy parts")
+
+
+def others(page: Page) -> str:
+    """The encoders that no index uses yet."""
+    try:
+        more = model_lines.other_encoders(page.workbench)
+    except RalleError:
+        return ""
+    rows = [[f"<b>{e(name)}</b>", e(about)] for name, about in more.items()]
+    note = '<p class="note">Choose one when you build an index; the first use downloads it.</p>'
+    return html.fold(
+        "More encoders",
+        note + html.rows(["Name", "About"], rows),
+        gist=f"{len(rows)}",
+        id="models-encoders",
+    )
+
+
+# actions
+
+
+def test(page: Page, event: Event) -> Patch:
+    """Load a model if it is not, and ask it one prompt, as a job."""
+    model_tests.start_test(page.workbench, event.text("id")).wait(0.2)
+    return refresh(page, event)
+
+
+def load(page: Page, event: Event) -> Patch:
+    """Begin to load a language model."""
+    page.workbench.models.begin(event.text("id"), "language model")
+    return refresh(page, event)
+
+
+def load_part(page: Page, event: Event) -> Patch:
+    """Begin to load a retriever."""
+    page.workbench.models.begin(event.text("id"), "retriever")
+    return refresh(page, event)
+
+
+def cancel(page: Page, event: Event) -> Patch:
+    """Cancel a load, for everybody who waits for it."""
+    sentence = page.workbench.models.cancel(event.text("id"))
+    return {**refresh(page, event), "say": sentence}
+
+
+def unload(page: Page, event: Event) -> Patch:
+    """Unload a model or a retriever."""
+    sentence = page.workbench.models.unload(event.text("id"))
+    return {**refresh(page, event), "say": sentence}
+
+
+def ask_delete(page: Page, event: Event) -> Patch:
+    """Say what else a deletion breaks, and ask."""
+    name = event.text("id")
+    lost = library.lost_with(page.workbench, "model", name)
+    yes = html.button("Delete", "models.delete", kind="danger", id=name)
+    return {
+        "dialog": f"<h2>Delete the model {e(name)}?</h2><p>{e(f'{lost} Downloaded weights stay.'.strip())}</p>"
+        f'<div class="buttons"><button type="button" data-close>Keep it</button>{yes}</div>'
+    }
+
+
+def delete(page: Page, event: Event) -> Patch:
+    """Forget an added model."""
+    sentence = page.workbench.models.delete(event.text("id"))
+    page.workbench.jobs.forget(f"test {event.text('id')}")
+    return {**refresh(page, event), "dialog": "", "say": sentence, "go": "#/models/list"}

@@ -1,0 +1,243 @@
+"""Three ways to add a language model: a server, a folder on this machine, a preset; and any other backend."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+from rallebench.core.errors import RalleError, UsageError
+from rallebench.core.memory import size
+from rallebench.gui import form, html
+from rallebench.gui.frame import Event, Page, Patch
+from rallebench.gui.html import e
+from rallebench.services import catalog, model_choice, model_keys, model_tests
+from rallebench.services.model_choice import LLMEntry
+
+LLAMA_CPP = "http://127.0.0.1:8080/v1"
+QUANTIZATIONS = (("none", "as stored"), ("8bit", "8-bit"), ("4bit", "4-bit"))
+
+
+def register(page: Page) -> None:
+    """The actions of the cards."""
+    for name, handler in (
+        ("find", find),
+        ("add_server", add_server),
+        ("add_folder", add_folder),
+        ("preset_facts", preset_facts),
+        ("add_preset", add_preset),
+        ("add_other", add_other),
+    ):
+        page.action(f"models.{name}", handler)
+
+
+def draw(page: Page, event: Event) -> str:
+    """The three cards."""
+    return f'<div class="mc" data-form data-problems>{server()}</div><div class="mc" data-form data-problems>{folder()}{other()}</div><div class="mc" data-form data-problems>{preset(page)}</div>'
+
+
+# a server
+
+
+def server() -> str:
+    """Address and key, then what the server has."""
+    known = [p for p in catalog.presets().values() if p.group == "servers"]
+    options = "".join(
+        f'<option value="{e(p.settings["base_url"])}">{e(p.title)}</option>' for p in known
+    )
+    address = '<input name="base_url" value="http://127.0.0.1:11434/v1" list="models-servers" data-on="enter" data-do="models.find">'
+    key = '<input name="key" type="password" autocomplete="off" placeholder="none">'
+    variable = '<input name="api_key_env" placeholder="OPENAI_API_KEY">'
+    return (
+        "<h4><b>Server</b></h4><p>vLLM, llama.cpp, Ollama, LM Studio, OpenAI</p>"
+        f"{form.labelled('Address', address)}<datalist id='models-servers'>{options}</datalist>"
+        f"{html.fold('Key', form.labelled('Key', key, 'Kept in memory until rallebench ends, in no file.') + form.labelled('… or the variable that holds it', variable), gist='where the server wants one', id='models-key')}"
+        f"{html.button('Find models', 'models.find')}<div id='models-found' class='stack'></div>"
+    )
+
+
+def address_of(event: Event) -> dict[str, Any]:
+    """Where the server is, as settings; a typed key is held in memory."""
+    settings = {name: event.text(name) for name in ("base_url", "api_key_env") if event.text(name)}
+    return model_keys.with_key(settings, event.text("key"))
+
+
+def find(page: Page, event: Event) -> Patch:
+    """Ask the server for its models and offer them."""
+    names = page.workbench.models.served(address_of(event))
+    if not names:
+        raise UsageError(
+            "The server answers but has no model yet; load or fetch one there, then find models again."
+        )
+    field = form.select("model", list(names), names[0])
+    price = '<input name="{}" inputmode="decimal" placeholder="unknown">'
+    body = (
+        f"{form.labelled('Model', field)}{form.labelled('Name', named('model_name', names[0]), 'what chains call it; empty takes the model’s')}"
+        f'<div class="pair">{form.labelled("$ a million tokens in", price.format("price_in"))}{form.labelled("$ a million tokens out", price.format("price_out"))}</div>'
+        f"{html.button('Add and test', 'models.add_server', kind='primary')}"
+    )
+    note = f'<p class="note">{len(names)} model{"s" * (len(names) != 1)} there.</p>'
+    return {"#models-found": note + body}
+
+
+def named(name: str, hint: str) -> str:
+    """The field of a name."""
+    return f'<input name="{name}" placeholder="{e(hint)}">'
+
+
+def free_name(page: Page, wish: str) -> str:
+    """A name that nothing has, made of a model's."""
+    stem = Path(wish.rstrip("/")).name or wish
+    taken = {*page.workbench.workspace.llms(), *page.workbench.workspace.retrievers()}
+    names = (stem, *(f"{stem}-{number}" for number in range(2, 10_000)))
+    return next(name for name in names if name not in taken)
+
+
+def add_server(page: Page, event: Event) -> Patch:
+    """Add a model of the server and test it at once."""
+    model = event.text("model")
+    if not model:
+        raise UsageError("Choose a model of the server.")
+    entry = LLMEntry(backend=model_tests.ELSEWHERE, settings={"model": model, **address_of(event)})
+    entry = model_tests.with_prices(
+        entry, event.number("price_in", "The price in"), event.number("price_out", "The price out")
+    )
+    return added(page, event.text("model_name") or free_name(page, model), entry, test=True)
+
+
+def added(
+    page: Page, name: str, entry: LLMEntry, *, test: bool = False, load: bool = False
+) -> Patch:
+    """Save an entry, and begin to test or load it."""
+    from rallebench.gui.places.models import refresh
+
+    _, *more = page.workbench.models.add(name, entry)
+    if test:
+        model_tests.start_test(page.workbench, name)
+    if load:
+        page.workbench.models.begin(name, "language model")
+    empty = Event("")
+    return {
+        **refresh(page, empty),
+        "#models-add": draw(page, empty),
+        "say": " ".join([f"Added {name}.", *more]),
+    }
+
+
+# a folder
+
+
+def folder() -> str:
+    """A folder of a transformers model."""
+    path = '<input name="path" placeholder="/models/qwen3-4b" data-on="enter" data-do="models.add_folder">'
+    return (
+        "<h4><b>Local folder or GGUF</b></h4><p>A transformers folder; a GGUF file needs a llama.cpp server</p>"
+        f"{form.labelled('Path', path)}<div class='pair'>{form.labelled('Name', named('name', 'made of the folder'))}"
+        f"{form.labelled('Memory', form.select('quantization', QUANTIZATIONS, 'none'))}</div>"
+        f"{html.button('Check and add', 'models.add_folder')}"
+    )
+
+
+def add_folder(page: Page, event: Event) -> Patch:
+    """Check a folder, say what it needs, and add it."""
+    path = event.text("path").strip("\"'").strip()
+    if not path:
+        raise UsageError("No folder is given; type the path of a model.")
+    if path.lower().endswith(".gguf"):
+        raise UsageError(
+            f"A GGUF file is served by llama.cpp: start 'llama-server -m {path} --port 8080', then find its model at {LLAMA_CPP} under Server."
+        )
+    place = Path(path).expanduser()
+    if not place.is_dir():
+        raise UsageError(f"{place} is no folder; type the path of a transformers folder.")
+    settings = {"model": str(place)}
+    if event.text("quantization", "none") != "none":
+        settings["quantization"] = event.text("quantization")
+    needs = page.workbench.models.needs(settings)
+    if not needs.fits:
+        raise UsageError(" ".join(needs.sentences))
+    entry = LLMEntry(backend="transformers", settings=settings)
+    return added(page, event.text("name") or free_name(page, str(place)), entry)
+
+
+# a preset
+
+
+def preset(page: Page) -> str:
+    """A tested open model that is downloaded."""
+    items = []
+    for name, item in catalog.presets().items():
+        if item.group != "servers":
+            items.append((name, f"{item.title} · {size(weights(item))}"))
+    follow = ' data-on="change" data-do="models.preset_facts"'
+    first = items[0][0]
+    return (
+        "<h4><b>Preset</b></h4><p>Downloaded once, runs on this machine</p>"
+        f"<div class='pair'>{form.labelled('Model', form.select('preset', items, first, more=follow))}"
+        f"{form.labelled('Memory', form.select('quantization', QUANTIZATIONS, 'none', more=follow))}</div>"
+        f"<div id='preset-facts'>{facts(page, first, 'none')}</div>{html.button('Download and add', 'models.add_preset')}"
+    )
+
+
+def weights(item: Any) -> int:
+    """Bytes of a preset's weights in 16 bits, to compare presets by."""
+    return int(item.parameters) * 2
+
+
+def facts(page: Page, name: str, quantization: str) -> str:
+    """What is known of a preset, and whether it fits."""
+    item = catalog.presets()[name]
+    lines = [item.about + "."]
+    lines += [f"Licence: {item.licence}."] if item.licence else []
+    if item.gated:
+        lines.append(
+            f"Its owner asks you to accept the licence first, at huggingface.co/{item.model}; then set the variable HF_TOKEN before rallebench starts."
+        )
+    settings = {**item.settings, "quantization": quantization}
+    try:
+        needs = page.workbench.models.needs(settings)
+        lines += needs.sentences
+    except RalleError as error:
+        lines.append(str(error))
+    return f'<p class="note">{e(" ".join(lines))}</p>'
+
+
+def preset_facts(page: Page, event: Event) -> Patch:
+    """The facts of the chosen preset."""
+    return {"#preset-facts": facts(page, event.text("preset"), event.text("quantization", "none"))}
+
+
+def add_preset(page: Page, event: Event) -> Patch:
+    """Add a preset and begin to load it, which downloads it."""
+    chosen, quantization = event.text("preset"), event.text("quantization", "none")
+    settings = {"quantization": quantization} if quantization != "none" else {}
+    entry = model_choice.entry_of(page.workbench, settings, preset=chosen)
+    return added(page, free_name(page, chosen), entry, load=True)
+
+
+# another backend
+
+
+def other() -> str:
+    """Any backend with settings of one's own."""
+    backends = list(catalog.names("llms"))
+    settings = '<textarea name="settings" rows="3" class="mono" placeholder=\'{"decline_below": 0.3}\'></textarea>'
+    inside = (
+        f"{form.labelled('Backend', form.select('backend', backends, backends[0]))}{form.labelled('Name', named('other_name', 'what chains call it'))}"
+        f"{form.labelled('Settings, as JSON', settings)}{html.button('Add', 'models.add_other')}"
+    )
+    return html.fold("Another backend", inside, gist="settings as JSON", id="models-other")
+
+
+def add_other(page: Page, event: Event) -> Patch:
+    """Add an entry of any backend."""
+    settings = form.json_or_text(event.text("settings") or "{}")
+    if not isinstance(settings, dict):
+        raise UsageError('The settings must be a JSON object, as in {"decline_below": 0.3}.')
+    entry = LLMEntry(backend=event.text("backend"), settings=settings)
+    return added(page, event.text("other_name"), entry)
+
+
+def address(name: str) -> str:
+    """The address of a model."""
+    return f"#/models/one?{urlencode({'id': name})}"

@@ -1,0 +1,141 @@
+"""How many of a dataset's gold pages each corpus holds: the coverage that a person looks at before a run."""
+
+from __future__ import annotations
+
+import os
+from contextlib import closing, suppress
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rallebench.core.errors import RalleError
+from rallebench.core.files import read_json
+from rallebench.core.sources import Problems, Source
+from rallebench.corpora.imported import read_card
+from rallebench.corpora.store import PassageStore
+from rallebench.datasets.reading import read_examples
+from rallebench.workspace.coverage import MOST_PASSAGES, corpus_pages
+from rallebench.workspace.paths import STARTER, STARTER_INDEXES
+
+if TYPE_CHECKING:
+    from rallebench.services.workbench import Workbench
+
+STARTER_NAME = "starter"
+"""What the shipped corpus is called."""
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """``held`` of ``total`` gold pages are there; ``total`` 0: the questions name none."""
+
+    held: int
+    total: int
+
+    @property
+    def share(self) -> float | None:
+        """From 0 to 1, None where no gold page is named."""
+        return self.held / self.total if self.total else None
+
+
+def indexed_corpora(workbench: Workbench) -> dict[str, tuple[str, ...]]:
+    """Corpus → the indexes over it, of all corpora that are imported or indexed; the starter's first."""
+    workspace = workbench.workspace
+    names: dict[str, list[str]] = {STARTER_NAME: list(STARTER_INDEXES)}
+    names |= {name: [] for name in workbench.data.corpora()}
+    for name, manifest in workspace.manifests().items():
+        if name not in STARTER_INDEXES:
+            names.setdefault(manifest.corpus or name, []).append(name)
+    return {corpus: tuple(indexes) for corpus, indexes in names.items()}
+
+
+def gold_pages(workbench: Workbench, dataset: str) -> frozenset[str]:
+    """All gold pages of a dataset, read once per version of its file. Raises RalleError."""
+    _, path = workbench.workspace.dataset(dataset)
+    stat = path.stat()
+    return _gold(path, stat.st_mtime_ns, stat.st_size)
+
+
+@lru_cache(maxsize=64)
+def _gold(path: Path, changed: int, size: int) -> frozenset[str]:
+    pages: set[str] = set()
+    for example in read_examples(path, source=Source(path, Problems(skip=True))):
+        pages |= example.gold.pages
+    return frozenset(pages)
+
+
+def pages_of(workbench: Workbench, corpus: str) -> frozenset[str] | None:
+    """The page ids of a corpus of ``indexed_corpora``; None where they cannot be read, or not quickly."""
+    folder = workbench.workspace.corpora / corpus
+    if corpus == STARTER_NAME:
+        return _starter_pages()
+    with suppress(RalleError, OSError):
+        if (folder / "corpus.json").exists():
+            card = read_card(folder)
+            return _stored(folder, card.sha256) if card.passages <= MOST_PASSAGES else None
+        for index in indexed_corpora(workbench).get(corpus, ())[:1]:
+            manifest = workbench.workspace.manifests()[index]
+            if manifest.passages <= MOST_PASSAGES:
+                return _stored(workbench.workspace.indexes / index, manifest.fingerprint)
+    return None
+
+
+@lru_cache(maxsize=16)
+def _stored(folder: Path, fingerprint: str) -> frozenset[str]:
+    with closing(PassageStore(folder)) as store:
+        return store.page_ids() - {""}
+
+
+@lru_cache(maxsize=1)
+def _starter_pages() -> frozenset[str]:
+    return frozenset(map(str, read_json(STARTER / "page_map.json").values()))
+
+
+def coverage(workbench: Workbench, dataset: str, corpus: str) -> Coverage | None:
+    """How many gold pages of a dataset a corpus holds; None where that cannot be told."""
+    pages = pages_of(workbench, corpus)
+    if pages is None:
+        return None
+    try:
+        gold = gold_pages(workbench, dataset)
+    except (RalleError, OSError):
+        return None
+    return Coverage(len(gold & pages), len(gold))
+
+
+def index_coverage(workbench: Workbench, dataset: str) -> dict[str, Coverage | None]:
+    """Retriever → how many of the dataset's gold pages it can find; None where that cannot be told before it is loaded."""
+    try:
+        gold = gold_pages(workbench, dataset)
+        retrievers = list(workbench.workspace.retrievers())
+    except (RalleError, OSError):
+        return {}
+    shares: dict[str, Coverage | None] = {}
+    for name in retrievers:
+        pages = corpus_pages(workbench.workspace, (name,), at_most=MOST_PASSAGES)
+        shares[name] = None if pages is None else Coverage(len(gold & pages), len(gold))
+    return shares
+
+
+def best_corpus(shares: dict[str, Coverage | None]) -> str:
+    """The corpus that holds most, '' if none holds any."""
+    known = {name: c.share for name, c in shares.items() if c is not None and c.share}
+    return max(known, key=lambda name: known[name] or 0, default="")
+
+
+def starter_file() -> Path:
+    """The shipped corpus."""
+    return STARTER / "corpus.tsv"
+
+
+def starter_page_map() -> Path:
+    """The page map of the shipped corpus."""
+    return STARTER / "page_map.json"
+
+
+def place_of(workbench: Workbench, corpus: str) -> str:
+    """What a build calls the corpus: a name or a path."""
+    imported = workbench.workspace.corpora / corpus
+    if corpus == STARTER_NAME and not imported.exists():
+        return os.fspath(starter_file())
+    return corpus

@@ -1,0 +1,245 @@
+"""An import: recognised as corpus or dataset, looked at, brought in, and its indexes built, as one job."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING, Any, Literal
+
+from rallebench.core.errors import NotFoundError, RalleError, UsageError
+from rallebench.core.events import Operation, Progress
+from rallebench.core.folders import check_name
+from rallebench.core.types import Passage
+from rallebench.corpora import CORPORA
+from rallebench.corpora.chunking import PRESETS, Chunking, chunk
+from rallebench.corpora.imported import Corpus, ImportProgress, import_corpus
+from rallebench.datasets import DATASETS
+from rallebench.datasets.importing import QuestionSet, import_dataset
+from rallebench.services import uploads
+from rallebench.services.data import Preview
+from rallebench.services.jobs import Job
+from rallebench.workspace.entries import Manifest
+from rallebench.workspace.indexes.build import build_index
+
+if TYPE_CHECKING:
+    from rallebench.services.workbench import Workbench
+
+Kind = Literal["corpus", "dataset", "both"]
+LONG = 220
+"""Words from which on a document is too long for one passage: encoders read about so many."""
+
+WAYS: Mapping[str, str] = {"bm25": "bm25", "dense": "flat"}
+"""What can be built at once → kind of the index; a hybrid is the fusion of both."""
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """What ``source`` is, and how it begins. ``corpus`` and ``dataset``: None for what it is not."""
+
+    source: Path
+    kind: Kind
+    corpus: Preview | None
+    dataset: Preview | None
+
+    @property
+    def name(self) -> str:
+        """A name made of the source's."""
+        return re.sub(r"[^\w.-]+", "-", self.source.name.split(".")[0]).strip("-.") or "import"
+
+
+@dataclass(frozen=True, slots=True)
+class ImportRequest:
+    """What is to be imported under which name, and what is built of it. ``indexes``: of ``bm25``, ``dense``, ``hybrid``."""
+
+    name: str
+    source: Path
+    kind: Kind
+    form: str = ""
+    page_map: Path | None = None
+    skip_bad: bool = False
+    chunking: Chunking | None = None
+    indexes: tuple[str, ...] = ()
+    encoder: str = "minilm"
+    sample: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ImportResult:
+    """What came of an import; ``indexes``: the names of what was built, the hybrid among them."""
+
+    corpus: Corpus | None = None
+    dataset: QuestionSet | None = None
+    indexes: tuple[str, ...] = field(default=())
+
+
+def look(
+    workbench: Workbench,
+    source: Path,
+    *,
+    kind: str = "",
+    form: str = "",
+    page_map: Path | None = None,
+) -> Looked:
+    """What a file or folder holds: ``kind`` and ``form`` as given, else recognised. Raises RalleError with what is wrong."""
+    if not source.exists():
+        raise NotFoundError(f"{source} does not exist.")
+    data, errors = workbench.data, []
+    corpus = dataset = None
+    if kind != "dataset" and form not in set(DATASETS.names()) - set(CORPORA.names()):
+        try:
+            corpus = data.preview_corpus(source, form=form, page_map=page_map)
+        except RalleError as error:
+            errors.append(error)
+    if kind != "corpus" and form not in set(CORPORA.names()) - set(DATASETS.names()):
+        try:
+            if source.is_file() or kind == "dataset" or _names_questions(source):
+                dataset = data.preview_questions(source, form=form)
+        except RalleError as error:
+            errors.append(error)
+    if kind in ("corpus", "dataset"):
+        if errors:
+            raise errors[0]
+        return Looked(source, kind, corpus, dataset)  # type: ignore[arg-type]
+    has_text, has_questions = bool(corpus and corpus.rows), bool(dataset and dataset.rows)
+    if has_questions and (source.is_file() or not has_text):
+        return Looked(source, "dataset", None, dataset)
+    if has_questions:
+        return Looked(source, "both", corpus, dataset)
+    if corpus is None and errors:
+        raise errors[0]
+    return Looked(source, "corpus", corpus, None)
+
+
+def _names_questions(source: Path) -> bool:
+    recognisers = (DATASETS.entry(name).traits.get("recognises") for name in DATASETS.names())
+    return any(recognises(source) for recognises in recognisers if recognises)
+
+
+def suggested_chunking(rows: Sequence[Passage]) -> Chunking | None:
+    """Chunks of 100 words for documents that are too long for one passage; None where rows are passages already."""
+    words = [len(row.text.split()) for row in rows]
+    return PRESETS["kilt"] if words and median(words) > LONG else None
+
+
+def first_chunks(
+    rows: Iterable[Passage], chunking: Chunking | None, most: int = 6
+) -> list[tuple[Passage, tuple[int, int] | None]]:
+    """The first passages that an index would hold, each with its place in its document."""
+    return list(islice(chunk(rows, chunking), most))
+
+
+def index_names(request: ImportRequest) -> dict[str, str]:
+    """Way → the name of its index: ``handbook-bm25``, ``handbook-minilm``, ``handbook-hybrid``."""
+    encoder = re.sub(r"[^\w.-]+", "-", request.encoder).strip("-")
+    names = {"bm25": f"{request.name}-bm25", "dense": f"{request.name}-{encoder}"}
+    return {
+        way: names.get(way, f"{request.name}-hybrid")
+        for way in ("bm25", "dense", "hybrid")
+        if way in request.indexes
+    }
+
+
+def start(workbench: Workbench, request: ImportRequest) -> Job:
+    """Begin an import as a job; raises UsageError at once for what cannot be."""
+    check_name("corpus" if request.kind != "dataset" else "question set", request.name)
+    if not request.source.exists():
+        raise NotFoundError(f"{request.source} is no longer there; choose it again.")
+    if request.kind != "dataset":
+        _check(workbench, request)
+    return workbench.jobs.submit("import", request.name, request, partial(_job, workbench, request))
+
+
+def _check(workbench: Workbench, request: ImportRequest) -> None:
+    workspace = workbench.workspace
+    if "hybrid" in request.indexes and not {"bm25", "dense"} <= set(request.indexes):
+        raise UsageError("A hybrid is made of BM25 and dense; tick both, or leave the hybrid out.")
+    names, combinations = index_names(request), workspace.combinations()
+    for way, name in names.items():
+        entry = combinations.get(name)
+        is_same = way == "hybrid" and entry is not None and entry.of == [*names.values()][:2]
+        taken = entry is not None or (way == "hybrid" and name in workspace.retrievers())
+        if name in workspace.llms() or (taken and not is_same):
+            raise UsageError(f"{name!r} is taken; choose another name for the import.")
+
+
+def _job(workbench: Workbench, request: ImportRequest, job: Job) -> Operation[ImportResult]:
+    return _perform(workbench, request)
+
+
+def _perform(workbench: Workbench, request: ImportRequest) -> Operation[ImportResult]:
+    corpus = dataset = None
+    if request.kind != "dataset":
+        corpus = yield from _corpus(workbench, request)
+    if request.kind != "corpus":
+        yield Progress("dataset", message=f"reading the questions of {request.source.name}")
+        dataset = import_dataset(
+            workbench.workspace.path / "datasets",
+            request.name,
+            request.source,
+            form=request.form if request.kind == "dataset" else "",
+            skip_bad=request.skip_bad,
+            sample=request.sample,
+        )
+    indexes = (yield from _indexes(workbench, request)) if corpus else ()
+    uploads.forget(workbench.workspace, request.source)
+    return ImportResult(corpus, dataset, indexes)
+
+
+def _corpus(workbench: Workbench, request: ImportRequest) -> Operation[Corpus]:
+    folder = workbench.workspace.corpora
+    form = request.form if request.kind == "corpus" else ""
+    pieces = import_corpus(
+        folder,
+        request.name,
+        request.source,
+        form=form,
+        page_map=request.page_map,
+        skip_bad=request.skip_bad,
+    )
+    for piece in pieces:
+        if isinstance(piece, Corpus):
+            return piece
+        assert isinstance(piece, ImportProgress)
+        yield Progress(
+            "corpus", piece.done, piece.total or None, f"{piece.passages:,} passages read"
+        )
+    raise AssertionError("an import ends with its corpus")
+
+
+def _indexes(workbench: Workbench, request: ImportRequest) -> Operation[tuple[str, ...]]:
+    names = index_names(request)
+    workspace = workbench.workspace
+    source = workspace.corpora / request.name
+    for way, name in names.items():
+        if way == "hybrid":
+            with suppress(UsageError):  # an earlier import of the same has saved it
+                workbench.data.combine(
+                    name, "rrf", [names["bm25"], names["dense"]], {}, f"{request.name}, both"
+                )
+            continue
+        pieces = build_index(
+            workspace.indexes,
+            name,
+            source,
+            WAYS[way],
+            encoder_name=request.encoder,
+            chunking=request.chunking,
+        )
+        for piece in pieces:
+            if not isinstance(piece, Manifest):
+                yield Progress(name, piece.done, piece.total or None, f"{name}: {piece.stage}")
+    return tuple(names.values())
+
+
+def document_at(workbench: Workbench, corpus: str, number: int) -> Passage:
+    """Document ``number`` of a corpus, from 1, of an imported one, a file or a folder. Raises UsageError."""
+    document: Any = next(islice(workbench.data.documents(corpus), number - 1, None), None)
+    if number < 1 or document is None:
+        raise UsageError(f"The corpus has no document {number}; choose a smaller number from 1.")
+    return document  # type: ignore[no-any-return]

@@ -1,0 +1,333 @@
+"""What a workspace holds, a line each: corpora, datasets, retrievers; and what deleting one of them would break."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rallebench.core.errors import RalleError
+from rallebench.core.sources import Problems, Source, files_in
+from rallebench.core.types import Example, Passage
+from rallebench.corpora.reading import read_corpus
+from rallebench.datasets.reading import form_of, read_examples
+from rallebench.services.gold_coverage import STARTER_NAME, pages_of, starter_file, starter_page_map
+from rallebench.workspace.entries import Manifest
+from rallebench.workspace.indexes.cache import delete_stored, stored
+from rallebench.workspace.paths import STARTER, STARTER_INDEXES
+
+if TYPE_CHECKING:
+    from rallebench.services.workbench import Workbench
+
+__all__ = [
+    "SHIPPED",
+    "corpora",
+    "corpus_users",
+    "datasets",
+    "delete_stored",
+    "lost_with",
+    "retriever_users",
+    "retrievers",
+    "starter_passages",
+    "stored",
+]
+
+SHIPPED = "comes with rallebench"
+SEEN = 200
+"""Questions by which the kind of a dataset is told."""
+
+YES_NO = frozenset({"yes", "no", "true", "false", "supports", "refutes"})
+
+
+@dataclass(frozen=True, slots=True)
+class CorpusLine:
+    """``pages`` None: not counted. ``bytes``: on the disk. ``own``: it can be deleted."""
+
+    name: str
+    about: str
+    passages: int
+    pages: int | None
+    bytes: int
+    own: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetLine:
+    """``questions`` None and ``problem``: the file cannot be read. ``kind``: what its answers are, in a word or two."""
+
+    name: str
+    path: Path
+    questions: int | None
+    kind: str
+    own: bool
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RetrieverLine:
+    """An index, built or not, or a combination of others.
+
+    ``kind``: of an index, or the way of a combination. ``parts``: what a combination is made of. ``state``: ``loaded``,
+    ``loading``, ``building``, ``damaged``, ``checked`` or ''. ``own``: it can be deleted.
+    """
+
+    name: str
+    kind: str
+    corpus: str = ""
+    passages: int | None = None
+    bytes: int | None = None
+    parts: tuple[str, ...] = ()
+    state: str = ""
+    about: str = ""
+    own: bool = True
+
+
+# corpora
+
+
+def corpora(workbench: Workbench) -> list[CorpusLine]:
+    """The shipped corpus, then the imported ones."""
+    lines = []
+    cards = workbench.data.corpora()
+    if STARTER_NAME not in cards:
+        passages = starter_passages()
+        pages = len({passage.page_id for passage in passages})
+        size = starter_file().stat().st_size
+        lines = [CorpusLine(STARTER_NAME, SHIPPED, len(passages), pages, size, own=False)]
+    for name, card in cards.items():
+        held = pages_of(workbench, name)
+        about = f"{card.source}, {card.form}" + (
+            f", {card.skipped:,} rows left out" if card.skipped else ""
+        )
+        lines.append(
+            CorpusLine(name, about, card.passages, None if held is None else len(held), card.bytes)
+        )
+    return lines
+
+
+@lru_cache(maxsize=1)
+def starter_passages() -> tuple[Passage, ...]:
+    """All passages of the shipped corpus."""
+    from rallebench.corpora.page_maps import read_page_map
+
+    return tuple(read_corpus(starter_file(), read_page_map(starter_page_map())))
+
+
+# datasets
+
+
+def datasets(workbench: Workbench) -> list[DatasetLine]:
+    """All datasets, those of the workspace first."""
+    own = set(workbench.data.own_question_sets())
+    lines = [
+        _dataset(name, path, name in own)
+        for name, path in workbench.workspace.dataset_paths().items()
+    ]
+    return sorted(lines, key=lambda line: not line.own)
+
+
+def _dataset(name: str, path: Path, own: bool) -> DatasetLine:
+    try:
+        stamps = tuple((f.stat().st_mtime_ns, f.stat().st_size) for f in files_in(path))
+        count, kind = _card(path, stamps)
+        return DatasetLine(name, path, count, kind, own)
+    except (RalleError, OSError) as error:
+        return DatasetLine(name, path, None, "", own, str(error))
+
+
+@lru_cache(maxsize=256)
+def _card(path: Path, stamps: tuple[Any, ...]) -> tuple[int, str]:
+    """(number of questions, kind) of a file; ``stamps`` change with it."""
+    reading = read_examples(path, source=Source(path, Problems(skip=True)))
+    first = list(islice(reading, SEEN))
+    if len(first) < SEEN:
+        return len(first), kind_of(first)
+    if form_of(path) == "kilt":  # a question a line: counted without parsing
+        return sum(
+            1 for _, line in Source(path, Problems(skip=True)).lines() if line.strip()
+        ), kind_of(first)
+    return len(first) + sum(1 for _ in reading), kind_of(first)
+
+
+def kind_of(examples: list[Example]) -> str:
+    """What the answers of a dataset are, from its first questions."""
+    if not examples:
+        return "empty"
+    golds = [example.gold for example in examples]
+    answers = [answer.strip() for gold in golds for answer in gold.answers[:1]]
+    if answers and all(answer.lower() in YES_NO for answer in answers):
+        return "yes or no"
+    if answers and sum(len(answer.split()) for answer in answers) / len(answers) > 20:
+        return "long answers"
+    if not any(gold.pages for gold in golds):
+        return "no gold page" if answers else "no gold"
+    several = sum(any(len(pages) > 1 for pages in gold.provenance) for gold in golds)
+    if several > len(golds) / 2:
+        return "several pages"
+    return "short answers" if answers else "gold pages only"
+
+
+# retrievers
+
+
+def retrievers(workbench: Workbench) -> list[RetrieverLine]:
+    """All indexes, also damaged ones and the starter's that are not built yet, then all combinations. Raises RalleError for a
+    damaged file of combinations."""
+    good, damaged = workbench.data.manifests()
+    states = _states(workbench)
+    lines = [
+        RetrieverLine(
+            name,
+            m.kind,
+            STARTER_NAME if name in STARTER_INDEXES else m.corpus,
+            m.passages,
+            m.bytes,
+            state=states.get(name, ""),
+            about=about_index(m),
+        )
+        for name, m in good.items()
+    ]
+    lines += [
+        RetrieverLine(name, "", state="damaged", about=problem) for name, problem in damaged.items()
+    ]
+    lines += [
+        RetrieverLine(
+            name,
+            kind,
+            STARTER_NAME,
+            state=states.get(name, ""),
+            about="built when it is first used",
+            own=False,
+        )
+        for name, kind in STARTER_INDEXES.items()
+        if name not in good and name not in damaged
+    ]
+    theirs = workbench.workspace.base.retrievers if workbench.workspace.base else {}
+    lines += [
+        RetrieverLine(
+            name, entry.type, state=states.get(name, ""), about="of RaLLe's settings", own=False
+        )
+        for name, entry in theirs.items()
+        if name not in good
+    ]
+    lines.sort(key=lambda line: (line.corpus != STARTER_NAME, line.corpus))
+    corpus_of = {line.name: line.corpus for line in lines}
+    own = set(workbench.data.own_combinations())
+    for name, entry in workbench.workspace.combinations().items():
+        over = sorted({_corpus(workbench, part, corpus_of) for part in entry.of} - {""})
+        lines.append(
+            RetrieverLine(
+                name,
+                entry.kind,
+                ", ".join(over),
+                parts=tuple(entry.of),
+                state=states.get(name, ""),
+                about=entry.about,
+                own=name in own,
+            )
+        )
+    return lines
+
+
+def _corpus(workbench: Workbench, part: str, corpus_of: Mapping[str, str]) -> str:
+    if part in corpus_of:
+        return corpus_of[part]
+    with suppress(RalleError):
+        names = workbench.workspace.indexes_of(part)
+        return ", ".join(sorted({corpus_of.get(name, "") for name in names}))
+    return ""
+
+
+def _states(workbench: Workbench) -> dict[str, str]:
+    states: dict[str, str] = {}
+    for job in workbench.jobs.list("check"):
+        if job.done and job.error is None:
+            states[job.name] = "checked"
+        elif job.done and job.state().status == "failed":
+            states[job.name] = "damaged"
+    states |= {job.name: "building" for job in workbench.jobs.list("build", active=True)}
+    states |= dict.fromkeys(workbench.models.loading(), "loading")
+    states |= {line.name: "loaded" for line in workbench.models.status()}
+    return states
+
+
+def about_index(manifest: Manifest) -> str:
+    """Encoder, cutting and what else tells an index from others.
+
+        >>> from rallebench.workspace.entries import Manifest
+    from rallebench.workspace.indexes.cache import delete_stored, stored
+        >>> about_index(Manifest(name="x", retriever="dense", kind="flat", corpus_sha256="", passages=1, fingerprint="",
+        ...     encoder_name="minilm", dim=384, chunking={"size": 100, "unit": "words"}))
+        'minilm, 384 dimensions, 100 words'
+    """
+    parts = [manifest.encoder_name, f"{manifest.dim} dimensions" if manifest.dim else ""]
+    if manifest.chunking:
+        cut = manifest.chunking
+        overlap = f", overlap {cut['overlap']}" if cut.get("overlap") else ""
+        parts.append(f"{cut['size']} {cut.get('unit', 'words')}{overlap}")
+    keys = ("m", "ef_construction", "nlist", "k1", "b")
+    parts += [f"{key} {value}" for key, value in manifest.parameters.items() if key in keys]
+    return ", ".join(filter(None, parts))
+
+
+# what else would break
+
+
+def retriever_users(workbench: Workbench, name: str) -> list[str]:
+    """Who names a retriever: ``the chain x``, ``the retriever y``. Files that cannot be read are passed over."""
+    workspace, users = workbench.workspace, []
+    for chain, path in workspace.chain_paths().items():
+        with suppress(RalleError):
+            targets = workspace.chain(str(path)).retrievers
+            if any(name == target or name in _named(target) for target in targets):
+                users.append(f"the chain {chain}")
+    with suppress(RalleError):
+        combinations = workspace.combinations().items()
+        users += [f"the retriever {other}" for other, entry in combinations if name in entry.of]
+    return users
+
+
+def _named(target: str) -> set[str]:
+    """The names in a combination that is written out, such as ``rrf:a,b?depth=50``."""
+    return set(re.split(r"[:,()?]", target)) if set(target) & set(":?") else set()
+
+
+def corpus_users(workbench: Workbench, name: str) -> list[str]:
+    """The indexes that were built from an imported corpus."""
+    manifests = workbench.workspace.manifests()
+    return [index for index, manifest in manifests.items() if manifest.corpus == name]
+
+
+def lost_with(workbench: Workbench, what: str, name: str) -> str:
+    """One sentence: what else breaks or stays when a corpus, dataset, index, combination or model is deleted; '' for nothing."""
+    if what == "dataset":
+        return workbench.data.lost_with_questions(name)
+    if what == "corpus":
+        users = corpus_users(workbench, name)
+        if not users:
+            return ""
+        them = "it keeps its passages" if len(users) == 1 else "they keep their passages"
+        return f"{_listed(users)} {'was' if len(users) == 1 else 'were'} built from it: {them}, but cannot be built again."
+    users = workbench.models.users(name) if what == "model" else retriever_users(workbench, name)
+    if what == "index" and name in STARTER_INDEXES:
+        return "It is built again when it is next used."
+    return f"{_listed(users).capitalize()} can no longer run with it." if users else ""
+
+
+def _listed(names: list[str]) -> str:
+    """Names as a sentence lists them.
+
+    >>> _listed(["a"]), _listed(["a", "b", "c"])
+    ('a', 'a, b and c')
+    """
+    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
+
+
+def is_shipped(path: Path) -> bool:
+    """Whether a file comes with rallebench."""
+    return STARTER in path.parents

@@ -1,0 +1,191 @@
+"""Language models, encoders and retrievers as a page lists them: a line each, with state, memory and price."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from rallebench.core import memory
+from rallebench.core.errors import RalleError, StoppedError
+from rallebench.core.memory import size
+from rallebench.encoders.references import encoders
+from rallebench.http.endpoint import OPENAI
+from rallebench.retrievers import needs_encoder
+from rallebench.services.jobs import Job
+from rallebench.services.model_entries import key_of
+from rallebench.services.model_keys import typed
+from rallebench.services.model_tests import ELSEWHERE, prices
+from rallebench.workspace.entries import LLMEntry
+from rallebench.workspace.paths import READER
+
+if TYPE_CHECKING:
+    from rallebench.services.workbench import Workbench
+
+STARTER_ENCODER = "minilm"
+
+
+@dataclass(frozen=True, slots=True)
+class ModelLine:
+    """A language model. ``state``: ``loaded``, ``loading``, ``waiting``, ``cancelling``, ``failed``, ``answers`` (its server
+    did when it was tested last) or ``ready``; ``news``: how far a load is, or why it failed. ``prices``: US dollars per million
+    tokens, None if unknown or local. ``test``: the job of its last test."""
+
+    name: str
+    backend: str
+    about: str
+    state: str
+    news: str
+    memory: str
+    local: bool
+    own: bool
+    prices: Mapping[str, float] | None
+    test: Job | None
+    loaded: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PartLine:
+    """An encoder or a retriever. ``memory``: "" where it is not known; ``kind``: ``encoder`` or ``retriever``."""
+
+    name: str
+    kind: str
+    state: str
+    memory: str
+    about: str
+
+
+def models(workbench: Workbench) -> list[ModelLine]:
+    """All language models: what is loaded first. Raises RalleError for a damaged file of entries."""
+    own = workbench.models.own()
+    lines = [
+        _model(workbench, name, entry, name in own)
+        for name, entry in workbench.workspace.llms().items()
+    ]
+    return sorted(lines, key=lambda line: (line.name != READER, line.state != "loaded"))
+
+
+def _model(workbench: Workbench, name: str, entry: LLMEntry, own: bool) -> ModelLine:
+    test = workbench.jobs.get("test", name)
+    state, news = _state(workbench, name, entry, test)
+    return ModelLine(
+        name,
+        entry.backend,
+        about(entry),
+        state,
+        news,
+        _memory(workbench, name, entry),
+        entry.backend != ELSEWHERE,
+        own,
+        prices(entry),
+        test,
+        workbench.models.is_loaded(name),
+    )
+
+
+def _state(workbench: Workbench, name: str, entry: LLMEntry, test: Job | None) -> tuple[str, str]:
+    going = workbench.models.loading().get(name)
+    if going is not None:
+        word = "cancelling" if going.cancelled else "waiting" if going.waiting else "loading"
+        return word, "waits for the loads before it" if going.waiting else going.message
+    ended = workbench.models.ended().get(name)
+    failed = (
+        ended if isinstance(ended, RalleError) and not isinstance(ended, StoppedError) else None
+    )
+    if test is not None and test.done and not isinstance(test.error, StoppedError):
+        if test.error is not None:
+            return "failed", str(test.error)
+        if entry.backend == ELSEWHERE:
+            return "answers", ""
+    if workbench.models.is_loaded(name):
+        return "loaded", ""
+    return ("failed", str(failed)) if failed else ("ready", "")
+
+
+def about(entry: LLMEntry) -> str:
+    """What an entry is in a line.
+
+    >>> about(LLMEntry(backend="transformers", settings={"model": "/models/qwen3-4b", "quantization": "4bit"}))
+    'Folder /models/qwen3-4b · 4-bit'
+    """
+    settings = entry.settings
+    if entry.backend == ELSEWHERE:
+        address = str(settings.get("base_url") or OPENAI)
+        host = urlsplit(address).netloc or address
+        return f"Server {host} · {settings.get('model', '')} · {_key(entry)}"
+    if entry.backend == READER:
+        return "Built in · extractive: copies a short span, no GPU"
+    if entry.backend == "transformers":
+        model = str(settings.get("model", ""))
+        where = "Folder" if model.startswith(("/", ".", "~")) else "Hugging Face"
+        form = {"4bit": " · 4-bit", "8bit": " · 8-bit"}.get(str(settings.get("quantization")), "")
+        return f"{where} {model}{form}"
+    return entry.about or f"Backend {entry.backend}"
+
+
+def _key(entry: LLMEntry) -> str:
+    try:
+        key = key_of(entry.settings)
+        if not key.variable:
+            return "no key"
+        if typed(entry.settings):
+            return "key typed, in memory"
+        if key.is_set:
+            return f"key from {key.variable}"
+        return "no key" if key.local else f"{key.variable} is not set"
+    except RalleError:
+        return "no key"
+
+
+def _memory(workbench: Workbench, name: str, entry: LLMEntry) -> str:
+    loaded = next((line for line in workbench.models.status() if line.name == name), None)
+    if entry.backend == ELSEWHERE:
+        return ""
+    if loaded is not None:
+        return str(memory.Memory(loaded.ram, loaded.vram))
+    with suppress(RalleError):
+        room = workbench.models.room(name)
+        if room is not None:
+            return f"{size(room.need.total)}, {'fits' if room.fits else 'does not fit'}"
+    return ""
+
+
+def parts(workbench: Workbench) -> list[PartLine]:
+    """The encoders that an index uses or that are loaded, then all retrievers. Raises RalleError."""
+    workspace = workbench.workspace
+    manifests = workspace.manifests()
+    users: dict[str, list[str]] = {STARTER_ENCODER: []}
+    for index, manifest in manifests.items():
+        if needs_encoder(manifest.kind):
+            users.setdefault(manifest.encoder_name, []).append(index)
+    known, loaded = encoders(), set(workbench.models.encoders.names)
+    lines = []
+    for name in dict.fromkeys([*users, *loaded]):
+        with_ = ", ".join(users.get(name, []))
+        line = known.get(name.partition("?")[0], "")
+        about = f"{line} Used by {with_}." if with_ else line
+        lines.append(PartLine(name, "encoder", "loaded" if name in loaded else "ready", "", about))
+    status = {line.name: line for line in workbench.models.status()}
+    going = workbench.models.loading()
+    for name, line in workspace.retrievers().items():
+        held = status.get(name)
+        state = "loaded" if held else "loading" if name in going else "ready"
+        taken = str(memory.Memory(held.ram, held.vram)) if held else ""
+        lines.append(PartLine(name, "retriever", state, taken, line))
+    return lines
+
+
+def other_encoders(workbench: Workbench) -> dict[str, str]:
+    """Encoder → a line, of those that no index uses yet."""
+    used = {line.name.partition("?")[0] for line in parts(workbench) if line.kind == "encoder"}
+    return {name: line for name, line in encoders().items() if name not in used}
+
+
+def memory_line() -> str:
+    """What this process holds of what there is, and whether there is a GPU."""
+    held, free = memory.Memory.now(), memory.free_ram_bytes()
+    vram = f"{size(held.vram)} of GPU memory" if held.vram else ""
+    gpu = vram or ("GPU free" if memory.free_vram_bytes() else "no GPU")
+    return f"{size(held.ram)} of {size(held.ram + free)} memory in use · {gpu}"

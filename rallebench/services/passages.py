@@ -1,0 +1,94 @@
+"""The passages of a corpus and the records of a dataset by their place, filtered by words: what a reader scrolls through."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rallebench.core.errors import NotFoundError
+from rallebench.core.types import Example, Passage
+from rallebench.corpora.imported import read_card
+from rallebench.corpora.store import PassageStore
+from rallebench.services.gold_coverage import STARTER_NAME
+from rallebench.services.library import starter_passages
+
+if TYPE_CHECKING:
+    from rallebench.services.workbench import Workbench
+
+MOST_FILTERED = 300_000
+"""Passages that a filter reads at most: a person waits for it."""
+
+
+def corpus_rows(workbench: Workbench, corpus: str, words: str = "") -> range | tuple[int, ...]:
+    """The rows of the passages that hold ``words`` in title, id or text; all without words. Raises NotFoundError."""
+    folder = _folder(workbench, corpus)
+    if folder is None:
+        passages = starter_passages()
+        if not words:
+            return range(len(passages))
+        return tuple(row for row, passage in enumerate(passages) if _holds(passage, words))
+    return _matching(folder, read_card(folder).sha256, words.casefold())
+
+
+@lru_cache(maxsize=16)
+def _matching(folder: Path, sha256: str, words: str) -> range | tuple[int, ...]:
+    with closing(PassageStore(folder)) as store:
+        if not words:
+            return range(len(store))
+        reach = min(len(store), MOST_FILTERED)
+        return tuple(row for row in range(reach) if _holds(store[row], words))
+
+
+def passages_at(workbench: Workbench, corpus: str, rows: list[int]) -> list[Passage]:
+    """The passages of these rows."""
+    folder = _folder(workbench, corpus)
+    if folder is None:
+        passages = starter_passages()
+        return [passages[row] for row in rows]
+    with closing(PassageStore(folder)) as store:
+        return [store[row] for row in rows]
+
+
+def row_of(workbench: Workbench, corpus: str, doc_id: str) -> int | None:
+    """The row of a passage by its id; None if there is none."""
+    folder = _folder(workbench, corpus)
+    if folder is None:
+        ids = [passage.doc_id for passage in starter_passages()]
+        return ids.index(doc_id) if doc_id in ids else None
+    with closing(PassageStore(folder)) as store:
+        return store.row_of(doc_id)
+
+
+def _folder(workbench: Workbench, corpus: str) -> Path | None:
+    """The folder of an imported corpus; None for the shipped one. Raises NotFoundError."""
+    cards = workbench.data.corpora()
+    if corpus in cards:
+        return workbench.workspace.corpora / corpus
+    if corpus == STARTER_NAME:
+        return None
+    names = ", ".join([STARTER_NAME, *cards])
+    raise NotFoundError(f"There is no corpus {corpus!r} to read. There are: {names}.")
+
+
+def _holds(passage: Passage, words: str) -> bool:
+    words = words.casefold()
+    return any(words in text.casefold() for text in (passage.title, passage.text, passage.doc_id))
+
+
+def records(workbench: Workbench, dataset: str, words: str = "") -> tuple[Example, ...]:
+    """The questions of a dataset that hold ``words`` in question, id or answers; all without words. Raises RalleError."""
+    examples = workbench.asking.questions(dataset)
+    if not words:
+        return examples
+    words = words.casefold()
+
+    def holds(example: Example) -> bool:
+        question = example.question
+        return any(
+            words in text.casefold()
+            for text in (question.text, question.qid, *example.gold.answers)
+        )
+
+    return tuple(filter(holds, examples))

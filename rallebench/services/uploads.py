@@ -1,0 +1,176 @@
+"""Uploaded files and archives as files and folders that an import can read: below ``cache/uploads``, for a day."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tarfile
+import time
+import uuid
+import zipfile
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
+from pathlib import Path, PurePosixPath
+from typing import IO
+
+from rallebench.core.disk import unwritten
+from rallebench.core.errors import BadFileError, NotFoundError, UsageError
+from rallebench.core.sources import MAX_RATIO, MAX_UNPACKED
+from rallebench.workspace.paths import Workspace
+
+FOLDER = "uploads"
+AGE = 24 * 3600
+"""Seconds after which an upload that was not imported is removed."""
+
+ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tbz2", ".tar.xz", ".txz")
+PIECE = 2**20
+
+
+def is_archive(path: Path) -> bool:
+    """Whether the name is that of an archive; a single gzipped file is none.
+
+    >>> [is_archive(Path(name)) for name in ("a.zip", "b.TAR.GZ", "c.jsonl.gz")]
+    [True, True, False]
+    """
+    return path.name.lower().endswith(ARCHIVES)
+
+
+def lay_out(workspace: Workspace, files: Sequence[tuple[Path, str]]) -> Path:
+    """Uploaded files, each with its name or relative path, in a folder of their own.
+
+    Returns the file if there is one, else the folder that holds all. Raises UsageError, DiskError.
+    """
+    if not files:
+        raise UsageError("No file was sent; drop some, or type a path.")
+    folder = _new_folder(workspace)
+    try:
+        for path, name in files:
+            target = folder / _relative(name or path.name)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            try:
+                os.link(path, target)
+            except OSError:
+                shutil.copyfile(path, target)
+    except FileNotFoundError:
+        raise NotFoundError("An uploaded file is no longer there; send it again.") from None
+    except OSError as error:
+        raise unwritten("the upload", folder, error) from error
+    return _only(folder)
+
+
+def unpacked(workspace: Workspace, source: Path) -> Path:
+    """``source`` itself, or what an archive holds: its only file, or the folder of its files.
+
+    Members that lead out of the folder, links and hidden files are left out. Raises BadFileError for a damaged archive and
+    for one that unpacks to far more than text does, DiskError.
+    """
+    if not source.is_file() or not is_archive(source):
+        return source
+    folder = _new_folder(workspace)
+    room = max(MAX_UNPACKED, MAX_RATIO * source.stat().st_size)
+    try:
+        for name, handle in _members(source):
+            target = folder / _relative(name)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            with open(target, "wb") as written:
+                while piece := handle.read(PIECE):
+                    room -= len(piece)
+                    if room < 0:
+                        raise BadFileError(
+                            f"{source.name} unpacks to more than {MAX_RATIO} times its size; unpack it yourself if it is what you want."
+                        )
+                    written.write(piece)
+        inside = _only(folder)
+    except (
+        zipfile.BadZipFile,
+        tarfile.TarError,
+        zlib.error,
+        EOFError,
+        NotImplementedError,
+    ) as error:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise BadFileError(
+            f"{source.name} is a damaged archive ({error}); copy or download it again."
+        ) from None
+    except RuntimeError:  # zipfile's word for an encrypted member
+        shutil.rmtree(folder, ignore_errors=True)
+        raise BadFileError(f"{source.name} needs a password; unpack it yourself.") from None
+    except BadFileError:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    except OSError as error:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise unwritten("the files of the archive", folder, error) from error
+    return inside
+
+
+def forget(workspace: Workspace, source: Path) -> None:
+    """Remove an upload that has been imported; any other file stays."""
+    folder = workspace.cache / FOLDER
+    if folder in source.parents:
+        shutil.rmtree(folder / source.relative_to(folder).parts[0], ignore_errors=True)
+
+
+def _new_folder(workspace: Workspace) -> Path:
+    parent = workspace.cache / FOLDER
+    parent.mkdir(parents=True, exist_ok=True)
+    for old in parent.iterdir():
+        if old.stat().st_mtime < time.time() - AGE:
+            shutil.rmtree(old, ignore_errors=True)
+    folder = parent / uuid.uuid4().hex[:12]
+    folder.mkdir()
+    return folder
+
+
+def _relative(name: str) -> Path:
+    """A name as a path that stays in its folder.
+
+    >>> _relative("a/../../b c.txt"), _relative("C:\\\\x\\\\y.md")
+    (PosixPath('a/b c.txt'), PosixPath('x/y.md'))
+    """
+    parts = [
+        part
+        for part in PurePosixPath(name.replace("\\", "/")).parts
+        if part not in ("/", "..", ".") and not part.endswith(":")
+    ]
+    return Path(*(parts or ["file"]))
+
+
+def _only(folder: Path) -> Path:
+    """The only file or folder within, else the folder. Raises BadFileError if it is empty."""
+    inside = [path for path in folder.iterdir() if not path.name.startswith(".")]
+    if not inside:
+        raise BadFileError("The archive holds no file that can be read.")
+    return inside[0] if len(inside) == 1 else folder
+
+
+def _members(source: Path) -> Iterator[tuple[str, IO[bytes]]]:
+    """(name, open file) of the plain files of an archive."""
+    if source.name.lower().endswith(".zip"):
+        with zipfile.ZipFile(source) as archive:
+            for entry in archive.infolist():
+                if not entry.is_dir() and _readable(entry.filename):
+                    with archive.open(entry) as handle:
+                        yield entry.filename, handle
+        return
+    with tarfile.open(source, "r:*") as tar:
+        for member in _files(tar):
+            handle = tar.extractfile(member)
+            if handle is not None and _readable(member.name):
+                with closing(handle):
+                    yield member.name, handle
+
+
+def _files(tar: tarfile.TarFile) -> Iterable[tarfile.TarInfo]:
+    return (member for member in tar if member.isfile())
+
+
+def _readable(name: str) -> bool:
+    """Whether a member is no hidden file and leads nowhere else."""
+    parts = PurePosixPath(name.replace("\\", "/")).parts
+    return (
+        bool(parts)
+        and parts[0] not in ("/", "__MACOSX")
+        and not any(p.startswith(".") for p in parts)
+    )

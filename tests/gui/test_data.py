@@ -1,0 +1,494 @@
+"""Data: its views and actions on a small workspace, without a browser."""
+
+from __future__ import annotations
+
+import json
+import re
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from small_workspace import make_workspace, write_lines
+
+from rallebench.core.errors import RalleError, UsageError
+from rallebench.gui.frame import Page
+from rallebench.gui.places._data_chunks import marked
+from rallebench.gui.places._data_import import whole_path
+from rallebench.services.chunks import Chunking
+from rallebench.services.jobs import Job
+from rallebench.services.workbench import Workbench
+
+TEXT = "It happened in a town by the sea, and <b>everybody</b> remembers. " * 20
+REPLIES = {
+    "most of its facts": '{"recent": true}',
+    "Read the text[\\s\\S]*One": "Where did the first festival happen?",
+    "Read the text": "I cannot.",
+    "answered completely": '{"answerable": true}',
+    "from what you know": '{"known": false}',
+}
+
+
+@pytest.fixture
+def page(tmp_path: Path) -> Iterator[Page]:
+    folder = make_workspace(tmp_path / "workspace")
+    models = json.loads((folder / "llms.json").read_text())
+    models["writer"] = {"backend": "scripted", "settings": {"replies": REPLIES}}
+    (folder / "llms.json").write_text(json.dumps(models))
+    bench = Workbench(folder)
+    yield Page(bench)
+    bench.close()
+
+
+def place(page: Page, name: str = "corpus.tsv") -> str:
+    return str(page.workbench.workspace.path / name)
+
+
+def texts(html: str) -> str:
+    return " ".join(re.sub(r"<[^>]+>", " ", html).split())
+
+
+def ended(page: Page, kind: str, name: str) -> Job:
+    job = page.workbench.jobs.get(kind, name)
+    assert job is not None and job.wait(60)
+    return job
+
+
+# lists
+
+
+def test_the_lists_name_what_there_is_and_coverage_follows(page: Page) -> None:
+    body = page.open("data/list")["#v-data-list"]
+    assert "…" in texts(body) and 'data-lazy data-do="data.refresh"' in body
+    patch = page.call("data.refresh")
+    assert "starter 371 220" in texts(patch["#data-corpora"]).replace("comes with rallebench ", "")
+    assert "tiny words corpus.tsv" in texts(patch["#data-indexes"])
+    row = texts(patch["#data-datasets"]).partition("tiny-qa")[2]
+    assert row.split("Read records")[0].split() == [
+        "8",
+        "short",
+        "answers",
+        "0.0",
+        "%",
+        "100.0",
+        "%",
+        "⋯",
+    ]
+
+
+def test_a_dataset_that_no_corpus_covers_is_named_with_its_way_out(page: Page) -> None:
+    warning = texts(page.call("data.refresh")["#data-datasets"])
+    assert "tiny-qa cannot be scored on starter." in warning
+    assert "Use an index of corpus.tsv." in warning
+
+
+def test_a_damaged_index_and_a_damaged_list_of_combinations_are_sentences(page: Page) -> None:
+    folder = page.workbench.workspace.indexes / "broken"
+    folder.mkdir()
+    (folder / "manifest.json").write_text("{}")
+    assert "broken – – – damaged" in texts(page.call("data.refresh")["#data-indexes"])
+    (page.workbench.workspace.path / "retrievers.json").write_text("[")
+    patch = page.call("data.refresh")
+    assert "retrievers.json" in patch["#data-indexes"] and "tiny-qa" in patch["#data-datasets"]
+
+
+def test_names_are_escaped(page: Page) -> None:
+    write_lines(Path(place(page, "datasets")) / "<img src=x>.jsonl", [{"id": "1", "input": "<b>?"}])
+    patch = page.call("data.refresh")
+    assert "<img" not in patch["#data-datasets"] and "&lt;img" in patch["#data-datasets"]
+
+
+def test_a_deletion_tells_what_breaks_and_is_confirmed(page: Page) -> None:
+    dialog = page.call("data.ask", {"what": "index", "id": "tiny"})["dialog"]
+    assert "Delete the index tiny?" in dialog and "the chain read" in dialog.lower()
+    assert page.workbench.workspace.index_folder("tiny"), "nothing is deleted yet"
+    patch = page.call("data.delete", {"what": "index", "id": "tiny"})
+    assert "Deleted the index tiny" in patch["say"] and patch["dialog"] == ""
+    assert "tiny" not in texts(patch["#data-indexes"])
+    dialog = page.call("data.ask", {"what": "dataset", "id": "tiny-qa"})["dialog"]
+    assert "Nothing else uses it." in dialog
+    assert "tiny-qa" in page.call("data.delete", {"what": "dataset", "id": "tiny-qa"})["say"]
+    with pytest.raises(UsageError, match="Nothing is chosen"):
+        page.call("data.delete", {"what": "", "id": "x"})
+
+
+def test_a_loaded_index_is_not_deleted_and_is_unloaded_from_its_menu(page: Page) -> None:
+    page.call("data.load", {"id": "tiny"})
+    ended(page, "load", "tiny")
+    patch = page.call("data.refresh")
+    assert "loaded" in patch["#data-indexes"] and "data.unload" in patch["#data-indexes"]
+    with pytest.raises(UsageError, match="is loaded"):
+        page.call("data.delete", {"what": "index", "id": "tiny"})
+    assert "Unloaded tiny" in page.call("data.unload", {"id": "tiny"})["say"]
+
+
+def test_verifying_is_a_job_and_its_end_is_the_state(page: Page) -> None:
+    page.call("data.verify", {"id": "tiny"})
+    ended(page, "check", "tiny")
+    assert "checked" in texts(page.call("data.refresh")["#data-indexes"])
+    (page.workbench.workspace.indexes / "tiny" / "offsets.npy").write_bytes(b"x")
+    page.call("data.verify", {"id": "tiny"})
+    assert ended(page, "check", "tiny").error is not None
+    assert "damaged" in texts(page.call("data.refresh")["#data-indexes"])
+
+
+def test_an_index_is_put_into_the_chain_of_build(page: Page) -> None:
+    page.open("build/one?chain=read&set=tiny-qa")
+    assert page.call("data.use", {"id": "starter-bm25"})["go"] == "#/build/one"
+    bench = page.session("w")["build"]
+    assert bench.chain.actions[0].target == "starter-bm25" and bench.past
+
+
+# import
+
+
+def preview(page: Page, **fields: Any) -> str:
+    return str(page.call("data.preview", fields)["#data-import"])
+
+
+def test_an_import_from_a_typed_path_to_its_indexes(page: Page) -> None:
+    body = preview(page, path=f'"{place(page)}"')
+    assert "corpus.tsv is a corpus" in texts(body) and "Titan is the largest moon" in body
+    assert body.count(" checked") == 3, "words, dense and hybrid are ticked"
+    fields = {"kind": "corpus", "form": "tsv", "name": "moons", "pages": place(page, "pages.json")}
+    indexes = {"indexes": ["bm25", "dense", "hybrid"], "encoder": "hashing", "cut": "whole"}
+    page.call("data.import", {**fields, **indexes})
+    ended(page, "import", "moons")
+    panel = page.call("data.import_open")["#data-import"]
+    assert "Imported moons." in panel and "moons-hybrid" in panel and "step 3 of 3" in texts(panel)
+    patch = page.call("data.refresh")
+    assert all(f"moons-{way}" in patch["#data-indexes"] for way in ("bm25", "hashing", "hybrid"))
+    assert "step 1 of 3" in texts(page.call("data.import_again")["#data-import"])
+
+
+def test_the_preview_survives_a_reload_and_belongs_to_its_window(page: Page) -> None:
+    preview(page, path=place(page))
+    assert "step 2 of 3" in texts(page.open("data/list")["#v-data-list"])
+    assert "step 1 of 3" in texts(page.open("data/list", window="other")["#v-data-list"])
+
+
+def test_an_uploaded_archive_is_unpacked_and_recognised(page: Page, tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "set.zip", "w") as archive:
+        archive.write(place(page, "datasets/tiny-qa.jsonl"), "tiny-qa.jsonl")
+    files = [{"path": str(tmp_path / "set.zip"), "name": "set.zip"}]
+    body = preview(page, files=files)
+    assert "is a dataset" in texts(body) and "Which moon of Saturn" in body and "BM25" not in body
+    page.call("data.import", {"kind": "dataset", "form": "kilt", "name": "again"})
+    assert ended(page, "import", "again").error is None
+    assert "again" in page.workbench.workspace.dataset_paths()
+
+
+def test_chunks_follow_the_form_and_bad_rows_are_shown(page: Page, tmp_path: Path) -> None:
+    long = "\t".join(["d1", "A river flows to the sea. " * 100, "River"])
+    (tmp_path / "long.tsv").write_text(f"{long}\nbad row\n")
+    body = preview(page, path=str(tmp_path / "long.tsv"))
+    assert "First chunks" in body and "d1#0" in body and "1 bad rows." in texts(body)
+    patch = page.call("data.rechunk", {"cut": "whole"})
+    assert "First passages" in patch["#import-chunks"] and "d1#0" not in patch["#import-chunks"]
+    own = {"cut": "own", "size": "10", "overlap": "2", "how": "blocks", "unit": "words"}
+    assert "d1#5" in page.call("data.rechunk", own)["#import-chunks"]
+    with pytest.raises(UsageError, match="size of a chunk is empty"):
+        page.call("data.rechunk", {**own, "size": ""})
+    with pytest.raises(UsageError, match="overlap"):
+        page.call("data.rechunk", {**own, "overlap": "10"})
+
+
+def test_a_page_map_is_uploaded_beside_the_corpus(page: Page) -> None:
+    preview(page, path=place(page))
+    files = [{"path": place(page, "pages.json"), "name": "pages.json"}]
+    body = page.call(
+        "data.preview", {"files": files, "as": "pages", "kind": "corpus", "form": "tsv"}
+    )
+    assert "pages.json" in body["#data-import"]
+    assert page.session("w")["import"]["source"] == place(page)
+
+
+@pytest.mark.parametrize(
+    ("fields", "sentence"),
+    [
+        ({}, "No file is given"),
+        ({"path": "/nowhere/x.tsv"}, "does not exist"),
+        ({"files": []}, "No file is given"),
+    ],
+)
+def test_what_cannot_be_previewed_says_why(
+    page: Page, fields: dict[str, Any], sentence: str
+) -> None:
+    with pytest.raises(RalleError, match=sentence):
+        page.call("data.preview", fields)
+
+
+def test_an_import_that_fails_says_so_in_the_panel(page: Page, tmp_path: Path) -> None:
+    (tmp_path / "rows.tsv").write_text("d1\tone\t\nd1\ttwice\t\n")
+    preview(page, path=str(tmp_path / "rows.tsv"))
+    page.call("data.import", {"kind": "corpus", "form": "tsv", "name": "rows", "cut": "whole"})
+    ended(page, "import", "rows")
+    panel = page.call("data.import_open")["#data-import"]
+    assert "problem" in panel and "d1" in panel and "leaves bad rows out" in panel
+    assert "rows" not in page.workbench.data.corpora()
+    back = page.call("data.import_open", {"step": "preview"})["#data-import"]
+    assert "step 2 of 3" in texts(back) and "Leave bad rows out" in back
+
+
+@pytest.mark.parametrize("text", [' "/a b" ', "'/a b'", "/a b"])
+def test_paths_are_taken_as_people_paste_them(text: str) -> None:
+    assert whole_path(text) == "/a b"
+
+
+# build and combine
+
+
+def test_an_index_is_built_from_the_drawer(page: Page) -> None:
+    drawer = page.call("data.build_form", {"id": "corpus.tsv"})["drawer"]
+    assert "Build an index" in drawer and "K1" in drawer
+    settings = page.call("data.build_kind", {"kind": "hnsw", "corpus": "moons"})["#build-settings"]
+    assert (
+        "Encoder" in settings and "Ef construction" in settings and 'value="moons-hnsw"' in settings
+    )
+    fields = {
+        "kind": "hnsw",
+        "path": place(page),
+        "name": "near",
+        "encoder": "hashing",
+        "set-m": "8",
+    }
+    pages = {"pages": place(page, "pages.json"), "cut": "whole"}
+    assert page.call("data.build", {**fields, **pages})["drawer"] == ""
+    ended(page, "build", "near")
+    manifest = page.workbench.workspace.manifests()["near"]
+    assert manifest.parameters["m"] == 8 and manifest.passages_without_page == 0
+
+
+def test_the_shipped_corpus_brings_its_pages(page: Page) -> None:
+    page.call(
+        "data.build",
+        {"kind": "bm25", "corpus": "starter", "name": "mine", "cut": "kilt", "size": "100"},
+    )
+    ended(page, "build", "mine")
+    assert page.workbench.workspace.manifests()["mine"].passages_without_page == 0
+
+
+@pytest.mark.parametrize(
+    ("fields", "sentence"),
+    [
+        ({"path": "/nowhere.tsv"}, "does not exist|nowhere"),
+        ({"name": "titan"}, "is a language model"),
+        ({"set-k1": "-1"}, "k1 must be"),
+        ({"source": "/nowhere.npy", "kind": "flat", "encoder": "hashing"}, "nowhere"),
+    ],
+)
+def test_a_build_that_cannot_be_says_why_in_its_form(
+    page: Page, fields: dict[str, Any], sentence: str
+) -> None:
+    base = {"kind": "bm25", "path": place(page), "name": "new", "cut": "whole"}
+    with pytest.raises(RalleError, match=sentence):
+        page.call("data.build", {**base, **fields})
+    assert page.workbench.jobs.list("build") == ()
+
+
+def test_an_estimate_says_what_a_build_takes_and_how_that_was_measured(page: Page) -> None:
+    fields = {"kind": "bm25", "path": place(page), "cut": "whole"}
+    view = texts(page.call("data.estimate", fields)["#build-estimate"])
+    assert (
+        "Passages 6" in view and "Memory while building" in view and "How this was measured" in view
+    )
+
+
+def test_retrievers_are_combined_under_a_name(page: Page) -> None:
+    drawer = page.call("data.combine_form", {"parts": "tiny"})["drawer"]
+    assert 'value="tiny" checked' in drawer and "Weights" in drawer
+    rerank = page.call("data.combine_way", {"way": "llm-rerank"})["#combine-settings"]
+    assert "titan" in rerank and "Window" in rerank
+    fields = {"way": "rrf", "parts": ["tiny", "starter-bm25"], "set-depth": "50", "name": "both"}
+    assert page.call("data.combine", fields)["go"] == "#/data/index?id=both"
+    saved = json.loads(Path(place(page, "retrievers.json")).read_text())
+    assert saved["both"]["settings"] == {"depth": 50}, "only what differs from the defaults"
+    with pytest.raises(UsageError, match="No retriever is chosen"):
+        page.call("data.combine", {"way": "rrf", "name": "none"})
+    with pytest.raises(UsageError, match="exists already"):
+        page.call("data.combine", fields)
+
+
+# search
+
+
+def test_a_search_marks_the_gold_of_the_chosen_question(page: Page) -> None:
+    body = page.open("data/index?id=tiny&set=tiny-qa&q=q4")["#v-data-index"]
+    assert "Which river flows through ten countries?" in body and "6" in texts(body)
+    fields = {"id": "tiny", "query": "river ten countries", "k": "3", "set": "tiny-qa", "q": "q4"}
+    found = page.call("data.search", fields)["#index-hits"]
+    assert "gold page" in found and "first gold page at rank 1" in found and "Danube" in found
+    cut = page.call("data.search", {**fields, "query": "moon", "q": "q6", "k": "1"})["#index-hits"]
+    assert "cuts it off" in cut or "rank 1" in cut
+
+
+def test_a_question_is_chosen_by_id_or_words(page: Page) -> None:
+    patch = page.call("data.search_questions", {"id": "tiny", "set": "tiny-qa", "q": "lamar"})
+    assert "In which state is Lamar County?" in patch["#index-query"]
+    assert patch["address"].endswith("set=tiny-qa&q=q3")
+    with pytest.raises(UsageError, match="No question of tiny-qa"):
+        page.call("data.search_questions", {"id": "tiny", "set": "tiny-qa", "q": "zebra"})
+
+
+@pytest.mark.parametrize(
+    ("fields", "sentence"),
+    [({"query": ""}, "query is empty"), ({"k": "0"}, "k is 0"), ({"k": "two"}, "must be a number")],
+)
+def test_a_search_that_cannot_be_says_why(
+    page: Page, fields: dict[str, Any], sentence: str
+) -> None:
+    base = {"id": "tiny", "query": "moon", "k": "3", "set": "tiny-qa", "q": ""}
+    with pytest.raises(UsageError, match=sentence):
+        page.call("data.search", {**base, **fields})
+
+
+def test_the_settings_of_a_search_are_used_and_checked(page: Page) -> None:
+    list(page.workbench.data.build_index("near", place(page), "hnsw", encoder="hashing"))
+    assert "Ef search" in page.open("data/index?id=near")["#v-data-index"]
+    fields = {"id": "near", "query": "moon", "k": "2", "set": "tiny-qa", "q": ""}
+    assert (
+        "2 of k = 2" in page.call("data.search", {**fields, "knob-ef_search": "40"})["#index-hits"]
+    )
+    with pytest.raises(UsageError, match="ef_search must be"):
+        page.call("data.search", {**fields, "knob-ef_search": "0"})
+
+
+def test_an_address_that_names_nothing_goes_back_and_says_so(page: Page) -> None:
+    for address in ("index?id=nothing", "corpus?id=nothing", "dataset?id=nothing"):
+        patch = page.open(f"data/{address}")
+        assert patch["go"] == "#/data/list" and "nothing" in patch["say"]
+
+
+# reading
+
+
+def rows(page: Page, name: str, **key: str) -> list[tuple[str, str]]:
+    return page.list_rows({"list": name, "key": key, "start": 0, "count": 100})["rows"]  # type: ignore[no-any-return]
+
+
+def test_a_corpus_is_read_filtered_and_cut(page: Page) -> None:
+    page.workbench.data.import_corpus("moons", Path(place(page)))
+    ended(page, "import", "moons")
+    body = page.open("data/corpus?id=moons&q=4")["#v-data-corpus"]
+    assert "The Danube flows through ten countries" in body and 'data-at="3"' in body
+    assert len(rows(page, "data-passages", id="moons")) == 6
+    patch = page.call("data.filter", {"view": "corpus", "id": "moons", "find": "pluto"})
+    assert (
+        patch["address"] == "#/data/corpus?id=moons&find=pluto"
+        and "1 passage" in patch["#corpus-list"]
+    )
+    assert [row[0] for row in rows(page, "data-passages", id="moons", find="pluto")] == ["6"]
+    empty = page.call("data.filter", {"view": "corpus", "id": "moons", "find": "zebra"})
+    assert "No passage holds these words" in empty["#corpus-list"]
+    passage = page.call("data.passage", {"id": "2", "index": 1}, id="moons")["#corpus-chosen"]
+    assert "Triton" in passage
+    own = {
+        "corpus": "moons",
+        "doc": "2",
+        "cut": "own",
+        "size": "4",
+        "how": "blocks",
+        "unit": "words",
+    }
+    assert "3 chunks" in page.call("data.cut", own)["#corpus-text"]
+    pasted = page.call("data.cut", {**own, "text": "one two three four five"})["#corpus-text"]
+    assert "2 chunks, 1 to 4 words" in pasted and "five" in pasted
+
+
+def test_what_two_chunks_share_is_marked() -> None:
+    view = marked("a b c d", Chunking(3, 1))
+    assert 'class="chunk both">c<' in view.replace("> ", ">") and "2 chunks" in view
+
+
+def test_a_dataset_is_read_with_its_gold_and_its_coverage(page: Page) -> None:
+    body = page.open("data/dataset?id=tiny-qa&q=q5")["#v-data-dataset"]
+    assert "Who discovered Titan in 1655?" in body and "p5" in body and 'data-at="4"' in body
+    assert [row[0] for row in rows(page, "data-records", id="tiny-qa", find="pluto")] == ["q6"]
+    record = page.call("data.record", {"id": "q3"}, id="tiny-qa")["#dataset-chosen"]
+    assert "Texas" in record and "wikipedia_id" in record
+    covered = texts(page.call("data.covered", {"id": "tiny-qa"})["#dataset-covered"])
+    assert "tiny 100.0 % 6 of 6" in covered and "starter-bm25 0.0 % 0 of 6" in covered
+
+
+# builders
+
+
+@pytest.fixture
+def begun(page: Page) -> Page:
+    articles = page.workbench.workspace.path / "articles.jsonl"
+    named = [{"title": t, "content": f"{t}. {TEXT}", "date": "2022-01-01"} for t in ("One", "Two")]
+    write_lines(articles, named)
+    fields = {"maker": "barag", "name": "mine", "llm": "writer", "path": str(articles)}
+    ticks = dict.fromkeys(
+        ("recency", "answers", "answerable", "closed_book", "leaks", "forced"), "on"
+    )
+    page.call("data.builder_start", {**fields, **{f"set-{name}": "on" for name in ticks}})
+    ended(page, "dataset", "mine")
+    return page
+
+
+def test_every_builder_shows_its_own_settings(page: Page) -> None:
+    assert "Articles of a corpus" in page.open("data/builder")["#v-data-builder"]
+    form = page.call("data.builder_form", {"maker": "templates"})["#builder-form"]
+    assert "Tables" in form and "Articles of a corpus" not in form
+    assert "extractive-reader" not in form, "a model that only copies is not offered"
+
+
+def test_a_builder_goes_on_as_a_job_and_its_stages_are_read(begun: Page) -> None:
+    body = begun.open("data/builder?id=mine&stage=4-questions")["#v-data-builder"]
+    words = texts(body)
+    assert "mine: 1 question." in words and "1 no question in the reply" in words
+    assert "Where did the first festival happen?" in words
+    assert "&lt;b&gt;everybody" in body or "everybody" not in body
+    left = begun.call(
+        "data.builder_rows", {"id": "mine", "stage": "4-questions", "which": "left out"}
+    )
+    assert "no question in the reply" in left["#builder-rows"]
+    assert "Where did" not in left["#builder-rows"]
+    assert "mine" in begun.open("data/builder")["#v-data-builder"]
+
+
+def test_an_edited_row_stays_when_the_builder_continues(begun: Page) -> None:
+    rows = begun.workbench.workspace.path / "experiments" / "mine" / "4-questions.jsonl"
+    row = next(r for r in map(json.loads, rows.read_text().splitlines()) if not r["question"])
+    data = {"id": "mine", "stage": "4-questions", "row": row["id"]}
+    assert "&quot;question&quot;" in begun.call("data.builder_edit", data)["dialog"]
+    changed = {**row, "question": "What was by the sea?", "keep": True}
+    begun.call("data.builder_save", {**data, "json": json.dumps(changed)})
+    begun.call("data.builder_continue", {"id": "mine"})
+    assert ended(begun, "dataset", "mine").result.document["counts"]["questions"] == 2
+    stages = texts(begun.call("data.builder_follow", {"id": "mine"})["#builder-stages"])
+    assert "1 changed by hand" in stages
+    begun.call("data.builder_toggle", data)
+    assert json.loads(rows.read_text().splitlines()[-1])["keep"] in (True, False)
+    with pytest.raises(UsageError, match="not valid JSON"):
+        begun.call("data.builder_save", {**data, "json": "{"})
+
+
+def test_a_plan_and_a_try_say_what_a_builder_will_do(page: Page) -> None:
+    write_lines(
+        Path(place(page, "a.jsonl")), [{"title": "One", "content": TEXT, "date": "2022-01-01"}]
+    )
+    fields = {"maker": "barag", "name": "later", "llm": "writer", "path": place(page, "a.jsonl")}
+    plan = texts(page.call("data.builder_plan", fields)["#builder-plan"])
+    assert "1-articles" in plan and not (page.workbench.workspace.path / "experiments").exists()
+    assert "Plan" in page.call("data.builder_pilot", fields)["#builder-plan"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "sentence"),
+    [
+        ({"name": ""}, "needs a name"),
+        ({"limit": "some"}, "must be a number"),
+        ({"path": ""}, "[Aa]rticles"),
+        ({"name": "tiny-qa"}, "exists already"),
+    ],
+)
+def test_a_builder_that_cannot_be_says_why(
+    page: Page, fields: dict[str, str], sentence: str
+) -> None:
+    write_lines(Path(place(page, "a.jsonl")), [{"title": "One", "content": TEXT}])
+    base = {"maker": "barag", "name": "later", "llm": "writer", "path": place(page, "a.jsonl")}
+    with pytest.raises(RalleError, match=sentence):
+        page.call("data.builder_start", {**base, **fields})

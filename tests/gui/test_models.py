@@ -1,0 +1,225 @@
+"""Models: cards, tests, three ways to add, settings, prices and keys, without a browser."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from loopback import Loopback, models, serving
+from small_workspace import make_workspace
+
+from rallebench.core.errors import RalleError, UsageError
+from rallebench.gui.frame import Page
+from rallebench.services.jobs import Job
+from rallebench.services.workbench import Workbench
+
+KEY = "sk-typed-0123456789abcdef"
+
+
+@pytest.fixture
+def page(tmp_path: Path) -> Iterator[Page]:
+    bench = Workbench(make_workspace(tmp_path / "workspace"))
+    yield Page(bench)
+    bench.close()
+
+
+def texts(html: str) -> str:
+    return " ".join(re.sub(r"<[^>]+>", " ", html).split())
+
+
+def card(page: Page, name: str) -> str:
+    cards = page.call("models.refresh")["#models-cards"].split("<article")
+    return next(x for x in cards if f">{name}</a>" in x)
+
+
+def ended(page: Page, kind: str, name: str) -> Job:
+    job = page.workbench.jobs.get(kind, name)
+    assert job is not None and job.wait(30)
+    return job
+
+
+def test_every_model_has_a_card_with_state_memory_and_price(page: Page) -> None:
+    body = page.open("models/list")["#v-models-list"]
+    assert "memory in use" in body and "Add a model" in body and "More encoders" in body
+    assert "ready" in card(page, "titan") and "Price none" in texts(card(page, "titan"))
+    assert "extractive" in card(page, "extractive-reader")
+    assert "fits" in card(page, "extractive-reader")
+
+
+def test_a_test_loads_the_model_and_its_speed_stands_on_the_card(page: Page) -> None:
+    page.call("models.test", {"id": "titan"})
+    ended(page, "test", "titan")
+    assert "loaded" in card(page, "titan") and "tokens/s" in texts(card(page, "titan"))
+    page.call("models.test", {"id": "mute"})
+    ended(page, "test", "mute")
+    assert "failed" in card(page, "mute") and "problem" in card(page, "mute")
+
+
+def test_a_model_is_loaded_and_unloaded_from_its_card(page: Page) -> None:
+    page.call("models.load", {"id": "titan"})
+    ended(page, "load", "titan")
+    assert "models.unload" in card(page, "titan")
+    with (
+        page.workbench.models.lease("the run 'x'").hold(["titan"]),
+        pytest.raises(UsageError, match="in use by the run 'x'"),
+    ):
+        page.call("models.unload", {"id": "titan"})
+    assert "Unloaded titan" in page.call("models.unload", {"id": "titan"})["say"]
+    with pytest.raises(RalleError, match="is not loaded"):
+        page.call("models.unload", {"id": "titan"})
+    with pytest.raises(RalleError, match="not being loaded"):
+        page.call("models.cancel", {"id": "titan"})
+
+
+def test_a_retriever_is_loaded_from_the_list(page: Page) -> None:
+    page.call("models.load_part", {"id": "tiny"})
+    ended(page, "load", "tiny")
+    parts = texts(page.call("models.refresh")["#models-parts"])
+    assert "tiny retriever loaded" in parts and "minilm encoder ready" in parts
+
+
+def test_a_damaged_file_of_models_is_a_sentence_and_the_rest_stays(page: Page) -> None:
+    (page.workbench.workspace.path / "llms.json").write_text("[")
+    body = page.open("models/list")["#v-models-list"]
+    assert "llms.json" in body and "tiny" in body
+
+
+def test_names_are_escaped(page: Page) -> None:
+    page.call(
+        "models.add_other", {"backend": "scripted", "other_name": "<img src=x>", "settings": "{}"}
+    )
+    cards = page.call("models.refresh")["#models-cards"]
+    assert "<img" not in cards and "&lt;img" in cards
+
+
+# add
+
+
+def test_the_models_of_a_server_are_offered_added_with_prices_and_tested(page: Page) -> None:
+    with Loopback(serving("llama3", "qwen")) as server:
+        address = {"base_url": server.url}
+        offered = page.call("models.find", address)["#models-found"]
+        assert "2 models there." in texts(offered) and "llama3" in offered
+        fields = {"model": "qwen", "price_in": "0.15", "price_out": "0.6"}
+        said = page.call("models.add_server", {**address, **fields})["say"]
+        assert said.startswith("Added qwen.")
+        ended(page, "test", "qwen")
+    entry = page.workbench.models.entry("qwen")
+    assert entry.settings["prices"] == {"prompt": 0.15, "completion": 0.6}
+    assert "$0.15 in, $0.6 out a million" in texts(card(page, "qwen"))
+    assert "answers" in card(page, "qwen") and "failed" not in card(page, "qwen")
+
+
+def test_a_server_that_is_down_or_empty_is_a_sentence(page: Page) -> None:
+    with pytest.raises(RalleError, match=r"could not be reached|refused|does not answer"):
+        page.call("models.find", {"base_url": "http://127.0.0.1:9/v1"})
+    with pytest.raises(UsageError, match="base_url is not an address"):
+        page.call("models.find", {"base_url": "nowhere"})
+    with Loopback(models()) as server, pytest.raises(UsageError, match="has no model yet"):
+        page.call("models.find", {"base_url": server.url})
+
+
+def test_a_typed_key_is_used_and_written_nowhere(page: Page) -> None:
+    with Loopback(serving("m")) as server:
+        page.call("models.find", {"base_url": server.url, "key": KEY})
+        assert server.headers[-1]["authorization"] == f"Bearer {KEY}"
+        page.call("models.add_server", {"base_url": server.url, "model": "m", "key": KEY})
+        ended(page, "test", "m")
+    assert "key typed" in card(page, "m")
+    files = [p for p in page.workbench.workspace.path.rglob("*") if p.is_file()]
+    assert not [p for p in files if KEY.encode() in p.read_bytes()]
+    assert "password" in page.call("models.key_form", {"id": "m"})["dialog"]
+    assert "forgotten" in page.call("models.key", {"id": "m"})["say"]
+
+
+@pytest.mark.parametrize(
+    ("path", "sentence"),
+    [
+        ("", "No folder is given"),
+        ("/nowhere/model", "is no folder"),
+        ("/models/x.gguf", "llama-server -m /models/x.gguf"),
+    ],
+)
+def test_a_folder_that_is_none_says_what_to_do(page: Page, path: str, sentence: str) -> None:
+    with pytest.raises(UsageError, match=sentence):
+        page.call("models.add_folder", {"path": path})
+
+
+def test_a_preset_says_what_it_needs_and_is_added_under_a_free_name(
+    page: Page, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    facts = {"preset": "smollm2-135m", "quantization": "none"}
+    assert "269 MB" in page.call("models.preset_facts", facts)["#preset-facts"]
+    gated = page.call("models.preset_facts", {"preset": "gemma-3-270m"})["#preset-facts"]
+    assert "accept the licence" in gated
+    begun: list[str] = []
+    monkeypatch.setattr(page.workbench.models, "begin", lambda name, kind: begun.append(name))
+    for name in ("smollm2-135m", "smollm2-135m-2"):
+        page.call("models.add_preset", {"preset": "smollm2-135m", "quantization": "8bit"})
+        assert page.workbench.models.entry(name).settings["quantization"] == "8bit"
+    assert begun == ["smollm2-135m", "smollm2-135m-2"]
+
+
+def test_another_backend_takes_settings_as_json(page: Page) -> None:
+    fields = {"backend": "scripted", "other_name": "hello", "settings": '{"default": "hi"}'}
+    page.call("models.add_other", fields)
+    assert page.workbench.models.entry("hello").settings == {"default": "hi"}
+    with pytest.raises(UsageError, match="already"):
+        page.call("models.add_other", fields)
+    with pytest.raises(UsageError, match="must be a JSON object"):
+        page.call("models.add_other", {**fields, "settings": "[1]"})
+
+
+# one model
+
+
+def test_a_prompt_is_asked_and_its_answer_escaped(page: Page) -> None:
+    page.call("models.try", {"id": "echo", "prompt": "<b>Who?</b>"})
+    ended(page, "test", "echo")
+    answer = page.call("models.tried", {"id": "echo"})["#model-answer"]
+    assert "&lt;b&gt;Who?" in answer and "<b>Who" not in answer
+    with pytest.raises(UsageError, match="prompt is empty"):
+        page.call("models.try", {"id": "echo", "prompt": " "})
+
+
+def test_settings_are_changed_and_only_what_differs_is_saved(page: Page) -> None:
+    page.call("models.load", {"id": "titan"})
+    ended(page, "load", "titan")
+    body = page.open("models/one?id=titan")["#v-models-one"]
+    assert "Settings" in body and "Try it" in body
+    page.call("models.change", {"id": "titan", "set-default": "Triton", "set-delay": "0"})
+    saved = json.loads((page.workbench.workspace.path / "llms.json").read_text())["titan"]
+    assert saved["settings"] == {"default": "Triton"}
+    assert not page.workbench.models.is_loaded("titan"), "its next answer is that of the change"
+    assert page.open("models/one?id=nobody")["go"] == "#/models/list"
+
+
+def test_a_price_is_two_fields_and_empty_means_unknown(page: Page) -> None:
+    with Loopback(serving("m")) as server:
+        page.call("models.add_server", {"base_url": server.url, "model": "m"})
+        ended(page, "test", "m")
+    assert "Price unknown" in texts(card(page, "m"))
+    page.call("models.price", {"id": "m", "price_in": "1", "price_out": "2.5"})
+    assert "$1 in, $2.5 out a million" in texts(card(page, "m"))
+    assert 'value="2.5"' in page.call("models.price_form", {"id": "m"})["dialog"]
+    with pytest.raises(UsageError, match="two parts"):
+        page.call("models.price", {"id": "m", "price_in": "1", "price_out": ""})
+    with pytest.raises(UsageError, match="The price in is 'x'"):
+        page.call("models.price", {"id": "m", "price_in": "x", "price_out": "1"})
+    page.call("models.price", {"id": "m", "price_in": "", "price_out": ""})
+    assert "Price unknown" in texts(card(page, "m"))
+
+
+def test_deleting_says_who_uses_a_model_and_refuses_a_loaded_one(page: Page) -> None:
+    dialog = page.call("models.ask", {"id": "titan"})["dialog"]
+    assert "the chain" in dialog.lower() and "Delete the model titan?" in dialog
+    page.call("models.load", {"id": "titan"})
+    ended(page, "load", "titan")
+    with pytest.raises(UsageError, match="is loaded"):
+        page.call("models.delete", {"id": "titan"})
+    page.call("models.unload", {"id": "titan"})
+    patch = page.call("models.delete", {"id": "titan"})
+    assert "Deleted titan" in patch["say"] and ">titan</a>" not in patch["#models-cards"]

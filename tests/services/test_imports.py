@@ -1,0 +1,230 @@
+"""An import from upload to index: what is recognised, how it begins, what is built, and what is refused."""
+
+from __future__ import annotations
+
+import io
+import json
+import tarfile
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from small_workspace import PASSAGES, RECORDS, make_workspace, write_lines
+
+from rallebench.core.errors import BadFileError, NotFoundError, StoppedError, UsageError
+from rallebench.corpora.chunking import Chunking
+from rallebench.services import imports, uploads
+from rallebench.services.imports import ImportRequest
+from rallebench.services.workbench import Workbench
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Workbench]:
+    workbench = Workbench(make_workspace(tmp_path / "workspace"))
+    yield workbench
+    workbench.close()
+
+
+@pytest.fixture
+def docs(tmp_path: Path) -> Path:
+    folder = tmp_path / "docs"
+    (folder / "sub").mkdir(parents=True)
+    (folder / "titan.md").write_text("# Titan\n\nTitan is a moon of Saturn.\n")
+    (folder / "sub" / "long.txt").write_text("A river flows to the sea. " * 100)
+    return folder
+
+
+def zipped(path: Path, members: dict[str, str]) -> Path:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, text in members.items():
+            archive.writestr(name, text)
+    return path
+
+
+def done(bench: Workbench, request: ImportRequest) -> Any:
+    job = imports.start(bench, request)
+    assert job.wait(60)
+    if job.error:
+        raise job.error
+    return job.result
+
+
+# uploads and archives
+
+
+def test_an_upload_keeps_names_and_folders_and_a_single_file_is_itself(
+    bench: Workbench, tmp_path: Path, docs: Path
+) -> None:
+    many = [(docs / "titan.md", "docs/titan.md"), (docs / "sub" / "long.txt", "docs/sub/long.txt")]
+    folder = uploads.lay_out(bench.workspace, many)
+    assert folder.name == "docs" and (folder / "sub" / "long.txt").is_file()
+    single = uploads.lay_out(bench.workspace, [(docs / "titan.md", "../../titan.md")])
+    assert single.name == "titan.md" and bench.workspace.cache in single.parents
+    uploads.forget(bench.workspace, single)
+    assert not single.exists() and folder.exists()
+    uploads.forget(bench.workspace, docs)
+    assert docs.exists(), "only what was uploaded is removed"
+
+
+@pytest.mark.parametrize("name", ["a.zip", "a.tar.gz"])
+def test_an_archive_is_unpacked_without_hidden_files_and_ways_out(
+    bench: Workbench, tmp_path: Path, name: str
+) -> None:
+    path, members = tmp_path / name, {"in/a.txt": "A", "in/.hidden": "x", "../out.txt": "B"}
+    if name == "a.zip":
+        zipped(path, members)
+    else:
+        with tarfile.open(path, "w:gz") as tar:
+            for member, text in members.items():
+                info = tarfile.TarInfo(member)
+                info.size = len(text)
+                tar.addfile(info, io.BytesIO(text.encode()))
+            link = tarfile.TarInfo("in/link")
+            link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
+            tar.addfile(link)
+    folder = uploads.unpacked(bench.workspace, path)
+    files = sorted(str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file())
+    assert folder.name == "in" and files == ["a.txt"]
+    assert not [*tmp_path.rglob("out.txt")]
+
+
+def test_a_damaged_archive_and_one_that_unpacks_to_far_too_much_leave_nothing(
+    bench: Workbench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "bad.zip").write_bytes(b"PK\x03\x04 no archive")
+    with pytest.raises(BadFileError, match=r"bad\.zip is a damaged archive"):
+        uploads.unpacked(bench.workspace, tmp_path / "bad.zip")
+    monkeypatch.setattr(uploads, "MAX_UNPACKED", 1000)
+    zipped(tmp_path / "bomb.zip", {"a.txt": "0" * 5_000_000})
+    with pytest.raises(BadFileError, match="more than 200 times its size"):
+        uploads.unpacked(bench.workspace, tmp_path / "bomb.zip")
+    assert not list((bench.workspace.cache / "uploads").iterdir())
+
+
+def test_what_is_no_archive_stays_where_it_is(bench: Workbench, docs: Path) -> None:
+    assert uploads.unpacked(bench.workspace, docs) == docs
+
+
+# recognised
+
+
+def test_corpus_and_dataset_are_told_apart_by_what_they_hold(
+    bench: Workbench, tmp_path: Path, docs: Path
+) -> None:
+    place = bench.workspace.path
+    questions = tmp_path / "questions.csv"
+    questions.write_text("id,question,answer\nq1,Which moon?,Titan\n")
+    rows = tmp_path / "rows.csv"
+    rows.write_text("id,text,title\nd1,Titan is a moon.,Titan\n")
+    beir = tmp_path / "beir"
+    (beir / "qrels").mkdir(parents=True)
+    write_lines(beir / "corpus.jsonl", [{"_id": "d1", "title": "", "text": "Titan is a moon."}])
+    write_lines(beir / "queries.jsonl", [{"_id": "q1", "text": "Which moon?"}])
+    (beir / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\nq1\td1\t1\n")
+    kinds = {
+        path: imports.look(bench, path).kind
+        for path in (
+            place / "corpus.tsv",
+            place / "datasets" / "tiny-qa.jsonl",
+            questions,
+            rows,
+            docs,
+            beir,
+        )
+    }
+    assert list(kinds.values()) == ["corpus", "dataset", "dataset", "corpus", "corpus", "both"]
+
+
+def test_what_is_chosen_counts_and_what_is_not_there_is_a_sentence(
+    bench: Workbench, tmp_path: Path
+) -> None:
+    corpus = bench.workspace.path / "corpus.tsv"
+    assert imports.look(bench, corpus, kind="corpus", form="tsv").corpus is not None
+    with pytest.raises(NotFoundError, match="does not exist"):
+        imports.look(bench, tmp_path / "nowhere")
+
+
+def test_long_documents_are_cut_and_passages_stay_whole(bench: Workbench, docs: Path) -> None:
+    long = imports.look(bench, docs / "sub").corpus
+    short = imports.look(bench, bench.workspace.path / "corpus.tsv").corpus
+    assert long is not None and short is not None
+    chunking = imports.suggested_chunking(long.rows)
+    assert chunking is not None and chunking.size == 100
+    assert imports.suggested_chunking(short.rows) is None
+    first = imports.first_chunks(long.rows, chunking, 2)
+    assert [passage.doc_id for passage, _ in first] == ["long.txt#0", "long.txt#1"]
+
+
+# brought in
+
+
+def test_an_import_builds_words_dense_and_hybrid_by_default(bench: Workbench, docs: Path) -> None:
+    request = ImportRequest(
+        "handbook",
+        docs,
+        "corpus",
+        chunking=Chunking(50),
+        indexes=("bm25", "dense", "hybrid"),
+        encoder="hashing",
+    )
+    result = done(bench, request)
+    assert result.corpus.passages == 2
+    assert result.indexes == ("handbook-bm25", "handbook-hashing", "handbook-hybrid")
+    manifests = bench.workspace.manifests()
+    assert manifests["handbook-bm25"].chunking == {"size": 50, "overlap": 0, "unit": "words"}
+    assert bench.workspace.retriever("handbook-hybrid").of == ["handbook-bm25", "handbook-hashing"]  # type: ignore[union-attr]
+    assert done(bench, request).indexes == result.indexes, "the same again changes nothing"
+
+
+def test_a_dataset_and_a_folder_with_both_are_imported(bench: Workbench, tmp_path: Path) -> None:
+    write_lines(tmp_path / "qa.jsonl", RECORDS)
+    assert (
+        done(bench, ImportRequest("mine", tmp_path / "qa.jsonl", "dataset")).dataset.questions == 8
+    )
+    beir = tmp_path / "beir"
+    (beir / "qrels").mkdir(parents=True)
+    write_lines(beir / "corpus.jsonl", [{"_id": "d1", "title": "", "text": "Titan is a moon."}])
+    write_lines(beir / "queries.jsonl", [{"_id": "q1", "text": "Which moon?"}])
+    (beir / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\nq1\td1\t1\n")
+    result = done(bench, ImportRequest("sci", beir, "both", "beir"))
+    assert result.corpus.passages == 1 and result.dataset.questions == 1
+    assert "sci" in bench.data.corpora() and "sci" in bench.workspace.dataset_paths()
+
+
+def test_an_import_of_an_upload_removes_the_upload(bench: Workbench, docs: Path) -> None:
+    source = uploads.lay_out(bench.workspace, [(docs / "titan.md", "titan.md")])
+    done(bench, ImportRequest("titan", source, "corpus"))
+    assert not source.exists() and "titan" in bench.data.corpora()
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"name": "../x"}, "cannot be a folder name"),
+        ({"indexes": ("bm25", "hybrid")}, "tick both"),
+        ({"name": "mine", "indexes": ("bm25",)}, "'mine-bm25' is taken"),
+    ],
+)
+def test_what_cannot_be_is_said_before_anything_begins(
+    bench: Workbench, docs: Path, change: dict[str, Any], sentence: str
+) -> None:
+    (bench.workspace.path / "llms.json").write_text(
+        json.dumps({"mine-bm25": {"backend": "scripted"}})
+    )
+    with pytest.raises(UsageError, match=sentence):
+        imports.start(
+            bench, ImportRequest(**{"name": "new", "source": docs, "kind": "corpus", **change})
+        )
+    assert bench.jobs.list("import") == () and not bench.data.corpora()
+
+
+def test_an_import_that_is_stopped_leaves_no_corpus(bench: Workbench, tmp_path: Path) -> None:
+    lines = (f"d{n}\t{PASSAGES[n % 6][1]} {n}\t\n" for n in range(200_000))
+    (tmp_path / "big.tsv").write_text("".join(lines))
+    job = imports.start(bench, ImportRequest("big", tmp_path / "big.tsv", "corpus"))
+    next(job.follow())
+    job.stop()
+    assert job.wait(30) and isinstance(job.error, StoppedError)
+    assert "big" not in bench.data.corpora()

@@ -1,0 +1,134 @@
+"""Models as a page lists them, their tests, prices, and keys that are typed."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from small_workspace import make_workspace
+
+from rallebench.core.errors import BackendError, UsageError
+from rallebench.http import endpoint
+from rallebench.http.endpoint import Endpoint, key_from_environment
+from rallebench.services import model_keys, model_lines, model_tests
+from rallebench.services.workbench import Workbench
+from rallebench.workspace.entries import LLMEntry
+
+KEY = "sk-typed-0123456789abcdef"
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Workbench]:
+    workbench = Workbench(make_workspace(tmp_path / "workspace"))
+    yield workbench
+    workbench.close()
+    endpoint._TYPED.clear()
+
+
+def line(bench: Workbench, name: str) -> model_lines.ModelLine:
+    return next(line for line in model_lines.models(bench) if line.name == name)
+
+
+def server(model: str = "m", **settings: object) -> LLMEntry:
+    base = {"model": model, "base_url": "http://10.0.0.7:8000/v1"}
+    return LLMEntry(backend="openai_compatible", settings={**base, **settings})
+
+
+def test_a_test_loads_the_model_and_keeps_what_it_answered(bench: Workbench) -> None:
+    job = model_tests.start_test(bench, "titan")
+    assert job.wait(20) and job.result.answer == "Titan" and job.result.seconds >= 0
+    assert bench.models.is_loaded("titan") and line(bench, "titan").state == "loaded"
+    assert line(bench, "titan").test is job
+
+
+def test_a_test_that_fails_says_why_on_its_line(bench: Workbench) -> None:
+    job = model_tests.start_test(bench, "mute")
+    assert job.wait(20) and isinstance(job.error, BackendError)
+    assert line(bench, "mute").state == "failed" and line(bench, "mute").news == str(job.error)
+
+
+def test_a_test_needs_a_prompt(bench: Workbench) -> None:
+    with pytest.raises(UsageError, match="prompt is empty"):
+        model_tests.start_test(bench, "titan", " ")
+
+
+def test_a_load_that_waits_or_is_cancelled_says_so(bench: Workbench) -> None:
+    bench.models.add("slowly", LLMEntry(backend="scripted", settings={"default": "x"}))
+    assert line(bench, "slowly").state == "ready"
+    bench.models.begin("slowly", "language model")
+    deadline = time.monotonic() + 10
+    while line(bench, "slowly").state != "loaded":
+        assert line(bench, "slowly").state in ("waiting", "loading", "ready", "loaded")
+        assert time.monotonic() < deadline
+    bench.models.unload("slowly")
+    assert line(bench, "slowly").state == "ready"
+
+
+def test_only_models_of_a_server_have_prices(bench: Workbench) -> None:
+    priced = model_tests.with_prices(server(), 0.15, 0.6)
+    bench.models.add("paid", priced)
+    assert line(bench, "paid").prices == {"prompt": 0.15, "completion": 0.6}
+    assert not line(bench, "paid").local and line(bench, "titan").local
+    assert "prices" not in model_tests.with_prices(priced, None, None).settings
+    with pytest.raises(UsageError, match="two parts"):
+        model_tests.with_prices(server(), 1.0, None)
+
+
+def test_a_typed_key_is_sent_and_stands_in_no_file_and_no_environment(bench: Workbench) -> None:
+    bench.models.add("far", server())
+    assert "no key" in line(bench, "far").about
+    sentence = model_keys.set_key(bench, "far", f" {KEY} ")
+    entry = bench.models.entry("far")
+    assert entry.settings["api_key_env"] == "SERVER_10_0_0_7_KEY" and KEY not in sentence
+    own: Endpoint = endpoint_of(entry)
+    assert key_from_environment("far", own) == KEY and "key typed" in line(bench, "far").about
+    assert KEY not in os.environ.values()
+    written = [
+        p for p in bench.workspace.path.rglob("*") if p.is_file() and KEY.encode() in p.read_bytes()
+    ]
+    assert not written
+    assert "forgotten" in model_keys.set_key(bench, "far", "")
+    assert key_from_environment("far", own) == ""
+
+
+def endpoint_of(entry: LLMEntry) -> Endpoint:
+    from rallebench.http.model_list import Server
+
+    return Server(str(entry.settings["base_url"]), str(entry.settings["api_key_env"]))
+
+
+def test_a_typed_key_comes_before_the_environments_and_has_no_odd_characters(
+    bench: Workbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-the-environment")
+    settings = model_keys.with_key({"base_url": "http://127.0.0.1:1/v1"}, KEY)
+    assert settings == {"base_url": "http://127.0.0.1:1/v1"}, "a server here has OPENAI_API_KEY"
+    assert endpoint.key_in("OPENAI_API_KEY") == KEY
+    with pytest.raises(UsageError, match="characters that no key has") as refusal:
+        model_keys.with_key(settings, "sk-with a space")
+    assert "space" in str(refusal.value) and "sk-with" not in str(refusal.value)
+
+
+def test_a_model_of_this_process_takes_no_key(bench: Workbench) -> None:
+    with pytest.raises(UsageError, match="needs no key"):
+        model_keys.set_key(bench, "titan", KEY)
+
+
+def test_encoders_are_listed_with_the_indexes_that_use_them(bench: Workbench) -> None:
+    place = bench.workspace.path / "corpus.tsv"
+    list(bench.data.build_index("near", place, "flat", encoder="hashing"))
+    parts = {part.name: part for part in model_lines.parts(bench)}
+    assert parts["hashing"].kind == "encoder" and "Used by near" in parts["hashing"].about
+    assert parts["near"].state == "ready" and parts["hashing"].state == "ready"
+    list(bench.models.load("near", "retriever"))
+    parts = {part.name: part for part in model_lines.parts(bench)}
+    assert parts["near"].state == parts["hashing"].state == "loaded" and parts["near"].memory
+    assert "e5-small-v2" in model_lines.other_encoders(bench)
+    assert "hashing" not in model_lines.other_encoders(bench)
+
+
+def test_the_memory_line_names_what_is_used_and_whether_there_is_a_gpu() -> None:
+    assert " memory in use · " in model_lines.memory_line()
