@@ -55,7 +55,7 @@ class ExperimentRow:
     title: str
     about: str
     ended: bool
-    made: float
+    changed: float
     automatic: bool = False
     winner: str = ""
     mean: Mapping[str, Any] | None = None
@@ -220,16 +220,16 @@ def plain_label(label: str) -> str:
 
 def _of_points(line: ExperimentRow, stored: StoredExperiment) -> ExperimentRow:
     points = [p for p in (stored.report or {})["points"] if not p["error"]]
-    told = [p for p in points if p["recall"] is not None and p["single_ms"]]
+    ranked = [p for p in points if p["recall"] is not None and p["single_ms"]]
     name = "recall"
-    if not told:
-        told, name = [p for p in points if p["quality"].get("Rprec") and p["single_ms"]], "Rprec"
-    if not told:
+    if not ranked:
+        ranked, name = [p for p in points if p["quality"].get("Rprec") and p["single_ms"]], "Rprec"
+    if not ranked:
         return line
-    value = {id(p): p["recall"] if name == "recall" else p["quality"]["Rprec"] for p in told}
+    value = {id(p): p["recall"] if name == "recall" else p["quality"]["Rprec"] for p in ranked}
     best = max(value.values())
-    winner = min((p for p in told if value[id(p)] >= ALMOST * best), key=lambda p: p["single_ms"])
-    slowest = max(told, key=lambda p: p["single_ms"])
+    winner = min((p for p in ranked if value[id(p)] >= ALMOST * best), key=lambda p: p["single_ms"])
+    slowest = max(ranked, key=lambda p: p["single_ms"])
     times = slowest["single_ms"] / winner["single_ms"]
     beside = f"{times:.1f} times as fast as {_point(slowest)}" if winner is not slowest else ""
     mean = {"value": value[id(winner)], "low": None, "high": None, "n": winner["n"]}
@@ -260,10 +260,10 @@ def _of_suite(line: ExperimentRow, stored: StoredExperiment) -> ExperimentRow:
         if pair := _beside_paper(table):
             head, mean, printed = pair
             percent = bool(table["percent"])
-            shown = f"{100 * printed:.1f} %" if percent else f"{printed:g}"
+            figure = f"{100 * printed:.1f} %" if percent else f"{printed:g}"
             llm = str(stored.request.get("llm") or "")
             return _with(
-                line, winner=llm, mean=mean, metric=head, share=percent, beside=f"paper: {shown}"
+                line, winner=llm, mean=mean, metric=head, share=percent, beside=f"paper: {figure}"
             )
     parts = report.get("parts") or ()
     names = [n for n in (parts[0]["metrics"] if parts else ()) if _shares(parts, n)]
@@ -333,12 +333,12 @@ class Ranking:
 def ranking(workbench: Workbench, stored: StoredExperiment, by: str = "") -> Ranking:
     """The ranking by a metric, the experiment's own by default. Raises UsageError for a metric that decides nothing."""
     if stored.kind == "sweep":
-        found: SweepReport = opened(
+        sweep: SweepReport = opened(
             workbench.workspace,
             stored.name,
             by or str(stored.request["settings"].get("metric") or ""),
         )
-        document: Mapping[str, Any] = as_json(found)
+        document: Mapping[str, Any] = as_json(sweep)
     else:
         document = stored.report or {
             "variants": [],
@@ -581,13 +581,13 @@ def beside(
 ) -> tuple[Table, dict[str, tuple[str, str]]]:
     """Two runs of a published benchmark, question by question: the table of differences, and part → its runs in both."""
     store = workbench.experiments.store
-    one, two = store.open(first), store.open(other)
-    for stored in (one, two):
+    pair = store.open(first), store.open(other)
+    for stored in pair:
         if stored.report is None or "parts" not in stored.report:
             raise UsageError(
                 f"{stored.name} has no parts to be compared; choose another experiment."
             )
-    return differences(workbench.workspace, one, two), pairs_of(one, two)
+    return differences(workbench.workspace, *pair), pairs_of(*pair)
 
 
 def comparable(workbench: Workbench, stored: StoredExperiment) -> list[str]:

@@ -360,13 +360,13 @@ def vary_row(variable: Variable, design: Design) -> str:
     if variable.kind == "prompt":
         choices += [(name, name) for name in design.prompts if name not in dict(choices)]
     chosen = design.vary[variable.name]
-    shown = (
+    boxed = (
         choices
         if len(choices) <= FEW_SHOWN
         else [c for i, c in enumerate(choices) if i < FEW_SHOWN or c[0] in chosen]
     )
-    boxes = ticks(f"v:{variable.name}", shown, chosen)
-    rest = [c for c in choices if c not in shown]
+    boxes = ticks(f"v:{variable.name}", boxed, chosen)
+    rest = [c for c in choices if c not in boxed]
     more = ""
     if variable.kind == "prompt":
         more = button("Write a prompt", "experiments.prompt", kind="quiet", field=variable.name)
@@ -487,14 +487,14 @@ def _settings(
             f'<option value="{e(n)}">' for n in page.workbench.workspace.dataset_paths()
         )
         paths = f'<datalist id="x-datasets">{names}</datalist>{paths}'
-    shown = {
+    current = {
         n: s.default if n not in values and s.kind is not bool else values.get(n, "")
         for n, s in fields.items()
     }
     return (
         lists
         + paths
-        + form.draw(fields, shown, choices, prefix="s:", folded=[n for n in folded if n in fields])
+        + form.draw(fields, current, choices, prefix="s:", folded=[n for n in folded if n in fields])
     )
 
 

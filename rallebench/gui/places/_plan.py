@@ -67,10 +67,10 @@ def _drawn(design: Design, value: Forecast, name: str, pilot: Job | None) -> str
 def _big(value: Forecast, noun: str) -> str:
     """Runs, questions, minutes, price."""
     if value.seconds is None:
-        shown, about = "–", "time not known yet"
+        duration, about = "–", "time not known yet"
     else:
         expected, low, high = value.seconds
-        shown = f"{expected / 60:.0f} min" if expected >= 90 else f"{max(expected, 0):.0f} s"
+        duration = f"{expected / 60:.0f} min" if expected >= 90 else f"{max(expected, 0):.0f} s"
         half = (high - low) / 2 if low is not None and high is not None else 0.0
         margin = f"± {half / 60:.0f}, " if half >= 60 else ""
         about = f"{margin}{value.basis}"
@@ -84,7 +84,7 @@ def _big(value: Forecast, noun: str) -> str:
             if value.left == value.questions
             else f"of {value.questions:,} questions left",
         ),
-        (shown, about),
+        (duration, about),
         (price, of),
     )
     return "".join(

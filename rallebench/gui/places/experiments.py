@@ -278,8 +278,8 @@ def _part(part: experiment_jobs.PartState) -> str:
     name = experiment_groups.plain_label(part.label)
     mean = ""
     if best:
-        shown = f"{100 * best[1]:.1f} %" if experiment_groups.is_share(best[0]) else text(best[1])
-        mean = f"{experiment_groups.label_of(best[0])} {shown}"
+        score = f"{100 * best[1]:.1f} %" if experiment_groups.is_share(best[0]) else text(best[1])
+        mean = f"{experiment_groups.label_of(best[0])} {score}"
     where = f"{part.done:,} of {part.total:,}" if part.state == "running" and part.total else ""
     words = " · ".join(
         filter(None, [where, mean, on_page(part.message) if part.state != "done" else ""])
@@ -328,7 +328,7 @@ def _line(group: ExperimentRow, active: bool, ended: Job | None) -> list[str]:
     if not group.automatic:
         title, about = group.name, f"{group.title} · {group.about}"
     name = f'<a class="nm" href="{e(address(group.name))}">{e(title)}</a><small>{e(about)}</small>'
-    when = f"<small>{e(ago(group.made))}</small>"
+    when = f"<small>{e(ago(group.changed))}</small>"
     if not group.ended:
         more = (
             '<span class="state busy">running</span>'
