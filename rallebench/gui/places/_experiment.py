@@ -450,10 +450,10 @@ def _tables(page: Page, stored: StoredExperiment) -> tuple[list[Table], list[Fig
             experiment_groups.verdict(value),
         )
     if stored.kind == "tradeoff":
-        points_of = page.workbench.experiments.open_tradeoff(stored.name).points
+        measured = page.workbench.experiments.open_tradeoff(stored.name).points
         return (
-            [experiment_groups.tradeoff_table(points_of)],
-            [experiment_groups.tradeoff_figure(given, "single_ms", "recall")],
+            [experiment_groups.tradeoff_table(measured)],
+            [experiment_groups.tradeoff_figure(measured, "single_ms", "recall")],
             "",
         )
     if stored.kind == "baselines":
