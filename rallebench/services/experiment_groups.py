@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from rallebench.analysis import deployment
 from rallebench.analysis.baselines import LABELS
+from rallebench.analysis.ranking import HEADLINES
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.files import write_text
 from rallebench.core.tables import Column, Figure, Mean, Table
@@ -39,6 +40,8 @@ ERRORS = ("qid", "category", "question", "required", "prediction")
 MOST_LISTED = 200
 MOST_NAMED = 5
 """Bubbles of a plot that have names; of more they have their ranks."""
+DECIDING = (*HEADLINES, "all_rate", "acc", "right", "truthfulness", "rouge-L", "bleu-avg")
+"""Metrics of published benchmarks by which a part can be called the best."""
 NAMED = {"tradeoff": "Index trade-off", "baselines": "Baselines", "batch": "Folder of chains"}
 ALMOST = 0.99
 """The share of the best recall from which the fastest index wins."""
@@ -275,8 +278,8 @@ def _of_suite(line: ExperimentRow, stored: StoredExperiment) -> ExperimentRow:
 
 
 def _shares(parts: Sequence[Mapping[str, Any]], name: str) -> bool:
-    """Whether a metric is a share in all parts; names that begin with "n_" count."""
-    if name.startswith("n_"):
+    """Whether a metric of which more is better is a share in all parts."""
+    if name.partition(":")[0] not in DECIDING:
         return False
     values = [(part["metrics"].get(name) or {}).get("value") for part in parts]
     return all(value is not None and 0 <= value <= 1 for value in values)

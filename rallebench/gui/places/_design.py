@@ -394,7 +394,12 @@ def vary_row(variable: Variable, design: Design) -> str:
 
 
 def questions(
-    page: Page, design: Design, *, metric: bool = False, sizes: Sequence[Choice] = SIZES
+    page: Page,
+    design: Design,
+    *,
+    metric: bool = False,
+    sizes: Sequence[Choice] = SIZES,
+    more: str = "",
 ) -> str:
     """Dataset, number of questions, and what decides."""
     names = [(n, n) for n in page.workbench.workspace.dataset_paths()]
@@ -409,7 +414,7 @@ def questions(
         fields += labelled(
             "Decided by", select("metric", decides, design.metric, blank="EM, else the first")
         )
-    return f'<div class="fields x-three">{fields}</div>'
+    return f'<div class="fields x-three">{fields}{more}</div>'
 
 
 def _suite(page: Page, event: Event, design: Design) -> tuple[list[str], list[str]]:
@@ -494,15 +499,18 @@ def _settings(
     return (
         lists
         + paths
-        + form.draw(fields, current, choices, prefix="s:", folded=[n for n in folded if n in fields])
+        + form.draw(
+            fields, current, choices, prefix="s:", folded=[n for n in folded if n in fields]
+        )
     )
 
 
 def _tradeoff(page: Page, event: Event, design: Design) -> tuple[list[str], list[str]]:
     about = page.workbench.workspace.retrievers()
     boxes = ticks("indexes", [(n, n) for n in about], design.indexes, about)
-    over = questions(page, design, sizes=(("", "first 200"), *SIZES[1:]))
-    over += f'<div class="fields x-three">{labelled("k", f"""<input type="number" name="k" min="1" max="1000" value="{e(design.k)}">""", "passages a query")}</div>'
+    k = f'<input type="number" name="k" min="1" max="1000" value="{e(design.k)}">'
+    sizes = (("", "first 200"), *SIZES[1:])
+    over = questions(page, design, sizes=sizes, more=labelled("k, passages a query", k))
     knobs = ""
     for name, (setting, values) in designs.search_knobs(page.workbench, design.indexes).items():
         chosen = design.knobs.get(name) or values

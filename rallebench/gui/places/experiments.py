@@ -58,6 +58,8 @@ def open_list(page: Page, event: Event) -> Iterator[Patch]:
     design = design_of(page, event)
     if event.query.get("kind"):
         design.kind = event.query["kind"] if event.query["kind"] in _kinds() else "sweep"
+    if event.query.get("paper"):
+        design.suite = designs.first_suite(event.query["paper"])
     if event.query.get("run"):
         design.kind, design.run = "baselines", event.query["run"]
     if not design.llm and design.kind == "suite":
@@ -168,10 +170,7 @@ def choose_paper(page: Page, event: Event) -> Iterator[Patch]:
     """Another paper: its first benchmark."""
     design = design_of(page, event)
     read(page, event, design)
-    names = designs.papers()[event.text("paper")]
-    design.suite = next(
-        (n for n in names if n.endswith(("noise", "modes", "scholar", "qa1"))), names[0]
-    )
+    design.suite = designs.first_suite(event.text("paper"))
     yield from redrawn(page, event, design)
 
 
