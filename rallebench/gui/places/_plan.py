@@ -8,9 +8,10 @@ from rallebench.core.errors import RalleError
 from rallebench.core.events import Progress
 from rallebench.gui.frame import Event, Page
 from rallebench.gui.html import attributes, button, e, warning
-from rallebench.gui.places._design import Design, request_of
+from rallebench.gui.places._design import request_of
 from rallebench.gui.wording import on_page
 from rallebench.render.numbers import text
+from rallebench.services.experiment_design import Design
 from rallebench.services.experiment_jobs import PILOT
 from rallebench.services.forecasts import CHANGING, Forecast, forecast
 from rallebench.services.jobs import Job

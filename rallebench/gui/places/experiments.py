@@ -13,7 +13,6 @@ from rallebench.gui.html import button, e, empty, interval_bar, percent, points,
 from rallebench.gui.jobs import left, progress_of, share_of
 from rallebench.gui.places import _experiment, _published
 from rallebench.gui.places._design import (
-    Design,
     cards,
     chain_of,
     design_of,
@@ -26,6 +25,7 @@ from rallebench.gui.places._plan import plan
 from rallebench.gui.wording import on_page
 from rallebench.render.numbers import text
 from rallebench.services import designs, experiment_groups, experiment_jobs, forecasts
+from rallebench.services.experiment_design import Design
 from rallebench.services.experiment_groups import ExperimentRow
 from rallebench.services.jobs import Job
 
