@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,7 +12,9 @@ from rallebench.core.errors import UsageError
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.settings import Setting, checked
 from rallebench.core.types import Chain
+from rallebench.experiments.papers import SUITES
 from rallebench.services import benchmarks, designs, experimenting
+from rallebench.workspace.entries import chain_from_json
 from rallebench.workspace.paths import DEFAULT_DATASET
 
 if TYPE_CHECKING:
@@ -162,3 +165,39 @@ def _whole(text: str, label: str, least: int) -> int | None:
     if number < least:
         raise UsageError(f"{label} is {number}; it must be at least {least}, or empty.")
     return number
+
+
+def command(request: ExperimentRequest) -> str:
+    """The command line that runs the same, '' for a folder of chains and for a chain that is not saved under its name."""
+    settings, verb = request.settings, request.kind
+    words = ["--workspace", str(request.workspace.path), "--name", request.name]
+    if verb == "baselines":
+        words = [str(settings["run"]), *words[:2]]
+    elif verb == "sweep":
+        chain = chain_from_json(settings["chain"])
+        if chain.name not in request.workspace.chain_paths():
+            return ""
+        if request.workspace.chain(chain.name).actions != chain.actions:
+            return ""
+        words += ["--chain", chain.name, "--dataset", settings["dataset"]]
+        words += ["--strategy", settings["strategy"], "--seed", str(request.seed)]
+        words += ["--metric", settings["metric"]] if settings["metric"] else []
+        words += [word for text in settings["vary"] for word in ("--vary", text)]
+    elif verb == "tradeoff":
+        names = (f"({name})" if "," in name else name for name in settings["indexes"])
+        words += ["--index", ",".join(names), "--dataset", settings["dataset"]]
+        words += ["-k", str(settings["k"])]
+        for name, values in settings["sweep"].items():
+            words += ["--knob", f"{name}={','.join(values)}"]
+    elif verb in SUITES:
+        known = SUITES.entry(verb).form
+        changed = {n: v for n, v in settings.items() if n in known and v != known[n].default}
+        words = [verb, *words, *(["--llm", request.llm] if request.llm else [])]
+        for name, value in changed.items():
+            text = str(value).lower() if isinstance(value, bool) else str(value)
+            words += ["--set", f"{name}={text}"]
+        verb = "suite"
+    else:
+        return ""
+    words += ["--limit", str(request.limit)] if request.limit else []
+    return shlex.join(["python", "-m", "rallebench", verb, *words])

@@ -21,6 +21,7 @@ from rallebench.services import (
     forecasts,
     published,
 )
+from rallebench.services.experiment_design import Design, command, request_of
 from rallebench.services.workbench import Workbench
 from rallebench.workspace.entries import LLMEntry
 
@@ -115,6 +116,40 @@ def test_every_benchmark_has_its_settings_and_lists_their_values(bench: Workbenc
             for setting, values in several.items():
                 default = str(form[setting].default or "")
                 assert {v for v in default.split(",") if v} <= {*values}, (name, setting)
+
+
+@pytest.mark.parametrize(
+    ("design", "words"),
+    [
+        (
+            Design(vary={"k": ["1", "2"]}, limit="3"),
+            "sweep --chain read --strategy grid --vary k=1,2 --limit 3",
+        ),
+        (
+            Design(kind="tradeoff", indexes=["tiny"], knobs={}),
+            "tradeoff --index tiny -k 10 --limit 200",
+        ),
+        (
+            Design(
+                kind="suite",
+                suite="kilt-nq",
+                llm="titan",
+                settings={
+                    "kilt-nq": {"file": "tiny-qa", "retriever": "tiny", "rewrite": "on", "k": "3"}
+                },
+            ),
+            "suite kilt-nq --llm titan --set file=tiny-qa --set retriever=tiny --set k=3",
+        ),
+    ],
+)
+def test_what_was_chosen_is_also_a_command_line(
+    bench: Workbench, design: Design, words: str
+) -> None:
+    design.dataset = "tiny-qa"
+    line = command(request_of(bench, design, bench.workspace.chain("read"))).split()
+    assert line[:3] == ["python", "-m", "rallebench"]
+    rest = iter(line[3:])
+    assert all(word in rest for word in words.split()), line
 
 
 # forecasts

@@ -6,12 +6,13 @@ import re
 
 from rallebench.core.errors import RalleError
 from rallebench.core.events import Progress
+from rallebench.core.experiments import ExperimentRequest
 from rallebench.gui.frame import Event, Page
-from rallebench.gui.html import attributes, button, e, warning
+from rallebench.gui.html import attributes, button, e, fold, warning
 from rallebench.gui.places._design import request_of
 from rallebench.gui.wording import on_page
 from rallebench.render.numbers import text
-from rallebench.services.experiment_design import Design
+from rallebench.services.experiment_design import Design, command
 from rallebench.services.experiment_jobs import PILOT
 from rallebench.services.forecasts import CHANGING, Forecast, forecast
 from rallebench.services.jobs import Job
@@ -31,7 +32,7 @@ def plan(page: Page, event: Event, design: Design) -> str:
             f'<h3>Plan</h3><p class="x-lacks" role="status">{e(_fields(on_page(error)))}</p>{run}'
         )
     pilot = page.workbench.jobs.get(PILOT, request.name)
-    return _drawn(design, value, request.name, pilot)
+    return _drawn(design, value, request.name, pilot) + _command(request)
 
 
 def _drawn(design: Design, value: Forecast, name: str, pilot: Job | None) -> str:
@@ -63,6 +64,12 @@ def _drawn(design: Design, value: Forecast, name: str, pilot: Job | None) -> str
         f'<h3 data-on="none"{follow}>Plan <small id="x-counting" role="status"></small></h3><div class="x-big">{_big(value, noun)}</div><ul class="x-list">{lines}</ul>{warned}{listing}'
         f'<div id="x-estimate">{estimate(pilot, measured=value.basis.endswith("asked")) if value.left and value.plan.runs else ""}</div>{run}'
     )
+
+
+def _command(request: ExperimentRequest) -> str:
+    words = command(request)
+    inside = f'<p class="pre">{e(words)}</p>'
+    return fold("The same on the command line", inside, id="x-command") if words else ""
 
 
 def _big(value: Forecast, noun: str) -> str:
