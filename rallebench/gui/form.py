@@ -35,7 +35,7 @@ def draw(
 
     more = controls(True)
     fold = (
-        f'<details class="fold" id="{e(prefix)}advanced"><summary>Advanced<em>{len(hidden)} settings</em></summary><div class="fields">{more}</div></details>'
+        f'<details class="fold" id="{e(prefix)}advanced"><summary>Advanced<em>{len(hidden)} setting{"s" * (len(hidden) != 1)}</em></summary><div class="fields">{more}</div></details>'
         if more
         else ""
     )

@@ -17,6 +17,7 @@ from rallebench.datasets.tasks import TASKS
 from rallebench.encoders.references import encoders
 from rallebench.experiments.papers import SUITES
 from rallebench.experiments.papers.crud.tasks import TASKS as CRUD_TASKS
+from rallebench.experiments.papers.kilt.sets import SETS as KILT_SETS
 from rallebench.experiments.sweeps import GENERATION, factor
 from rallebench.experiments.tradeoff.running import settings_of as search_settings
 from rallebench.retrievers import search_form
@@ -255,6 +256,7 @@ def several(workbench: Workbench, form: Mapping[str, Setting]) -> dict[str, list
         "workflows": list(WORKFLOWS.names()),
         "models": llms,
         "llms": llms,
+        "datasets": list(KILT_SETS),
         "mode": ["read", "closed-book", "retrieve", "three-action"],
     }
     if "instances" in form:

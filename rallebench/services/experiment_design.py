@@ -88,7 +88,7 @@ def request_of(workbench: Workbench, design: Design, chain: Chain) -> Experiment
             for key, value in values.items()
             if value != known[key].default
         }
-        llms = [design.llm] if design.llm and asks else []
+        llms = [design.llm] if design.llm and asks and not values.get("models") else []
         return experimenting.suite_request(
             workbench, design.suite, llms, changed, limit=limit, name=design.name, seed=seed
         )

@@ -152,6 +152,19 @@ def test_what_was_chosen_is_also_a_command_line(
     assert all(word in rest for word in words.split()), line
 
 
+@pytest.mark.parametrize(
+    ("models", "llm", "compared"), [([], "titan", ""), (["titan", "echo"], "titan", "titan,echo")]
+)
+def test_models_that_are_ticked_are_compared_and_else_the_one_that_is_chosen_is_asked(
+    bench: Workbench, models: list[str], llm: str, compared: str
+) -> None:
+    settings = {"reval-scholar": {"models": models, "workflows": ["react"]}}
+    design = Design(kind="suite", suite="reval-scholar", llm=llm, settings=settings)
+    request = request_of(bench, design, bench.workspace.chain("read"))
+    assert request.settings["models"] == compared
+    assert request.llm == ("" if compared else llm)
+
+
 # forecasts
 
 

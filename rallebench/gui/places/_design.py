@@ -298,11 +298,13 @@ def _suite(page: Page, event: Event, design: Design) -> tuple[list[str], list[st
         "link",
     )
     what = labelled("Benchmark", select("suite", parts, design.suite))
-    if asks:
+    if asks and "models" not in known:
         what += labelled(
             "Model", select("llm", list(page.workbench.workspace.llms()), design.llm, blank="none")
         )
     values = experiment_design.typed(design)
+    if "models" in known:
+        values = {"models": [design.llm], **values}
     several = designs.several(page.workbench, known)
     choices = {n: c for n, c in designs.suite_choices(page.workbench, known).items() if c}
     folded = designs.advanced(known)
@@ -340,7 +342,11 @@ def _settings(
             chosen = chosen if isinstance(chosen, list) else [chosen]
             lists += f'<fieldset class="x-vary" title="{e(setting.about)}"><legend>{e(name.replace("_", " ").capitalize())}</legend>{ticks(f"s:{name}", [(v, v) for v in several[name]], chosen)}</fieldset>'
     plain = {n: s for n, s in known.items() if n not in several or n in folded}
-    fields = {n: s for n, s in plain.items() if n not in ("data", "corpus") or n in choices}
+    fields = {
+        n: s
+        for n, s in plain.items()
+        if n not in ("data", "corpus", "file", "articles") or n in choices
+    }
     paths = "".join(
         labelled(
             n.capitalize(),

@@ -153,7 +153,12 @@ def _fields(sentence: str) -> str:
     'give the folder in the field Data.'
     """
     return re.sub(
-        r",? with (\w+)=[A-Z]+\b", lambda m: f" in the field {m[1].capitalize()}", sentence
+        r"(,? with )?\b([a-z_]+)=(\w+)",
+        lambda m: (
+            f"{' in ' if m[1] else ''}the field {m[2].capitalize()}"
+            f"{'' if m[3].isupper() else f' ({m[3]})'}"
+        ),
+        sentence,
     )
 
 
