@@ -65,7 +65,15 @@ def test_the_lists_name_what_there_is_and_coverage_follows(page: Page) -> None:
     assert "starter 371 220" in texts(patch["#data-corpora"]).replace("comes with rallebench ", "")
     assert "tiny words corpus.tsv" in texts(patch["#data-indexes"])
     row = texts(patch["#data-datasets"]).partition("tiny-qa")[2]
-    assert row.split("Read records")[0].split() == ["8", "short", "answers", "0.0", "%", "100.0", "%", "⋯"]
+    assert row.split("Read records")[0].split()[:7] == [
+        "8",
+        "short",
+        "answers",
+        "0.0",
+        "%",
+        "100.0",
+        "%",
+    ]
 
 
 def test_a_dataset_that_no_corpus_covers_is_named_with_its_way_out(page: Page) -> None:
