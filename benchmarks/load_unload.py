@@ -68,14 +68,14 @@ def rounds_of(model: Path, form: str, rounds: int) -> dict[str, Any]:
     from rallebench.core.memory import release, rss_bytes
     from rallebench.core.types import Generate, Message
     from rallebench.services.jobs import JobManager
-    from rallebench.services.models import Loads
+    from rallebench.services.models import ModelManager
     from rallebench.workspace.entries import LLMEntry
     from rallebench.workspace.paths import Workspace
 
     workspace = Workspace(model.parent)
     settings = {"model": str(model), "quantization": form, "device_map": "cpu", "max_tokens": 4}
     workspace.save_llm("random", LLMEntry(backend="transformers", settings=settings))
-    table = Loads(workspace, JobManager())
+    table = ModelManager(workspace, JobManager())
     found: dict[str, Any] = {
         "after": [],
         "took": [],

@@ -34,6 +34,7 @@ KEYS = ("name", "maker", "folder", "files", "counts", "notes")
         flag("--name", "N", "the question set's; the same name again continues", default=""),
         flag("--llm", "L", "who writes and judges", default=""),
         flag("--limit", "N", "at most N articles", type=int),
+        *flags.PLAN,
         flag("--batch-size", "B", type=int, default=20),
         flag("--max-errors", "N", "stop after so many requests that failed", type=int),
         flags.settings("a setting of the maker, as in after=2023-01-01 or questions=3"),
@@ -51,6 +52,9 @@ def build_dataset(args: argparse.Namespace) -> Result:
     request = experimenting.builder_request(
         workbench.workspace, args.maker, args.name, settings, args.articles, args.llm, args.limit
     )
+    plan = flags.plan_of(workbench, request, args)
+    if plan is not None:
+        return plan
     options = RunOptions(args.batch_size, args.max_errors, track=False)
     document = follow(workbench.experiments.run(request, options)).document
     value = {key: document[key] for key in KEYS}

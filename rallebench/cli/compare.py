@@ -11,7 +11,6 @@ from rallebench.cli.printing import say
 from rallebench.cli.verbs import VERBS, Result, workbench_of
 from rallebench.render import costs
 from rallebench.render.numbers import independence, interval, text
-from rallebench.services.comparing import compare_several, compare_two
 
 
 @VERBS.register(
@@ -36,13 +35,9 @@ from rallebench.services.comparing import compare_several, compare_two
 def compare(args: argparse.Namespace) -> Result:
     """Is another run better than the first, and is that more than chance?"""
     workbench = workbench_of(args)
-    if args.others:
-        names = [args.run_a, args.run_b, *args.others]
-        value, tables = compare_several(workbench, names, args.metric)
-        blocks, warnings = [*tables, *_definition(value)], value["warnings"]
-    else:
-        value, warnings = compare_two(workbench, args.run_a, args.run_b, args.metric)
-        blocks = list(_pair(value))
+    names = [args.run_a, args.run_b, *args.others]
+    value, warnings, tables = workbench.runs.compare(names, args.metric)
+    blocks = (*tables, *_definition(value)) if tables else tuple(_pair(value))
     for warning in warnings:
         say(f"Warning: {warning}")
     return Result(value, (*blocks, costs.beside(value["runs"], value["cost"])))

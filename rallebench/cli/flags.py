@@ -9,8 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from rallebench.cli.printing import follow
+from rallebench.cli.verbs import Result
 from rallebench.core.errors import UsageError
-from rallebench.services import answers
+from rallebench.core.experiments import ExperimentRequest
+from rallebench.render import experiments
+from rallebench.services import answers, experimenting
+from rallebench.services.experimenting import QUESTIONS
 from rallebench.services.workbench import Workbench
 
 
@@ -62,6 +67,16 @@ LOOP = (
     flag("--seed", type=int, default=0),
 )
 """How questions are asked."""
+PLAN = (
+    switch("--plan", "say what it would run and cost; runs nothing but the probe"),
+    flag(
+        "--probe",
+        "N",
+        f"with --plan: questions a part that are really answered, to see what it costs (default {QUESTIONS}; 0: none)",
+        type=int,
+    ),
+)
+"""The plan of an experiment in place of the experiment; see :func:`plan_of`."""
 MLFLOW = (switch("--no-mlflow"), flag("--tracking-uri", "URI"))
 """Whether runs are logged, and where."""
 OVERRIDES = (
@@ -111,6 +126,27 @@ def agent_of(workbench: Workbench, args: argparse.Namespace) -> Any:
             "--env and --allow-python belong to a --workflow; leave them out for a chain."
         )
     return None
+
+
+def plan_of(
+    workbench: Workbench, request: ExperimentRequest, args: argparse.Namespace
+) -> Result | None:
+    """The plan of an experiment and its expected costs; None where ``--plan`` was not given. Raises UsageError."""
+    if not args.plan:
+        if args.probe is not None:
+            raise UsageError("--probe goes with --plan; without it everything is run.")
+        return None
+    questions = QUESTIONS if args.probe is None else args.probe
+    if questions < 0:
+        raise UsageError(
+            f"--probe is {questions}; it must be 0 for none, or a number of questions."
+        )
+    value = follow(
+        experimenting.plan_with_costs(
+            workbench, request, questions=questions, batch_size=args.batch_size
+        )
+    )
+    return Result(value, experiments.plan_blocks(value))
 
 
 def written(pairs: Iterable[str]) -> dict[str, str]:

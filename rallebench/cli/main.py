@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from rallebench import __version__
+from rallebench.cli.wording import worded
 from rallebench.core.errors import BackendError, RalleError, StoppedError
 from rallebench.render import text
 
@@ -39,7 +40,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise BackendError(result.failure)
         return 0
     except RalleError as error:
-        print(" ".join(str(error).splitlines()), file=sys.stderr)
+        print(worded(error), file=sys.stderr)
         return error.exit_code
     except KeyboardInterrupt:
         print("Stopped by you; what was finished is kept.", file=sys.stderr)

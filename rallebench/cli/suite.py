@@ -10,7 +10,6 @@ from rallebench.cli import flags
 from rallebench.cli.flags import flag, switch
 from rallebench.cli.printing import follow, say
 from rallebench.cli.verbs import VERBS, Result, failed_parts, workbench_of
-from rallebench.core.errors import UsageError
 from rallebench.core.runs import RunOptions
 from rallebench.core.tables import Table
 from rallebench.render import experiments
@@ -41,13 +40,7 @@ APART = ("suite", "name", "folder")
             "the same name again continues, and runs only what is missing",
             default="",
         ),
-        switch("--plan", "say what it would run and cost; runs nothing but the probe"),
-        flag(
-            "--probe",
-            "N",
-            f"with --plan: questions a part that are really answered, to see what it costs (default {experimenting.QUESTIONS}; 0: none)",
-            type=int,
-        ),
+        *flags.PLAN,
         *flags.LOOP,
         switch(
             "--allow-python",
@@ -72,19 +65,9 @@ def suite(args: argparse.Namespace) -> Result:
         name=args.name,
         seed=args.seed,
     )
-    if args.probe is not None and not args.plan:
-        raise UsageError("--probe goes with --plan; without it the suite is run.")
-    if args.plan:
-        questions = experimenting.QUESTIONS if args.probe is None else args.probe
-        if questions < 0:
-            raise UsageError(
-                f"--probe is {questions}; it must be 0 for none, or a number of questions."
-            )
-        plan = experimenting.suite_plan(
-            workbench, request, questions=questions, batch_size=args.batch_size
-        )
-        value = follow(plan)
-        return Result(value, experiments.plan_blocks(value))
+    plan = flags.plan_of(workbench, request, args)
+    if plan is not None:
+        return plan
     options = RunOptions(args.batch_size, args.max_errors, track=not args.no_mlflow)
     result = follow(
         workbench.experiments.run(request, options),

@@ -6,7 +6,7 @@ import re
 import shutil
 from pathlib import Path
 
-from rallebench.core.errors import BackendError
+from rallebench.core.errors import BackendError, Hint
 from rallebench.core.memory import size
 from rallebench.core.parts import with_final_names
 
@@ -14,6 +14,7 @@ _FULL = re.compile(
     r"No space left|Disk quota exceeded|File too large|\d+ requested and \d+ written|\d+ of \d+ bytes are there|iostream error"
 )
 """The messages for a full disk, from the system, numpy, hnswlib and DiskANN."""
+FREE_SPACE = Hint("free-space")
 
 
 class DiskError(BackendError):
@@ -41,13 +42,13 @@ def unwritten(what: str, place: Path, error: BaseException, needed: int = 0) -> 
         reason = with_final_names(
             " ".join(str(getattr(error, "strerror", "") or error).split())[-300:]
         )
-        mend = "free space or choose another --workspace"
         return DiskError(
-            f"Could not write {what} {place}: {reason}. Nothing was left half-written; {mend}."
+            f"Could not write {what} {place}: {reason}. Nothing was left half-written.",
+            hint=FREE_SPACE,
         )
     return DiskError(
-        f"Could not write {what} {place}: the disk is full. {room(place, needed)} Nothing was left of it; "
-        "free space or choose another --workspace."
+        f"Could not write {what} {place}: the disk is full. {room(place, needed)} Nothing was left of it.",
+        hint=FREE_SPACE,
     )
 
 

@@ -7,26 +7,84 @@
     │   ├── TemplateError     a template is malformed or forbidden
     │   ├── NotFoundError     a name that is not registered, saved or loaded
     │   ├── BadFileError      a file of the wrong form
+    │   ├── SettingError      a setting with a value that it cannot have
     │   ├── MismatchError     two things that do not belong together
     │   └── MissingPackageError   an optional package is absent
     ├── BackendError          a retriever, model or endpoint failed           (exit code 1)
     │   └── BackendMemoryError the batch was too large; the loop halves it
     └── StoppedError          the user stopped it                             (exit code 130)
 
-Any other exception is a bug and keeps its traceback.
+A message names the thing in neutral words, no flag and no button; its ``hint`` is the mend, which each front end words
+for itself. Any other exception is a bug and keeps its traceback.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+HINTS: Mapping[str, str] = {
+    "allow-python": "let agents run programs that a model wrote",
+    "build-index": "build an index, with the chunking preset ``name``",
+    "choose": "choose what ``name`` is (llm, dataset, environment, metric …); ``value``: settings that do without it",
+    "find-models": "ask the server for the names of its models",
+    "free-space": "free space on the disk, or use another folder",
+    "leave-out": "leave ``name`` out",
+    "list": "look at what there is of the kind ``name``",
+    "load": "load the model or retriever ``name``",
+    "raise-max-errors": "permit more failed questions",
+    "rename": "choose another name",
+    "resume": "continue ``name``, or choose another name",
+    "set": "give the settings ``name``: pairs key=VALUE between spaces",
+    "skip-bad": "leave out the bad rows",
+    "start-again": "start it again with the same name; it continues",
+    "unload": "unload the model or retriever ``name``",
+}
+"""Kind of a hint → the mend, and what its ``name`` and ``value`` are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hint:
+    """The mend of an error, as a kind of HINTS; ``cli.wording`` and ``gui.wording`` make a sentence of it.
+
+    >>> Hint("choose", "llm")
+    Hint(kind='choose', name='llm', value='')
+    """
+
+    kind: str
+    name: str = ""
+    value: str = ""
+
+    def __post_init__(self) -> None:
+        if self.kind not in HINTS:
+            raise ValueError(
+                f"there is no hint {self.kind!r}; add it to HINTS and to both front ends"
+            )
+
+    def after(self, sentence: str, clauses: Mapping[str, Callable[[Hint], str]]) -> str:
+        """``sentence`` with the clause of this kind at its end.
+
+        >>> Hint("rename").after("The name is taken.", {"rename": lambda hint: "choose another"})
+        'The name is taken; choose another.'
+        """
+        return f"{sentence.removesuffix('.')}; {clauses[self.kind](self)}."
+
 
 class RalleError(Exception):
-    """The base class; ``str(error)`` is the sentence for the user."""
+    """The base class; ``str(error)`` is the sentence for the user.
+
+    ``setting``: the setting that is wrong, '' where it is none; ``hint``: the mend, None where the sentence names it.
+    """
 
     exit_code = 1
 
+    def __init__(self, message: str = "", setting: str = "", hint: Hint | None = None) -> None:
+        super().__init__(message)
+        self.setting, self.hint = setting, hint
+
 
 class UsageError(RalleError):
-    """The request was wrong: a flag, a name, a value. Nothing was done."""
+    """The request was wrong: a name, a value, a combination. Nothing was done."""
 
     exit_code = 2
 
@@ -45,6 +103,17 @@ class BadFileError(UsageError):
 
 class MismatchError(UsageError):
     """Two things that do not belong together; names both sides."""
+
+
+class SettingError(UsageError):
+    """A setting has a value that it cannot have; ``must_be``: the permitted values in words.
+
+    >>> str(SettingError("noise", 3, "a number from 0 to 1"))
+    'noise=3: noise must be a number from 0 to 1.'
+    """
+
+    def __init__(self, setting: str, value: object, must_be: str) -> None:
+        super().__init__(f"{setting}={value}: {setting} must be {must_be}.", setting)
 
 
 class MissingPackageError(UsageError):

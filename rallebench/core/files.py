@@ -43,7 +43,7 @@ def disk_error(path: Path, error: OSError) -> BackendError:
     """The error for a disk that is full, read-only or missing."""
     return BackendError(
         f"Could not write {path}: {error.strerror or error}. Nothing was left half-written; "
-        "free space or choose another folder (--out or --workspace)."
+        "free space or choose another folder."
     )
 
 

@@ -76,12 +76,12 @@ class Access:
         if not self.answers_to(host.name):
             return HostRefusal(
                 421,
-                f"This server does not answer to the name {host.name}; start it with --allowed-host {_bracketed(host.name)}.",
+                f"This server does not answer to the name {host.name}; start it with the allowed host {_bracketed(host.name)}.",
             )
         if origins and not (len(origins) == 1 and self._is_own(origins[0], host)):
             return HostRefusal(
                 403,
-                "A page of another site sent this request; if it is yours, start the server with --allowed-host and its host.",
+                "A page of another site sent this request; if it is yours, start the server with its host as an allowed host.",
             )
         return None
 
@@ -137,7 +137,7 @@ def is_loopback(host: str) -> bool:
 def access_of(
     host: str, allowed: Sequence[str] = (), names_of_machine: Callable[[], set[str]] | None = None
 ) -> Access:
-    """The access to a server bound to ``host``, with every ``--allowed-host``. Raises UsageError.
+    """The access to a server bound to ``host``, with every allowed host. Raises UsageError.
 
     Loopback: its names; a wildcard address: the names of the machine; else the bound host and its addresses.
     """
@@ -189,7 +189,7 @@ def _allowed(text: str) -> Authority:
     host = authority(text) or authority(f"[{text}]")
     if host is None:
         raise UsageError(
-            f"--allowed-host {text!r} is not a host; write for example bench.example.org or bench.example.org:8443."
+            f"The allowed host {text!r} is not a host; write for example bench.example.org or bench.example.org:8443."
         )
     return host
 

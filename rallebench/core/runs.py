@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from rallebench.core.errors import NotFoundError
+from rallebench.core.errors import Hint, NotFoundError
 from rallebench.core.types import (
     Chain,
     Episode,
@@ -48,7 +48,7 @@ def _loaded(table: Mapping[str, Any], name: str, kind: str) -> Any:
     if name not in table:
         have = ", ".join(sorted(table)) or "none"
         raise NotFoundError(
-            f"The {kind} {name!r} is not loaded (loaded: {have}). Load it in the Models tab."
+            f"The {kind} {name!r} is not loaded (loaded: {have}).", hint=Hint("load", name)
         )
     return table[name]
 

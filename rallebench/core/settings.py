@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from rallebench.core.errors import UsageError
+from rallebench.core.errors import SettingError, UsageError
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,13 +124,11 @@ def checked(
     known: Mapping[str, Setting],
     requested: Mapping[str, Any],
     *,
-    flag: str = "",
     noun: str = "setting",
 ) -> dict[str, Any]:
     """Every known setting with its requested value, in its kind, or its default.
 
-    Raises UsageError, one sentence, for the first unknown setting or invalid value of ``what``; ``flag`` comes before
-    ``name=value`` in the sentence.
+    Raises SettingError for the first invalid value, UsageError for the first unknown or missing setting of ``what``.
 
     >>> checked("index kind 'bm25'", {"b": Setting(float, 0.4, 0, 1)}, {"b": "1"})
     {'b': 1.0}
@@ -138,14 +136,15 @@ def checked(
     values = {name: setting.default for name, setting in known.items()}
     for name, value in requested.items():
         if name not in known:
-            raise UsageError(f"The {what} has no {noun} {name!r}; it has {_listed(list(known))}.")
+            has = _listed(list(known))
+            raise UsageError(f"The {what} has no {noun} {name!r}; it has {has}.", setting=name)
         try:
             values[name] = known[name].reads(value)
         except ValueError as must_be:
-            raise UsageError(f"{flag}{name}={value}: {name} must be {must_be}.") from None
+            raise SettingError(name, value, str(must_be)) from None
     for name, setting in known.items():
         if setting.required and values[name] in (None, ""):
-            raise UsageError(f"The {what} needs the {noun} {name!r}.")
+            raise UsageError(f"The {what} needs the {noun} {name!r}.", setting=name)
     return values
 
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
-from rallebench.core.errors import BadFileError
+from rallebench.core.errors import BadFileError, Hint
 from rallebench.core.files import MAX_LINE_BYTES, json_problem
 
 MAX_KEPT_PROBLEMS = 20
@@ -42,7 +42,7 @@ class Problem(NamedTuple):
 class Problems:
     """The treatment of bad rows, their count and the first of them.
 
-    Without ``skip`` the first bad row raises BadFileError, whose sentence names --skip-bad if that is ``offered``. With
+    Without ``skip`` the first bad row raises BadFileError, whose hint is to leave them out if that is ``offered``. With
     ``skip`` bad rows are left out and counted. ``refuse_empty``: a passage without text is a bad row.
     """
 
@@ -55,11 +55,7 @@ class Problems:
     def add(self, line: int, message: str) -> None:
         """Count a bad row, or raise."""
         if not self.skip:
-            raise BadFileError(
-                f"{message.removesuffix('.')} (--skip-bad leaves bad rows out)."
-                if self.offered
-                else message
-            )
+            raise BadFileError(message, hint=Hint("skip-bad") if self.offered else None)
         self.count += 1
         self.first = sorted([*self.first, Problem(line, message)])[:MAX_KEPT_PROBLEMS]
 

@@ -239,13 +239,17 @@ def table(value: Table) -> str:
         for i, c in enumerate(value.heads)
     )
     body = ""
+    means = [[mean_of(row[j]) for row in value.rows] for j in range(len(value.heads))]
+    shares = [all(m is None or abs(m["value"] or 0) <= 1 for m in column) for column in means]
     for i, row in enumerate(value.rows):
         cells = ""
         for j, (cell, column) in enumerate(zip(row, value.heads)):
             mean = mean_of(cell)
             shown = (
-                percent(mean)
+                percent(mean, share=shares[j])
                 if mean is not None and column.format in ("score", "percent")
+                else number(100 * cell, unit="%")
+                if column.format == "percent" and isinstance(cell, float)
                 else e(text(cell, column.format))
             )
             cells += f'<td class="{"n" if j else ""}">{f"<b>{shown}</b>" if (i, j) in value.best else shown}</td>'

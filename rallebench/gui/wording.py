@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
+
+from rallebench.core.errors import Hint, RalleError
 
 _RULES: tuple[tuple[str, str], ...] = (
     (
@@ -38,10 +41,53 @@ _RULES: tuple[tuple[str, str], ...] = (
 _SET = re.compile(r"--set [\w.]+=\S+(?: --set [\w.]+=\S+)*")
 
 
-def on_page(text: str) -> str:
+_LABELS: Mapping[str, str] = {"llm": "language model", "dataset": "question set"}
+"""What is chosen → the field's label, where that is another word."""
+
+
+def _label(name: str) -> str:
+    return _LABELS.get(name, name.replace("-", " "))
+
+
+def _fields(pairs: str) -> str:
+    return ", ".join(map(_field, pairs.split()))
+
+
+def _choose(hint: Hint) -> str:
+    without = f", or do without: {_fields(hint.value)}" if hint.value else ""
+    return f"choose one{without}"
+
+
+_CLAUSES: Mapping[str, Callable[[Hint], str]] = {
+    "allow-python": lambda hint: "allow it by opening this page with app.py --allow-python",
+    "build-index": lambda hint: f"build one in Data with the chunking {hint.name}",
+    "choose": _choose,
+    "find-models": lambda hint: "press Find models",
+    "free-space": lambda hint: "free space, or open the page with another workspace",
+    "leave-out": lambda hint: f"leave the field {_label(hint.name)} empty",
+    "list": lambda hint: f"on a command line 'rallebench list {hint.name}' tells more",
+    "load": lambda hint: "load it in Models",
+    "raise-max-errors": lambda hint: "permit more failed questions",
+    "rename": lambda hint: "choose another name",
+    "resume": lambda hint: "choose another name, or open that run in Runs and resume it",
+    "set": lambda hint: f"fill in {_fields(hint.name)}",
+    "skip-bad": lambda hint: "tick the field that leaves bad rows out",
+    "start-again": lambda hint: "start it again with the same name to continue",
+    "unload": lambda hint: "unload it in Models",
+}
+
+
+def on_page(text: str | BaseException) -> str:
+    """An error or a sentence in the words of the page; the mend of an error comes last."""
+    sentence = _without_flags(str(text))
+    hint = text.hint if isinstance(text, RalleError) else None
+    return hint.after(sentence, _CLAUSES) if hint else sentence
+
+
+def _without_flags(text: str) -> str:
     """A sentence without flags of the command line; settings are called as their fields are.
 
-    >>> on_page("It needs a language model; name one with --llm, or do without: --set questions=0 --set answerable=false.")
+    >>> _without_flags("It needs a language model; name one with --llm, or do without: --set questions=0 --set answerable=false.")
     'It needs a language model; choose one, or do without: questions=0, answerable not ticked.'
     """
     if "--" not in text and "rallebench" not in text:

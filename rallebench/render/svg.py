@@ -140,6 +140,7 @@ def _bubbles(value: Figure) -> str:
     high = min(max(ys) + room, 1.05) if max(ys) <= 1 else max(ys) + room
     axes = _Axes(value, (0.0, max(xs) * 1.15 or 1.0), (low, high))
     most, body = max(size or 0 for _, _, _, size, *_ in points) or 1, axes.ticks()
+    names: list[tuple[float, float, float]] = []  # the middle, half the width, and the line of each
     for number, (name, cost, quality, size, *_) in enumerate(points):
         x, y, colour = axes.x(cost), axes.y(quality), colours.series(number)
         radius = 7.0 if size is None else max(4.0, 21 * math.sqrt(size / most))
@@ -149,7 +150,13 @@ def _bubbles(value: Figure) -> str:
             else f'fill="{colour}" fill-opacity=".8"'
         )
         body += f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius:.1f}" {style}/>'
-        body += _text(x, y - radius - 5, name, "middle")
+        line, half = y - radius - 5, 3.4 * min(len(name), 60)
+        while any(
+            abs(x - at) < half + wide and abs(line - taken) < 13 for at, wide, taken in names
+        ):
+            line -= 14
+        names.append((x, half, line))
+        body += _text(x, line, name, "middle")
     return _svg(720, 410, body)
 
 

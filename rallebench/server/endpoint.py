@@ -32,7 +32,7 @@ Piece = TypeVar("Piece")
 ROLES = frozenset({"user", "assistant", "system", "developer", "tool"})
 
 
-class Refused(Exception):
+class RequestError(Exception):
     """A request that is answered with ``status`` and one sentence."""
 
     def __init__(self, status: int, message: str, kind: str = "invalid_request_error") -> None:
@@ -45,33 +45,33 @@ class Refused(Exception):
 
 
 def read_turn(body: Any, names: Mapping[str, Chain]) -> tuple[str, list[Message], str, bool]:
-    """(name of the chain, history, question, whether to stream) of a request's JSON. Raises Refused."""
+    """(name of the chain, history, question, whether to stream) of a request's JSON. Raises RequestError."""
     if not isinstance(body, dict):
-        raise Refused(400, "The body must be a JSON object with 'model' and 'messages'.")
+        raise RequestError(400, "The body must be a JSON object with 'model' and 'messages'.")
     name = body.get("model") or next(iter(names))
     if not isinstance(name, str) or name not in names:
-        raise Refused(
+        raise RequestError(
             404, f"There is no chain {name!r} here; served: {', '.join(names)}.", "not_found_error"
         )
     if body.get("n") not in (None, 1):
-        raise Refused(400, "n must be 1: a chain gives one answer.")
+        raise RequestError(400, "n must be 1: a chain gives one answer.")
     stream = body.get("stream")
     if not isinstance(stream, (bool, type(None))):
-        raise Refused(400, "'stream' must be true or false, without quotes.")
+        raise RequestError(400, "'stream' must be true or false, without quotes.")
     messages = body.get("messages")
     if not isinstance(messages, list) or not messages:
-        raise Refused(400, "'messages' must be a list with at least one user message.")
+        raise RequestError(400, "'messages' must be a list with at least one user message.")
     turns = [_message(message, number) for number, message in enumerate(messages, 1)]
     spoken = [turn for turn in turns if turn.role in ("user", "assistant")]
     if not spoken or spoken[-1].role != "user" or not spoken[-1].content.strip():
-        raise Refused(400, "The last message must be a user's question.")
+        raise RequestError(400, "The last message must be a user's question.")
     return name, spoken[:-1], spoken[-1].content, bool(stream)
 
 
 def _message(message: Any, number: int) -> Message:
     role = message.get("role") if isinstance(message, dict) else None
     if not isinstance(role, str) or role not in ROLES:
-        raise Refused(400, f"Message {number} has no known role; give user or assistant.")
+        raise RequestError(400, f"Message {number} has no known role; give user or assistant.")
     content = message.get("content")
     if isinstance(content, list):
         parts = [
@@ -79,12 +79,12 @@ def _message(message: Any, number: int) -> Message:
             for part in content
         ]
         if not all(isinstance(part, str) for part in parts):
-            raise Refused(
+            raise RequestError(
                 400, f"Message {number} holds something other than text; a chain reads text only."
             )
         content = "".join(part for part in parts if part)
     if not isinstance(content, (str, type(None))):
-        raise Refused(400, f"Message {number}: 'content' must be text.")
+        raise RequestError(400, f"Message {number}: 'content' must be text.")
     return Message(str(role), content or "")
 
 
@@ -161,7 +161,7 @@ def streamed(name: str, pieces: Iterator[str | Episode]) -> Iterator[str]:
             if isinstance(piece, str):
                 yield event({"content": piece})
             elif piece.error:
-                yield f"data: {_json_text(Refused(500, piece.error, 'server_error').body())}\n\n"
+                yield f"data: {_json_text(RequestError(500, piece.error, 'server_error').body())}\n\n"
             else:
                 yield event({}, "stop", usage=usage(piece), rallebench=sources(piece))
     yield "data: [DONE]\n\n"
@@ -201,7 +201,7 @@ def application(
     def allowed(request: Request) -> None:
         token = request.headers.get("authorization", "").removeprefix("Bearer ").strip()
         if key and not hmac.compare_digest(token.encode(), key.encode()):
-            raise Refused(
+            raise RequestError(
                 401,
                 f"The key is wrong; send the one of {KEY_VARIABLE} as a bearer token.",
                 "authentication_error",
@@ -232,7 +232,7 @@ def application(
         if episode is None:
             raise ClientDisconnect
         if episode.error:
-            raise Refused(500, episode.error, "server_error")
+            raise RequestError(500, episode.error, "server_error")
         return sent(whole(name, episode))
 
     async def refused(request: Request, error: Any) -> Response:
@@ -245,7 +245,9 @@ def application(
     async def elsewhere(request: Request, error: Any) -> Response:
         """A path or a method that is not served; a client of OpenAI's reads JSON here, too."""
         message = f"{request.method} {request.url.path} is not served; POST /v1/chat/completions or GET /v1/models."
-        return sent(Refused(error.status_code, message).body(), error.status_code, error.headers)
+        return sent(
+            RequestError(error.status_code, message).body(), error.status_code, error.headers
+        )
 
     routes = [
         Route("/health", health),
@@ -254,14 +256,20 @@ def application(
     ]
     return Starlette(
         routes=routes,
-        exception_handlers={Refused: refused, HTTPException: elsewhere, ClientDisconnect: gone},
+        exception_handlers={
+            RequestError: refused,
+            HTTPException: elsewhere,
+            ClientDisconnect: gone,
+        },
         middleware=[Middleware(HostGuard, access=access, refused=_refused_host)],
     )
 
 
 def _refused_host(refusal: HostRefusal) -> tuple[str, bytes]:
     """A refusal of the Host or Origin, as OpenAI's clients read it."""
-    return "application/json", _json_text(Refused(refusal.status, refusal.message).body()).encode()
+    return "application/json", _json_text(
+        RequestError(refusal.status, refusal.message).body()
+    ).encode()
 
 
 async def _while_connected(request: Any, pieces: Iterator[Piece]) -> AsyncIterator[Piece]:
@@ -283,16 +291,16 @@ async def _while_connected(request: Any, pieces: Iterator[Piece]) -> AsyncIterat
 async def _json(request: Any) -> Any:
     # A page of another site may send text/plain without asking the browser's leave, JSON it may not.
     if request.headers.get("content-type", "").split(";")[0].strip().lower() != "application/json":
-        raise Refused(415, "Send JSON with the header Content-Type: application/json.")
+        raise RequestError(415, "Send JSON with the header Content-Type: application/json.")
     body = b""
     async for piece in request.stream():
         body += piece
         if len(body) > MAX_BODY_BYTES:
-            raise Refused(413, f"The request is longer than {MAX_BODY_BYTES // 2**20} MB.")
+            raise RequestError(413, f"The request is longer than {MAX_BODY_BYTES // 2**20} MB.")
     try:
         return json.loads(body)
     except (ValueError, RecursionError):
-        raise Refused(400, "The body is no valid JSON.") from None
+        raise RequestError(400, "The body is no valid JSON.") from None
 
 
 def key_for(host: str) -> str:
@@ -319,7 +327,7 @@ def listening_on(host: str, port: int) -> socket.socket:
             else str(error)
         )
         raise UsageError(
-            f"{host}:{port} cannot be listened on ({reason}); choose another --port or --host."
+            f"{host}:{port} cannot be listened on ({reason}); choose another port or host."
         ) from None
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rallebench.chains.chain import prompt_of
 from rallebench.chains.ralle import override
 from rallebench.chains.template import render
-from rallebench.core.errors import BackendError, BadFileError, UsageError
+from rallebench.core.errors import BackendError, BadFileError, Hint, UsageError
 from rallebench.core.files import read_json
 from rallebench.core.types import Chain, Episode, Generate, Hit, Question, Retrieve, Step, UseTool
 from rallebench.engine.cost import Prices, prices_of, step_to_json, total
@@ -72,11 +72,15 @@ def agent_of(
 ) -> Agent:
     """An agent with all its parts checked. Raises UsageError."""
     if env and not WORKFLOWS.entry(workflow).traits.get("needs_env", True):
-        raise UsageError(f"The workflow {workflow!r} acts in no environment; leave --env out.")
+        raise UsageError(
+            f"The workflow {workflow!r} acts in no environment.",
+            hint=Hint("leave-out", "environment"),
+        )
     if retriever:
         if "retriever" not in (ENVIRONMENTS.entry(env).form if env else {}):
             raise UsageError(
-                f"--retriever: the workflow {workflow!r} on {env or 'nothing'!r} asks no retriever."
+                f"The workflow {workflow!r} on {env or 'nothing'!r} asks no retriever.",
+                hint=Hint("leave-out", "retriever"),
             )
         settings = {**settings, "env.retriever": retriever}
     return workbench.asking.agent(workflow, env, llm, settings, seed=seed)

@@ -30,7 +30,7 @@ from rallebench.datasets.reading import read_questions
 from rallebench.engine.reply_cache import Memo
 from rallebench.engine.single import Event, answer_one, run_one
 from rallebench.services.leases import Lease
-from rallebench.services.model_entries import Models
+from rallebench.services.models import ModelManager
 from rallebench.workflows.resume import continued
 from rallebench.workspace.entries import chain_from_json, chain_to_json, save_chain
 from rallebench.workspace.flows import Agent, prepare_agent
@@ -45,7 +45,7 @@ def _read(path: Path, version: tuple[tuple[int, int], ...]) -> tuple[Example, ..
 class Asking:
     """The verbs of the Develop and Agent tabs; what they name is loaded first, but for heavy models."""
 
-    def __init__(self, workspace: Workspace, models: Models, allow_python: bool) -> None:
+    def __init__(self, workspace: Workspace, models: ModelManager, allow_python: bool) -> None:
         self._workspace, self._models, self._allow_python = workspace, models, allow_python
         self._memo: Memo | None = None
         self._lock = threading.Lock()

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rallebench.core.errors import NotFoundError, UsageError
+from rallebench.core.errors import Hint, NotFoundError, SettingError, UsageError
 from rallebench.core.experiments import ExperimentRequest, Row
 from rallebench.core.files import write_text
 from rallebench.core.runs import RunOptions
@@ -64,19 +64,22 @@ def builder_request(
 ) -> ExperimentRequest:
     """The request for a builder; its dataset has the builder's name. ``limit``: articles, or questions, at most. Raises UsageError."""
     if limit is not None and limit < 1:
-        raise UsageError(f"--limit is {limit}; give at least 1, or leave it out for all.")
+        raise SettingError("limit", limit, "at least 1; leave it out for all")
     if articles and settings.get("articles"):
         raise UsageError(
-            "The articles are given twice, by --articles and by --set articles=…; leave one out."
+            "The articles are named twice, also by the setting articles.",
+            hint=Hint("leave-out", "articles"),
         )
     place = Path(articles).expanduser()
     where = str(place.resolve()) if articles and place.exists() else articles
     values = {**settings, "articles": where or settings.get("articles", "")}
     target = dataset_file(workspace.path, name)
     if workspace.dataset_paths().get(name, target) != target:
-        raise UsageError(f"A question set {name!r} exists already; choose another name.")
+        raise UsageError(f"A question set {name!r} exists already.", hint=Hint("rename"))
     if maker == "rgb" and SUITES.entry("rgb-testbed").traits.get("needs_llm", True) and not llm:
-        raise UsageError("The suite 'rgb-testbed' needs a language model; name one with --llm.")
+        raise UsageError(
+            "The suite 'rgb-testbed' needs a language model.", hint=Hint("choose", "llm")
+        )
     return ExperimentRequest(workspace, llm, values, limit, kind=kind_name(maker), name=name)
 
 

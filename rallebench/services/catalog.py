@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -75,14 +76,27 @@ def entry(kind: str, name: str) -> Entry[Any]:
     return REGISTRIES[kind].entry(name)
 
 
-def list_all(workspace: Workspace, kind: str | None) -> dict[str, list[dict[str, str]]]:
-    """``{kind: [{name, about}]}`` for one kind or all. Raises NotFoundError."""
-    return listing(workspace, kind, {"suites": SUITES})
+class Catalog:
+    """The catalog part: everything that can be named in a workspace, as values."""
 
+    def __init__(self, workspace: Workspace) -> None:
+        self._workspace = workspace
 
-def card_text(name: str) -> str:
-    """The whole card of a metric as text."""
-    return read_card(name).text()
+    def list(self, kind: str | None = None) -> dict[str, builtins.list[dict[str, str]]]:
+        """``{kind: [{name, about}]}`` for one kind or all. Raises NotFoundError."""
+        return listing(self._workspace, kind, {"suites": SUITES})
+
+    def entry(self, kind: str, name: str) -> Entry[Any]:
+        """A registered thing: its line, traits and settings. Raises NotFoundError with the nearest names."""
+        return entry(kind, name)
+
+    def form(self, kind: str, name: str) -> Mapping[str, Setting]:
+        """The settings of a registered thing. Raises NotFoundError."""
+        return entry(kind, name).form
+
+    def card(self, metric: str) -> tuple[dict[str, Any], str]:
+        """The card of a metric: as JSON, and whole as text. Raises NotFoundError."""
+        return card(metric), read_card(metric).text()
 
 
 def described(kind: str) -> list[dict[str, Any]]:

@@ -16,6 +16,7 @@ from rallebench.analysis.waterfall import STAGES, UNTRACED
 from rallebench.core.errors import UsageError
 from rallebench.core.tables import Table
 from rallebench.engine.score import cost_of
+from rallebench.engine.store import RunFolder
 from rallebench.metrics import metric
 
 if TYPE_CHECKING:
@@ -24,34 +25,40 @@ if TYPE_CHECKING:
 __all__ = ["STAGES", "UNTRACED"]
 
 
-def compare_two(
-    workbench: Workbench, a: str, b: str, name: str
-) -> tuple[dict[str, Any], list[str]]:
-    """Run ``b`` against run ``a`` as JSON, and the warnings. Raises UsageError without a common score."""
-    runs = [workbench.runs.open(a), workbench.runs.open(b)]
-    pair, common = compare_runs(*runs, name)
+def compare(
+    runs: Sequence[RunFolder], metric: str = ""
+) -> tuple[dict[str, Any], list[str], tuple[Table, ...]]:
+    """Runs against the first: JSON, warnings, and of three or more the tables of every metric and of the differences.
+
+    Raises UsageError without a common score.
+    """
+    return _compare_two(*runs, metric) if len(runs) == 2 else _compare_several(runs, metric)
+
+
+def _compare_two(
+    a: RunFolder, b: RunFolder, name: str
+) -> tuple[dict[str, Any], list[str], tuple[Table, ...]]:
+    pair, common = compare_runs(a, b, name)
     warnings = [common.warning] if common.warning else []
     if pair.n < len(common.qids) and not common.left_out:
         warnings.append(
             f"only {pair.n} of the {len(common.qids)} shared questions are scored by {pair.metric} in both."
         )
-    measured = measure(pair.metric, runs)
+    measured = measure(pair.metric, [a, b])
     corpus_level = not measured.own and "over_all" in metric(measured.name).traits
-    scores = compare_many(runs, measured.name).corpus_level if corpus_level else {}
+    scores = compare_many([a, b], measured.name).corpus_level if corpus_level else {}
     value = {
-        **as_json(pair, common, a, b),
+        **as_json(pair, common, a.name, b.name),
         **_about(measured),
         "over_all": [asdict(score) for score in scores.get(measured.name, ())],
-        "cost": [cost_of(run) for run in runs],
+        "cost": [cost_of(run) for run in (a, b)],
     }
-    return value, warnings
+    return value, warnings, ()
 
 
-def compare_several(
-    workbench: Workbench, names: Sequence[str], name: str
-) -> tuple[dict[str, Any], tuple[Table, Table]]:
-    """Runs against the first, as JSON and as tables: every metric, the differences. Raises UsageError."""
-    runs = [workbench.runs.open(run) for run in names]
+def _compare_several(
+    runs: Sequence[RunFolder], name: str
+) -> tuple[dict[str, Any], list[str], tuple[Table, ...]]:
     compared = compare_many(runs, name)
     against = [
         {
@@ -75,7 +82,8 @@ def compare_several(
         "warnings": compared.warnings,
         "cost": [cost_of(run) for run in runs],
     }
-    return value, (tables.comparison(compared), tables.differences(compared))
+    drawn = (tables.comparison(compared), tables.differences(compared))
+    return value, list(compared.warnings), drawn
 
 
 def _about(measured: Measure) -> dict[str, Any]:
@@ -90,12 +98,12 @@ def _about(measured: Measure) -> dict[str, Any]:
 def runs_of(workbench: Workbench, names: Sequence[str]) -> list[str]:
     """The named runs, for a suite its runs. Raises UsageError for a suite that has not ended."""
     runs: list[str] = []
-    suites = workbench.experiments.suites()
+    suites = workbench.experiments.list("suite")
     for name in names:
         if name not in suites or (workbench.workspace.runs / name).exists():
             runs.append(name)
             continue
-        report = workbench.experiments.open_suite(name).report
+        report = workbench.experiments.open(name, "suite run").report
         if report is None:
             raise UsageError(
                 f"The suite run {name!r} has not ended yet; run it again under its name, or name its runs."

@@ -1,58 +1,48 @@
-"""What people do with corpora, question sets, indexes and vectors besides building them: look, check, delete, combine, search."""
+"""The data part: corpora, question sets, indexes, vectors and combinations, imported, built, checked, deleted, searched."""
 
 from __future__ import annotations
 
 import contextlib
-import itertools
 import time
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rallebench.core.errors import NotFoundError, RalleError, UsageError
+from rallebench.core.errors import Hint, NotFoundError, RalleError, UsageError
 from rallebench.core.files import write_json
 from rallebench.core.settings import Setting, checked
-from rallebench.core.sources import Problem, Problems, Source
 from rallebench.core.types import Hit, Passage
 from rallebench.corpora import imported
+from rallebench.corpora.chunking import Chunking
 from rallebench.corpora.imported import Corpus, ImportProgress, import_corpus
-from rallebench.corpora.page_maps import read_page_map
-from rallebench.corpora.reading import form_of, read_corpus
+from rallebench.corpora.reading import read_corpus
 from rallebench.datasets.importing import QuestionSet, import_dataset
-from rallebench.datasets.reading import form_of as form_of_questions
-from rallebench.datasets.reading import read_examples
 from rallebench.engine.store import QUESTIONS, list_runs
 from rallebench.retrievers import search_form
-from rallebench.services.indexes import Indexes
-from rallebench.services.jobs import operation_of, pieces_of
-from rallebench.workspace.entries import Combination, read_combinations
-from rallebench.workspace.paths import STARTER_INDEXES
-
-ROWS, MAX_ROWS = 8, 2000
-"""Rows that a preview shows, and rows that it reads at most to find them and their problems."""
+from rallebench.services import indexes, previews
+from rallebench.services.indexes import VerifiedIndex
+from rallebench.services.jobs import JobManager, operation_of, pieces_of
+from rallebench.services.models import ModelManager
+from rallebench.services.previews import ROWS, Preview
+from rallebench.workspace.entries import Combination, Manifest, read_combinations, read_manifest
+from rallebench.workspace.indexes.build import build_index
+from rallebench.workspace.indexes.ensure import described
+from rallebench.workspace.indexes.estimate import Estimate, estimate_build
+from rallebench.workspace.indexes.vectors import (
+    Building,
+    CachedVectors,
+    delete_vectors,
+    kept_vectors,
+)
+from rallebench.workspace.paths import STARTER_INDEXES, Workspace
 
 GOLD_DEPTH = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Preview:
-    """The beginning of a corpus or a question set as it would be imported, and the bad rows there.
-
-    ``rows``: Passages or Examples. ``read`` rows were looked at; ``ended``: these are all.
-    """
-
-    form: str
-    rows: tuple[Any, ...]
-    problems: tuple[Problem, ...]
-    bad: int
-    read: int
-    ended: bool
-
-
-@dataclass(frozen=True, slots=True)
 class Search:
-    """What a search found. ``gold_rank``: of the first gold page among the first ``depth``; None if not there."""
+    """The hits of a search. ``gold_rank``: of the first gold page among the first ``depth``; None if not there."""
 
     hits: tuple[Hit, ...]
     milliseconds: float
@@ -60,100 +50,29 @@ class Search:
     depth: int = GOLD_DEPTH
 
 
-class Data(Indexes):
-    """The verbs about corpora, question sets, combinations and searches, beside those about indexes."""
+class Data:
+    """The verbs about corpora, question sets, indexes, vectors, combinations and searches."""
 
-    # before an import
+    def __init__(self, workspace: Workspace, models: ModelManager, jobs: JobManager) -> None:
+        self._workspace, self._models, self._jobs = workspace, models, jobs
+        self._datasets = workspace.path / "datasets"
+        self._retrievers = workspace.path / "retrievers.json"
+
+    # corpora
 
     def preview_corpus(
         self, source: Path, *, form: str = "", page_map: Path | None = None, rows: int = ROWS
     ) -> Preview:
         """The first passages of a corpus. Raises UsageError if it cannot be read at all."""
-        if not source.exists():
-            raise NotFoundError(f"{source} does not exist.")
-        form = form or form_of(source)
-        pages = read_page_map(page_map) if page_map else None
-        read = Source(source, Problems(skip=True, refuse_empty=True))
-        passages: Iterator[Passage] = read_corpus(source, pages, form=form, source=read)
-        return _previewed(form, passages, read, rows)
-
-    def preview_questions(self, source: Path, *, form: str = "", rows: int = ROWS) -> Preview:
-        """The first questions of a set. Raises UsageError if it cannot be read at all."""
-        if not source.exists():
-            raise NotFoundError(f"{source} does not exist.")
-        form = form or form_of_questions(source)
-        read = Source(source, Problems(skip=True))
-        return _previewed(form, read_examples(source, form=form, source=read), read, rows)
-
-    # corpora and questions
+        return previews.preview_corpus(source, form, page_map, rows)
 
     def documents(self, corpus: str) -> Iterator[Passage]:
         """The documents of a corpus given by its name or place, in order. Raises UsageError for a bad row."""
-        source = self._workspace.corpus(corpus)
-        if not source.exists():
-            raise NotFoundError(f"{source} does not exist.")
-        return read_corpus(source)
+        return read_corpus(previews.existing(self._workspace.corpus(corpus)))
 
     def corpora(self) -> dict[str, imported.Corpus]:
         """Name → card of every imported corpus."""
         return imported.imported_corpora(self._workspace.corpora)
-
-    def delete_corpus(self, name: str) -> str:
-        """Remove an imported corpus; returns a sentence. Indexes over it keep their passages."""
-        imported.delete_corpus(self._workspace.corpora, name)
-        return f"Deleted the corpus {name}. Indexes over it stay usable."
-
-    def own_question_sets(self) -> list[str]:
-        """The question sets that lie in the workspace: those can be deleted."""
-        folder = self._workspace.path / "datasets"
-        return [
-            name for name, path in self._workspace.dataset_paths().items() if path.parent == folder
-        ]
-
-    def lost_with_questions(self, name: str) -> str:
-        """One sentence: what the runs that asked a question set keep and lose without it; '' if none did."""
-        path = self._workspace.dataset_paths().get(name)
-        users, unfinished = [], []
-        for run in list_runs(self._workspace.runs):
-            with contextlib.suppress(
-                RalleError, KeyError, TypeError
-            ):  # a damaged run has lost it anyway
-                stored = run.spec()
-                if stored["spec"]["dataset"] == name and stored.get("dataset_file") in (
-                    None,
-                    "",
-                    str(path),
-                ):
-                    users.append(run)
-                    unfinished += [run.name] if run.state()["state"] != "done" else []
-        if not users:
-            return ""
-        runs = (
-            "1 run that asked it keeps its"
-            if len(users) == 1
-            else f"{len(users)} runs that asked it keep their"
-        )
-        lost = f"; {', '.join(unfinished)} can no longer be resumed" if unfinished else ""
-        most = max(
-            (run.path / QUESTIONS for run in users),
-            key=lambda path: path.stat().st_size if path.exists() else 0,
-        )
-        again = f" Those questions can still be asked: --dataset {most}."
-        return f"{runs} questions, answers and scores{lost}.{again}"
-
-    def delete_question_set(self, name: str) -> str:
-        """Remove a question set of the workspace; returns a sentence. Raises UsageError for any other."""
-        path = self._workspace.dataset_paths().get(name)
-        if path is None or name not in self.own_question_sets():
-            raise NotFoundError(
-                f"There is no question set {name!r} in {self._workspace.path / 'datasets'}."
-            )
-        lost = self.lost_with_questions(name)
-        try:
-            path.unlink()
-        except OSError as error:
-            raise UsageError(f"{path} could not be removed: {error.strerror or error}.") from error
-        return f"Deleted the question set {name}. {lost}".strip()
 
     def import_corpus(
         self,
@@ -164,7 +83,7 @@ class Data(Indexes):
         page_map: Path | None = None,
         skip_bad: bool = False,
     ) -> Iterator[ImportProgress | Corpus]:
-        """Import a corpus under a name, yielding progress, the Corpus last; it goes on in a thread of its own."""
+        """Import a corpus under a name, yielding progress, the Corpus last; it runs in a thread of its own."""
         settings: dict[str, Any] = {"form": form, "page_map": page_map, "skip_bad": skip_bad}
         job = self._jobs.submit(
             "import",
@@ -175,6 +94,17 @@ class Data(Indexes):
             ),
         )
         return pieces_of(job)
+
+    def delete_corpus(self, name: str) -> str:
+        """Remove an imported corpus; returns a sentence. Indexes over it keep their passages."""
+        imported.delete_corpus(self._workspace.corpora, name)
+        return f"Deleted the corpus {name}. Indexes over it stay usable."
+
+    # question sets
+
+    def preview_questions(self, source: Path, *, form: str = "", rows: int = ROWS) -> Preview:
+        """The first questions of a set. Raises UsageError if it cannot be read at all."""
+        return previews.preview_questions(source, form, rows)
 
     def import_dataset(
         self,
@@ -187,10 +117,151 @@ class Data(Indexes):
         seed: int = 42,
     ) -> QuestionSet:
         """Import a question set under a name, all of it or a sample; returns what was made of it."""
-        folder = self._workspace.path / "datasets"
         return import_dataset(
-            folder, name, source, form=form, skip_bad=skip_bad, sample=sample, seed=seed
+            self._datasets, name, source, form=form, skip_bad=skip_bad, sample=sample, seed=seed
         )
+
+    def own_question_sets(self) -> list[str]:
+        """The question sets that lie in the workspace: those can be deleted."""
+        paths = self._workspace.dataset_paths()
+        return [name for name, path in paths.items() if path.parent == self._datasets]
+
+    def lost_with_questions(self, name: str) -> str:
+        """One sentence: what the runs that asked a question set keep and lose without it; '' if none did."""
+        path = self._workspace.dataset_paths().get(name)
+        users, unfinished = [], []
+        for run in list_runs(self._workspace.runs):
+            # A damaged run has lost its questions anyway.
+            with contextlib.suppress(RalleError, KeyError, TypeError):
+                stored = run.spec()
+                same_file = stored.get("dataset_file") in (None, "", str(path))
+                if stored["spec"]["dataset"] == name and same_file:
+                    users.append(run)
+                    unfinished += [run.name] if run.state()["state"] != "done" else []
+        if not users:
+            return ""
+        many = len(users) > 1
+        runs = (
+            f"{len(users)} runs that asked it keep their"
+            if many
+            else "1 run that asked it keeps its"
+        )
+        lost = f"; {', '.join(unfinished)} can no longer be resumed" if unfinished else ""
+        files = [run.path / QUESTIONS for run in users]
+        longest = max(files, key=lambda path: path.stat().st_size if path.exists() else 0)
+        return f"{runs} questions, answers and scores{lost}. Those questions can still be asked: {longest}."
+
+    def delete_question_set(self, name: str) -> str:
+        """Delete a question set of the workspace; returns a sentence. Raises UsageError for any other."""
+        if name not in self.own_question_sets():
+            raise NotFoundError(f"There is no question set {name!r} in {self._datasets}.")
+        path, lost = self._workspace.dataset_paths()[name], self.lost_with_questions(name)
+        try:
+            path.unlink()
+        except OSError as error:
+            raise UsageError(f"{path} could not be removed: {error.strerror or error}.") from error
+        return f"Deleted the question set {name}. {lost}".strip()
+
+    # indexes and vectors
+
+    def estimate_build(
+        self,
+        corpus: str,
+        kind: str,
+        *,
+        encoder: str = "minilm",
+        chunking: Chunking | None = None,
+        form: str = "",
+        parameters: Mapping[str, Any] | None = None,
+    ) -> Generator[str | Estimate, None, None]:
+        """What a build would take; see :mod:`rallebench.workspace.indexes.estimate`."""
+        recipe = described(
+            self._workspace,
+            corpus,
+            kind,
+            encoder=encoder,
+            chunking=chunking,
+            form=form,
+            settings=parameters,
+        )
+        yield from estimate_build(self._workspace, recipe, self._models.encoders)
+
+    def build_index(
+        self,
+        name: str,
+        corpus: str | Path,
+        kind: str,
+        *,
+        encoder: str = "minilm",
+        page_map: Path | None = None,
+        chunking: Chunking | None = None,
+        form: str = "",
+        parameters: dict[str, Any] | None = None,
+        source: Path | None = None,
+    ) -> Iterator[Building | Manifest]:
+        """Build an index of the workspace, yielding progress, the Manifest last.
+
+        ``corpus``: the name of an imported corpus, or a file or folder whose format is ``form`` ('' recognises it).
+        It is built in a thread of its own: a page that goes away stops nothing, and a second request
+        of the same name follows the running build.
+        """
+        settings: dict[str, Any] = {
+            "encoder_name": encoder,
+            "page_map": page_map,
+            "chunking": chunking,
+            "form": form,
+            "parameters": parameters,
+            "source": source,
+        }
+        passages = self._workspace.corpus(str(corpus))
+        job = self._jobs.submit(
+            "build",
+            name,
+            (passages, kind, settings),
+            lambda job: operation_of(
+                build_index(self._workspace.indexes, name, passages, kind, **settings), Manifest
+            ),
+        )
+        return pieces_of(job)
+
+    def verify_index(self, name: str) -> Iterator[Building | VerifiedIndex]:
+        """Compare every file with its sha256 and search for known passages, as a job."""
+        folder = indexes.folder_of(self._workspace, name)
+        encoders = self._models.encoders
+        return pieces_of(
+            self._jobs.submit("check", name, folder, lambda job: indexes.verify(folder, encoders))
+        )
+
+    def delete_index(self, name: str) -> str:
+        """Delete an index; returns a sentence. Raises UsageError while it is loaded, built or checked."""
+        folder = indexes.folder_of(self._workspace, name)
+        self._refuse_loaded(name)
+        jobs = (self._jobs.get(kind, name) for kind in ("build", "check"))
+        if any(job and not job.done for job in jobs):
+            raise UsageError(
+                f"{name!r} is being built or checked now; wait for its end or stop it first."
+            )
+        return indexes.delete(self._workspace, folder)
+
+    def _refuse_loaded(self, name: str) -> None:
+        if self._models.is_loaded(name) or name in self._models.loading():
+            raise UsageError(f"{name!r} is loaded.", hint=Hint("unload", name))
+
+    def manifests(self) -> tuple[dict[str, Manifest], dict[str, str]]:
+        """(name → manifest, name → sentence of what is wrong) of the index folders of the workspace."""
+        return indexes.manifests_of(self._workspace)
+
+    def manifest(self, name: str) -> Manifest:
+        """The manifest of an index. Raises NotFoundError, BadFileError."""
+        return read_manifest(self._workspace.indexes / name)
+
+    def vectors(self) -> list[CachedVectors]:
+        """The cached vectors."""
+        return kept_vectors(self._workspace.vectors)
+
+    def delete_vectors(self, key: str) -> str:
+        """Delete cached vectors; returns a sentence. Indexes keep what they hold."""
+        return f"Deleted cached vectors, {delete_vectors(self._workspace.vectors, key) / 1e6:,.1f} MB. Indexes keep what they hold."
 
     # combinations
 
@@ -204,29 +275,26 @@ class Data(Indexes):
             )
         entry = Combination(kind=kind, of=list(of), settings=dict(settings), about=about)
         self._workspace.save_retriever(name, entry)
-        return f"Saved {name} in {self._workspace.path / 'retrievers.json'}."
+        return f"Saved {name} in {self._retrievers}."
 
     def own_combinations(self) -> list[str]:
         """The combinations of the workspace's own file; none if it is damaged."""
-        path = self._workspace.path / "retrievers.json"
         with contextlib.suppress(RalleError):
-            return list(read_combinations(path)) if path.exists() else []
+            return list(self._read_combinations())
         return []
 
+    def _read_combinations(self) -> dict[str, Combination]:
+        return read_combinations(self._retrievers) if self._retrievers.exists() else {}
+
     def delete_combination(self, name: str) -> str:
-        """Forget a combination of the workspace; returns a sentence. Its parts stay."""
-        path = self._workspace.path / "retrievers.json"
-        entries = read_combinations(path) if path.exists() else {}
+        """Delete a combination of the workspace; returns a sentence. Its members stay."""
+        entries = self._read_combinations()
         if name not in entries:
-            raise NotFoundError(f"There is no combination {name!r} in {path}.")
-        if self._models.is_loaded(name):
-            raise UsageError(f"{name!r} is loaded; unload it in the Models tab, then delete it.")
-        rest = {
-            key: value.model_dump(exclude_defaults=True)
-            for key, value in entries.items()
-            if key != name
-        }
-        write_json(path, rest)
+            raise NotFoundError(f"There is no combination {name!r} in {self._retrievers}.")
+        self._refuse_loaded(name)
+        del entries[name]
+        rest = {key: value.model_dump(exclude_defaults=True) for key, value in entries.items()}
+        write_json(self._retrievers, rest)
         return f"Deleted the combination {name}; what it was made of stays."
 
     # search
@@ -246,7 +314,7 @@ class Data(Indexes):
         knobs: Mapping[str, Any] | None = None,
         gold_pages: frozenset[str] = frozenset(),
     ) -> Generator[str | Search, None, None]:
-        """Ask a retriever, which is loaded first, yielding progress, what was found last."""
+        """Ask a retriever, which is loaded first, yielding progress, the Search last."""
         if not query.strip():
             raise UsageError("The query is empty; type one, or choose a question.")
         if not 1 <= k <= 1000:
@@ -254,7 +322,7 @@ class Data(Indexes):
         chosen = checked(
             f"index {name!r}", self.knobs_of(name), knobs or {}, noun="setting of its search"
         )
-        with self._models.lease("a search that goes on") as lease:
+        with self._models.lease("a running search") as lease:
             yield from lease.load(name, "retriever")
             retriever = self._models.backends.retrievers[name]
             if chosen and hasattr(retriever, "with_knobs"):
@@ -266,20 +334,6 @@ class Data(Indexes):
             if gold_pages and rank is None and k < GOLD_DEPTH:
                 rank = _rank(retriever.search([query], GOLD_DEPTH)[0], gold_pages)
         yield Search(hits, milliseconds, rank, max(k, GOLD_DEPTH))
-
-
-def _previewed(form: str, passages: Iterator[Any], read: Source, rows: int) -> Preview:
-    some = []
-    with contextlib.suppress(UsageError):  # a file of bad rows alone: they are what is shown
-        some = list(itertools.islice(passages, MAX_ROWS))
-    return Preview(
-        form,
-        tuple(some[:rows]),
-        tuple(read.problems.first),
-        read.problems.count,
-        len(some) + read.problems.count,
-        len(some) < MAX_ROWS,
-    )
 
 
 def _rank(hits: Sequence[Hit], pages: frozenset[str]) -> int | None:

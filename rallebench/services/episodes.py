@@ -276,7 +276,7 @@ def save_episode(workbench: Workbench, state: EpisodeState | None) -> RunFolder:
         workbench.models.backends,
         session=f"{state.began:.3f}",
         seconds=state.seconds,
-        message="One episode of the Agent tab" + (", an action edited." if edited else "."),
+        message="One episode of an agent" + (", an action edited." if edited else "."),
     )
 
 

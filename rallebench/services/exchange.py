@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rallebench.analysis.agents import logs
 from rallebench.analysis.exporting import FORMS
 from rallebench.analysis.predictions import import_run
-from rallebench.core.errors import NotFoundError, UsageError
+from rallebench.core.errors import Hint, NotFoundError, UsageError
 from rallebench.core.registry import unknown
 from rallebench.corpora.imported import Corpus
 from rallebench.datasets.pickup import pick_up
@@ -85,9 +85,12 @@ def import_predictions(
         run = logs.import_log(workspace, source, name, workflow=workflow, llm=llm, dataset=dataset)
         return _imported(run.name, len(run.records()), 0, []), ""
     if system:
-        raise UsageError(f"--system goes with R-Eval's logs (--format {logs.FORM}).")
+        raise UsageError(
+            f"A system belongs to R-Eval's logs (format {logs.FORM}).",
+            hint=Hint("leave-out", "system"),
+        )
     if not dataset:
-        raise UsageError("Predictions answer a question set; name it with --dataset.")
+        raise UsageError("Predictions answer a question set.", hint=Hint("choose", "dataset"))
     run = import_run(workspace, source, dataset, name, form=form, skip_bad=skip_bad)
     report = run.report() or {}
     n, without = report["n"], report["n_errors"]
@@ -116,7 +119,8 @@ def score_predictions(
     if suite == KILT:
         if gold is None:
             raise UsageError(
-                "The questions with their answers are missing; name their file with --gold."
+                "The file of the questions with their answers is missing.",
+                hint=Hint("choose", "gold"),
             )
         return score_files(gold, guess, ks=tuple(ks), rank_keys=tuple(rank_keys))
     if suite not in SCORERS:
@@ -136,7 +140,10 @@ def track(workbench: Workbench, name: str, kind: str, *, model: bool = False) ->
             value["mlflow_model"] = log_chain(workbench, run, value["mlflow_run_id"])
         return value
     if model:
-        raise UsageError(f"{name!r} is a {kind}; give --model with one of its runs.")
+        raise UsageError(
+            f"{name!r} is a {kind}; a model is logged with one of its runs.",
+            hint=Hint("leave-out", "model"),
+        )
     report: Mapping[str, Any] | None = (
         as_json(opened(workbench.workspace, name))  # those of a sweep before it has ended, too
         if kind == "sweep"

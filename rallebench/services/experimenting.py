@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from rallebench.core.errors import UsageError
+from rallebench.core.errors import Hint, SettingError, UsageError
 from rallebench.core.events import Operation
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.types import Chain
-from rallebench.engine import estimate, plan
+from rallebench.engine import estimate
 from rallebench.engine.pilot import QUESTIONS
 from rallebench.experiments.builders import settings_of as builder_settings
 from rallebench.experiments.papers import SUITES, settings_of
@@ -114,7 +114,7 @@ def tradeoff_request(
     return workbench.experiments.request("tradeoff", name, settings, limit)
 
 
-# suites
+# suites and builders
 
 
 def suite_request(
@@ -131,20 +131,23 @@ def suite_request(
     them. Raises UsageError, NotFoundError."""
     entry = SUITES.entry(suite)
     if llms and not entry.traits.get("asks", True):
-        raise UsageError(f"The suite {suite!r} asks no language model; leave --llm out.")
+        raise UsageError(
+            f"The suite {suite!r} asks no language model.", hint=Hint("leave-out", "llm")
+        )
     if len(llms) > 1:
         if "models" not in entry.form:
             raise UsageError(
-                f"The suite {suite!r} takes one model, but --llm is given {len(llms)} times; run it once for each."
+                f"The suite {suite!r} takes one language model, but {len(llms)} are named; run it once for each."
             )
         if "models" in settings:
             raise UsageError(
-                "The models are given twice, by --llm and by --set models=…; leave one out."
+                "The models are named twice, also by the setting models.",
+                hint=Hint("leave-out", "llm"),
             )
         settings, llms = {**settings, "models": ",".join(llms)}, ()
     llm, checked = "".join(llms), settings_of(suite, settings)
     if limit is not None and limit < 1:
-        raise UsageError(f"--limit is {limit}; give at least 1, or leave it out for all.")
+        raise SettingError("limit", limit, "at least 1; leave it out for all")
     return ExperimentRequest(
         workbench.workspace,
         llm,
@@ -157,12 +160,12 @@ def suite_request(
     )
 
 
-def suite_plan(
+def plan_with_costs(
     workbench: Workbench, request: ExperimentRequest, *, questions: int, batch_size: int
 ) -> Operation[dict[str, Any]]:
-    """The plan of a suite as JSON, with the costs that a pilot of ``questions`` per part measures (0: none)."""
+    """The plan of an experiment as JSON, with the costs that a pilot of ``questions`` per run measures (0: none)."""
     planned = workbench.experiments.plan(request)
-    value: dict[str, Any] = {**plan.as_json(planned), "probe": None}
+    value: dict[str, Any] = {**plan_json(planned), "probe": None}
     if not questions:
         return value
     if planned.builds:

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rallebench.core.errors import UsageError
+from rallebench.core.errors import Hint, UsageError
 from rallebench.core.events import Operation
 from rallebench.core.experiments import Experiment, ExperimentRequest
 from rallebench.core.runs import DEFAULT_OPTIONS, RunOptions
@@ -184,7 +184,8 @@ class Experiments:
         elif request.kind not in OWN and not builder_of(request.kind):
             if SUITES.entry(request.kind).traits.get("needs_llm", True) and not request.llm:
                 raise UsageError(
-                    f"The suite {request.kind!r} needs a language model; name one with --llm."
+                    f"The suite {request.kind!r} needs a language model.",
+                    hint=Hint("choose", "llm"),
                 )
             if request.limit is not None and request.limit < 1:
                 raise UsageError(
@@ -194,25 +195,18 @@ class Experiments:
         check_free(self._workbench.workspace.path, request.kind, request.name, noun)
         return request
 
-    def suites(self) -> list[str]:
-        """The names of all suites that were begun, the newest first."""
-        return self.store.names(SUITES.names())
+    def list(self, noun: str = "") -> list[str]:
+        """The names of all experiments that were begun, or of those of a ``noun`` such as "sweep", the newest first; of
+        trade-offs those that have ended."""
+        names = [n for n in self.store.names() if not noun or self.store.noun_of(n) == noun]
+        if noun != OWN[TRADEOFF].noun:
+            return names
+        return [name for name in names if (self.store.folder(name) / REPORT).is_file()]
 
-    def open_suite(self, name: str) -> StoredExperiment:
-        """A suite by its name. Raises UsageError if there is none, BadFileError for damaged files."""
-        return self.store.open(name, "suite run")
-
-    def sweeps(self) -> list[str]:
-        """The names of all sweeps, the newest first."""
-        return self.store.names((SWEEP,))
-
-    def tradeoffs(self) -> list[str]:
-        """The names of all trade-offs that have ended, the newest first."""
-        return [
-            name
-            for name in self.store.names((TRADEOFF,))
-            if (self.store.folder(name) / REPORT).is_file()
-        ]
+    def open(self, name: str, noun: str = "experiment") -> StoredExperiment:
+        """An experiment by its name; ``noun``: its name in sentences. Raises UsageError if there is none, BadFileError for
+        damaged files."""
+        return self.store.open(name, noun)
 
     def open_tradeoff(self, name: str) -> Tradeoff:
         """A trade-off by its name. Raises UsageError if there is none that has ended, BadFileError for a damaged file."""

@@ -14,7 +14,7 @@ PAUSE = 0.02
 """Seconds between two looks whether all leases are closed."""
 
 
-class Loading(Protocol):
+class BackendTable(Protocol):
     """What a lease asks of the table of what is loaded."""
 
     leases: Leases
@@ -36,7 +36,7 @@ class Lease:
     every ``load_for``: a sweep has one for all of its variants.
     """
 
-    def __init__(self, loads: Loading, holder: str) -> None:
+    def __init__(self, loads: BackendTable, holder: str) -> None:
         self.holder = holder
         self._loads = loads
 
@@ -127,7 +127,7 @@ class Leases:
                 todo += [
                     whole
                     for whole, of in parts.items()
-                    if whole not in seen and part in [one for one, _ in of]
+                    if whole not in seen and part in [member for member, _ in of]
                 ]
             return list(holders)
 

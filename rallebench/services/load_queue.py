@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
-from rallebench.core.errors import StoppedError
+from rallebench.core.errors import NotFoundError, RalleError, StoppedError
+from rallebench.core.events import Operation
 from rallebench.core.memory import Memory
-from rallebench.services.jobs import Job
+from rallebench.services.jobs import Job, JobManager
 from rallebench.workspace.entries import Combination, LLMEntry
 
-TURN = 0.05
+LOOK = 0.05
 """Seconds between two looks of a load that waits for its turn."""
+GRACE, PATIENCE = 2.0, 10.0
+"""Seconds that a page, and the command line, wait for a cancelled load to end before they go on without it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Going:
-    """A load as others see it: what its newest message; whether it waits for its turn, or was cancelled and is ending."""
+class LoadState:
+    """A load as others see it: its newest message; whether it waits for its turn, or was cancelled and is ending."""
 
     kind: str
     message: str
@@ -28,17 +31,17 @@ class Going:
 
 
 @dataclass(eq=False)
-class Load:
+class LoadJob:
     """One load, from the request to its end, for all who ask for it.
 
-    ``needs``: (name, kind) of what it is made of. ``requested``: by a user, not only as a part of another load.
+    ``parts``: (name, kind) of what it is made of. ``requested``: by a user, not only as a part of another load.
     ``begun``: its turn has come; ``before``: what this process held then.
     """
 
     name: str
     kind: str
     entry: LLMEntry | Combination | None
-    needs: list[tuple[str, str]]
+    parts: list[tuple[str, str]]
     job: Job = field(init=False)
     requested: bool = False
     begun: bool = False
@@ -61,41 +64,144 @@ class Load:
         if message:
             self.job.say(message)
 
-    def going(self) -> Going:
+    def state(self) -> LoadState:
         """How it is seen."""
-        return Going(self.kind, str(self.job.newest), not self.begun, self.cancelled)
+        return LoadState(self.kind, str(self.job.newest), not self.begun, self.cancelled)
+
+    def cancellation(self) -> str:
+        """How it ended when it was cancelled."""
+        if not self.begun:
+            return f"Loading {self.name} was cancelled before its turn came; nothing was loaded."
+        return (
+            f"Loading {self.name} was cancelled and its memory given back: this process holds "
+            f"{Memory.now()}, before the load {self.before}."
+        )
 
 
-class Turns:
-    """One load at a time, in the order in which they came."""
+class LoadQueue:
+    """The loads of a workbench: jobs that run one at a time, in the order in which they came.
 
-    def __init__(self) -> None:
-        self.lock = threading.Lock()
-        self._waiting: list[Load] = []
+    ``lock`` is that of the table of what is loaded; ``turn`` is held by the load whose turn it is. ``outcomes``: name →
+    how its last load or unload ended, the newest last.
+    """
 
-    def queue(self, load: Load) -> None:
-        """Give a load its place, once."""
-        if load not in self._waiting:
-            self._waiting.append(load)
+    def __init__(self, jobs: JobManager, lock: threading.RLock) -> None:
+        self.turn = threading.Lock()
+        self.outcomes: dict[str, str | RalleError] = {}
+        self._jobs, self._lock = jobs, lock
+        self._loading: dict[str, LoadJob] = {}
+        self._waiting: list[LoadJob] = []
 
-    def leave(self, load: Load) -> None:
-        """Give up its place, if it has one."""
-        if load in self._waiting:
-            self._waiting.remove(load)
+    def states(self) -> dict[str, LoadState]:
+        """Every load that runs or waits for its turn now, in the order of the requests."""
+        with self._lock:
+            return {name: load.state() for name, load in self._loading.items()}
+
+    def get(self, name: str) -> LoadJob | None:
+        """The load of that name that runs or waits and was not cancelled."""
+        load = self._loading.get(name)
+        return None if load is None or load.cancelled else load
+
+    def begin(self, load: LoadJob, work: Callable[[LoadJob], Operation[None]]) -> None:
+        """Begin ``work(load)`` as a job. Raises RalleError."""
+
+        def begun(job: Job) -> Operation[None]:
+            load.job = job
+            return work(load)
+
+        with self._lock:
+            if not load.parts:  # a combination gets its place when its parts are loaded
+                self._waiting.append(load)
+            failure = f"{load.name} could not be loaded"
+            try:
+                self._jobs.submit("load", load.name, load.kind, begun, failure=failure, anew=True)
+            except BaseException:
+                self._leave(load)
+                raise
+            self._loading.pop(load.name, None)
+            self._loading[load.name] = load
+            self.outcomes.pop(load.name, None)
+
+    def end(self, load: LoadJob, error: BaseException | None) -> bool:
+        """Take a load out of the queue; whether it was still in it, not replaced by a newer one of its name."""
+        with self._lock:
+            if self._loading.get(load.name) is not load:
+                return False
+            del self._loading[load.name]
+            if isinstance(error, RalleError):
+                self.outcomes[load.name] = error
+            elif isinstance(error, Exception):
+                self.outcomes[load.name] = load.job.unexpected(error)
+            return True
 
     @contextmanager
-    def turn(self, load: Load) -> Iterator[None]:
+    def turn_of(self, load: LoadJob) -> Iterator[None]:
         """Wait for the loads that came earlier; one that is cancelled leaves the queue (StoppedError)."""
-        self.queue(load)
+        if load not in self._waiting:
+            self._waiting.append(load)
         try:
-            while not (self._waiting[0] is load and self.lock.acquire(timeout=TURN)):
+            while not (self._waiting[0] is load and self.turn.acquire(timeout=LOOK)):
                 load.tell("")
-                time.sleep(TURN if self._waiting[0] is not load else 0)
+                time.sleep(LOOK if self._waiting[0] is not load else 0)
             try:
                 load.tell("")
                 load.begun = True
                 yield
             finally:
-                self.lock.release()
+                self.turn.release()
         finally:
-            self.leave(load)
+            self._leave(load)
+
+    def _leave(self, load: LoadJob) -> None:
+        if load in self._waiting:
+            self._waiting.remove(load)
+
+    def cancel(self, name: str = "") -> str:
+        """Cancel a load that runs or waits, for all who follow it; all of them without a name. Returns a sentence.
+
+        It ends at the next safe point: between two tensors, pieces of a download, or stages. Raises NotFoundError if there
+        is none.
+        """
+        with self._lock:
+            loads = [
+                load
+                for load in self._loading.values()
+                if name in ("", load.name) and not load.cancelled
+            ]
+            if not loads:
+                raise NotFoundError(
+                    f"{name!r} is not being loaded." if name else "Nothing is being loaded."
+                )
+            for load in loads:
+                load.cancel("cancelled; ending at the next safe point")
+                for part in (self._loading.get(part) for part, _ in load.parts):
+                    if part is not None and not part.requested:
+                        part.cancel(f"cancelled together with {load.name}")
+        return f"Cancelling {', '.join(load.name for load in loads)} …"
+
+    def follow(self, load: LoadJob) -> Iterator[str]:
+        """The messages of a load; raises the RalleError that ended it. Ctrl-C cancels it."""
+        try:
+            for message in load.job.follow():
+                if load.cancelled and not load.job.wait(GRACE):
+                    raise StoppedError(
+                        f"Loading {load.name} was cancelled; a step of a library that cannot be interrupted is "
+                        "still running, and what it loads is dropped when it ends."
+                    )
+                yield message
+        except KeyboardInterrupt:
+            with suppress(NotFoundError):
+                self.cancel(load.name)
+            has_ended = load.job.wait(PATIENCE)
+            raise StoppedError(
+                load.cancellation() if has_ended else f"Loading {load.name} was cancelled."
+            ) from None
+
+    def stop(self, seconds: float) -> None:
+        """Cancel every load and wait until they have ended, at most ``seconds`` for each."""
+        with self._lock:
+            loads = list(self._loading.values())
+        for load in loads:
+            load.job.stop()
+        for load in loads:
+            load.job.wait(seconds)

@@ -4,11 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import suppress
+from dataclasses import dataclass
 
 from rallebench.core.errors import RalleError
 from rallebench.retrievers.composites import needs
-from rallebench.services.models import Loaded
 from rallebench.workspace.paths import Workspace
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedBackend:
+    """A retriever or language model that is loaded. ``ram`` and ``vram`` in bytes, measured around the load.
+
+    ``expected``: bytes as they were estimated before, 0 if they were not.
+    """
+
+    name: str
+    kind: str
+    about: str
+    ram: int
+    vram: int
+    seconds: float
+    expected: int = 0
+
 
 ELSEWHERE = frozenset({"openai_compatible"})
 """Backends whose model is held by another program."""
@@ -18,7 +35,7 @@ Footprint = dict[str, "dict[str, int] | None"]
 
 
 def footprint(
-    workspace: Workspace, status: Iterable[Loaded], requested: Iterable[str]
+    workspace: Workspace, status: Iterable[LoadedBackend], requested: Iterable[str]
 ) -> Footprint:
     """What the loaded ones of ``requested`` took, and all that they are made of.
 
@@ -36,7 +53,9 @@ def footprint(
     return {name: _held(workspace, lines[name], bool(parts[name])) for name in names}
 
 
-def _needed(workspace: Workspace, name: str, lines: dict[str, Loaded]) -> list[tuple[str, str]]:
+def _needed(
+    workspace: Workspace, name: str, lines: dict[str, LoadedBackend]
+) -> list[tuple[str, str]]:
     if lines[name].kind == "language model":
         return []
     with suppress(RalleError):
@@ -45,7 +64,7 @@ def _needed(workspace: Workspace, name: str, lines: dict[str, Loaded]) -> list[t
     return []
 
 
-def _held(workspace: Workspace, line: Loaded, combined: bool) -> dict[str, int] | None:
+def _held(workspace: Workspace, line: LoadedBackend, combined: bool) -> dict[str, int] | None:
     with suppress(RalleError):
         if line.kind == "language model" and workspace.llm(line.name).backend in ELSEWHERE:
             return None

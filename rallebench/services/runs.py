@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from typing import Any
 from rallebench.core.errors import RalleError, StoppedError, UsageError
 from rallebench.core.events import Operation, Warned
 from rallebench.core.runs import RunResult
+from rallebench.core.tables import Table
 from rallebench.core.types import Chain, Episode, Example
 from rallebench.engine.execute import execute, rescore
 from rallebench.engine.score import choose_metrics, examples_of
@@ -17,10 +19,11 @@ from rallebench.engine.store import RunFolder, list_runs
 from rallebench.experiments.benchmark import Benchmark, prepare
 from rallebench.metrics.judges import JUDGES
 from rallebench.metrics.recorded import IMPORTED
+from rallebench.services.comparing import compare
 from rallebench.services.context import Context
 from rallebench.services.jobs import Job, JobManager
 from rallebench.services.leases import Lease
-from rallebench.services.model_entries import Models
+from rallebench.services.models import ModelManager
 from rallebench.workspace.entries import chain_from_json
 from rallebench.workspace.flows import Agent, chain_flow
 from rallebench.workspace.judges import split_judges
@@ -28,7 +31,7 @@ from rallebench.workspace.paths import Workspace
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
+class OpenedQuestion:
     """A question of a run, as Develop shows it."""
 
     chain: Chain
@@ -83,7 +86,7 @@ class Runs:
     def __init__(
         self,
         workspace: Workspace,
-        models: Models,
+        models: ModelManager,
         agent: Callable[..., Agent],
         context: Callable[[Lease, bool], Context],
         jobs: JobManager,
@@ -208,7 +211,13 @@ class Runs:
         """A run by name; UsageError if there is none."""
         return RunFolder.open(self._workspace.runs, name)
 
-    def open_question(self, run: str, position: int) -> Opened:
+    def compare(
+        self, names: Sequence[str], metric: str = ""
+    ) -> tuple[dict[str, Any], builtins.list[str], tuple[Table, ...]]:
+        """Runs against the first, question by question; see ``comparing.compare``. Raises UsageError."""
+        return compare([self.open(name) for name in names], metric)
+
+    def open_question(self, run: str, position: int) -> OpenedQuestion:
         """Question ``position`` (from 1) of a run, with the chain and the episode it had there."""
         folder = self.open(run)
         stored = folder.spec()
@@ -216,6 +225,6 @@ class Runs:
         dataset = stored["spec"]["dataset"]
         with suppress(RalleError):
             dataset, _ = self._workspace.dataset(stored.get("dataset_file") or dataset)
-        return Opened(
+        return OpenedQuestion(
             _chain_of(stored, run), dataset, example, folder.episodes()[example.question.qid]
         )

@@ -14,7 +14,7 @@ from rallebench.services.workbench import Workbench
 from rallebench.workspace.entries import chain_to_json
 
 
-class Ready:
+class LoadedChain:
     """A chain whose retrievers and models are loaded. Use it in ``with``, or ``close`` it.
 
     ``workspace``: the folder that holds its indexes, ``llms.json`` and the like.
@@ -43,7 +43,7 @@ class Ready:
         self._lease.close()
         self._workbench.close()
 
-    def __enter__(self) -> Ready:
+    def __enter__(self) -> LoadedChain:
         return self
 
     def __exit__(
@@ -64,7 +64,7 @@ import sys
 
 from rallebench.workspace.entries import chain_from_json
 from rallebench.core.errors import RalleError
-from rallebench.services.standalone import Ready
+from rallebench.services.standalone import LoadedChain
 
 WORKSPACE = {workspace}
 CHAIN = chain_from_json(
@@ -77,7 +77,7 @@ def main() -> int:
         print(__doc__, file=sys.stderr)
         return 2
     try:
-        with Ready(CHAIN, WORKSPACE) as chain:
+        with LoadedChain(CHAIN, WORKSPACE) as chain:
             episode = chain.answer(" ".join(sys.argv[1:]))
     except RalleError as error:
         print(error, file=sys.stderr)

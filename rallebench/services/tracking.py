@@ -10,7 +10,7 @@ from rallebench.core.errors import RalleError
 from rallebench.core.types import Episode
 from rallebench.engine.store import RunFolder
 from rallebench.services.grouping import group_of
-from rallebench.services.model_entries import Models
+from rallebench.services.models import ModelManager
 from rallebench.tracking.groups import Group
 from rallebench.workspace.paths import Workspace
 
@@ -21,7 +21,7 @@ class Tracking:
     def __init__(
         self,
         workspace: Workspace,
-        models: Models,
+        models: ModelManager,
         tracking_uri: str | None,
         allowed_hosts: Sequence[str],
     ) -> None:

@@ -68,7 +68,10 @@ def sample(examples: Sequence[Example], count: int) -> list[Example]:
 
 
 def paired(
-    base: Chain, other: Chain, examples: Sequence[Example], cells: Mapping[tuple[str, str], GridCell]
+    base: Chain,
+    other: Chain,
+    examples: Sequence[Example],
+    cells: Mapping[tuple[str, str], GridCell],
 ) -> PairedComparison:
     """Exact match of ``other`` against ``base`` on the questions that both have answered."""
     columns = [

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
-from pathlib import Path
 from typing import Literal
 
 from rallebench.analysis.waterfall import SHORT, waterfall
 from rallebench.core.errors import RalleError
 from rallebench.core.types import Episode, Example, Hit, Retrieve, Step
-from rallebench.engine.answers import heads
 from rallebench.engine.single import answer_one
-from rallebench.engine.store import RunFolder
 from rallebench.metrics import METRICS
 from rallebench.services.workbench import Workbench
 from rallebench.workspace.coverage import MOST_PASSAGES, corpus_pages
@@ -105,39 +101,3 @@ def deeper_hits(workbench: Workbench, step: Step, depth: int = DEPTH) -> tuple[H
     except RalleError:
         return step.reply.hits
     return reply.hits
-
-
-def verdicts_of_runs(
-    workbench: Workbench, dataset: str, chain: str
-) -> Mapping[str, tuple[str, str]]:
-    """Question id → (verdict, answer) of the newest scored run of a chain on a dataset; {} without one."""
-    for run in workbench.runs.list():
-        try:
-            spec = run.spec()["spec"]
-            named = (spec["settings"].get("chain") or {}).get("name")
-            if (spec["dataset"], named) == (dataset, chain) and run.report() is not None:
-                return _verdicts(str(run.path), run.path.stat().st_mtime_ns)
-        except (RalleError, LookupError, AttributeError):
-            continue
-    return {}
-
-
-@lru_cache(maxsize=8)
-def _verdicts(path: str, version: int) -> Mapping[str, tuple[str, str]]:
-    """``version`` tells a run that was scored again."""
-    run = RunFolder(Path(path))
-    right = {line["qid"]: line["value"] for line in run.scores("em")}
-    verdicts: dict[str, tuple[str, str]] = {}
-    for qid, line in heads(run).items():
-        value = right.get(qid)
-        kind = (
-            "failed"
-            if line.get("error")
-            else "none"
-            if value is None
-            else "right"
-            if value
-            else "wrong"
-        )
-        verdicts[qid] = (kind, str(line.get("answer") or ""))
-    return verdicts

@@ -8,11 +8,12 @@ from pathlib import Path
 
 from rallebench.core.parts import remove_all_abandoned
 from rallebench.services.asking import Asking
+from rallebench.services.catalog import Catalog
 from rallebench.services.context import Context
 from rallebench.services.data import Data
 from rallebench.services.experiments import Experiments
 from rallebench.services.jobs import JobManager
-from rallebench.services.model_entries import Models
+from rallebench.services.models import ModelManager
 from rallebench.services.runs import Runs
 from rallebench.services.tracking import Tracking
 from rallebench.workspace.paths import Workspace
@@ -25,7 +26,8 @@ class Workbench:
     """The only mutable object of the product. It has parts and no verbs of its own but ``close``.
 
     ``models`` are loaded and unloaded, ``asking`` answers single questions, ``runs`` and ``experiments`` are started and
-    opened again, ``data`` is imported, indexed and searched, ``tracking`` sends runs to MLflow, ``jobs`` go on in threads.
+    opened again, ``data`` is imported, indexed and searched, ``tracking`` sends runs to MLflow, ``catalog`` says
+    what can be named, ``jobs`` run in threads.
     Every verb is safe to call from several sessions at once.
     """
 
@@ -47,7 +49,8 @@ class Workbench:
         self.tracking_uri = tracking_uri
         self.allow_python, self.allowed_hosts = allow_python, allowed_hosts
         self.jobs = JobManager()
-        self.models = Models(self.workspace, self.jobs)
+        self.catalog = Catalog(self.workspace)
+        self.models = ModelManager(self.workspace, self.jobs)
         self.data = Data(self.workspace, self.models, self.jobs)
         self.asking = Asking(self.workspace, self.models, allow_python)
         self.tracking = Tracking(self.workspace, self.models, tracking_uri, allowed_hosts)

@@ -168,7 +168,7 @@ def prepare_agent(
             + " ".join(sandbox.protection().sentences())
         )
     mine, theirs = _parted(workflow, entry.form, env if traits["needs_env"] else "", settings_given)
-    settings = checked(f"workflow {workflow!r}", entry.form, mine, flag="--set ")
+    settings = checked(f"workflow {workflow!r}", entry.form, mine)
     acting = make_environment(workspace, env, theirs) if traits["needs_env"] else None
     prompts = {name: _text(name) for name in traits["prompts"]}
     shots = _shots(settings, env if acting else "wikipedia", acting, at_most="shots" not in mine)

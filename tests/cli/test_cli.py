@@ -1061,7 +1061,7 @@ WRONG: dict[str, tuple[tuple[str, ...], str]] = {
     ),
     "index value": (
         ("index", "--corpus", "corpus.tsv", "--name", "x", "--kind", "bm25", "--set", "b=high"),
-        "--set b=high: b must be a number from 0 to 1.",
+        "b=high: b must be a number from 0 to 1.",
     ),
     "encoder": (
         ("index", "--corpus", "corpus.tsv", "--name", "x", "--kind", "flat", "--encoder", "hash"),
@@ -1212,3 +1212,17 @@ def test_an_interrupted_build_leaves_nothing_and_is_started_again(
     assert [path.name for path in (workspace / "indexes").iterdir()] == ["tiny"]
     corpus.write_text("1\tshort now\tt\n")
     assert rallebench.json("index", *words)["passages"] == 1
+
+
+def test_the_plan_of_a_dataset_builder_names_its_stages_and_writes_nothing(
+    rallebench: CommandLine, workspace: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "article.txt").write_text("Titan is the largest moon of Saturn. " * 20)
+    words = ("build-dataset", "barag", "--articles", tmp_path / "article.txt", "--llm", "titan")
+    before = everything(workspace)
+    planned = rallebench.json(*words, "--name", "mine", "--plan", "--probe", "0")
+    assert planned["rows"][0] == "1-articles" and planned["probe"] is None
+    table = rallebench(*words, "--name", "mine", "--plan")
+    assert table.code == 0 and "unknown" in table.out, "what rows cost is not known, which is not 0"
+    assert everything(workspace) == before
+    assert "--probe goes with --plan" in rallebench(*words, "--name", "mine", "--probe", "2").last

@@ -98,7 +98,7 @@ def test_deleting_tells_what_named_the_model(rallebench: CommandLine) -> None:
         (("add", "x"), "Give --preset (rallebench list presets) or --backend"),
         (("add", "x", "--preset", "olama"), "Did you mean 'ollama'"),
         (("add", "x", "--preset", "ollama", "--backend", "scripted"), "give --preset or --backend"),
-        (("add", "x", "--preset", "ollama"), "see rallebench models find"),
+        (("add", "x", "--preset", "ollama"), "rallebench models find lists them"),
         (
             ("add", "x", "--preset", "qwen3-0.6b", "--set", "quantisation=4bit"),
             "Did you mean 'quantization'",

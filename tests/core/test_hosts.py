@@ -203,7 +203,7 @@ def test_an_allowed_host_that_is_none_is_refused_with_an_example(text: str) -> N
 
 def test_a_refusal_names_the_mend() -> None:
     refusal = LOCAL.refusal([(b"host", b"bench.example:80")])
-    assert refusal and "start it with --allowed-host bench.example" in refusal.message
+    assert refusal and "start it with the allowed host bench.example" in refusal.message
     assert authority("[::1]:80") == ("::1", 80)
 
 

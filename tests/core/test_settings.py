@@ -71,8 +71,6 @@ def test_what_it_cannot_take_is_refused_in_a_sentence(name: str, value: Any, sen
     assert str(refused.value) == sentence
 
 
-def test_a_thing_without_settings_says_so_and_a_flag_is_repeated() -> None:
+def test_a_thing_without_settings_says_so() -> None:
     with pytest.raises(UsageError, match=r"The thing has no knob .x.; it has none\."):
         checked("thing", {}, {"x": 1}, noun="knob")
-    with pytest.raises(UsageError, match=r"--set b=2: b must be a number from 0 to 1\."):
-        checked("thing", KNOWN, {"b": 2}, flag="--set ")

@@ -71,7 +71,7 @@ def test_bad_rows_are_told_with_their_lines(
     stopped = rallebench("import", bad, "--kind", "corpus", "--name", "bad")
     assert (stopped.code, stopped.out) == (2, "")
     assert "line 2 has one column" in stopped.last
-    assert stopped.last.endswith(" (--skip-bad leaves bad rows out).")
+    assert stopped.last.endswith("; leave bad rows out with --skip-bad.")
     assert everything(workspace) == before
     printed = rallebench.json("import", bad, "--kind", "corpus", "--name", "bad", "--skip-bad")
     assert (printed["rows"], printed["skipped"]) == (1, 2)
@@ -88,7 +88,7 @@ def test_a_question_set_is_imported_and_asked_by_its_name(
     dataset = ("import", questions, "--kind", "dataset", "--name", "new-qa")
     stopped = rallebench(*dataset).last
     assert "line 4 has no 'input'" in stopped
-    assert stopped.endswith(" (--skip-bad leaves bad rows out).")
+    assert stopped.endswith("; leave bad rows out with --skip-bad.")
     printed = rallebench.json(*dataset, "--skip-bad")
     assert (printed["name"], printed["rows"], printed["skipped"]) == ("new-qa", 3, 1)
     ran = rallebench.json("run", "--chain", "read", "--dataset", "new-qa", "--no-mlflow")

@@ -223,7 +223,7 @@ def test_a_name_that_is_not_loaded_fails_each_question_with_the_mend() -> None:
     using = Backends({"mem": InMemory(PASSAGES, "mem")}, {})
     episodes = list(loop.run(chain_flow, QUESTIONS[:3], using))
     assert {e.error for e in episodes} == {
-        "The language model 'upper' is not loaded (loaded: none). Load it in the Models tab."
+        "The language model 'upper' is not loaded (loaded: none)."
     }
 
 

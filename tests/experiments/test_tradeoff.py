@@ -160,7 +160,7 @@ def test_a_measurement_is_made_once_and_never_replaced_by_another_request(
     events.clear()
     complete(measure(bench, "again", names, 3), events.append)
     assert [e.task for e in events if isinstance(e, Finished) and not e.reused] == ["tiny"]
-    assert bench.experiments.tradeoffs()[0] == "again"
+    assert bench.experiments.list("trade-off")[0] == "again"
     with pytest.raises(UsageError, match="'again' exists already with another content"):
         complete(measure(bench, "again", names, 4))
     assert bench.experiments.open_tradeoff("again").k == 3
@@ -220,7 +220,7 @@ def test_measuring_can_be_stopped_and_continued(bench: Workbench) -> None:
     bench.jobs.stop("trade-off halted")
     with pytest.raises(StoppedError):
         list(work)
-    assert "halted" not in bench.experiments.tradeoffs()
+    assert "halted" not in bench.experiments.list("trade-off")
     deadline = time.monotonic() + 10
     while bench.jobs.list(active=True) and time.monotonic() < deadline:
         time.sleep(0.01)

@@ -214,4 +214,4 @@ def test_the_command_line_refuses_an_allowed_host_that_is_none(
 
     for words in (["ui"], ["serve", "--chain", "starter"]):
         assert main([*words, "--workspace", str(tmp_path / "w"), "--allowed-host", "*"]) == 2
-        assert "--allowed-host '*' is not a host" in capfd.readouterr().err
+        assert "The allowed host '*' is not a host" in capfd.readouterr().err

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import gradio as gr
-import pytest
-from rallebench.gui.session import guard, guard_stream
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.testclient import TestClient
 
-from rallebench.core.errors import UsageError
 from rallebench.gui.content_policy import CONTENT_POLICY, WithoutBase
 
 HTML = '<head><base href="./" /></head><script>"<base href=\\"./\\" />"; \'<base href="./" />\'</script>'
@@ -51,19 +48,3 @@ def test_the_base_of_a_page_is_blanked_once_and_other_files_stay_as_they_are() -
         shown.content
     ) == int(shown.headers["content-length"])
     assert client.get("/file").text == HTML
-
-
-def refuse() -> None:
-    raise UsageError("The chain name '<img src=x>' cannot be a file name.")
-
-
-def refuse_later() -> object:
-    yield 1
-    refuse()
-
-
-def test_a_message_in_the_corner_shows_markup_as_text() -> None:
-    for failing in (lambda: guard(refuse), lambda: list(guard_stream(refuse_later))):
-        with pytest.raises(gr.Error) as error:
-            failing()
-        assert error.value.message == "The chain name '&lt;img src=x&gt;' cannot be a file name."

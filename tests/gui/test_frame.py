@@ -41,7 +41,10 @@ def test_an_unknown_address_opens_build_and_says_so(page: Page) -> None:
 def test_every_view_opens_in_a_new_window(page: Page) -> None:
     for view in page.views:
         if not view.startswith("build/one"):  # which executes the starter
-            assert page.open(view, window=view), view
+            try:
+                assert page.open(view, window=view), view
+            except UsageError as error:  # a view of one object needs its name
+                assert "choose" in str(error), view
 
 
 def test_an_error_is_one_sentence_and_a_bug_is_too(

@@ -18,13 +18,13 @@ import json, sys
 from pathlib import Path
 from rallebench.workspace.entries import LLMEntry
 from rallebench.services.jobs import JobManager
-from rallebench.services.models import Loads
+from rallebench.services.models import ModelManager
 from rallebench.workspace.paths import Workspace
 
 folder, settings = Path(sys.argv[1]), json.loads(sys.argv[2])
 workspace = Workspace(folder)
 workspace.save_llm("small", LLMEntry(backend="transformers", settings=settings))
-loads, rows = Loads(workspace, JobManager()), []
+loads, rows = ModelManager(workspace, JobManager()), []
 for _ in range(2):
     estimate = loads.room("small").need.loaded
     list(loads.load("small", "language model"))
@@ -51,13 +51,13 @@ READER_TWICE = """
 import json, sys
 from pathlib import Path
 from rallebench.services.jobs import JobManager
-from rallebench.services.models import Loads
+from rallebench.services.models import ModelManager
 from rallebench.workspace.entries import LLMEntry
 from rallebench.workspace.paths import Workspace
 
 workspace = Workspace(Path(sys.argv[1]))
 workspace.save_llm("reader", LLMEntry(backend="extractive-reader", settings=json.loads(sys.argv[2])))
-loads, rows = Loads(workspace, JobManager()), []
+loads, rows = ModelManager(workspace, JobManager()), []
 for _ in range(2):
     estimate = loads.room("reader").need.loaded
     list(loads.load("reader", "language model"))

@@ -274,7 +274,7 @@ def test_the_page_does_not_load_a_heavy_model_by_the_way(
     (folder / "llms.json").write_text(json.dumps(entries))
     hybrid = workbench.workspace.chain("hybrid")
     hidden = hybrid.replace_action(0, target="llm-rerank:both?llm=heavy")
-    sentence = r"The language model 'heavy' is not loaded\. Load it in the Models tab\."
+    sentence = r"The language model 'heavy' is not loaded\."
     with (
         pytest.raises(NotFoundError, match=sentence),
         workbench.models.lease("the test") as lease,

@@ -29,7 +29,7 @@ from rallebench.llms.scripted import Scripted
 from rallebench.services.builders import builder_request
 from rallebench.services.jobs import Job, operation_of
 from rallebench.services.leases import Lease
-from rallebench.services.standalone import Ready
+from rallebench.services.standalone import LoadedChain
 from rallebench.services.workbench import Workbench
 from rallebench.workspace.entries import Combination, LLMEntry, chain_from_json
 
@@ -265,7 +265,7 @@ def test_serve_holds_its_models_for_its_lifetime(
 
 def test_a_program_with_a_chain_holds_its_models_until_it_is_closed(bench: Workbench) -> None:
     held = pytest.raises(UsageError, match="in use by a program with the chain 'closed'")
-    with Ready(CHAIN, bench.workspace.path) as ready, held:
+    with LoadedChain(CHAIN, bench.workspace.path) as ready, held:
         ready._workbench.models.unload("gated")
 
 

@@ -12,8 +12,7 @@ from rallebench.analysis.measures import Measure
 from rallebench.engine.store import RunFolder
 from rallebench.metrics import card
 from rallebench.render import plotly, svg
-from rallebench.services.memory_usage import footprint
-from rallebench.services.models import Loaded
+from rallebench.services.memory_usage import LoadedBackend, footprint
 from rallebench.tracking import content
 from rallebench.workspace.paths import Workspace
 
@@ -33,8 +32,8 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
     return Workspace(folder)
 
 
-def loaded(name: str, kind: str, ram: int, vram: int = 0) -> Loaded:
-    return Loaded(name, kind, "", ram, vram, 1.0)
+def loaded(name: str, kind: str, ram: int, vram: int = 0) -> LoadedBackend:
+    return LoadedBackend(name, kind, "", ram, vram, 1.0)
 
 
 def test_what_is_elsewhere_or_too_small_to_measure_is_unknown(workspace: Workspace) -> None:

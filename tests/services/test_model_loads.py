@@ -1,4 +1,4 @@
-"""Loads come one by one, may be cancelled by anybody, and give back what they had taken."""
+"""Loads come one by one, may be cancelled by all, and give back what they had taken."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from rallebench.llms._transformers.progress import reporting
 from rallebench.llms.scripted import Scripted
 from rallebench.services.jobs import JobManager
 from rallebench.services.memory_fit import candidate, memory_fit
-from rallebench.services.models import Loads
+from rallebench.services.models import ModelManager
 from rallebench.workspace.entries import Combination, LLMEntry
 from rallebench.workspace.paths import Workspace
 
@@ -65,7 +65,7 @@ def needs(name: str, context: int | None, batch: int | None, /, **settings: Any)
 
 
 @pytest.fixture
-def loads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Loads]:
+def loads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelManager]:
     assert "slow" not in LLMS
     traits = {"loading": opening, "need": needs, "quantizations": ("none", "8bit", "4bit")}
     monkeypatch.setitem(LLMS._entries, "slow", Entry("slow", Slow, "", traits))
@@ -79,7 +79,7 @@ def loads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Loads]:
         workspace.save_llm(name, LLMEntry(backend="slow", settings=settings))
     workspace.save_llm("quick", LLMEntry(backend="scripted", settings={"echo": True}))
     Slow.opened = Slow.closed = 0
-    loads = Loads(workspace, JobManager())
+    loads = ModelManager(workspace, JobManager())
     yield loads
     loads.close()
 
@@ -92,7 +92,7 @@ def wait_for(condition: Callable[[], Any], seconds: float = 20.0) -> None:
         time.sleep(0.01)
 
 
-def followed(loads: Loads, name: str, ends: list[str]) -> threading.Thread:
+def followed(loads: ModelManager, name: str, ends: list[str]) -> threading.Thread:
     """A visitor who waits for a load; how it ended is appended to ``ends``."""
 
     joined = threading.Event()
@@ -113,7 +113,9 @@ def followed(loads: Loads, name: str, ends: list[str]) -> threading.Thread:
     return visitor
 
 
-def test_a_cancelled_load_ends_for_all_who_follow_it_and_leaves_nothing(loads: Loads) -> None:
+def test_a_cancelled_load_ends_for_all_who_follow_it_and_leaves_nothing(
+    loads: ModelManager,
+) -> None:
     ends: list[str] = []
     visitors = [followed(loads, "one", ends) for _ in range(2)]
     wait_for(lambda: "weights" in loads.loading()["one"].message)
@@ -130,7 +132,7 @@ def test_a_cancelled_load_ends_for_all_who_follow_it_and_leaves_nothing(loads: L
 
 
 @pytest.mark.slow
-def test_a_cancelled_load_can_be_asked_for_again_at_once(loads: Loads) -> None:
+def test_a_cancelled_load_can_be_asked_for_again_at_once(loads: ModelManager) -> None:
     loads.begin("one", "language model")
     loads.cancel("one")
     again = list(loads.load("one", "language model"))
@@ -138,7 +140,9 @@ def test_a_cancelled_load_can_be_asked_for_again_at_once(loads: Loads) -> None:
 
 
 @pytest.mark.slow
-def test_a_load_that_waits_is_cancelled_before_it_begins_and_the_others_go_on(loads: Loads) -> None:
+def test_a_load_that_waits_is_cancelled_before_it_begins_and_the_others_go_on(
+    loads: ModelManager,
+) -> None:
     for name in ("one", "two", "quick"):
         loads.begin(name, "language model")
     wait_for(lambda: not loads.loading()["one"].waiting)
@@ -153,7 +157,7 @@ def test_a_load_that_waits_is_cancelled_before_it_begins_and_the_others_go_on(lo
     )
 
 
-def test_all_loads_are_cancelled_together(loads: Loads) -> None:
+def test_all_loads_are_cancelled_together(loads: ModelManager) -> None:
     for name in ("one", "two"):
         loads.begin(name, "language model")
     assert loads.cancel() == "Cancelling one, two …"
@@ -166,7 +170,7 @@ def test_all_loads_are_cancelled_together(loads: Loads) -> None:
 
 
 def test_a_step_that_cannot_be_interrupted_keeps_nobody_waiting(
-    loads: Loads, monkeypatch: pytest.MonkeyPatch
+    loads: ModelManager, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("rallebench.services.models.GRACE", 0.1)
     ends: list[str] = []
@@ -176,11 +180,13 @@ def test_a_step_that_cannot_be_interrupted_keeps_nobody_waiting(
     loads.cancel("stuck")
     visitor.join(5)
     assert time.monotonic() - started < 3
-    assert "cannot be interrupted is still going on, and what it loads is thrown away" in ends[0]
+    assert "cannot be interrupted is still running, and what it loads is dropped" in ends[0]
     assert loads.loading()["stuck"].cancelled and loads.status() == []
 
 
-def test_cancelling_a_combination_cancels_the_part_that_nobody_else_asked_for(loads: Loads) -> None:
+def test_cancelling_a_combination_cancels_the_part_that_nobody_else_asked_for(
+    loads: ModelManager,
+) -> None:
     entry = Combination(kind="llm-rerank", of=["starter-bm25"], settings={"llm": "one"})
     loads._workspace.save_retriever("reranked", entry)
     loads.begin("reranked", "retriever")
@@ -190,7 +196,7 @@ def test_cancelling_a_combination_cancels_the_part_that_nobody_else_asked_for(lo
     assert not loads.is_loaded("one") and not loads.is_loaded("reranked")
 
 
-def test_a_model_that_cannot_fit_is_refused_before_it_is_opened(loads: Loads) -> None:
+def test_a_model_that_cannot_fit_is_refused_before_it_is_opened(loads: ModelManager) -> None:
     room = loads.room("huge")
     assert room is not None and not room.fits
     with pytest.raises(
@@ -201,7 +207,7 @@ def test_a_model_that_cannot_fit_is_refused_before_it_is_opened(loads: Loads) ->
     assert Slow.opened == 0 and loads.room("quick") is None
 
 
-def test_the_mend_names_what_would_make_room(loads: Loads) -> None:
+def test_the_mend_names_what_would_make_room(loads: ModelManager) -> None:
     settings = {"size": 10**12, "quantization": "none"}
     model = candidate("x", LLMEntry(backend="slow", settings=settings))
     assert model is not None
@@ -209,7 +215,7 @@ def test_the_mend_names_what_would_make_room(loads: Loads) -> None:
     assert room is not None and list(room.others) == ["8bit", "4bit"]
 
 
-def test_closing_ends_what_is_being_loaded(loads: Loads) -> None:
+def test_closing_ends_what_is_being_loaded(loads: ModelManager) -> None:
     loads.begin("one", "language model")
     loads.close()
     assert loads.loading() == {} and loads.status() == []
@@ -271,7 +277,7 @@ from pathlib import Path
 from rallebench.workspace.entries import LLMEntry
 from rallebench.core.errors import RalleError
 from rallebench.services.jobs import JobManager
-from rallebench.services.models import Loads
+from rallebench.services.models import ModelManager
 from rallebench.core.memory import Memory, release
 from rallebench.workspace.paths import Workspace
 
@@ -280,7 +286,7 @@ workspace = Workspace(Path(folder))
 for name, model in (("small", small), ("wide", wide), ("broken", broken)):
     settings = {"model": model, "quantization": form, "device_map": "cpu"}
     workspace.save_llm(name, LLMEntry(backend="transformers", settings=settings))
-loads = Loads(workspace, JobManager())
+loads = ModelManager(workspace, JobManager())
 
 def left_now():
     "Bytes above the start: the least within a second, since threads that loaded end a moment later."

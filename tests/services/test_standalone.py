@@ -13,7 +13,7 @@ from small_workspace import make_workspace
 
 from rallebench.core.errors import BackendError
 from rallebench.core.types import Action, Chain
-from rallebench.services.standalone import Ready, script
+from rallebench.services.standalone import LoadedChain, script
 
 SEARCH = Action("retrieve", "{question}", "fstring", "tiny", 2)
 TRICKY = "Quote \"\"\" and \\ and {question}\n''' {response[0]}"
@@ -29,14 +29,14 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_chain_answers_with_all_its_steps(workspace: Path) -> None:
-    with Ready(CHAIN, workspace) as chain:
+    with LoadedChain(CHAIN, workspace) as chain:
         found = chain.answer("Which moon of Saturn has a thick atmosphere?")
     assert (found.answer, found.hits[0].passage.page_id, len(found.steps)) == ("Titan", "p1", 2)
 
 
 def test_earlier_turns_are_told(workspace: Path) -> None:
     told = Chain("told", (Action("generate", "{history}|{question}", "fstring", "echo"),))
-    with Ready(told, workspace) as chain:
+    with LoadedChain(told, workspace) as chain:
         assert (
             chain.answer("now", [("user", "before"), ("assistant", "yes")]).answer
             == "User: before\nAssistant: yes|now"
@@ -45,7 +45,7 @@ def test_earlier_turns_are_told(workspace: Path) -> None:
 
 def test_a_failure_is_one_sentence(workspace: Path) -> None:
     mute = Chain("c", (Action("generate", "{question}", "fstring", "mute"),))
-    with Ready(mute, workspace) as chain, pytest.raises(BackendError):
+    with LoadedChain(mute, workspace) as chain, pytest.raises(BackendError):
         chain.answer("x")
 
 

@@ -229,7 +229,7 @@ def test_a_model_of_gigabytes_is_loaded_only_when_asked_to(workbench: Workbench)
         "huge", LLMEntry(backend="transformers", settings={"model": "/none"})
     )
     chain = READ_CHAIN.replace_action(1, target="huge")
-    message = "The language model 'huge' is not loaded. Load it in the Models tab."
+    message = "The language model 'huge' is not loaded."
     with pytest.raises(NotFoundError, match=message):
         list(workbench.asking.execute_chain(chain, TITAN))
     step = workbench.asking.execute_action(chain, 0, TITAN, ())

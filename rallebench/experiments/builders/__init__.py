@@ -32,4 +32,4 @@ MAKERS: Registry[Maker] = Registry(
 def settings_of(name: str, values: Mapping[str, Any]) -> dict[str, Any]:
     """All settings of a maker, those given as they were written. Raises UsageError."""
     known: Mapping[str, Setting] = MAKERS.entry(name).form
-    return checked(f"maker {name!r}", known, values, flag="--set ")
+    return checked(f"maker {name!r}", known, values)

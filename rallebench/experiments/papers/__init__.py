@@ -39,4 +39,4 @@ SCORERS: Registry[Scorer] = Registry(
 def settings_of(name: str, written: Mapping[str, str]) -> dict[str, Any]:
     """All settings of the suite, with those written on the command line. Raises UsageError."""
     known: Mapping[str, Setting] = SUITES.entry(name).form
-    return checked(f"suite {name!r}", known, written, flag="--set ")
+    return checked(f"suite {name!r}", known, written)

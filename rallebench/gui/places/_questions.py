@@ -11,7 +11,7 @@ from rallebench.gui.form import select
 from rallebench.gui.frame import Page
 from rallebench.gui.html import attributes, chips, e, mark, window
 from rallebench.gui.places._bench import Bench
-from rallebench.services.verdicts import verdicts_of_runs
+from rallebench.services.run_questions import last_verdicts
 
 FILTERS = (("", "All"), ("wrong", "Wrong"), ("lost", "Not retrieved"), ("format", "Format"))
 WRONG = frozenset({"wrong", "lost", "format", "failed"})
@@ -23,7 +23,7 @@ Known = Mapping[str, tuple[str, str]]
 def known_of(page: Page, bench: Bench) -> dict[str, tuple[str, str]]:
     """Verdicts of the newest run of this chain on the dataset, and over them those of this window."""
     try:
-        known = dict(verdicts_of_runs(page.workbench, bench.dataset, bench.chain.name))
+        known = dict(last_verdicts(page.workbench, bench.dataset, bench.chain.name))
     except RalleError:
         known = {}
     known |= {qid: v for (dataset, qid), v in bench.verdicts.items() if dataset == bench.dataset}

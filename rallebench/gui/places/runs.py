@@ -1,16 +1,13 @@
-"""Runs."""
+"""Runs: the list, one run, a new one, and comparing."""
 
 from __future__ import annotations
 
-from rallebench.gui.frame import PLACES, Event, Page, Patch
+from rallebench.gui.frame import PLACES, Page
+from rallebench.gui.places import _runs_compare, _runs_list, _runs_more, _runs_new, _runs_one
 
 
 @PLACES.register("runs", label="Runs", order=2)
 def runs(page: Page) -> None:
-    """Runs."""
-    page.view("runs/list", open_list)
-
-
-def open_list(page: Page, event: Event) -> Patch:
-    """The list."""
-    return {"#v-runs-list": '<div class="wrap-page"><h1>Runs</h1></div>', "title": "Runs"}
+    """Run a chain over a dataset, read what came, compare."""
+    for part in (_runs_list, _runs_one, _runs_new, _runs_compare, _runs_more):
+        part.register(page)

@@ -183,7 +183,7 @@ def check_settings(kind: str, parameters: dict[str, Any]) -> dict[str, Any]:
     if kind not in kinds():
         raise UsageError(f"There is no index kind {kind!r}; known: {', '.join(kinds())}.")
     entry = INDEX_KINDS.entry(kind)
-    settings = checked(f"index kind {kind!r}", entry.form, parameters, flag="--set ")
+    settings = checked(f"index kind {kind!r}", entry.form, parameters)
     if "check" in entry.traits:
         entry.traits["check"](settings)
     return settings

@@ -1,0 +1,204 @@
+"""Compare two runs: one sentence of verdict, the flipped questions, what is different; three and more: the ranking."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from rallebench.core.errors import UsageError
+from rallebench.gui.frame import Event, Page, Patch
+from rallebench.gui.html import (
+    crumb,
+    e,
+    fold,
+    interval_bar,
+    mark,
+    percent,
+    points,
+    rows,
+    table,
+    warning,
+    waterfall_bar,
+)
+from rallebench.gui.places._runs_list import when
+from rallebench.gui.places._steps import marked, seconds
+from rallebench.gui.places._versions import difference, words_changed
+from rallebench.render import numbers
+from rallebench.services import run_list, run_views
+from rallebench.services.run_list import RunRow
+from rallebench.services.run_questions import examples, lost_parts, questions
+
+MOST_FLIPS = 200
+
+
+def register(page: Page) -> None:
+    """Add the view."""
+    page.view("runs/compare", open_compare)
+
+
+def open_compare(page: Page, event: Event) -> Patch:
+    """Two runs ``a`` and ``b`` of the address, or several ``r0``, ``r1`` …"""
+    several = [
+        value
+        for key, value in sorted(event.query.items(), key=lambda item: (len(item[0]), item[0]))
+        if key[0] == "r" and key[1:].isdigit()
+    ]
+    metric = event.query.get("metric", "")
+    body = (
+        ranking(page, several, metric)
+        if several
+        else pair(page, event.query.get("a", ""), event.query.get("b", ""), metric)
+    )
+    return {
+        "#v-runs-compare": f'<div class="wrap-page" data-problems>{crumb("Runs", "#/runs/list", "Compare")}{body}</div>',
+        "title": "Compare",
+    }
+
+
+def pair(page: Page, a: str, b: str, metric: str) -> str:
+    """Two runs."""
+    if not (a and b):
+        raise UsageError(
+            "The address names no two runs; tick them in the list of runs and choose Compare."
+        )
+    compared = run_views.compare_two(page.workbench, a, b, metric)
+    first, second = (run_list.row_of(page.workbench, name) for name in (a, b))
+    notes = warning(compared.shared.warning) if compared.shared.warning else ""
+    return (
+        f'<div class="judge"><h2>{sentence(compared, first, second)}</h2><p>{reason(compared, first, second)}</p>{duel(page, compared, (first, second))}</div>{notes}'
+        f"{flips(page, compared, first, second)}{different(page, compared, first, second)}{folds(page, first, second, metric)}"
+    )
+
+
+def sentence(compared: run_views.Comparison, first: RunRow, second: RunRow) -> str:
+    """The verdict in one sentence."""
+    a, b = title(first, second), title(second, first)
+    word = compared.verdict
+    if word in ("better", "worse"):
+        best = b if word == "better" else a
+        return f"Keep <b>{e(best)}</b>: it is better by {points(compared.pair.difference, sign=False)}."
+    if word:
+        return f"<b>{e(b)}</b> is {word} by {points(compared.pair.difference, sign=False)}."
+    if (
+        first.seconds
+        and second.seconds
+        and max(first.seconds, second.seconds) > 1.25 * min(first.seconds, second.seconds)
+    ):
+        fast = a if first.seconds < second.seconds else b
+        ratio = max(first.seconds, second.seconds) / min(first.seconds, second.seconds)
+        return f"No difference shown. <b>{e(fast)}</b> is {ratio:.1f} times as fast."
+    return "No difference shown."
+
+
+def title(row: RunRow, other: RunRow) -> str:
+    """A title that differs from the other's."""
+    return row.title if row.title != other.title else f"{row.title}, {when(row.created)}"
+
+
+def reason(compared: run_views.Comparison, first: RunRow, second: RunRow) -> str:
+    """Counts, difference, interval, p, and how many questions would settle it."""
+    pair = compared.pair
+    name = compared.metric.upper() if compared.metric in ("em", "f1") else compared.metric
+    counted = f"<b>{e(title(second, first))}</b> answers {pair.wins:,} of {pair.n:,} questions better and {pair.losses:,} worse than <b>{e(title(first, second))}</b>"
+    if pair.low is None or pair.high is None or pair.p is None:
+        return f"{counted}: {e(name)} {points(pair.difference)}. {e(pair.note.capitalize() or 'There is no interval')}."
+    ends = f"{100 * pair.low:+.1f} to {100 * pair.high:+.1f}".replace("-", "−")
+    needed = (
+        ""
+        if pair.significant or not pair.needed
+        else f" To settle a difference of this size takes about {pair.needed:,} questions."
+    )
+    return f"{counted}: {e(name)} {points(pair.difference)}, 95 % interval {ends}, p = {numbers.text(pair.p, 'p')}.{needed}"
+
+
+def duel(page: Page, compared: run_views.Comparison, both: Sequence[RunRow]) -> str:
+    """The two means."""
+    lines = ""
+    for row in both:
+        report = page.workbench.runs.open(row.name).report() or {}
+        mean = {**report.get("metrics", {}), **report.get("suite", {})}.get(compared.metric)
+        other = both[1] if row is both[0] else both[0]
+        lines += f'<a class="nm" href="#/runs/run?id={e(row.name)}">{e(title(row, other))}</a><span>{percent(mean)}</span><span>{interval_bar(mean)}</span><span class="n">{seconds(row.seconds)}</span>'
+    return f'<div class="duel">{lines}</div>'
+
+
+def flips(page: Page, compared: run_views.Comparison, first: RunRow, second: RunRow) -> str:
+    """The questions whose score changed."""
+    pair = compared.pair
+    same = pair.n - pair.wins - pair.losses
+    head = f'<h3 class="sub">Questions that flipped <small>{pair.wins:,} better · {pair.losses:,} worse · {same:,} the same</small></h3>'
+    flipped = list(pair.flipped)[:MOST_FLIPS]
+    if not flipped:
+        return f'{head}<p class="note">Every question has the same score in both runs.</p>'
+    runs = [page.workbench.runs.open(row.name) for row in (first, second)]
+    answers = [{row.qid: row for row in questions(page.workbench, run)} for run in runs]
+    golds = {x.question.qid: x for x in examples(runs[0])}
+    lines, addresses = [], []
+    for qid in flipped:
+        example = golds[qid]
+        cells = [
+            f'{mark(a[qid].kind)} <span dir="auto">{marked(a[qid].answer[:300], example.gold.answers)}</span>'
+            if qid in a
+            else "–"
+            for a in answers
+        ]
+        gold = f"<mark>{e(example.gold.answers[0])}</mark>" if example.gold.answers else "–"
+        lines.append([f'<span dir="auto">{e(example.question.text)}</span>', gold, *cells])
+        addresses.append(f"#/runs/run?id={second.name}&q={qid}")
+    return head + rows(
+        ["Question", "Gold", title(first, second), title(second, first)],
+        lines,
+        kind="flips",
+        addresses=addresses,
+    )
+
+
+def different(page: Page, compared: run_views.Comparison, first: RunRow, second: RunRow) -> str:
+    """The chain's differences word by word, then every other setting."""
+    if not compared.changes:
+        return '<h3 class="sub">What is different</h3><p class="note">The settings are the same: the runs differ by chance, or by a model that is not deterministic.</p>'
+    shown = (
+        difference(first.chain, second.chain)
+        if first.chain and second.chain and first.chain.actions != second.chain.actions
+        else ""
+    )
+    others = [c for c in compared.changes if not (shown and c.where.startswith("action "))]
+    lines = "".join(
+        f"<div><small>{e(c.where)}</small><p>{words_changed(c.a[:2000], c.b[:2000])}</p></div>"
+        for c in others
+    )
+    return f'<h3 class="sub">What is different</h3>{shown}{f"<div class=diff>{lines}</div>" if lines else ""}'
+
+
+def folds(page: Page, first: RunRow, second: RunRow, metric: str) -> str:
+    """Every metric, where questions were lost, and time: folded, with their gist."""
+    compared = run_views.compare_several(page.workbench, [first.name, second.name], metric)
+    every, _ = run_views.tables_of(compared)
+    bars = "".join(
+        f"<p>{e(title(row, other))}</p>{waterfall_bar(lost_parts(questions(page.workbench, page.workbench.runs.open(row.name))), tall=True)}"
+        for row, other in ((first, second), (second, first))
+    )
+    took = f"{seconds(first.seconds)} → {seconds(second.seconds)} a question"
+    return (
+        fold(
+            "Every metric",
+            table(every),
+            gist=f"{len(compared.metrics)} metrics, paired",
+            id="compare-metrics",
+        )
+        + fold("Where questions were lost", bars, id="compare-lost")
+        + fold("Time and price", f"<p>{took}</p>", gist=took, id="compare-cost")
+    )
+
+
+def ranking(page: Page, names: Sequence[str], metric: str) -> str:
+    """Several runs against the first."""
+    compared = run_views.compare_several(page.workbench, names, metric)
+    titles: Mapping[str, str] = {
+        name: run_list.row_of(page.workbench, name).title for name in names
+    }
+    every, differences = run_views.tables_of(compared)
+    notes = "".join(warning(sentence) for sentence in compared.warnings)
+    key = "".join(
+        f"<li><b>{e(name)}</b>: {e(text)}</li>" for name, text in titles.items() if text != name
+    )
+    return f'<div class="judge"><h2>{len(names)} runs on {len(compared.common):,} shared questions</h2><p>Against {e(titles[names[0]])}, by {e(compared.metric)}; p is corrected for {len(names) - 1} comparisons (Holm).</p></div>{notes}{table(differences)}<h3 class="sub">Every metric</h3>{table(every)}<ul class="note">{key}</ul>'

@@ -1,0 +1,343 @@
+"""What an experiment may vary, with the values to choose from, and its request from what a person chose."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from rallebench.core.errors import RalleError, UsageError
+from rallebench.core.experiments import ExperimentRequest
+from rallebench.core.files import write_text
+from rallebench.core.settings import Setting
+from rallebench.core.types import Chain, digest
+from rallebench.corpora.chunking import PRESETS
+from rallebench.datasets.tasks import TASKS
+from rallebench.encoders.references import encoders
+from rallebench.experiments.papers import SUITES
+from rallebench.experiments.papers.crud.tasks import TASKS as CRUD_TASKS
+from rallebench.experiments.sweeps import GENERATION, factor
+from rallebench.experiments.tradeoff.running import settings_of as search_settings
+from rallebench.retrievers import search_form
+from rallebench.services import chain_versions
+from rallebench.workflows import WORKFLOWS
+from rallebench.workspace.entries import chain_from_json
+from rallebench.workspace.indexes.build import kinds
+from rallebench.workspace.paths import STARTER_INDEXES, parse_settings
+
+if TYPE_CHECKING:
+    from rallebench.services.workbench import Workbench
+
+PROMPTS = "prompts/variants"
+"""The folder of a workspace with the prompts that sweeps vary: a file each, so that its sweep can be continued."""
+PAPERS = {
+    "rgb": "RGB",
+    "crud": "CRUD-RAG",
+    "barag": "BARAG",
+    "kilt": "KILT",
+    "reval": "R-Eval",
+}
+"""Paper → its name; the names of its experiments begin with the key."""
+ADVANCED = ("compat", "more", "prompts", "reuse", "tokenizer", "protocol", "layout", "system")
+"""Settings of published benchmarks that stand under "Advanced", with those of sampling and of judges."""
+_ADVANCED = re.compile(r"temperature|top_p|top_k|max_tokens|judge_|draft_|quest_|join|shots|steps")
+_RETRIEVERS = ("index", "retriever")
+
+Choice = tuple[str, str]
+"""(value, its label)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """A field that a sweep may vary. ``name``: as the sweep names it; ``choices``: values that are offered; ``current``: the
+    chain's own value, "" if none; ``kind``: choice, number, prompt, or text, where ``own`` values may be added but to a choice."""
+
+    name: str
+    label: str
+    choices: tuple[Choice, ...]
+    current: str = ""
+    kind: str = "choice"
+
+    @property
+    def own(self) -> bool:
+        """Whether values may be typed."""
+        return self.kind != "choice"
+
+
+def variables(workbench: Workbench, chain: Chain) -> dict[str, Variable]:
+    """Everything of a chain that a sweep may vary, the most usual first."""
+    return {variable.name: variable for variable in _variables(workbench, chain)}
+
+
+def _variables(workbench: Workbench, chain: Chain) -> Iterator[Variable]:
+    workspace = workbench.workspace
+    searches = [(i, a) for i, a in enumerate(chain.actions, 1) if a.kind == "retrieve"]
+    models = [(i, a) for i, a in enumerate(chain.actions, 1) if a.kind == "generate"]
+    retrievers = tuple((name, name) for name in workspace.retrievers())
+    llms = tuple((name, name) for name in workspace.llms())
+    if searches:
+        yield _numbers("k", "k", (1, 3, 5, 10, 20), searches[0][1].k)
+        yield Variable("retriever", "Index", retrievers, searches[0][1].target)
+    if models:
+        yield Variable("llm", "Model", llms, models[0][1].target)
+    for i, _ in models:
+        of = f" of action {i}" if len(models) > 1 else ""
+        names = tuple((name, name) for name in prompts(workbench, chain, i))
+        yield Variable(f"{i}.template", f"Prompt{of}", names, names[0][0], "prompt")
+    if searches:
+        yield from _of_index(workbench)
+    for i, action in searches if len(searches) > 1 else ():
+        yield _numbers(f"{i}.k", f"k of action {i}", (1, 3, 5, 10, 20), action.k)
+        yield Variable(f"{i}.target", f"Index of action {i}", retrievers, action.target)
+    for i, action in models if len(models) > 1 else ():
+        yield Variable(f"{i}.target", f"Model of action {i}", llms, action.target)
+    for i, _ in searches:
+        of = f" of action {i}" if len(searches) > 1 else ""
+        names = tuple((name, name) for name in prompts(workbench, chain, i))
+        yield Variable(f"{i}.template", f"Query{of}", names, names[0][0], "prompt")
+    if models:
+        own = models[0][1].generation
+        offered = {"temperature": (0, 0.3, 0.7, 1), "max_tokens": (16, 64, 256), "seed": (0, 1, 2)}
+        for name in (*offered, *(n for n in (*GENERATION, *own) if n not in offered)):
+            label = name.replace("_", " ").capitalize()
+            yield _numbers(name, label, offered.get(name, ()), own.get(name), "text")
+
+
+def _of_index(workbench: Workbench) -> Iterator[Variable]:
+    yield _numbers("index.chunk_size", "Chunk size", ("whole", 64, 128, 256, 512), None, "text")
+    yield _numbers("index.chunk_overlap", "Chunk overlap", (0, "10%", "30%", "50%"), None, "text")
+    for name, label, values in (
+        ("index.encoder", "Encoder", encoders()),
+        ("index.kind", "Index kind", kinds()),
+        ("index.chunk_preset", "Chunking of a paper", PRESETS),
+        ("index.corpus", "Corpus", workbench.data.corpora()),
+    ):
+        if choices := tuple((value, value) for value in values):
+            yield Variable(name, label, choices)
+
+
+def _numbers(
+    name: str, label: str, offered: Sequence[Any], current: Any, kind: str = "number"
+) -> Variable:
+    values = [*offered, *([current] if current is not None and current not in offered else [])]
+    if all(isinstance(value, (int, float)) for value in values):
+        values.sort()
+    own = "" if current is None else str(current)
+    return Variable(name, label, tuple((str(v), str(v)) for v in values), own, kind)
+
+
+def prompts(workbench: Workbench, chain: Chain, action: int) -> dict[str, str]:
+    """Name → template for action number ``action``: the chain's own, its earlier versions', other chains'. Each text once."""
+    own = chain.actions[action - 1]
+    texts = {"as it is": own.template}
+    named = [(f"version {i}", v.chain) for i, v in enumerate(_versions(workbench, chain), 1)]
+    for name in workbench.workspace.chain_paths():
+        try:
+            named.append((name, workbench.workspace.chain(name)))
+        except RalleError:
+            continue  # Build says what is wrong with that chain
+    for name, other in named:
+        if action <= len(other.actions) and other.actions[action - 1].kind == own.kind:
+            template = other.actions[action - 1].template
+            if template and template not in texts.values():
+                texts[name] = template
+    return texts
+
+
+def _versions(workbench: Workbench, chain: Chain) -> list[chain_versions.Version]:
+    return chain_versions.versions(workbench, chain.name)[:9]
+
+
+def factors(
+    workbench: Workbench,
+    chain: Chain,
+    chosen: Mapping[str, Sequence[str]],
+    typed: Mapping[str, str],
+) -> list[str]:
+    """The ``field=value,value`` texts of a sweep. ``chosen``: field → values, of a prompt its names; ``typed``: name → prompt
+    that was written for the sweep. Raises UsageError for a field without a value."""
+    known = variables(workbench, chain)
+    texts = []
+    for name, values in chosen.items():
+        variable = known.get(name)
+        if variable is None:
+            raise UsageError(f"The chain {chain.name} has no field {name}; remove it.")
+        if not values:
+            raise UsageError(f"{variable.label}: choose at least one value, or remove it.")
+        if variable.kind == "prompt":
+            offered = {**prompts(workbench, chain, int(name.partition(".")[0])), **typed}
+            values = [_prompt_file(workbench, value, offered) for value in values]
+        texts.append(f"{name}={','.join(map(_wrapped, values))}")
+    return texts
+
+
+def _wrapped(value: str) -> str:
+    """A value in brackets, where a comma belongs to it."""
+    return f"({value})" if "," in value and not set(value) & set("()") else value
+
+
+def _prompt_file(workbench: Workbench, name: str, offered: Mapping[str, str]) -> str:
+    """The file of a prompt; an equal one is used again, another one of its name stays."""
+    if name not in offered:
+        raise UsageError(f"There is no prompt {name!r} any more; choose another.")
+    folder = workbench.workspace.path.resolve() / PROMPTS
+    stem = re.sub(r"[^\w\- .]+", "-", name)[:40].strip(" .-") or "prompt"
+    path = folder / f"{stem}.txt"
+    if path.is_file() and path.read_text(encoding="utf-8") != offered[name]:
+        path = folder / f"{stem} {digest(offered[name])[:4]}.txt"
+    if not path.is_file():
+        write_text(path, offered[name])
+    return str(path)
+
+
+# published benchmarks
+
+
+def papers() -> dict[str, list[str]]:
+    """Paper → the names of its experiments."""
+    return {
+        paper: [n for n in SUITES.names() if n == paper or n.startswith(f"{paper}-")]
+        for paper in PAPERS
+    }
+
+
+def suite_about(name: str) -> tuple[str, bool, Mapping[str, Setting]]:
+    """(what a published benchmark is, whether it asks a model, its settings). Raises NotFoundError."""
+    entry = SUITES.entry(name)
+    return entry.about, bool(entry.traits.get("asks", True)), entry.form
+
+
+def advanced(form: Mapping[str, Setting]) -> list[str]:
+    """The settings of a published benchmark that a first run leaves as they are."""
+    return [
+        name
+        for name, setting in form.items()
+        if name in ADVANCED or (_ADVANCED.search(name) and not setting.required)
+    ]
+
+
+def suite_choices(workbench: Workbench, form: Mapping[str, Setting]) -> dict[str, list[str]]:
+    """Setting → the names of this workspace that it may have: models, indexes, encoders, datasets, corpora."""
+    workspace = workbench.workspace
+    choices: dict[str, list[str]] = {}
+    for name, setting in form.items():
+        if setting.kind is not str or setting.choices:
+            continue
+        if "a language model" in setting.about:
+            choices[name] = list(workspace.llms())
+        elif name in _RETRIEVERS:
+            choices[name] = list(workspace.retrievers())
+        elif setting.about.startswith("encoder"):
+            choices[name] = list(encoders())
+        elif name == "corpus":
+            choices[name] = list(workbench.data.corpora())
+    return choices
+
+
+def several(workbench: Workbench, form: Mapping[str, Setting]) -> dict[str, list[str]]:
+    """Setting of a published benchmark that takes several values → those that are offered."""
+    llms = list(workbench.workspace.llms())
+    offered: dict[str, list[str]] = {
+        "noise": ["0", "0.2", "0.4", "0.6", "0.8"],
+        "workflows": list(WORKFLOWS.names()),
+        "models": llms,
+        "llms": llms,
+        "mode": ["read", "closed-book", "retrieve", "three-action"],
+    }
+    if "instances" in form:
+        offered["tasks"] = [task.name for task in TASKS]
+    elif "tasks" in form:
+        offered["tasks"] = [*CRUD_TASKS, "quest_answer", "all"]
+    for name, setting in form.items():
+        own = str(setting.default or "")
+        default = own if "," in own else setting.about.partition("default ")[2]
+        if "," in default and name not in offered:
+            offered[name] = [value.strip() for value in default.partition(";")[0].split(",")]
+        if name == "modes":
+            offered[name] = setting.about.removeprefix("of ").replace(" ", "").split(",")
+    known = {name: values for name, values in offered.items() if name in form and values}
+    return {name: values for name, values in known.items() if form[name].kind is str}
+
+
+def first_model(workbench: Workbench) -> str:
+    """The model that was loaded last, else the first of the workspace; "" if it has none."""
+    models = workbench.workspace.llms()
+    loaded = [row.name for row in workbench.models.status() if row.name in models]
+    return loaded[-1] if loaded else next(iter(models), "")
+
+
+# index trade-offs
+
+
+def search_knobs(
+    workbench: Workbench, indexes: Sequence[str]
+) -> dict[str, tuple[Setting, list[str]]]:
+    """Setting of the search of these indexes → (its declaration, the values that are tried by themselves)."""
+    kind_of = {**STARTER_INDEXES, **{n: m.kind for n, m in workbench.workspace.manifests().items()}}
+    knobs: dict[str, tuple[Setting, list[str]]] = {}
+    for kind in dict.fromkeys(kind_of[name] for name in indexes if name in kind_of):
+        tried = search_settings(kind)
+        for name, setting in search_form(kind).items():
+            values = [str(point[name]) for point in tried if name in point]
+            if values:
+                knobs.setdefault(name, (setting, values))
+    return knobs
+
+
+# experiments that are continued
+
+
+def stored_request(workbench: Workbench, name: str) -> ExperimentRequest:
+    """The request of an experiment that was begun: the same again continues it. Raises UsageError."""
+    stored = workbench.experiments.store.open(name)
+    request = stored.request
+    settings = dict(request["settings"])
+    if stored.kind == "batch":
+        settings["resume"] = True
+    return ExperimentRequest(
+        workbench.workspace,
+        str(request.get("llm") or ""),
+        settings,
+        request.get("limit"),
+        int(request.get("seed") or 0),
+        workbench.allow_python,
+        stored.kind,
+        name,
+    )
+
+
+def base_chain(settings: Mapping[str, Any]) -> Chain:
+    """The chain that a sweep varies, without its description."""
+    return replace(chain_from_json(settings["chain"]), about="")
+
+
+@dataclass(frozen=True, slots=True)
+class Variation:
+    """What a stored sweep varied. ``values``: field → values, of prompts their names; ``prompts``: name → text."""
+
+    chain: Chain
+    values: Mapping[str, Sequence[str]]
+    prompts: Mapping[str, str]
+
+
+def stored_variation(settings: Mapping[str, Any]) -> Variation:
+    """What a stored sweep varied, as ``factors`` takes it."""
+    values: dict[str, Sequence[str]] = {}
+    texts: dict[str, str] = {}
+    for text in settings["vary"]:
+        known = factor(text, parse_settings)
+        values[known.field] = known.labels
+        if known.field.endswith("template"):
+            texts |= {label: str(value) for label, value in zip(known.labels, known.values)}
+    return Variation(base_chain(settings), values, texts)
+
+
+def written(suite: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of a stored benchmark as a form has them."""
+    known = SUITES.entry(suite).form
+    return {
+        name: ("on" if value else "") if known[name].kind is bool else str(value)
+        for name, value in settings.items()
+        if name in known and value is not None
+    }

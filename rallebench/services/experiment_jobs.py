@@ -1,0 +1,153 @@
+"""Experiments as jobs: begun, measured by a pilot, stopped, continued, with one progress over all runs."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from rallebench.analysis.ranking import HEADLINES
+from rallebench.core.events import Failed, Finished, Operation, Progress
+from rallebench.core.experiments import ExperimentRequest
+from rallebench.core.runs import RunOptions, RunResult
+from rallebench.engine.estimate import CostEstimate
+from rallebench.engine.pilot import QUESTIONS
+from rallebench.engine.plan import Plan
+from rallebench.services.experiments import kind_of
+from rallebench.services.jobs import Job
+
+if TYPE_CHECKING:
+    from rallebench.services.workbench import Workbench
+
+PILOT = "estimate"
+"""The kind of the jobs that measure what an experiment costs."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartState:
+    """A run of an experiment that goes on. ``state``: done, failed, running; ``means``: metric → (mean so far, count)."""
+
+    label: str
+    state: str
+    done: int = 0
+    total: int | None = None
+    message: str = ""
+    run: str = ""
+    means: dict[str, tuple[Any, int]] = field(default_factory=dict)
+
+
+def start(
+    workbench: Workbench, request: ExperimentRequest, planned: Plan, options: RunOptions
+) -> Job:
+    """Begin an experiment, or join the job that performs it. Raises UsageError where another one of its name goes on."""
+    kind = kind_of(request.kind).noun
+    identity = repr((request.kind, request.as_json()))
+    work = workbench.experiments.run(request, options)
+    return workbench.jobs.submit(
+        kind, request.name, identity, lambda job: _counted(work, planned), anew=True
+    )
+
+
+def _counted(work: Operation[Any], planned: Plan) -> Operation[Any]:
+    """The same work, with a progress over all its runs, whose task is ""."""
+    sizes = {run.label: run.questions for run in planned.runs}
+    total = sum(sizes.values()) or len(planned.measurements) or None
+    done: dict[str, int] = {}
+    percent = -1
+    yield Progress("", 0, total)
+    with closing(work):
+        while True:
+            try:
+                event = next(work)
+            except StopIteration as end:
+                return end.value
+            yield event
+            if isinstance(event, (Finished, Failed)) and "/" not in event.task:
+                done[event.task] = sizes.get(event.task, 1)
+            elif isinstance(event, Progress) and event.task in sizes:
+                done[event.task] = event.done
+            now = min(sum(done.values()), total or 0)
+            if (
+                total and 100 * now // total > percent
+            ):  # a job keeps every event that is followed by another task's
+                percent = 100 * now // total
+                yield Progress("", now, total)
+
+
+def estimate(
+    workbench: Workbench, request: ExperimentRequest, planned: Plan, questions: int = QUESTIONS
+) -> Job:
+    """Ask a few questions of each run of a plan in a job; its result is a ``CostEstimate``."""
+    identity = repr((request.kind, request.as_json(), questions))
+    work = workbench.experiments.pilot(planned, request, questions=questions)
+    return workbench.jobs.submit(PILOT, request.name, identity, lambda job: work, anew=True)
+
+
+def estimated(workbench: Workbench, request: ExperimentRequest) -> CostEstimate | None:
+    """What the newest pilot of this very request found, None if there is none that has ended well."""
+    job = workbench.jobs.get(PILOT, request.name)
+    if job is None or not isinstance(job.result, CostEstimate):
+        return None
+    same = job.identity.startswith(repr((request.kind, request.as_json()))[:-1])
+    return job.result if same else None
+
+
+def active(workbench: Workbench) -> list[Job]:
+    """The experiments that go on, the newest first."""
+    return [job for job in reversed(_all(workbench)) if not job.done]
+
+
+def ended(workbench: Workbench) -> list[Job]:
+    """Those that ended since the program began, the newest first."""
+    return sorted((job for job in _all(workbench) if job.done), key=lambda job: -(job.ended or 0.0))
+
+
+def _all(workbench: Workbench) -> list[Job]:
+    from rallebench.services.experiments import OWN
+
+    nouns = {kind.noun for kind in OWN.values()} | {"suite"}
+    return [job for job in workbench.jobs.list() if job.kind in nouns]
+
+
+def stop(workbench: Workbench, job: Job) -> None:
+    """Stop after what is being answered; what was answered is kept."""
+    job.stop()
+
+
+def parts(job: Job) -> list[PartState]:
+    """The runs of an experiment as far as they have begun, in their order."""
+    states: dict[str, PartState] = {}
+    for task, event in job.state().tasks.items():
+        label, _, inner = task.partition("/")
+        if label and inner and label in states and states[label].state == "running":
+            states[label] = replace(
+                states[label], message=f"{inner} {getattr(event, 'message', '')}"
+            )
+        elif label and not inner:
+            states[label] = _part(label, event)
+    return list(states.values())
+
+
+def _part(label: str, event: Any) -> PartState:
+    """A run by its newest event."""
+    if isinstance(event, Failed):
+        return PartState(label, "failed", message=event.error)
+    if isinstance(event, Finished) and isinstance(event.result, RunResult):
+        result = event.result
+        metrics = (result.report or {}).get("metrics") or {}
+        means = {name: (mean["value"], mean["n"]) for name, mean in metrics.items()}
+        means |= {name: (mean.value, mean.n) for name, mean in result.means.items()}
+        return PartState(label, "done", result.n, result.n, run=result.run, means=means)
+    if isinstance(event, Finished):
+        return PartState(label, "done", message=event.message)
+    if isinstance(event, Progress):
+        means = {name: (value[0], value[1]) for name, value in event.means.items()}
+        return PartState(label, "running", event.done, event.total, event.message, means=means)
+    return PartState(label, "running", message=getattr(event, "message", ""))
+
+
+def headline(part: PartState) -> tuple[str, float, int] | None:
+    """(metric, mean so far, count) of a run: the first that decides a sweep, else the first of its own."""
+    known = {name: mean for name, mean in part.means.items() if mean[0] is not None}
+    name = next((name for name in (*HEADLINES, *known) if name in known), "")
+    return (name, *known[name]) if name else None

@@ -1,0 +1,214 @@
+"""What an experiment will take, before it starts: runs, questions, calls, minutes, dollars, and what the cache holds."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from rallebench.analysis.paired import Z_95, Z_POWER_80
+from rallebench.core.errors import RalleError
+from rallebench.core.experiments import ExperimentRequest
+from rallebench.core.runs import Backends
+from rallebench.core.types import Chain, Example, Generate, Note, Retrieve
+from rallebench.engine.estimate import CostEstimate
+from rallebench.engine.plan import Plan, PlannedRun
+from rallebench.engine.reply_cache import Memo
+from rallebench.experiments.sweeps import remarks
+from rallebench.experiments.sweeps.running import variants_of
+from rallebench.llms import LLMS
+from rallebench.services.experiment_jobs import estimated
+from rallebench.workspace.flows import chain_flow
+
+if TYPE_CHECKING:
+    from rallebench.services.workbench import Workbench
+
+RECENT = 40
+"""Runs, the newest, from which times and prices are taken."""
+CHANGING = 0.1
+"""The share of questions whose answer two variants do not share, where the smallest difference that shows is told."""
+PATIENCE = 3.0
+"""Seconds that the reply cache is looked through; of a larger experiment the rest is not known."""
+RANKED = ("sweep", "batch", "baselines")
+"""Kinds whose last step ranks real answers, which a plan without answers cannot."""
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """``left``: questions that no run of this name has answered. ``generations``, ``retrievals``: (low, high), None for an open
+    end. ``seconds``: (expected, low, high) or None; ``usd``: None where a price is not set, 0.0 for local models; ``basis``:
+    where both come from. ``cached``: model calls that the reply cache answers, None where that is not known."""
+
+    plan: Plan
+    runs: int
+    questions: int
+    left: int
+    generations: tuple[int, int | None]
+    retrievals: tuple[int, int | None]
+    seconds: tuple[float, float | None, float | None] | None
+    usd: float | None
+    basis: str
+    cached: int | None
+    smallest: float | None
+    builds: int
+    notes: tuple[str, ...]
+
+
+def forecast(workbench: Workbench, request: ExperimentRequest) -> Forecast:
+    """Everything that can be said without asking a model. Raises RalleError for a wrong request."""
+    planned_runs = planned(workbench, request)
+    done = estimated(workbench, request)
+    seconds, usd, basis = _measured(done) if done else _remembered(workbench, planned_runs)
+    notes = [*(done.notes if done else planned_runs.notes)]
+    if request.kind == "sweep":
+        notes += remarks(variants_of(request.settings))
+    if usd is None and _local(workbench, {llm for run in planned_runs.runs for llm in run.llms}):
+        usd = 0.0
+    questions = max((run.questions for run in planned_runs.runs), default=0)
+    return Forecast(
+        planned_runs,
+        len(planned_runs.runs) or len(planned_runs.measurements),
+        sum(run.questions for run in planned_runs.runs),
+        sum(run.left for run in planned_runs.runs),
+        _sum(planned_runs, "generations"),
+        _sum(planned_runs, "retrievals"),
+        seconds,
+        usd,
+        basis,
+        _cached(workbench, request) if request.kind == "sweep" else None,
+        smallest_difference(questions) if len(planned_runs.runs) > 1 else None,
+        len(planned_runs.builds),
+        tuple(dict.fromkeys(notes)),
+    )
+
+
+def planned(workbench: Workbench, request: ExperimentRequest) -> Plan:
+    """The runs of an experiment. Raises RalleError for a wrong request."""
+    value = workbench.experiments.plan(request)
+    return replace(value, open_end="") if request.kind in RANKED else value
+
+
+def smallest_difference(questions: int) -> float | None:
+    """The difference of two means that so many questions show with 80 % power, if CHANGING of them change their answer.
+
+    >>> round(smallest_difference(222), 3), smallest_difference(0)
+    (0.059, None)
+    """
+    return (Z_95 + Z_POWER_80) * math.sqrt(CHANGING / questions) if questions else None
+
+
+def _sum(planned: Plan, name: str) -> tuple[int, int | None]:
+    ranges = [getattr(run, name) for run in planned.runs]
+    highs = [r.high for r in ranges]
+    return sum(r.low for r in ranges), None if None in highs else sum(highs)
+
+
+def _measured(done: CostEstimate) -> tuple[Any, float | None, str]:
+    """Time and dollars of a pilot."""
+    time_, usd = done.total["seconds"], done.total["usd"]
+    count = sum(len(sample.rows) for sample in done.samples if sample)
+    unpriced = any(s.why for s in done.samples if s and s.rows)
+    seconds = None if time_.value is None else (time_.value, time_.low, time_.high)
+    return seconds, usd.value if not unpriced else None, f"from {count} questions asked"
+
+
+def _remembered(workbench: Workbench, planned: Plan) -> tuple[Any, float | None, str]:
+    """Time and dollars carried over from the newest runs with the same models and indexes, or with the same models."""
+    reports = [_spent(folder) for folder in workbench.runs.list()[:RECENT]]
+    known = [report for report in reports if report]
+    seconds = usd = 0.0
+    priced = True
+    for run in planned.runs:
+        if not run.left:
+            continue
+        same = _closest(run, known)
+        if same is None:
+            return None, None, ""
+        seconds += run.left * same["seconds"]
+        priced = priced and same["usd"] is not None
+        usd += run.left * (same["usd"] or 0.0)
+    if not planned.runs or not any(run.left for run in planned.runs):
+        return None, None, ""
+    return (seconds, None, None), usd if priced else None, "from earlier runs"
+
+
+def _spent(folder: Any) -> dict[str, Any] | None:
+    """Models, indexes, and seconds and dollars a question, of a run that really asked."""
+    try:
+        stored, report = folder.spec(), folder.report()
+        total = ((report or {}).get("cost") or {}).get("total") or {}
+        if not total.get("questions") or total.get("seconds") is None:
+            return None
+        chain = stored["spec"]["settings"].get("chain") or {}
+        targets = {a.get("target") for a in chain.get("actions", ()) if a.get("target")}
+        if not targets:
+            targets = {
+                *total.get("usd_unknown_for", {}),
+                *((report or {})["cost"].get("prices") or {}),
+            }
+        count = total["questions"]
+        usd = None if total.get("usd") is None else total["usd"] / count
+        return {"names": targets, "seconds": total["seconds"] / count, "usd": usd}
+    except (RalleError, KeyError, TypeError):
+        return None
+
+
+def _closest(run: PlannedRun, known: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
+    names = {*run.llms, *run.retrievers}
+    exact = next((report for report in known if report["names"] == names), None)
+    return exact or next((report for report in known if {*run.llms} <= report["names"]), None)
+
+
+def _local(workbench: Workbench, llms: set[str]) -> bool:
+    """Whether none of these models is one of a server, which may have a price."""
+    entries = workbench.workspace.llms()
+    return all(
+        name in entries and "base_url" not in LLMS.entry(entries[name].backend).form
+        for name in llms
+    )
+
+
+# what the reply cache holds
+
+
+def _cached(workbench: Workbench, request: ExperimentRequest) -> int | None:
+    """How many model calls of a sweep need not be asked: all steps before them are in the cache, too. None where a model or an
+    index is not loaded, and for more than PATIENCE can look through."""
+    backends = workbench.models.backends
+    examples = workbench.asking.questions(request.settings["dataset"])[: request.limit]
+    deadline = time.monotonic() + PATIENCE
+    known = 0
+    for variant in variants_of(request.settings):
+        names = [action.target for action in variant.chain.actions if action.target]
+        if variant.index or not all(workbench.models.is_loaded(name) for name in names):
+            return None
+        for example in examples:
+            if time.monotonic() > deadline:
+                return None
+            known += _of_question(variant.chain, example, backends, workbench.asking.memo)
+    return known
+
+
+def _of_question(chain: Chain, example: Example, backends: Backends, memo: Memo) -> int:
+    """The model calls for a question that the cache answers, up to the first step that it lacks."""
+    known = 0
+    with closing(chain_flow(chain).make(backends)(example.question)) as flow:
+        try:
+            request = next(flow)
+            while True:
+                if isinstance(request, Note):
+                    reply = request.reply()
+                elif isinstance(request, (Retrieve, Generate)):
+                    remembered = memo.get(request, backends)
+                    if remembered is None:
+                        return known
+                    reply = remembered.reply
+                    known += isinstance(request, Generate)
+                else:
+                    return known
+                request = flow.send(reply)
+        except (StopIteration, RalleError):
+            return known

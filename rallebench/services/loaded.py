@@ -1,0 +1,170 @@
+"""The table of what is loaded, and the opening of what is entered in it."""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from rallebench.core import memory
+from rallebench.core.errors import BackendMemoryError, NotFoundError, UsageError
+from rallebench.core.runs import Backends
+from rallebench.datasets.reading import read_questions
+from rallebench.llms._transformers.progress import reporting
+from rallebench.retrievers.composites import about
+from rallebench.services.load_queue import LoadJob
+from rallebench.services.memory_fit import candidate, memory_fit
+from rallebench.services.memory_usage import LoadedBackend
+from rallebench.workspace.entries import Combination, LLMEntry
+from rallebench.workspace.opening import (
+    Encoders,
+    close,
+    open_combination,
+    open_retriever,
+    opening_llm,
+)
+from rallebench.workspace.paths import Workspace
+
+
+@dataclass
+class LoadedTable:
+    """Retrievers and language models by name, in the order of loading; ``lock`` guards every change.
+
+    ``parts``: name → (part, kind) of what it is made of, from the moment its load begins.
+    """
+
+    workspace: Workspace
+    lock: threading.RLock = field(default_factory=threading.RLock)
+    encoders: Encoders = field(default_factory=Encoders)
+    retrievers: dict[str, Any] = field(default_factory=dict)
+    llms: dict[str, Any] = field(default_factory=dict)
+    rows: dict[str, LoadedBackend] = field(default_factory=dict)
+    parts: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
+
+    @property
+    def backends(self) -> Backends:
+        """What is loaded now; a snapshot, so that an unload never takes a model from a run."""
+        with self.lock:
+            return Backends(dict(self.retrievers), dict(self.llms))
+
+    def status(self) -> list[LoadedBackend]:
+        """What is loaded, in the order of loading."""
+        with self.lock:
+            # A model behind a server says there what holds its requests back now.
+            notes = {name: getattr(llm, "about", "") for name, llm in self.llms.items()}
+            rows = self.rows.values()
+            return [replace(row, about=notes.get(row.name) or row.about) for row in rows]
+
+    def held_memory(self) -> dict[str, memory.Memory]:
+        """Name → what it took, for all that is loaded."""
+        return {row.name: memory.Memory(row.ram, row.vram) for row in self.status()}
+
+    def has(self, name: str, kind: str) -> bool:
+        """Whether ``name`` is loaded; UsageError if it is loaded as something else than a ``kind``."""
+        row = self.rows.get(name)
+        if row is not None and row.kind != kind:
+            raise UsageError(
+                f"{name!r} is loaded as a {row.kind}, so no {kind} of that name can be; rename one of the two."
+            )
+        return row is not None
+
+    def enter(self, load: LoadJob) -> str | BaseException:
+        """Open what a load is for and enter it; returns a sentence. If that fails, everything is given back, and the error
+        returned."""
+        error: BaseException | None = None
+        try:
+            with reporting(load.tell):
+                return self._enter(load)
+        except BaseException as raised:
+            error = raised
+            memory.forget_frames(error)
+        self._close_unused_encoders()
+        memory.release()
+        return error
+
+    def _enter(self, load: LoadJob) -> str:
+        model = candidate(load.name, load.entry) if isinstance(load.entry, LLMEntry) else None
+        fit = memory_fit(model, self.held_memory()) if model is not None else None
+        if fit is not None and not fit.fits:
+            raise BackendMemoryError(fit.sentence)
+        started, load.before = time.perf_counter(), memory.Memory.now()
+        backend, line = self._open(load)
+        took, seconds = memory.Memory.now() - load.before, time.perf_counter() - started
+        if load.cancelled:
+            close(backend)
+        load.tell("")
+        own = getattr(backend, "memory", None)
+        if isinstance(own, memory.Memory):  # without the libraries, which stay at an unload
+            took = own
+        expected = fit.need.loaded if fit else 0
+        estimated = f" (estimated {memory.size(expected)})" if expected else ""
+        table = self.llms if load.kind == "language model" else self.retrievers
+        with self.lock:
+            table[load.name] = backend
+            self.rows[load.name] = LoadedBackend(
+                load.name, load.kind, line, took.ram, took.vram, seconds, expected
+            )
+        return f"loaded {load.name}: {took}{estimated}, {seconds:.1f} s"
+
+    def _open(self, load: LoadJob) -> tuple[Any, str]:
+        """(the backend of a load, one line about it)."""
+        name, entry = load.name, load.entry
+        if isinstance(entry, Combination):
+            load.tell(f"opening {name}")
+            with self.lock:
+                members = [self.retrievers[member] for member in entry.of]
+                llm = self.llms.get(entry.settings.get("llm", ""))
+            questions = entry.settings.get("questions")
+            examples = read_questions(self.workspace.dataset(questions)[1]) if questions else ()
+            return open_combination(name, entry, members, llm, examples), about(entry)
+        if entry is not None:
+            load.tell(f"loading {name}")
+            for place, piece in enumerate(opening_llm(name, entry)):
+                if not isinstance(piece, str):
+                    return piece, getattr(piece, "about", "") or entry.about
+                if place == 0:  # the libraries are imported by now, and stay
+                    load.before = memory.Memory.now()
+                load.tell(piece)
+        for piece in open_retriever(self.workspace, name, self.encoders):
+            if not isinstance(piece, str):
+                return piece, self.workspace.retrievers().get(name, "")
+            load.tell(piece)
+        raise AssertionError("opening ends with the backend")
+
+    def remove(self, name: str) -> str:
+        """Close ``name``; returns a sentence on the memory that came back. Raises NotFoundError, and UsageError for a part
+        of what is loaded."""
+        with self.lock:
+            if name not in self.rows:
+                raise NotFoundError(f"{name!r} is not loaded.")
+            for whole, parts in self.parts.items():
+                if name in [part for part, _ in parts]:
+                    raise UsageError(
+                        f"{name!r} is part of {whole!r}, which is loaded; unload {whole!r} first."
+                    )
+            before = memory.Memory.now()
+            backend = self.llms.pop(name, None) or self.retrievers.pop(name, None)
+            del self.rows[name]
+            self.parts.pop(name, None)
+            close(backend)
+            del backend
+            self._close_unused_encoders()
+            memory.release()
+            return f"Unloaded {name}: {before - memory.Memory.now()} given back."
+
+    def _close_unused_encoders(self) -> None:
+        manifests = self.workspace.manifests()
+        with self.lock:
+            self.encoders.keep(
+                {m.encoder_name for n, m in manifests.items() if n in self.retrievers}
+            )
+
+    def clear(self) -> None:
+        """Close everything."""
+        with self.lock:
+            backends = [*self.llms.values(), *self.retrievers.values()]
+            for table in (self.llms, self.retrievers, self.rows, self.parts):
+                table.clear()
+        for backend in backends:
+            close(backend)

@@ -1,0 +1,203 @@
+"""The runs of a workspace as a list: titles that tell them apart, renaming, and a bin from which runs come back."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from rallebench.core.errors import RalleError, UsageError
+from rallebench.core.files import write_json
+from rallebench.core.types import Chain
+from rallebench.engine.store import RunFolder
+from rallebench.metrics.recorded import IMPORTED
+from rallebench.services.variants import difference_label
+from rallebench.services.workbench import Workbench
+from rallebench.workspace.entries import chain_from_json
+
+BIN = "bin"
+TITLE = "title.json"
+HEADLINES = ("em", "all_rate", "f1", "accuracy")
+"""The metric that stands for a run: the first of these that it has, else its first one."""
+
+_MADE = re.compile(r"^(?P<base>.+)-\d{8}-\d{6}(-\d+)?$")
+"""A name that the program made: its time is at the end."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunRow:
+    """A run in the list. ``title``: the user's name for it, or what tells it from others; ``mean``: of ``metric``, as in
+    the report, None before it is scored; ``created``: ISO time; ``state``: running, done, stopped, failed …"""
+
+    name: str
+    title: str
+    dataset: str
+    workflow: str
+    created: str
+    state: str
+    done: int
+    total: int
+    errors: int
+    metric: str
+    mean: Mapping[str, Any] | None
+    seconds: float | None
+    usd: float | None
+    chain: Chain | None
+    problem: str = ""
+
+
+def rows(workbench: Workbench) -> list[RunRow]:
+    """All runs, the newest first. A damaged one is in the list with its problem."""
+    runs = workbench.runs.list()
+    first: dict[str, Chain] = {}
+    described = []
+    for run in reversed(runs):  # the oldest first: later ones are told apart from it
+        row = _row(str(run.path), _version(run))
+        state = run.state()
+        described.append(_with_state(row, state))
+        if row.chain is not None:
+            first.setdefault(row.chain.name, row.chain)
+    return [_titled(row, first) for row in reversed(described)]
+
+
+def row_of(workbench: Workbench, name: str) -> RunRow:
+    """One run of the list. Raises UsageError."""
+    workbench.runs.open(name)
+    return next(row for row in rows(workbench) if row.name == name)
+
+
+def _version(run: RunFolder) -> tuple[int, ...]:
+    """Changes with what a row shows."""
+    files = (run.path / "run.json", run.path / "report.json", run.path / TITLE)
+    return tuple(file.stat().st_mtime_ns if file.exists() else 0 for file in files)
+
+
+@lru_cache(maxsize=4096)
+def _row(path: str, version: tuple[int, ...]) -> RunRow:
+    run = RunFolder(Path(path))
+    try:
+        stored = run.spec()
+        report = run.report() or {}
+    except RalleError as error:
+        return RunRow(
+            run.name, run.name, "", "", "", "", 0, 0, 0, "", None, None, None, None, str(error)
+        )
+    spec = stored["spec"]
+    chain = spec["settings"].get("chain")
+    metrics = {**report.get("metrics", {}), **report.get("suite", {})}
+    metric = next((name for name in HEADLINES if name in metrics), next(iter(metrics), ""))
+    cost = (report.get("cost") or {}).get("total") or {}
+    return RunRow(
+        run.name,
+        _own_title(run.path),
+        spec["dataset"],
+        spec["workflow"],
+        stored.get("created", ""),
+        "",
+        report.get("n_done", 0),
+        report.get("n", 0),
+        report.get("n_errors", 0),
+        metric,
+        metrics.get(metric),
+        (metrics.get("seconds") or {}).get("value") or report.get("seconds_per_question"),
+        cost.get("usd"),
+        chain_from_json(chain) if chain else None,
+    )
+
+
+def _with_state(row: RunRow, state: Mapping[str, Any]) -> RunRow:
+    counts = {key: state.get(key) or getattr(row, key) for key in ("done", "total", "errors")}
+    return replace(row, state=str(state.get("state", "")), **counts)
+
+
+def _titled(row: RunRow, first: Mapping[str, Chain]) -> RunRow:
+    """With a title: the user's, an own name as it is, else the chain's name and how it differs from the first of that name."""
+    if row.title:
+        return row
+    made = _MADE.match(row.name)
+    if made is None:
+        return replace(row, title=row.name)
+    if row.chain is None:
+        return replace(row, title=made["base"].removesuffix(f"-{row.dataset}"))
+    different = difference_label(first[row.chain.name], row.chain)
+    title = row.chain.name if different == "the same" else f"{row.chain.name} · {different}"
+    return replace(row, title=title)
+
+
+def _own_title(path: Path) -> str:
+    try:
+        return str(json.loads((path / TITLE).read_text("utf-8"))["title"])
+    except (OSError, ValueError, LookupError, TypeError):
+        return ""
+
+
+def rename(workbench: Workbench, name: str, title: str) -> None:
+    """Give a run a title; its folder keeps its name, which experiments and MLflow know. Raises UsageError."""
+    run, title = workbench.runs.open(name), " ".join(title.split())
+    if len(title) > 200:
+        raise UsageError("The name has more than 200 characters; choose a shorter one.")
+    if title:
+        write_json(run.path / TITLE, {"title": title})
+    else:
+        (run.path / TITLE).unlink(missing_ok=True)
+
+
+def delete(workbench: Workbench, name: str) -> None:
+    """Move a run into the bin. Raises UsageError for one that is running."""
+    run = workbench.runs.open(name)
+    if run.state()["state"] in ("running", "scoring"):
+        raise UsageError(f"The run {name!r} is running; stop it before you delete it.")
+    folder = workbench.workspace.path / BIN / "runs"
+    folder.mkdir(parents=True, exist_ok=True)
+    if (folder / name).exists():
+        raise UsageError(
+            f"The bin holds another run {name!r}; empty the bin, or bring that run back first."
+        )
+    os.rename(run.path, folder / name)
+
+
+def in_bin(workbench: Workbench) -> list[str]:
+    """The runs in the bin."""
+    return sorted(
+        p.parent.name for p in (workbench.workspace.path / BIN / "runs").glob("*/run.json")
+    )
+
+
+def restore(workbench: Workbench, name: str) -> None:
+    """Bring a run back from the bin. Raises UsageError."""
+    if name not in in_bin(workbench):
+        raise UsageError(f"There is no run {name!r} in the bin.")
+    target = workbench.workspace.runs / name
+    if target.exists():
+        raise UsageError(f"There is a run {name!r} already; delete or rename that one first.")
+    os.rename(workbench.workspace.path / BIN / "runs" / name, target)
+
+
+def empty_bin(workbench: Workbench) -> int:
+    """Delete what is in the bin for good; returns how many runs."""
+    names = in_bin(workbench)
+    for name in names:
+        shutil.rmtree(workbench.workspace.path / BIN / "runs" / name)
+    return len(names)
+
+
+def is_imported(row: RunRow) -> bool:
+    """Whether the answers are another program's predictions."""
+    return row.workflow == IMPORTED
+
+
+def filtered(listed: Sequence[RunRow], words: str, dataset: str) -> list[RunRow]:
+    """The runs of a dataset ("" all) that hold all words in their title, name, dataset or workflow."""
+    wanted = words.lower().split()
+    return [
+        row
+        for row in listed
+        if (not dataset or row.dataset == dataset)
+        and all(w in f"{row.title} {row.name} {row.dataset} {row.workflow}".lower() for w in wanted)
+    ]

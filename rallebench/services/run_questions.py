@@ -1,0 +1,183 @@
+"""The questions of one run: verdict and answer of each, filtered and counted, read once and fast.
+
+A list of twenty thousand questions needs no steps: answers and exact match are read from the heads of their lines. Where
+a wrong one was lost is known once the steps were read, which ``stages`` does and keeps in the cache.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from rallebench.analysis.runs import waterfall_of
+from rallebench.analysis.waterfall import SHORT, STAGES
+from rallebench.core.errors import RalleError, UsageError
+from rallebench.core.files import read_json, write_json
+from rallebench.core.types import Episode, Example, digest
+from rallebench.engine.answers import episode_of, heads
+from rallebench.engine.score import examples_of
+from rallebench.engine.store import RunFolder
+from rallebench.services.verdicts import KINDS
+from rallebench.services.workbench import Workbench
+from rallebench.workspace.coverage import MOST_PASSAGES
+
+WRONG = frozenset({"wrong", "lost", "format", "failed"})
+LARGE = 5_000
+"""Questions above which the steps are not read while a page waits."""
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionRow:
+    """A question of a run. ``kind``: the verdict; ``stage``: of the waterfall, "" before it is known; ``gold``: the first
+    accepted answer."""
+
+    position: int
+    qid: str
+    text: str
+    gold: str
+    answer: str
+    kind: str
+    stage: str
+
+
+def _version(run: RunFolder) -> tuple[int, ...]:
+    files = ("episodes.jsonl", "scores.jsonl", "questions.jsonl")
+    stats = [(run.path / name).stat() if (run.path / name).exists() else None for name in files]
+    return tuple(x for s in stats for x in ((s.st_mtime_ns, s.st_size) if s else (0, 0)))
+
+
+def _stages_file(workbench: Workbench, run: RunFolder) -> Path:
+    return workbench.workspace.cache / "stages" / f"{digest([run.name, *_version(run)])[:24]}.json"
+
+
+def questions(workbench: Workbench, run: RunFolder) -> Sequence[QuestionRow]:
+    """All questions of a run that were answered or failed, and those still to come, in order."""
+    file = _stages_file(workbench, run)
+    return _questions(str(run.path), _version(run), str(file), file.exists())
+
+
+@lru_cache(maxsize=4)
+def _examples(path: str, version: tuple[int, ...]) -> list[Example]:
+    return examples_of(RunFolder(Path(path)))
+
+
+def examples(run: RunFolder) -> list[Example]:
+    """The questions of a run with their gold, read once."""
+    return _examples(str(run.path), _version(run)[-2:])
+
+
+@lru_cache(maxsize=4)
+def _questions(
+    path: str, version: tuple[int, ...], stages_file: str, known: bool
+) -> tuple[QuestionRow, ...]:
+    run = RunFolder(Path(path))
+    lines = heads(run)
+    right = {line["qid"]: line["value"] for line in run.scores("em")}
+    stages: Mapping[str, str] = read_json(Path(stages_file)) if known else {}
+    listed = []
+    for position, example in enumerate(_examples(path, version[-2:]), 1):
+        question, line = example.question, lines.get(example.question.qid)
+        stage = stages.get(question.qid, "")
+        listed.append(
+            QuestionRow(
+                position,
+                question.qid,
+                question.text,
+                example.gold.answers[0] if example.gold.answers else "",
+                str((line or {}).get("answer") or (line or {}).get("error") or ""),
+                _kind(line, right.get(question.qid), stage),
+                stage,
+            )
+        )
+    return tuple(listed)
+
+
+def _kind(line: Mapping[str, Any] | None, em: float | None, stage: str) -> str:
+    if line is None:
+        return "none"
+    if line.get("error"):
+        return "failed"
+    if em == 1:
+        return "right"
+    if stage:
+        return KINDS.get(stage, "none")
+    return "none" if em is None else "wrong"
+
+
+def stages_known(workbench: Workbench, run: RunFolder) -> bool:
+    """Whether it is known where the questions were lost."""
+    return _stages_file(workbench, run).exists()
+
+
+def read_stages(workbench: Workbench, run: RunFolder) -> None:
+    """Read the steps of all answers and keep where each question was lost."""
+    result = waterfall_of(run, workbench.workspace, at_most=MOST_PASSAGES)
+    file = _stages_file(workbench, run)
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        write_json(file, {placed.qid: placed.stage for placed in result.placed})
+    except (OSError, RalleError):  # a read-only workspace: nothing is kept
+        return
+
+
+def filtered(listed: Sequence[QuestionRow], only: str, words: str) -> list[QuestionRow]:
+    """The questions of one verdict or stage that hold all words in question, gold or answer."""
+    wanted = words.lower().split()
+    return [
+        row
+        for row in listed
+        if (not only or only in (row.kind, row.stage) or (only == "wrong" and row.kind in WRONG))
+        and all(w in f"{row.qid} {row.text} {row.gold} {row.answer}".lower() for w in wanted)
+    ]
+
+
+def counts(listed: Sequence[QuestionRow]) -> dict[str, int]:
+    """Verdict → number of questions; ``""`` all, ``wrong`` all that are not right."""
+    kinds = Counter(row.kind for row in listed)
+    return {"": len(listed), **kinds, "wrong": sum(kinds[kind] for kind in WRONG)}
+
+
+def lost_parts(listed: Sequence[QuestionRow]) -> list[tuple[str, str, int]]:
+    """(verdict, words, questions) of the bar that shows where questions were lost, from left to right."""
+    by_stage = Counter(
+        row.stage
+        or {"right": "right", "wrong": "not_in_answer", "failed": "failed"}.get(row.kind, "")
+        for row in listed
+    )
+    parts: dict[str, list[str]] = {}
+    sums: Counter[str] = Counter()
+    for stage in STAGES:
+        kind = KINDS.get(stage, "none")
+        if by_stage[stage]:
+            sums[kind] += by_stage[stage]
+            parts.setdefault(kind, []).append(f"{by_stage[stage]:,} {SHORT[stage]}")
+    order = ("failed", "lost", "wrong", "format", "none", "right")
+    return [(kind, ", ".join(parts[kind]), sums[kind]) for kind in order if sums[kind]]
+
+
+def opened(run: RunFolder, qid: str) -> tuple[Example, Episode | None]:
+    """A question of a run with its episode, without reading the others."""
+    example = next((x for x in examples(run) if x.question.qid == qid), None)
+    if example is None:
+        raise UsageError(f"The run {run.name!r} has no question {qid!r}; choose one of its list.")
+    return example, episode_of(run, qid)
+
+
+def last_verdicts(workbench: Workbench, dataset: str, chain: str) -> Mapping[str, tuple[str, str]]:
+    """Question id → (verdict, answer) of the newest scored run of a chain on a dataset; {} without one."""
+    for run in workbench.runs.list():
+        try:
+            spec = run.spec()["spec"]
+            same = (spec["dataset"], (spec["settings"].get("chain") or {}).get("name")) == (
+                dataset,
+                chain,
+            )
+            if same and run.report() is not None:
+                return {row.qid: (row.kind, row.answer) for row in questions(workbench, run)}
+        except (RalleError, LookupError, AttributeError):
+            continue
+    return {}

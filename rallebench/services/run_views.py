@@ -1,0 +1,196 @@
+"""What a front end shows of one run, of two and of several: tiles, costs, settings, the verdict on a difference."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rallebench.analysis import tables
+from rallebench.analysis.changes import Change, changes
+from rallebench.analysis.paired import PairedComparison
+from rallebench.analysis.ranking import MultiRunComparison, compare_many
+from rallebench.analysis.runs import SharedQuestions, compare_runs
+from rallebench.core.errors import RalleError, UsageError
+from rallebench.core.tables import Table
+from rallebench.core.types import Chain, Episode, Example
+from rallebench.engine.store import RunFolder
+from rallebench.metrics import METRICS, STANDARD_KS, card
+from rallebench.metrics.judges import JUDGES
+from rallebench.services.episodes import is_agents
+from rallebench.services.workbench import Workbench
+from rallebench.workspace.entries import chain_from_json
+from rallebench.workspace.flows import chain_flow
+
+__all__ = ["RunFolder", "chain_flow", "is_agents"]
+
+SHOWN = (
+    ("em", "EM", "exact match with an accepted answer"),
+    ("f1", "F1", "word overlap with the gold"),
+    ("Rprec", "R-precision", "gold page first"),
+    ("answer_in_context", "Answer in the prompt", "the ceiling of this retriever"),
+)
+"""(metric or its family, label, meaning) of the tiles; a run that lacks one shows its own first metrics."""
+
+TILES = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """A figure of a run. ``mean``: as in the report; ``share``: whether it is a share of 1."""
+
+    label: str
+    mean: Mapping[str, Any]
+    about: str
+    share: bool
+
+
+def tiles(report: Mapping[str, Any]) -> list[Tile]:
+    """The figures that stand first."""
+    metrics = {**report.get("metrics", {}), **report.get("suite", {})}
+    shown = []
+    for family, label, about in SHOWN:
+        name = next((m for m in metrics if m.partition("@")[0] == family), "")
+        if name:
+            shown.append(Tile(label, metrics[name], about, True))
+    for name, mean in {**report.get("suite", {}), **metrics}.items():
+        if len(shown) >= TILES:
+            break
+        if all(mean is not tile.mean for tile in shown) and name not in (
+            "seconds",
+            "prompt_tokens",
+            "completion_tokens",
+        ):
+            shown.append(Tile(name, mean, definition(report, name), is_share(report, name)))
+    return shown[:TILES]
+
+
+def definition(report: Mapping[str, Any], name: str) -> str:
+    """What a metric of a run measures, "" if nothing says so."""
+    own = report.get("definitions", {}).get(name)
+    if own:
+        return str(own)
+    try:
+        return str(card(name)["definition"])
+    except RalleError:
+        return ""
+
+
+def is_share(report: Mapping[str, Any], name: str) -> bool:
+    """Whether a metric is a share of 1, which is shown in percent."""
+    mean = {**report.get("metrics", {}), **report.get("suite", {})}.get(name) or {}
+    base = name.partition(":")[0]
+    if base in METRICS:
+        traits = METRICS.entry(base).traits
+        return traits.get("unit") == "fraction" and traits.get("range") == (0, 1)
+    value = mean.get("value")
+    return value is None or 0 <= value <= 1
+
+
+def judges() -> tuple[str, ...]:
+    """The judges by which a run may be scored."""
+    return JUDGES.names()
+
+
+def metrics_table(report: Mapping[str, Any]) -> Table:
+    """Every metric with its interval and number of questions."""
+    return tables.metrics(report)
+
+
+def chain_of(run: RunFolder) -> Chain | None:
+    """The chain of a run, None for one that no chain made."""
+    chain = run.spec()["spec"]["settings"].get("chain")
+    return chain_from_json(chain) if chain else None
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Run ``b`` against run ``a``. ``higher``: whether more is better, None if neither direction is. ``gained``, ``lost``:
+    the questions that flipped."""
+
+    pair: PairedComparison
+    shared: SharedQuestions
+    metric: str
+    higher: bool | None
+    changes: Sequence[Change]
+
+    @property
+    def verdict(self) -> str:
+        """ "better", "worse", "higher", "lower", or "" where no difference is shown."""
+        pair = self.pair
+        if pair.difference is None or not pair.significant or not pair.difference:
+            return ""
+        up = pair.difference > 0
+        if self.higher is None:
+            return "higher" if up else "lower"
+        return "better" if up == self.higher else "worse"
+
+
+def compare_two(workbench: Workbench, a: str, b: str, metric: str = "") -> Comparison:
+    """Compare two runs by one metric ("" the headline). Raises UsageError."""
+    first, second = workbench.runs.open(a), workbench.runs.open(b)
+    pair, shared = compare_runs(first, second, metric)
+    measure = next(m for m in shared.metrics if m.name == pair.metric)
+    different = changes(first.spec()["spec"], second.spec()["spec"])
+    return Comparison(pair, shared, pair.metric, measure.higher_is_better, different)
+
+
+def compare_several(
+    workbench: Workbench, names: Sequence[str], metric: str = ""
+) -> MultiRunComparison:
+    """Compare runs with the first. Raises UsageError."""
+    return compare_many([workbench.runs.open(name) for name in names], metric)
+
+
+def tables_of(compared: MultiRunComparison) -> tuple[Table, Table]:
+    """Every metric, and the differences from the first run."""
+    return tables.comparison(compared), tables.differences(compared)
+
+
+def metric_choices() -> list[str]:
+    """The metrics that a run may be scored by; a family with its usual depths."""
+    names = []
+    for name in METRICS.names():
+        traits = METRICS.entry(name).traits
+        names += (
+            [f"{name}@{k}" for k in STANDARD_KS]
+            if name.endswith("@k") or traits.get("family")
+            else [name]
+        )
+    return names
+
+
+def seconds_of(report: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """The mean seconds of a question with their interval: what the steps of a question took."""
+    mean = report.get("metrics", {}).get("seconds")
+    return mean if mean and mean.get("value") is not None and math.isfinite(mean["value"]) else None
+
+
+def read_chain(run: RunFolder) -> Chain:
+    """The chain of a run. Raises UsageError for one that no chain made."""
+    chain = chain_of(run)
+    if chain is None:
+        raise UsageError(
+            f"The run {run.name!r} was not made by a chain, so there is no chain to open."
+        )
+    return chain
+
+
+def answered(example: Example, episode: Episode | None) -> str:
+    """The answer of an episode, or why there is none."""
+    if episode is None:
+        return "This question has not been asked yet."
+    return episode.error or episode.answer
+
+
+def is_unpriced(workbench: Workbench, llms: Sequence[str]) -> bool:
+    """Whether one of these models is behind a server and has no price: what it costs is unknown, not nothing."""
+    for name in llms:
+        try:
+            entry = workbench.workspace.llm(name)
+        except RalleError:
+            continue
+        if "base_url" in entry.settings and not entry.settings.get("prices"):
+            return True
+    return False

@@ -1,0 +1,101 @@
+"""Every hint of an error has its words in both front ends; the sentence of a lower layer names no flag."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import rallebench
+from rallebench.cli.wording import worded
+from rallebench.core.errors import HINTS, Hint, UsageError
+from rallebench.gui.wording import on_page
+
+PACKAGE = Path(rallebench.__file__).parent
+WORDS = {
+    Hint("allow-python"): (
+        "allow it with --allow-python",
+        "allow it by opening this page with app.py --allow-python",
+    ),
+    Hint("build-index", "barag"): (
+        "rallebench index --chunk-preset barag builds one",
+        "build one in Data with the chunking barag",
+    ),
+    Hint("choose", "llm"): ("name one with --llm", "choose one"),
+    Hint("choose", "llm", "questions=0 answerable=false"): (
+        "name one with --llm, or do without: --set questions=0 --set answerable=false",
+        "choose one, or do without: questions=0, answerable not ticked",
+    ),
+    Hint("choose", "environment"): ("name one with --env", "choose one"),
+    Hint("find-models"): ("rallebench models find lists them", "press Find models"),
+    Hint("free-space"): (
+        "free space or choose another --workspace",
+        "free space, or open the page with another workspace",
+    ),
+    Hint("leave-out", "environment"): ("leave --env out", "leave the field environment empty"),
+    Hint("leave-out", "llm"): ("leave --llm out", "leave the field language model empty"),
+    Hint("list", "tasks"): (
+        "see 'rallebench list tasks'",
+        "on a command line 'rallebench list tasks' tells more",
+    ),
+    Hint("load", "e5"): (
+        "name it with --llm, --retriever or in a chain; it is then loaded",
+        "load it in Models",
+    ),
+    Hint("raise-max-errors"): ("permit more with --max-errors", "permit more failed questions"),
+    Hint("rename"): ("choose another --name", "choose another name"),
+    Hint("resume", "night"): (
+        "choose another --name, or add --resume",
+        "choose another name, or open that run in Runs and resume it",
+    ),
+    Hint("set", "data=FILE search=true"): (
+        "give --set data=FILE --set search=true",
+        "fill in data=FILE, search ticked",
+    ),
+    Hint("skip-bad"): (
+        "leave bad rows out with --skip-bad",
+        "tick the field that leaves bad rows out",
+    ),
+    Hint("start-again"): (
+        "start it again with the same --name to continue",
+        "start it again with the same name to continue",
+    ),
+    Hint("unload", "e5"): ("stop the process that has loaded it", "unload it in Models"),
+}
+
+
+@pytest.mark.parametrize("hint", WORDS, ids=str)
+def test_each_front_end_ends_an_error_with_the_mend_in_its_own_words(hint: Hint) -> None:
+    error = UsageError("That cannot be.", hint=hint)
+    terminal, page = WORDS[hint]
+    assert worded(error) == f"That cannot be; {terminal}."
+    assert on_page(error) == f"That cannot be; {page}."
+
+
+def test_every_kind_of_hint_is_worded() -> None:
+    assert {hint.kind for hint in WORDS} == set(HINTS)
+
+
+def test_an_unknown_kind_of_hint_is_refused_where_it_is_raised() -> None:
+    with pytest.raises(ValueError, match="'wish'"):
+        Hint("wish")
+
+
+def test_an_error_without_a_hint_keeps_its_sentence() -> None:
+    error = UsageError("The name 'a/b'\nis no name; use letters.")
+    assert worded(error) == "The name 'a/b' is no name; use letters."
+
+
+@pytest.mark.parametrize("package", ["core", "server", "services"])
+def test_no_message_of_a_lower_layer_names_a_flag_or_a_tab(package: str) -> None:
+    """Of the sentences in the code: docstrings may name what they like."""
+    for path in sorted((PACKAGE / package).rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.Raise) and node.exc is not None:
+                for text in ast.walk(node.exc):
+                    if isinstance(text, ast.Constant) and isinstance(text.value, str):
+                        assert "--" not in text.value and " tab" not in text.value, (
+                            path,
+                            text.value,
+                        )

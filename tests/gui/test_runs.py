@@ -1,0 +1,269 @@
+"""Runs on the new page: the list, a new run, one run, comparing, the bin, exports."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from small_workspace import make_workspace
+
+from rallebench.core.errors import UsageError
+from rallebench.core.events import complete
+from rallebench.gui.frame import Page
+from rallebench.services.benchmarks import BenchmarkOptions, of_chain
+from rallebench.services.workbench import Workbench
+
+
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
+    """A page over two finished runs: ``first`` of the chain, and one with k 1 and an echo whose name the program made."""
+    bench = Workbench(make_workspace(tmp_path_factory.mktemp("runs")))
+    options = BenchmarkOptions(dataset="tiny-qa", track=False)
+    complete(bench.runs.run(of_chain(bench, "read", options, run="first")))
+    other = BenchmarkOptions(dataset="tiny-qa", track=False, llm="echo", settings=("k=1",))
+    complete(bench.runs.run(of_chain(bench, "read", other, run="read-tiny-qa-20260101-120000")))
+    yield Page(bench)
+    bench.close()
+
+
+SECOND = "read-tiny-qa-20260101-120000"
+
+
+def texts(html: str) -> str:
+    return " ".join(re.sub(r"<[^>]+>", " ", html).split())
+
+
+def rows(page: Page, html: str, list_name: str) -> list[list[str]]:
+    import html as escaped
+    import json
+
+    found = re.search(rf'data-list="{list_name}" data-key="([^"]*)" data-total="(\d+)"', html)
+    assert found
+    key = json.loads(escaped.unescape(found[1]))
+    message = {"list": list_name, "key": key, "start": 0, "count": 100, "window": "w"}
+    listed = page.list_rows(message)["rows"]
+    assert len(listed) == int(found[2])
+    return listed
+
+
+def test_the_list_tells_runs_apart_by_what_differs(ran: Page) -> None:
+    listed = rows(ran, ran.open("runs/list")["#v-runs-list"], "runs")
+    words = {name: texts(html) for name, html in listed}
+    assert words["first"].startswith("first") and "12.5 %" in words["first"]
+    assert words[SECOND].startswith("read · k 1 · echo")
+    assert "tiny-qa 8 questions" in words["first"] and 'class="s-' in listed[0][1]
+
+
+def test_the_list_is_filtered(ran: Page) -> None:
+    ran.open("runs/list")
+    assert [
+        row[0] for row in rows(ran, ran.call("runs.filter", {"words": "k 1"})["#runs-rows"], "runs")
+    ] == [SECOND]
+    assert "No run fits" in ran.call("runs.filter", {"words": "nothing"})["#runs-rows"]
+    ran.call("runs.filter", {"words": ""})
+
+
+def test_an_empty_workspace_says_what_to_do(tmp_path: Path) -> None:
+    bench = Workbench(make_workspace(tmp_path))
+    html = Page(bench).open("runs/list")["#v-runs-list"]
+    assert "No run yet." in html and html.count("New run") == 2
+    bench.close()
+
+
+def test_a_run_shows_tiles_the_waterfall_and_its_questions(ran: Page) -> None:
+    html = ran.open("runs/run?id=first")["#v-runs-run"]
+    words = texts(html)
+    assert "EM 12.5 %" in words and "1 of 8 right" in words and "Price none" in words
+    ran.call("runs.stages", {"run": "first"})
+    html = ran.open("runs/run?id=first")["#v-runs-run"]
+    assert "not in the answer" in html and "data-lazy" not in html
+    assert [row[0] for row in rows(ran, html, "run-questions")] == [f"q{n}" for n in range(1, 9)]
+
+
+def test_questions_are_filtered_in_the_address(ran: Page) -> None:
+    html = ran.open("runs/run?id=first&only=right")["#v-runs-run"]
+    assert [row[0] for row in rows(ran, html, "run-questions")] == ["q1"]
+    patch = ran.call("runs.words", {"run": "first", "words": "danube", "only": "wrong"})
+    assert patch["address"] == "#/runs/run?id=first&only=wrong&words=danube"
+    assert 'data-total="2"' in patch["#run-list"]
+
+
+def test_a_question_shows_every_step(ran: Page) -> None:
+    patch = ran.call("runs.question", {"run": "first", "id": "q2", "index": 1})
+    words = texts(patch["#run-question"])
+    assert "Retrieve · tiny" in words and "Generate · titan" in words and "gold Triton" in words
+    assert "Question: Which moon goes round Neptune backwards?" in words
+    assert "#/build/one?set=tiny-qa&q=q2&run=first" in patch["#run-question"]
+
+
+@pytest.mark.parametrize(
+    ("part", "words"),
+    [("metrics", "accepted answer"), ("cost", "Calls to models 8"), ("config", "rallebench-run/1")],
+)
+def test_metrics_cost_and_settings_stand_second(ran: Page, part: str, words: str) -> None:
+    assert words.lower() in texts(ran.open(f"runs/run?id=first&part={part}")["#v-runs-run"]).lower()
+
+
+def test_a_run_that_is_not_there_is_one_sentence(ran: Page) -> None:
+    with pytest.raises(UsageError, match="There is no run 'gone'"):
+        ran.open("runs/run?id=gone")
+    with pytest.raises(UsageError, match="choose one of the list"):
+        ran.open("runs/run")
+
+
+def test_two_runs_are_compared_verdict_first(ran: Page) -> None:
+    words = texts(ran.open(f"runs/compare?a=first&b={SECOND}")["#v-runs-compare"])
+    assert (
+        words.index("No difference shown")
+        < words.index("Questions that flipped")
+        < words.index("What is different")
+    )
+    assert "answers 0 of 8 questions better and 1 worse" in words and "k 2 1" in words
+
+
+def test_three_runs_are_ranked(ran: Page) -> None:
+    if not (ran.workbench.workspace.runs / "third").exists():
+        options = BenchmarkOptions(dataset="tiny-qa", track=False, llm="picky", max_errors=99)
+        complete(ran.workbench.runs.run(of_chain(ran.workbench, "read", options, run="third")))
+    html = ran.open(f"runs/compare?r0=first&r1={SECOND}&r2=third")["#v-runs-compare"]
+    assert "3 runs on" in html and "Holm" in html
+    ran.call("runs.delete", {"id": "third"})
+
+
+def test_ticked_runs_are_compared_and_fewer_than_two_are_refused(ran: Page) -> None:
+    assert (
+        ran.call("runs.compare", {"pick": [SECOND, "first"]})["go"]
+        == f"#/runs/compare?a=first&b={SECOND}"
+    )
+    with pytest.raises(UsageError, match="Tick two or more"):
+        ran.call("runs.compare", {"pick": "first"})
+
+
+def test_a_run_is_renamed_and_its_folder_stays(ran: Page) -> None:
+    ran.call("runs.rename-to", {"id": SECOND, "as": "my echo"})
+    assert "my echo" in texts(ran.open(f"runs/run?id={SECOND}")["#v-runs-run"])
+    ran.call("runs.rename-to", {"id": SECOND, "as": ""})
+    assert "read · k 1 · echo" in texts(ran.open(f"runs/run?id={SECOND}")["#v-runs-run"])
+
+
+def test_a_deleted_run_comes_back_from_the_bin(ran: Page) -> None:
+    ran.call("runs.delete", {"id": "first"})
+    assert "first" in ran.call("runs.bin")["drawer"]
+    with pytest.raises(UsageError, match="There is no run 'first'"):
+        ran.open("runs/run?id=first")
+    ran.call("runs.restore", {"id": "first"})
+    assert ran.open("runs/run?id=first")["title"] == "first"
+    with pytest.raises(UsageError, match="in the bin"):
+        ran.call("runs.restore", {"id": "first"})
+
+
+def test_a_new_run_says_what_it_will_take_before_it_starts(ran: Page) -> None:
+    ran.open("build/one?set=tiny-qa&chain=read")
+    dialog = texts(ran.call("runs.new")["dialog"])
+    assert (
+        "8 questions" in dialog
+        and "tiny → titan" in dialog
+        and "as the last run of this model" in dialog
+    )
+    plan = texts(
+        ran.call("runs.check", {"chain": "read", "dataset": "starter-qa", "limit": "50"})[
+            "#new-plan"
+        ]
+    )
+    assert "50 questions" in plan and "gold pages are in this index" in plan
+    wrong = texts(
+        ran.call("runs.check", {"chain": "read", "dataset": "tiny-qa", "metrics": "nosuch"})[
+            "#new-plan"
+        ]
+    )
+    assert "nosuch" in wrong
+
+
+def test_a_new_run_runs_as_a_job_and_is_read_while_it_runs(ran: Page) -> None:
+    fields = {
+        "chain": "read",
+        "dataset": "tiny-qa",
+        "llm": "slow",
+        "name": "night",
+        "batch_size": "2",
+    }
+    patch = ran.call("runs.start", fields)
+    assert patch["go"] == "#/runs/run?id=night"
+    ran.open("runs/run?id=night")
+    job = ran.workbench.jobs.get("run", "night")
+    assert job
+    assert job.wait(60)
+    assert "8 questions" in texts(ran.open("runs/run?id=night")["#v-runs-run"])
+    with pytest.raises(UsageError, match="exists already"):
+        ran.call("runs.start", fields)
+    ran.call("runs.delete", {"id": "night"})
+
+
+def test_a_stopped_run_is_resumed(ran: Page) -> None:
+    ran.call(
+        "runs.start",
+        {"chain": "closed", "dataset": "tiny-qa", "llm": "slow", "name": "halt", "batch_size": "1"},
+    )
+    deadline = time.monotonic() + 20
+    while (
+        not (ran.workbench.workspace.runs / "halt" / "episodes.jsonl").exists()
+        and time.monotonic() < deadline
+    ):
+        time.sleep(0.02)
+    ran.call("runs.stop", {"id": "halt"})
+    job = ran.workbench.jobs.get("run", "halt")
+    assert job
+    assert job.wait(60)
+    assert "Resume" in ran.open("runs/run?id=halt")["#v-runs-run"]
+    ran.call("runs.resume", {"run": "halt"})
+    job = ran.workbench.jobs.get("run", "halt")
+    assert job
+    assert job.wait(60)
+    assert "8 questions" in texts(ran.open("runs/run?id=halt")["#v-runs-run"])
+    ran.call("runs.delete", {"id": "halt"})
+
+
+@pytest.mark.parametrize("form", ["csv", "jsonl", "trec", "qrels", "kilt", "r-eval"])
+def test_a_run_is_taken_away_in_every_form(ran: Page, form: str) -> None:
+    assert ran.call("runs.download", {"run": "first", "form": form})["download"]["text"]
+
+
+def test_a_run_is_taken_away_as_a_report(ran: Page) -> None:
+    file = ran.call("runs.report", {"run": "first"})["download"]
+    assert file["name"] == "first.html" and "<script" not in file["text"]
+
+
+def test_a_run_is_scored_by_more_metrics(ran: Page) -> None:
+    assert "bleu" in ran.call("runs.rescore", {"run": "first"})["dialog"]
+    ran.call("runs.rescore-by", {"run": "first", "metric": ["bleu"], "judge": ""})
+    job = ran.workbench.jobs.get("scoring", "first")
+    assert job
+    assert job.wait(60)
+    assert job.error is None
+    assert "bleu" in texts(ran.open("runs/run?id=first&part=metrics")["#v-runs-run"])
+    with pytest.raises(UsageError, match="No metric is chosen"):
+        ran.call("runs.rescore-by", {"run": "first"})
+
+
+def test_predictions_of_another_program_become_a_run(ran: Page, tmp_path: Path) -> None:
+    file = tmp_path / "guess.jsonl"
+    file.write_text(ran.call("runs.download", {"run": "first", "form": "kilt"})["download"]["text"])
+    files = [{"path": str(file), "name": "guess.jsonl"}]
+    patch = ran.call("runs.import-file", {"files": files, "dataset": "tiny-qa", "as": "theirs"})
+    assert patch["go"] == "#/runs/run?id=theirs"
+    assert "EM 12.5 %" in texts(ran.open("runs/run?id=theirs")["#v-runs-run"])
+    ran.call("runs.delete", {"id": "theirs"})
+
+
+def test_a_damaged_run_stays_in_the_list_with_its_problem(ran: Page) -> None:
+    folder = ran.workbench.workspace.runs / "broken"
+    folder.mkdir()
+    (folder / "run.json").write_text("{")
+    listed = {
+        name: texts(html) for name, html in rows(ran, ran.open("runs/list")["#v-runs-list"], "runs")
+    }
+    assert listed["broken"].startswith("broken") and "run.json" in listed["broken"]
+    (folder / "run.json").unlink()
