@@ -125,6 +125,11 @@ class Page:
         """Call ``handler`` for elements with ``data-do="name"``."""
         self._file(self._actions, name, handler)
 
+    def actions(self, place: str, **handlers: Handler) -> None:
+        """Register several actions of a place; ``delete=…`` of "runs" is "runs.delete"."""
+        for verb, handler in handlers.items():
+            self.action(f"{place}.{verb}", handler)
+
     def rows(self, name: str, handler: RowsHandler) -> None:
         """Ask ``handler`` for the rows of windowed lists of that name."""
         self._file(self._rows, name, handler)
@@ -240,7 +245,7 @@ class Page:
 def problem(error: Exception) -> Patch:
     """The sentence about an error; a bug also leaves its traceback on stderr."""
     if isinstance(error, RalleError):
-        return {"problem": on_page(str(error))}
+        return {"problem": on_page(error)}
     log.error("The page met an unexpected error.", exc_info=error)
     name = type(error).__name__
     return {

@@ -81,7 +81,7 @@ def row(job: Job) -> str:
     """A job in the list, with its stop."""
     share, title = share_of(job), f"{VERBS.get(job.kind, job.kind.capitalize())} {job.name}"
     if job.done:
-        end = {"failed": str(job.error), "stopped": "stopped"}.get(job.status, "done")
+        end = {"failed": job.error, "stopped": "stopped"}.get(job.status, "done")
         clock = time.strftime("%H:%M", time.localtime(job.ended))
         return f'<div class="job {job.status}"><span>{e(title)}</span><small>{e(on_page(end))} · {clock}</small></div>'
     progress = progress_of(job)

@@ -67,7 +67,7 @@ def test_a_server_is_added_with_a_typed_key_tested_priced_and_deleted(
     models.fill("dialog[open] [name=price_in]", "0.15")
     models.fill("dialog[open] [name=price_out]", "0.6")
     press(models, "Save")
-    expect(card(models, "qwen")).to_contain_text("$0.15 in, $0.6 out a million")
+    expect(card(models, "qwen")).to_contain_text("$0.15 in, $0.60 out a million")
     menu.locator("summary").click()
     menu.locator("button", has_text="Delete").click()
     models.locator("dialog[open] button.danger").click()

@@ -109,7 +109,7 @@ def test_the_models_of_a_server_are_offered_added_with_prices_and_tested(page: P
         ended(page, "test", "qwen")
     entry = page.workbench.models.entry("qwen")
     assert entry.settings["prices"] == {"prompt": 0.15, "completion": 0.6}
-    assert "$0.15 in, $0.6 out a million" in texts(card(page, "qwen"))
+    assert "$0.15 in, $0.60 out a million" in texts(card(page, "qwen"))
     assert "answers" in card(page, "qwen") and "failed" not in card(page, "qwen")
 
 
@@ -132,7 +132,7 @@ def test_a_typed_key_is_used_and_written_nowhere(page: Page) -> None:
     files = [p for p in page.workbench.workspace.path.rglob("*") if p.is_file()]
     assert not [p for p in files if KEY.encode() in p.read_bytes()]
     assert "password" in page.call("models.key_form", {"id": "m"})["dialog"]
-    assert "forgotten" in page.call("models.key", {"id": "m"})["say"]
+    assert "forgotten" in page.call("models.key_forget", {"id": "m"})["say"]
 
 
 @pytest.mark.parametrize(
@@ -203,7 +203,7 @@ def test_a_price_is_two_fields_and_empty_means_unknown(page: Page) -> None:
         ended(page, "test", "m")
     assert "Price unknown" in texts(card(page, "m"))
     page.call("models.price", {"id": "m", "price_in": "1", "price_out": "2.5"})
-    assert "$1 in, $2.5 out a million" in texts(card(page, "m"))
+    assert "$1.00 in, $2.50 out a million" in texts(card(page, "m"))
     assert 'value="2.5"' in page.call("models.price_form", {"id": "m"})["dialog"]
     with pytest.raises(UsageError, match="two parts"):
         page.call("models.price", {"id": "m", "price_in": "1", "price_out": ""})

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlencode
 
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.events import Progress
@@ -31,14 +30,14 @@ CHARACTERS = 280
 
 def register(page: Page) -> None:
     """The actions of the panel."""
-    for name, handler in (
-        ("preview", preview),
-        ("rechunk", rechunk),
-        ("import", start),
-        ("import_again", again),
-        ("import_open", open_panel),
-    ):
-        page.action(f"data.{name}", handler)
+    page.actions(
+        "data",
+        preview=preview,
+        rechunk=rechunk,
+        import_again=again,
+        import_open=open_panel,
+        **{"import": start},
+    )
 
 
 def whole_path(text: str) -> str:
@@ -224,7 +223,7 @@ def building(job: Job) -> str:
     other = html.button("Import another", "data.import_again")
     if job.error is not None:
         return (
-            f'<p class="problem">{e(on_page(str(job.error)))}</p><div class="buttons">{other}</div>'
+            f'<p class="problem">{e(on_page(job.error))}</p><div class="buttons">{other}</div>'
         )
     return done(job, job.result) + f'<div class="buttons">{other}</div>'
 
@@ -235,9 +234,7 @@ def done(job: Job, result: ImportResult) -> str:
     if result.corpus:
         left_out = f", {result.corpus.skipped:,} bad rows left out" if result.corpus.skipped else ""
         parts.append(f"{result.corpus.passages:,} passages{left_out}")
-        links.append(
-            html.link("Read passages", f"#/data/corpus?{urlencode({'id': job.name})}", "button")
-        )
+        links.append(html.link("Read passages", html.address("data/corpus", id=job.name), "button"))
         lost = result.corpus.passages_without_page if result.corpus.has_pages else 0
         if lost:
             parts.append(f"{lost:,} of them without a page, which can never count as gold pages")
@@ -246,14 +243,10 @@ def done(job: Job, result: ImportResult) -> str:
             f", {result.dataset.skipped:,} bad rows left out" if result.dataset.skipped else ""
         )
         parts.append(f"{result.dataset.questions:,} questions{skipped}")
-        links.append(
-            html.link("Use in Build", f"#/build/one?{urlencode({'set': job.name})}", "button")
-        )
+        links.append(html.link("Use in Build", html.address("build/one", set=job.name), "button"))
     if result.indexes:
         last = result.indexes[-1]
-        links.append(
-            html.link(f"Search {last}", f"#/data/index?{urlencode({'id': last})}", "button")
-        )
+        links.append(html.link(f"Search {last}", html.address("data/index", id=last), "button"))
         parts.append(f"indexes {', '.join(result.indexes)}")
     return (
         f'<p class="good"><b>Imported {e(job.name)}.</b></p><p>{e("; ".join(parts))}.</p>'

@@ -6,13 +6,13 @@ import json
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
-from urllib.parse import urlencode
 
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.types import Example, Gold
 from rallebench.gui import form, html
 from rallebench.gui.frame import Event, Page, Patch
 from rallebench.gui.html import e
+from rallebench.gui.wording import on_page
 from rallebench.services import catalog, library
 from rallebench.services.data import Search
 from rallebench.services.library import RetrieverLine
@@ -24,8 +24,7 @@ OFFERED = 200
 def register(page: Page) -> None:
     """The view and its actions."""
     page.view("data/index", open_index)
-    for name, handler in (("search", search), ("search_questions", offer), ("index_head", again)):
-        page.action(f"data.{name}", handler)
+    page.actions("data", search=search, search_questions=offer, index_head=again)
 
 
 def line_of(page: Page, name: str) -> RetrieverLine:
@@ -44,7 +43,7 @@ def open_index(page: Page, event: Event) -> Patch:
     try:
         line = line_of(page, name)
     except RalleError as error:
-        return {"go": "#/data/list", "say": f"{error}"}
+        return {"go": "#/data/list", "say": on_page(error)}
     body = (
         f'<div class="wrap-page wide" data-form data-problems><div id="index-head">{head(page, line)}</div>'
         f'<input type="hidden" name="id" value="{e(name)}">'
@@ -155,7 +154,7 @@ def offer(page: Page, event: Event) -> Patch:
     example = example_of(page, event)
     query = {"set": event.text("set")}
     query |= {"q": example.question.qid} if example else {}
-    address = f"#/data/index?{urlencode({'id': event.text('id'), **query})}"
+    address = html.address("data/index", id=event.text("id"), **query)
     text_of = example.question.text if example else event.text("query")
     return {
         "address": address,
@@ -237,7 +236,6 @@ def about(page: Page, line: RetrieverLine) -> str:
         whole = manifest.model_dump()
     users = library.retriever_users(page.workbench, line.name)
     facts.append(("Used by", ", ".join(users)))
-    rows = "".join(f"<dt>{e(key)}</dt><dd>{e(value)}</dd>" for key, value in facts if value)
     manifest_text = e(json.dumps(whole, ensure_ascii=False, indent=1, default=str))
     fold = html.fold(
         "Manifest" if manifest else "Entry",
@@ -251,7 +249,9 @@ def about(page: Page, line: RetrieverLine) -> str:
         if line.own and (line.bytes is not None or line.parts or line.state == "damaged")
         else ""
     )
-    return f'<h3 class="sub first">About</h3><dl class="defs">{rows}</dl>{fold}<div class="row">{delete}</div>'
+    return (
+        f'<h3 class="sub first">About</h3>{html.defs(facts)}{fold}<div class="row">{delete}</div>'
+    )
 
 
 def words_of_cut(chunking: dict[str, Any] | None) -> str:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from rallebench.core.errors import RalleError
+from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.memory import size
 from rallebench.gui import form, html
 from rallebench.gui.frame import Event, Page, Patch
 from rallebench.gui.html import e
+from rallebench.gui.places._models_add import price_fields, priced
 from rallebench.gui.wording import on_page
 from rallebench.services import catalog, model_keys, model_lines, model_tests
 from rallebench.services.jobs import Job
@@ -34,16 +35,17 @@ WEIGHTS = {"none": "as stored", "8bit": "8-bit", "4bit": "4-bit"}
 def register(page: Page) -> None:
     """The view and its actions."""
     page.view("models/one", open_one)
-    for name, handler in (
-        ("try", try_prompt),
-        ("tried", follow),
-        ("change", change),
-        ("price_form", price_form),
-        ("price", price),
-        ("key_form", key_form),
-        ("key", key),
-    ):
-        page.action(f"models.{name}", handler)
+    page.actions(
+        "models",
+        tried=follow,
+        change=change,
+        price_form=price_form,
+        price=price,
+        key_form=key_form,
+        key=key,
+        key_forget=forget_key,
+        **{"try": try_prompt},
+    )
 
 
 def open_one(page: Page, event: Event) -> Patch:
@@ -53,7 +55,7 @@ def open_one(page: Page, event: Event) -> Patch:
         entry = page.workbench.workspace.llm(name)
         own = name in page.workbench.models.own()
     except RalleError as error:
-        return {"go": "#/models/list", "say": on_page(str(error))}
+        return {"go": "#/models/list", "say": on_page(error)}
     buttons = ""
     if own and entry.backend == model_tests.ELSEWHERE:
         buttons += html.button("Key…", "models.key_form", id=name)
@@ -101,7 +103,7 @@ def answer(job: Job | None) -> str:
         stop = html.button("Stop", "jobs.stop", id=job.id)
         return f'<div class="doing"><span>{e(job.message or "starting")}</span>{stop}<progress></progress></div>'
     if job.error is not None:
-        return f'<p class="problem">{e(on_page(str(job.error)))}</p>'
+        return f'<p class="problem">{e(on_page(job.error))}</p>'
     result = job.result
     tokens = (
         f"{result.prompt_tokens:,} + {result.completion_tokens:,} tokens"
@@ -123,7 +125,11 @@ def settings_form(page: Page, name: str, entry: LLMEntry) -> str:
         return f'<p class="problem">{e(name)} has the backend {e(entry.backend)}, which is not known here.</p>'
     rare = [setting for setting in known if setting not in FIRST]
     fields = form.draw(known, entry.settings, {}, prefix="set-", folded=rare)
-    prices = price_fields(entry) if entry.backend == model_tests.ELSEWHERE else ""
+    prices = (
+        price_fields(model_tests.prices(entry) or {})
+        if entry.backend == model_tests.ELSEWHERE
+        else ""
+    )
     save = html.button("Save", "models.change", id=name)
     return f'<h3 class="sub first">Settings</h3><div data-form data-problems class="stack">{fields}{prices}<div class="row">{save}</div></div>'
 
@@ -134,29 +140,6 @@ def known_of(entry: LLMEntry) -> Mapping[str, Any] | None:
         return None
     known = catalog.entry("llms", entry.backend).form
     return {name: setting for name, setting in known.items() if name != "prices"}
-
-
-def price_fields(entry: LLMEntry) -> str:
-    """The two fields of a price."""
-    now = model_tests.prices(entry) or {}
-    fields = [
-        form.labelled(
-            label,
-            f'<input name="{name}" inputmode="decimal" value="{e(f"{now[kind]:g}" if kind in now else "")}" placeholder="unknown">',
-        )
-        for label, name, kind in (
-            ("$ a million tokens in", "price_in", "prompt"),
-            ("$ a million tokens out", "price_out", "completion"),
-        )
-    ]
-    return f'<div class="pair">{"".join(fields)}</div>'
-
-
-def priced(event: Event, entry: LLMEntry) -> LLMEntry:
-    """The entry with the prices of the form."""
-    return model_tests.with_prices(
-        entry, event.number("price_in", "The price in"), event.number("price_out", "The price out")
-    )
 
 
 def change(page: Page, event: Event) -> Patch:
@@ -186,7 +169,7 @@ def forms(page: Page, name: str) -> str:
     try:
         fits = page.workbench.models.room_in_every_form(name)
     except RalleError as error:
-        return f'<p class="note">{e(on_page(str(error)))}</p>'
+        return f'<p class="note">{e(on_page(error))}</p>'
     rows = [
         [e(WEIGHTS.get(kind, kind)), size(fit.need.total), "fits" if fit.fits else "does not fit"]
         for kind, fit in fits.items()
@@ -206,9 +189,11 @@ def price_form(page: Page, event: Event) -> Patch:
     name = event.text("id")
     entry = page.workbench.models.entry(name)
     save = html.button("Save", "models.price", kind="primary", id=name)
+    note = "<p>Empty means unknown; runs then name no dollars.</p>"
     return {
-        "dialog": f"<h2>Price of {e(name)}</h2><p>Empty means unknown; runs then name no dollars.</p><div data-form>{price_fields(entry)}"
-        f'<div class="buttons"><button type="button" data-close>Cancel</button>{save}</div></div>'
+        "dialog": html.dialog(
+            f"Price of {name}", note + price_fields(model_tests.prices(entry) or {}), save
+        )
     }
 
 
@@ -225,17 +210,28 @@ def key_form(page: Page, event: Event) -> Patch:
     """The key of a server."""
     name = event.text("id")
     save = html.button("Use this key", "models.key", kind="primary", id=name)
-    forget = html.button("Forget the key", "models.key", id=name)
+    forget = html.button("Forget it", "models.key_forget", id=name)
+    note = "<p>It is kept in memory until rallebench ends, and is in no file, log or run.</p>"
     field = '<input name="key" type="password" autocomplete="off">'
-    return {
-        "dialog": f"<h2>Key of {e(name)}</h2><p>It is kept in memory until rallebench ends, and is in no file, log or run.</p>"
-        f"<div data-form>{form.labelled('Key', field)}<div class='buttons'>{save}</div></div><div class='buttons'>{forget}</div>"
-    }
+    body = note + form.labelled("Key", field)
+    return {"dialog": html.dialog(f"Key of {name}", body, forget, save)}
 
 
 def key(page: Page, event: Event) -> Patch:
-    """Hold the typed key, or forget it."""
+    """Hold the typed key."""
+    if not event.text("key"):
+        raise UsageError("The key is empty; type it, or forget the one that is held.")
+    return hold(page, event, event.text("key"))
+
+
+def forget_key(page: Page, event: Event) -> Patch:
+    """Forget the key that was typed."""
+    return hold(page, event, "")
+
+
+def hold(page: Page, event: Event, words: str) -> Patch:
+    """Hold these words as the key of a model."""
     from rallebench.gui.places.models import refresh
 
-    sentence = model_keys.set_key(page.workbench, event.text("id"), event.text("key"))
+    sentence = model_keys.set_key(page.workbench, event.text("id"), words)
     return {"say": sentence, "dialog": "", **refresh(page, event)}

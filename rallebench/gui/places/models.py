@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from urllib.parse import urlencode
 
 from rallebench.core.errors import RalleError
 from rallebench.gui import html
@@ -11,6 +10,7 @@ from rallebench.gui.frame import PLACES, Event, Page, Patch
 from rallebench.gui.html import e
 from rallebench.gui.places import _models_add, _models_one
 from rallebench.gui.wording import on_page
+from rallebench.render.numbers import text
 from rallebench.services import library, model_lines, model_tests
 from rallebench.services.model_lines import ModelLine, PartLine
 
@@ -28,17 +28,17 @@ STATES = {
 def models(page: Page) -> None:
     """Look, test, load, add, change, delete."""
     page.view("models/list", open_list)
-    for name, handler in (
-        ("refresh", refresh),
-        ("test", test),
-        ("load", load),
-        ("load_part", load_part),
-        ("cancel", cancel),
-        ("unload", unload),
-        ("ask", ask_delete),
-        ("delete", delete),
-    ):
-        page.action(f"models.{name}", handler)
+    page.actions(
+        "models",
+        refresh=refresh,
+        test=test,
+        load=load,
+        load_part=load_part,
+        cancel=cancel,
+        unload=unload,
+        ask=ask_delete,
+        delete=delete,
+    )
     for part in (_models_add, _models_one):
         part.register(page)
 
@@ -61,11 +61,11 @@ def drawn(page: Page) -> dict[str, str]:
     try:
         cards = "".join(card(line) for line in model_lines.models(page.workbench))
     except RalleError as error:
-        cards = f'<p class="problem">{e(on_page(str(error)))}</p>'
+        cards = f'<p class="problem">{e(on_page(error))}</p>'
     try:
         parts = parts_table(model_lines.parts(page.workbench))
     except RalleError as error:
-        parts = f'<p class="problem">{e(on_page(str(error)))}</p>'
+        parts = f'<p class="problem">{e(on_page(error))}</p>'
     return {"line": e(model_lines.memory_line()), "cards": cards, "parts": parts}
 
 
@@ -92,7 +92,7 @@ def card(line: ModelLine) -> str:
         if testing and line.test
         else html.button("Test", "models.test", disabled=busy, **data)
     )
-    address = f"#/models/one?{urlencode({'id': line.name})}"
+    address = html.address("models/one", id=line.name)
     menu = html.menu(
         html.link("Open", address),
         html.link("Change…", address) if line.own else "",
@@ -101,7 +101,6 @@ def card(line: ModelLine) -> str:
         html.button("Delete…", "models.ask", **data) if line.own else "",
         label=f"Actions for {line.name}",
     )
-    rows = "".join(f"<dt>{key}</dt><dd>{e(value)}</dd>" for key, value in facts(line))
     news = (
         f'<p class="{"problem" if line.state == "failed" else "note"}">{e(on_page(line.news))}</p>'
         if line.news
@@ -111,7 +110,7 @@ def card(line: ModelLine) -> str:
     return (
         f'<article class="mc"><h4><a class="nm" href="{e(address)}">{e(line.name)}</a>'
         f'<span class="state {STATES.get(line.state, "")}">{e(word(line))}</span></h4><p class="kind" title="{e(line.about)}">{e(line.about)}</p>'
-        f'<dl>{rows}</dl>{news}{bar}<div class="mf">{test_button}{switch}<span class="gap"></span>{menu}</div></article>'
+        f'{html.defs(facts(line))}{news}{bar}<div class="mf">{test_button}{switch}<span class="gap"></span>{menu}</div></article>'
     )
 
 
@@ -149,9 +148,8 @@ def price(line: ModelLine) -> str:
         return "none"
     if line.prices is None:
         return "unknown"
-    return (
-        f"${line.prices.get('prompt', 0):g} in, ${line.prices.get('completion', 0):g} out a million"
-    )
+    dollars = [text(line.prices.get(kind, 0.0), "usd") for kind in ("prompt", "completion")]
+    return f"{dollars[0]} in, {dollars[1]} out a million"
 
 
 def parts_table(lines: list[PartLine]) -> str:
@@ -159,7 +157,7 @@ def parts_table(lines: list[PartLine]) -> str:
     rows = []
     for line in lines:
         name = (
-            f'<a class="nm" href="#/data/index?{urlencode({"id": line.name})}">{e(line.name)}</a>'
+            html.link(line.name, html.address("data/index", id=line.name), "nm")
             if line.kind == "retriever"
             else f'<b class="nm">{e(line.name)}</b>'
         )
@@ -231,10 +229,8 @@ def ask_delete(page: Page, event: Event) -> Patch:
     name = event.text("id")
     lost = library.lost_with(page.workbench, "model", name)
     yes = html.button("Delete", "models.delete", kind="danger", id=name)
-    return {
-        "dialog": f"<h2>Delete the model {e(name)}?</h2><p>{e(f'{lost} Downloaded weights stay.'.strip())}</p>"
-        f'<div class="buttons"><button type="button" data-close>Keep it</button>{yes}</div>'
-    }
+    body = f"<p>{e(f'{lost} Downloaded weights stay.'.strip())}</p>"
+    return {"dialog": html.dialog(f"Delete the model {name}?", body, yes, keep="Keep it")}
 
 
 def delete(page: Page, event: Event) -> Patch:
