@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 
 from rallebench.core.memory import size
 from rallebench.core.tables import Table
+from rallebench.gui.wording import on_page
 from rallebench.render.numbers import mean_of, text
 
 SIGNS = {"right": "✓", "wrong": "✕", "lost": "✕", "format": "≈", "failed": "!", "none": "·"}
@@ -217,6 +218,30 @@ def fold(title: str, inside: str, *, gist: str = "", id: str = "", opened: bool 
 def menu(*buttons: str, label: str = "More") -> str:
     """The menu at the end of a row."""
     return f'<details class="menu"><summary title="{e(label)}" aria-label="{e(label)}">⋯</summary><div>{"".join(buttons)}</div></details>'
+
+
+STATES = {
+    **dict.fromkeys(("loaded", "answers", "checked", "kept"), "good"),
+    **dict.fromkeys(("failed", "no answer", "damaged"), "bad"),
+    **dict.fromkeys(("loading", "waiting", "cancelling", "building", "running"), "busy"),
+}
+"""State of a thing → the kind of its dot."""
+
+
+def state(word: str, about: str = "", kind: str = "") -> str:
+    """The state of a thing with its dot. ``kind``: "good", "bad", "busy"; by the word where it is empty."""
+    return f'<span class="state {kind or STATES.get(word, "")}" title="{e(about)}">{e(word)}</span>'
+
+
+def problem(error: BaseException | str) -> str:
+    """An error, where it stays."""
+    return f'<p class="problem">{e(on_page(error))}</p>'
+
+
+def doing(words: str, button: str = "", share: float | None = None) -> str:
+    """Work that goes on: how far it is, and its button."""
+    value = "" if share is None else f' value="{100 * share:.0f}"'
+    return f'<div class="doing"><span>{e(words)}</span>{button}<progress max="100"{value}></progress></div>'
 
 
 def empty(sentence: str, action: str = "") -> str:

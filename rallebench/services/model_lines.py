@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -13,6 +14,8 @@ from rallebench.core.errors import RalleError, StoppedError
 from rallebench.core.memory import size
 from rallebench.encoders.references import encoders
 from rallebench.http.endpoint import OPENAI
+from rallebench.reader.delta import said_of
+from rallebench.reader.spans import WEIGHTS
 from rallebench.retrievers import needs_encoder
 from rallebench.services.jobs import Job
 from rallebench.services.memory_usage import LoadedBackend
@@ -191,9 +194,21 @@ def other_encoders(workbench: Workbench) -> dict[str, str]:
     return {name: line for name, line in encoders().items() if name not in used}
 
 
+def reader_borders() -> tuple[dict[str, float], int, list[dict[str, float]]]:
+    """(the reader's usual borders of declining, on how many prompts others were measured, a row for each of those)."""
+    about = said_of(WEIGHTS)
+    return about["refuse_below"], about["calibration"]["prompts"], about["trade_off"]
+
+
+@lru_cache(maxsize=1)
+def has_gpu() -> bool:
+    """Whether this machine has a GPU; looked up once, since that may start a program."""
+    return bool(memory.free_vram_bytes())
+
+
 def memory_line() -> str:
     """What this process holds of what there is, and whether there is a GPU."""
     held, free = memory.Memory.now(), memory.free_ram_bytes()
     vram = f"{size(held.vram)} of GPU memory" if held.vram else ""
-    gpu = vram or ("GPU free" if memory.free_vram_bytes() else "no GPU")
+    gpu = vram or ("GPU free" if has_gpu() else "no GPU")
     return f"{size(held.ram)} of {size(held.ram + free)} memory in use · {gpu}"

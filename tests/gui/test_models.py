@@ -185,6 +185,15 @@ def test_a_prompt_is_asked_and_its_answer_escaped(page: Page) -> None:
         page.call("models.try", {"id": "echo", "prompt": " "})
 
 
+def test_the_readers_border_is_told_beside_what_it_costs(page: Page) -> None:
+    body = texts(page.open("models/one?id=extractive-reader")["#v-models-one"])
+    assert (
+        "What declining costs" in body
+        and "Right answers kept" in body
+        and "Memory it needs" in body
+    )
+
+
 def test_settings_are_changed_and_only_what_differs_is_saved(page: Page) -> None:
     page.call("models.load", {"id": "titan"})
     ended(page, "load", "titan")

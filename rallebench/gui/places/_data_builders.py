@@ -272,15 +272,13 @@ def stages_view(page: Page, name: str) -> str:
             if news
             else "starting"
         )
-        progress = (
-            f'<div class="doing box"><span>{e(words)}</span>{stop}<progress></progress></div>'
-        )
+        progress = html.doing(words, stop)
     elif job is not None and job.error is not None:
-        progress = f'<p class="problem">{e(on_page(job.error))}</p>'
+        progress = html.problem(job.error)
     try:
         stored = service.open_builder(page.workbench.workspace, name)
     except RalleError as error:
-        return progress or f'<p class="problem">{e(on_page(error))}</p>'
+        return progress or html.problem(error)
     lines = [stage_cells(name, label, counts) for label, counts in stored.stages.items()]
     heads = ["Stage", ">In", ">Kept", "Left out", "Worth a look", ">Requests", ">Tokens"]
     body = html.rows(heads, lines) if lines else '<p class="note">This builder keeps no stages.</p>'
@@ -377,7 +375,7 @@ def state(row: Mapping[str, Any]) -> str:
     words = "kept" if row["keep"] else str(row.get("why") or "left out")
     more = " · verdict not read" if row.get("unknown") else ""
     hand = " · by hand" if row.get("edited") else ""
-    return f'<span class="state {"good" if row["keep"] else "bad"}">{e(words + more + hand)}</span>'
+    return html.state(words + more + hand, kind="good" if row["keep"] else "bad")
 
 
 def row_view(row: Mapping[str, Any]) -> str:

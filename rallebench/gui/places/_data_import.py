@@ -215,16 +215,15 @@ def building(job: Job) -> str:
     for name, news in tasks[:-1]:
         lines += f'<div class="doing"><span><span class="good">✓</span> {e(news.message if name == "corpus" else name)}</span></div>'
     for name, news in tasks[-1:]:
-        share = f' value="{100 * news.done / news.total:.0f}"' if news.total else ""
-        lines += f'<div class="doing"><span>{e(news.message or name)}</span><progress max="100"{share}></progress></div>'
+        share = news.done / news.total if news.total else None
+        lines += html.doing(news.message or name, share=share)
     if not job.done:
         stop = html.button("Stop", "jobs.stop", id=job.id)
         return f'{lines or "<p>Starting…</p>"}<p class="note">It goes on if you leave this page.</p><div class="buttons">{stop}</div>'
     other = html.button("Import another", "data.import_again")
     if job.error is not None:
-        return (
-            f'<p class="problem">{e(on_page(job.error))}</p><div class="buttons">{other}</div>'
-        )
+        back = html.button("Back", "data.import_open", step="preview")
+        return f'{html.problem(job.error)}<div class="buttons">{back}{other}</div>'
     return done(job, job.result) + f'<div class="buttons">{other}</div>'
 
 

@@ -62,6 +62,7 @@ def open_one(page: Page, event: Event) -> Patch:
     buttons += html.button("Delete…", "models.ask", kind="danger", id=name) if own else ""
     crumb = html.crumb("Models", "#/models/list", name, model_lines.about(entry), buttons=buttons)
     settings = settings_form(page, name, entry) if own else f"<p>{e(entry.about)}</p>"
+    settings += borders() if entry.backend == "extractive-reader" else ""
     body = (
         f'<div class="wrap-page">{crumb}<div class="one-cols"><div class="stack">{prompt_form(name)}'
         f'<div id="model-answer">{answer(page.workbench.jobs.get("test", name))}</div></div>'
@@ -101,9 +102,9 @@ def answer(job: Job | None) -> str:
         return '<p class="note">The answer comes here; the model is loaded if it is not.</p>'
     if not job.done:
         stop = html.button("Stop", "jobs.stop", id=job.id)
-        return f'<div class="doing"><span>{e(job.message or "starting")}</span>{stop}<progress></progress></div>'
+        return html.doing(job.message or "starting", stop)
     if job.error is not None:
-        return f'<p class="problem">{e(on_page(job.error))}</p>'
+        return html.problem(job.error)
     result = job.result
     tokens = (
         f"{result.prompt_tokens:,} + {result.completion_tokens:,} tokens"
@@ -178,6 +179,29 @@ def forms(page: Page, name: str) -> str:
         f'<h3 class="sub">Memory it needs</h3>{html.rows(["Weights", ">Memory", "Now"], rows)}'
         if rows
         else ""
+    )
+
+
+def borders() -> str:
+    """What the built-in reader loses and gains by declining more."""
+    usual, prompts, rows = model_lines.reader_borders()
+    note = (
+        f"decline_below is the confidence below which the reader withholds its answer: {usual['short']:g} where the prompt "
+        f"says what to do without an answer, else {usual['plain']:g}. To set it, add the reader again under Another backend. "
+        f"Measured on {prompts} prompts of five passages, half of them without the answer."
+    )
+    heads = [
+        ">decline_below",
+        ">Right answers kept",
+        ">Declined without an answer",
+        ">Answers that are right",
+    ]
+    keys = ("right_kept", "absent_declined", "given_right")
+    cells = [[f"{row['below']:.2f}", *(f"{100 * row[key]:.0f} %" for key in keys)] for row in rows]
+    return html.fold(
+        "What declining costs",
+        f'<p class="note">{e(note)}</p>{html.rows(heads, cells)}',
+        id="model-borders",
     )
 
 

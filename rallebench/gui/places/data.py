@@ -39,14 +39,6 @@ KINDS = {
 }
 """Kind of an index or way of combining → what it is called; the exact name is the tooltip."""
 
-STATES = {
-    "loaded": "good",
-    "checked": "good",
-    "damaged": "bad",
-    "loading": "busy",
-    "building": "busy",
-}
-
 
 @PLACES.register("data", label="Data", order=4)
 def data(page: Page) -> None:
@@ -95,7 +87,7 @@ def lists_of(page: Page, *, quick: bool = False) -> dict[str, str]:
     try:
         retrievers = library.retrievers(page.workbench)
     except RalleError as error:
-        retrievers, problem = [], f'<p class="problem">{e(error)}</p>'
+        retrievers, problem = [], html.problem(error)
     return {
         "corpora": corpora_table(library.corpora(page.workbench)),
         "indexes": problem + index_table(retrievers),
@@ -167,8 +159,8 @@ def index_table(lines: list[RetrieverLine]) -> str:
 def state(line: RetrieverLine) -> str:
     """The state of an index in a word, and why if it is damaged."""
     words = line.state or ("not built" if line.bytes is None and not line.parts else "ready")
-    about = f' title="{e(line.about)}"' if line.state == "damaged" or words == "not built" else ""
-    return f'<span class="state {STATES.get(line.state, "")}"{about}>{e(words)}</span>'
+    about = line.about if words in ("damaged", "not built") else ""
+    return html.state(words, about)
 
 
 def index_menu(line: RetrieverLine) -> str:

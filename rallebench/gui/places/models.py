@@ -14,15 +14,6 @@ from rallebench.render.numbers import text
 from rallebench.services import library, model_lines, model_tests
 from rallebench.services.model_lines import ModelLine, PartLine
 
-STATES = {
-    "loaded": "good",
-    "answers": "good",
-    "failed": "bad",
-    "loading": "busy",
-    "waiting": "busy",
-    "cancelling": "busy",
-}
-
 
 @PLACES.register("models", label="Models", order=5)
 def models(page: Page) -> None:
@@ -61,11 +52,11 @@ def drawn(page: Page) -> dict[str, str]:
     try:
         cards = "".join(card(line) for line in model_lines.models(page.workbench))
     except RalleError as error:
-        cards = f'<p class="problem">{e(on_page(error))}</p>'
+        cards = html.problem(error)
     try:
         parts = parts_table(model_lines.parts(page.workbench))
     except RalleError as error:
-        parts = f'<p class="problem">{e(on_page(error))}</p>'
+        parts = html.problem(error)
     return {"line": e(model_lines.memory_line()), "cards": cards, "parts": parts}
 
 
@@ -109,7 +100,7 @@ def card(line: ModelLine) -> str:
     bar = "<progress></progress>" if line.state == "loading" or testing else ""
     return (
         f'<article class="mc"><h4><a class="nm" href="{e(address)}">{e(line.name)}</a>'
-        f'<span class="state {STATES.get(line.state, "")}">{e(word(line))}</span></h4><p class="kind" title="{e(line.about)}">{e(line.about)}</p>'
+        f'{html.state(word(line))}</h4><p class="kind" title="{e(line.about)}">{e(line.about)}</p>'
         f'{html.defs(facts(line))}{news}{bar}<div class="mf">{test_button}{switch}<span class="gap"></span>{menu}</div></article>'
     )
 
@@ -168,8 +159,9 @@ def parts_table(lines: list[PartLine]) -> str:
             if line.kind == "retriever"
             else ""
         )
-        state = f'<span class="state {STATES.get(line.state, "")}">{e(line.state)}</span>'
-        rows.append([name, line.kind, state, e(line.memory or "–"), e(line.about), menu])
+        rows.append(
+            [name, line.kind, html.state(line.state), e(line.memory or "–"), e(line.about), menu]
+        )
     heads = ["Name", "Kind", "State", ">Memory", "About", ""]
     title = '<h3 class="sub">Encoders, retrievers and rerankers <small>an encoder is loaded with its index</small></h3>'
     return title + html.rows(heads, rows, kind="roomy parts")
