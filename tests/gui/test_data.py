@@ -322,6 +322,14 @@ def test_a_search_marks_the_gold_of_the_chosen_question(page: Page) -> None:
     assert "cuts it off" in cut or "rank 1" in cut
 
 
+def test_another_index_is_asked_the_same_question(page: Page) -> None:
+    fields = {"id": "starter-bm25", "set": "tiny-qa", "q": "q4", "query": "Which river?"}
+    go = page.call("data.search_switch", fields)["go"]
+    body = page.open(go)["#v-data-index"]
+    assert 'value="Which river?"' in body and 'value="q4"' in body
+    assert '<option value="starter-bm25" selected>' in body
+
+
 def test_a_question_is_chosen_by_id_or_words(page: Page) -> None:
     patch = page.call("data.search_questions", {"id": "tiny", "set": "tiny-qa", "q": "lamar"})
     assert "In which state is Lamar County?" in patch["#index-query"]

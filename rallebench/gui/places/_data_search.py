@@ -24,7 +24,9 @@ OFFERED = 200
 def register(page: Page) -> None:
     """The view and its actions."""
     page.view("data/index", open_index)
-    page.actions("data", search=search, search_questions=offer, index_head=again)
+    page.actions(
+        "data", search=search, search_questions=offer, search_switch=switch, index_head=again
+    )
 
 
 def line_of(page: Page, name: str) -> RetrieverLine:
@@ -46,12 +48,17 @@ def open_index(page: Page, event: Event) -> Patch:
         return {"go": "#/data/list", "say": on_page(error)}
     body = (
         f'<div class="wrap-page wide" data-form data-problems><div id="index-head">{head(page, line)}</div>'
-        f'<input type="hidden" name="id" value="{e(name)}">'
         f'<div class="index-cols"><div class="stack">{search_form(page, event, name, names)}<div id="index-hits">{hint()}</div></div>'
         f'<aside class="stack" id="index-about">{about(page, line)}</aside></div>'
         '<span data-follow="*" data-do="data.index_head"></span></div>'
     )
     return {"#v-data-index": body, "title": name}
+
+
+def switch(page: Page, event: Event) -> Patch:
+    """Open another index with the same question."""
+    query = {"id": event.text("id"), "set": event.text("set"), "q": event.text("q")}
+    return {"go": html.address("data/index", **query, query=event.text("query"))}
 
 
 def hint() -> str:
@@ -101,21 +108,16 @@ def search_form(page: Page, event: Event, name: str, names: list[str]) -> str:
             query = page.workbench.asking.example(chosen, question).question.text
     follow = ' data-on="change" data-do="data.search_questions"'
     knobs = page.workbench.data.knobs_of(name)
-    more = (
-        html.fold(
-            "Search settings",
-            form.draw(knobs, {}, {}, prefix="knob-"),
-            gist=", ".join(knobs),
-            id="index-knobs",
-        )
-        if knobs
-        else ""
-    )
+    fields = form.draw(knobs, {}, {}, prefix="knob-")
+    gist = ", ".join(knobs)
+    more = html.fold("Search settings", fields, gist=gist, id="index-knobs") if knobs else ""
+    other = ' data-on="change" data-do="data.search_switch"'
+    index = form.labelled("Index", form.select("id", names, name, more=other))
     return (
         f'<div class="ask"><span id="index-query">{query_field(query)}</span>'
         '<input name="k" type="number" min="1" max="1000" value="10" aria-label="k" title="k: how many passages">'
         f"{html.button('Search', 'data.search', kind='primary')}</div>"
-        f'<div class="pair">{form.labelled("Dataset", form.select("set", sets, chosen, more=follow))}'
+        f'<div class="pair three">{index}{form.labelled("Dataset", form.select("set", sets, chosen, more=follow))}'
         f'<label class="field"><span>Question whose gold is marked</span><span id="index-question">{question_field(page, chosen, question)}</span></label></div>{more}'
     )
 
