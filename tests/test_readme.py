@@ -33,7 +33,7 @@ EXTENSIONS = (
     "METRICS",
     "WORKFLOWS",
     "ENVIRONMENTS",
-    "TABS",
+    "PLACES",
 )
 
 

@@ -106,6 +106,7 @@ class Page:
         self._windows: OrderedDict[str, dict[str, Any]] = OrderedDict()
         self._streams: dict[str, Stream] = {}
         self._lock = threading.Lock()
+        self.header: Callable[[Event], Patch] | None = None  # of every view: a place may set it
         self.places = sorted(
             (PLACES.entry(name) for name in PLACES.names()), key=lambda e: e.traits["order"]
         )
@@ -166,7 +167,10 @@ class Page:
             if handler is None:
                 first = self.first_view(self.places[0].name)
                 return {"go": f"#/{first}", "say": "The page has no such address; this is Build."}
-            return handler(self, event)
+            answer = handler(self, event)
+            if isinstance(answer, dict) and self.header is not None:
+                answer = {**self.header(event), **answer}
+            return answer
         if name not in self._actions:
             raise UsageError("The page is older than the program; reload it.")
         return self._actions[name](self, event)

@@ -233,11 +233,6 @@ def state(word: str, about: str = "", kind: str = "") -> str:
     return f'<span class="state {kind or STATES.get(word, "")}" title="{e(about)}">{e(word)}</span>'
 
 
-def problem(error: BaseException | str) -> str:
-    """An error, where it stays."""
-    return f'<p class="problem">{e(on_page(error))}</p>'
-
-
 def doing(words: str, button: str = "", share: float | None = None) -> str:
     """Work that goes on: how far it is, and its button."""
     value = "" if share is None else f' value="{100 * share:.0f}"'
@@ -247,6 +242,11 @@ def doing(words: str, button: str = "", share: float | None = None) -> str:
 def empty(sentence: str, action: str = "") -> str:
     """An empty place: what to do, with the button that does it."""
     return f'<div class="empty"><p>{e(sentence)}</p>{action}</div>'
+
+
+def problem(error: object) -> str:
+    """What went wrong, in the words of the page, where it happened."""
+    return f'<p class="problem">{e(on_page(error))}</p>'
 
 
 def warning(sentence: str) -> str:

@@ -81,9 +81,9 @@ def row(job: Job) -> str:
     """A job in the list, with its stop."""
     share, title = share_of(job), f"{VERBS.get(job.kind, job.kind.capitalize())} {job.name}"
     if job.done:
-        end = {"failed": job.error, "stopped": "stopped"}.get(job.status, "done")
+        end = {"failed": on_page(job.error), "stopped": "stopped"}.get(job.status, "done")
         clock = time.strftime("%H:%M", time.localtime(job.ended))
-        return f'<div class="job {job.status}"><span>{e(title)}</span><small>{e(on_page(end))} · {clock}</small></div>'
+        return f'<div class="job {job.status}"><span>{e(title)}</span><small>{e(end)} · {clock}</small></div>'
     progress = progress_of(job)
     counts = f"{progress.done:,} of {progress.total:,}" if progress and progress.total else ""
     words = [

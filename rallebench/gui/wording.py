@@ -76,7 +76,7 @@ _CLAUSES: Mapping[str, Callable[[Hint], str]] = {
 }
 
 
-def on_page(text: str | BaseException) -> str:
+def on_page(text: object) -> str:
     """An error or a sentence in the words of the page; the mend of an error comes last."""
     sentence = _without_flags(str(text))
     hint = text.hint if isinstance(text, RalleError) else None

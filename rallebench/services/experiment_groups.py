@@ -42,7 +42,7 @@ ALMOST = 0.99
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class ExperimentRow:
     """An experiment in a line. ``winner``: the label of its best run, "" where none is; ``mean``: as JSON; ``share``: whether
     that is a share; ``beside``: what the winner is compared with, in words; ``sure``: whether the difference is more than
     chance, None where none was tested. ``ended``: whether its report is written; ``automatic``: whether the program chose its name."""
@@ -63,7 +63,7 @@ class Group:
     sure: bool | None = None
 
 
-def groups(workbench: Workbench) -> list[Group]:
+def groups(workbench: Workbench) -> list[ExperimentRow]:
     """All experiments but dataset builders, the newest first; damaged ones are left out."""
     store = workbench.experiments.store
     listed = []
@@ -79,14 +79,14 @@ def groups(workbench: Workbench) -> list[Group]:
     return listed
 
 
-def group(workbench: Workbench, name: str) -> Group:
+def group(workbench: Workbench, name: str) -> ExperimentRow:
     """An experiment in a line. Raises UsageError if there is none, BadFileError for damaged files."""
     stored = workbench.experiments.store.open(name)
     folder = workbench.experiments.store.folder(name)
     files = [
         path for path in (folder / "report.json", folder / "experiment.json") if path.is_file()
     ]
-    line = Group(
+    line = ExperimentRow(
         name,
         stored.kind,
         title_of(stored),
@@ -154,7 +154,7 @@ def _and(names: Sequence[str]) -> str:
 # winners
 
 
-def _of_variants(line: Group, stored: StoredExperiment) -> Group:
+def _of_variants(line: ExperimentRow, stored: StoredExperiment) -> ExperimentRow:
     report = stored.report or {}
     rows, name = report["variants"], report["metric"]
     if not rows or not name:
@@ -212,7 +212,7 @@ def plain_label(label: str) -> str:
     return ", ".join(parts)
 
 
-def _of_points(line: Group, stored: StoredExperiment) -> Group:
+def _of_points(line: ExperimentRow, stored: StoredExperiment) -> ExperimentRow:
     points = [p for p in (stored.report or {})["points"] if not p["error"]]
     told = [p for p in points if p["recall"] is not None and p["single_ms"]]
     name = "recall"
@@ -235,7 +235,7 @@ def _point(point: Mapping[str, Any]) -> str:
     return f"{point['index']} ({knobs})" if knobs else str(point["index"])
 
 
-def _of_baselines(line: Group, stored: StoredExperiment) -> Group:
+def _of_baselines(line: ExperimentRow, stored: StoredExperiment) -> ExperimentRow:
     report = stored.report or {}
     metrics = report.get("metrics") or {}
     name = next((n for n in ("em", "accuracy", "f1", *metrics) if n in metrics), "")
@@ -247,7 +247,7 @@ def _of_baselines(line: Group, stored: StoredExperiment) -> Group:
     return _with(line, winner=report["run"], mean=row["run"], metric=name, beside=beside)
 
 
-def _of_suite(line: Group, stored: StoredExperiment) -> Group:
+def _of_suite(line: ExperimentRow, stored: StoredExperiment) -> ExperimentRow:
     """The first figure of a table that the paper prints, too; else the best part by the first share that all parts have."""
     report = stored.report or {}
     for table in report.get("tables", ()):
@@ -298,7 +298,7 @@ def is_printed(name: str) -> bool:
     return "paper" in low or low.startswith(("ralle", "crud-rag", "barag", "r-eval", "rgb'"))
 
 
-def _with(line: Group, **values: Any) -> Group:
+def _with(line: ExperimentRow, **values: Any) -> ExperimentRow:
     return replace(line, **values)
 
 

@@ -26,7 +26,7 @@ TITLE = "title.json"
 HEADLINES = ("em", "all_rate", "f1", "accuracy")
 """The metric that stands for a run: the first of these that it has, else its first one."""
 
-_MADE = re.compile(r"^(?P<base>.+)-\d{8}-\d{6}(-\d+)?$")
+_AUTOMATIC = re.compile(r"^(?P<base>.+)-\d{8}-\d{6}(-\d+)?$")
 """A name that the program made: its time is at the end."""
 
 
@@ -120,11 +120,11 @@ def _titled(row: RunRow, first: Mapping[str, Chain]) -> RunRow:
     """With a title: the user's, an own name as it is, else the chain's name and how it differs from the first of that name."""
     if row.title:
         return row
-    made = _MADE.match(row.name)
-    if made is None:
+    automatic = _AUTOMATIC.match(row.name)
+    if automatic is None:
         return replace(row, title=row.name)
     if row.chain is None:
-        return replace(row, title=made["base"].removesuffix(f"-{row.dataset}"))
+        return replace(row, title=automatic["base"].removesuffix(f"-{row.dataset}"))
     different = difference_label(first[row.chain.name], row.chain)
     title = row.chain.name if different == "the same" else f"{row.chain.name} · {different}"
     return replace(row, title=title)
@@ -194,10 +194,10 @@ def is_imported(row: RunRow) -> bool:
 
 def filtered(listed: Sequence[RunRow], words: str, dataset: str) -> list[RunRow]:
     """The runs of a dataset ("" all) that hold all words in their title, name, dataset or workflow."""
-    wanted = words.lower().split()
+    terms = words.lower().split()
     return [
         row
         for row in listed
         if (not dataset or row.dataset == dataset)
-        and all(w in f"{row.title} {row.name} {row.dataset} {row.workflow}".lower() for w in wanted)
+        and all(w in f"{row.title} {row.name} {row.dataset} {row.workflow}".lower() for w in terms)
     ]

@@ -126,12 +126,12 @@ def read_stages(workbench: Workbench, run: RunFolder) -> None:
 
 def filtered(listed: Sequence[QuestionRow], only: str, words: str) -> list[QuestionRow]:
     """The questions of one verdict or stage that hold all words in question, gold or answer."""
-    wanted = words.lower().split()
+    terms = words.lower().split()
     return [
         row
         for row in listed
         if (not only or only in (row.kind, row.stage) or (only == "wrong" and row.kind in WRONG))
-        and all(w in f"{row.qid} {row.text} {row.gold} {row.answer}".lower() for w in wanted)
+        and all(w in f"{row.qid} {row.text} {row.gold} {row.answer}".lower() for w in terms)
     ]
 
 

@@ -25,7 +25,7 @@ from rallebench.workspace.flows import chain_flow
 
 __all__ = ["RunFolder", "chain_flow", "is_agents"]
 
-SHOWN = (
+HEADLINES = (
     ("em", "EM", "exact match with an accepted answer"),
     ("f1", "F1", "word overlap with the gold"),
     ("Rprec", "R-precision", "gold page first"),
@@ -49,21 +49,21 @@ class Tile:
 def tiles(report: Mapping[str, Any]) -> list[Tile]:
     """The figures that stand first."""
     metrics = {**report.get("metrics", {}), **report.get("suite", {})}
-    shown = []
-    for family, label, about in SHOWN:
+    picked = []
+    for family, label, about in HEADLINES:
         name = next((m for m in metrics if m.partition("@")[0] == family), "")
         if name:
-            shown.append(Tile(label, metrics[name], about, True))
+            picked.append(Tile(label, metrics[name], about, True))
     for name, mean in {**report.get("suite", {}), **metrics}.items():
-        if len(shown) >= TILES:
+        if len(picked) >= TILES:
             break
-        if all(mean is not tile.mean for tile in shown) and name not in (
+        if all(mean is not tile.mean for tile in picked) and name not in (
             "seconds",
             "prompt_tokens",
             "completion_tokens",
         ):
-            shown.append(Tile(name, mean, definition(report, name), is_share(report, name)))
-    return shown[:TILES]
+            picked.append(Tile(name, mean, definition(report, name), is_share(report, name)))
+    return picked[:TILES]
 
 
 def definition(report: Mapping[str, Any], name: str) -> str:
@@ -78,7 +78,7 @@ def definition(report: Mapping[str, Any], name: str) -> str:
 
 
 def is_share(report: Mapping[str, Any], name: str) -> bool:
-    """Whether a metric is a share of 1, which is shown in percent."""
+    """Whether a metric is a share of 1, which is picked in percent."""
     mean = {**report.get("metrics", {}), **report.get("suite", {})}.get(name) or {}
     base = name.partition(":")[0]
     if base in METRICS:
@@ -117,7 +117,7 @@ class Comparison:
 
     @property
     def verdict(self) -> str:
-        """ "better", "worse", "higher", "lower", or "" where no difference is shown."""
+        """ "better", "worse", "higher", "lower", or "" where no difference is picked."""
         pair = self.pair
         if pair.difference is None or not pair.significant or not pair.difference:
             return ""

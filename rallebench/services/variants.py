@@ -19,7 +19,7 @@ NAMES = {"retrieve": "retrieve", "generate": "generate", "identity": "pass on"}
 
 
 @dataclass(frozen=True, slots=True)
-class GridCell:
+class VariantAnswer:
     """The answer of a variant to a question. ``kind``: right, wrong, failed, or none without gold answers."""
 
     kind: str
@@ -33,16 +33,16 @@ def key_of(chain: Chain) -> str:
     return digest(chain_to_json(chain)["actions"])[:16]
 
 
-def cell_of(example: Example, episode: Episode) -> GridCell:
+def cell_of(example: Example, episode: Episode) -> VariantAnswer:
     """The cell of an episode."""
     if episode.error:
-        return GridCell("failed", episode.error, None, 0.0)
+        return VariantAnswer("failed", episode.error, None, 0.0)
     em = METRICS["em"](episode, example.gold) if example.gold.answers else None
     kind = "none" if em is None else "right" if em else "wrong"
-    return GridCell(kind, episode.answer, em, sum(step.seconds for step in episode.steps))
+    return VariantAnswer(kind, episode.answer, em, sum(step.seconds for step in episode.steps))
 
 
-def ask(workbench: Workbench, chain: Chain, example: Example) -> GridCell:
+def ask(workbench: Workbench, chain: Chain, example: Example) -> VariantAnswer:
     """Answer one question by a variant; cached steps are not asked again. Raises RalleError."""
     *_, episode = workbench.asking.execute_chain(chain, example.question)
     assert isinstance(episode, Episode)
@@ -50,7 +50,9 @@ def ask(workbench: Workbench, chain: Chain, example: Example) -> GridCell:
 
 
 def missing(
-    chains: Sequence[Chain], examples: Sequence[Example], cells: Mapping[tuple[str, str], GridCell]
+    chains: Sequence[Chain],
+    examples: Sequence[Example],
+    cells: Mapping[tuple[str, str], VariantAnswer],
 ) -> Iterator[tuple[Chain, Example]]:
     """The cells to be asked, question by question."""
     for example in examples:
@@ -71,7 +73,7 @@ def paired(
     base: Chain,
     other: Chain,
     examples: Sequence[Example],
-    cells: Mapping[tuple[str, str], GridCell],
+    cells: Mapping[tuple[str, str], VariantAnswer],
 ) -> PairedComparison:
     """Exact match of ``other`` against ``base`` on the questions that both have answered."""
     columns = [

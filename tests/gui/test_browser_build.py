@@ -26,14 +26,14 @@ def test_the_page_opens_with_a_verdict_and_the_answer_in_sight(build: Any) -> No
 
 
 def test_j_and_k_move_through_the_questions_and_the_address_follows(build: Any) -> None:
-    first = build.inner_text(".ask h1")
+    first = build.inner_text(".asked-question h1")
     for _ in range(3):
         build.keyboard.press("j")
-    says(build, ".ask", "qa-004")
+    says(build, ".asked-question", "qa-004")
     assert "q=qa-004" in build.url
     for _ in range(3):
         build.keyboard.press("k")
-    expect(build.locator(".ask h1")).to_have_text(first)
+    expect(build.locator(".asked-question h1")).to_have_text(first)
 
 
 def test_an_edit_marks_what_is_out_of_date_until_it_runs_again(build: Any) -> None:
@@ -49,13 +49,13 @@ def test_an_edit_marks_what_is_out_of_date_until_it_runs_again(build: Any) -> No
 
 
 def test_typing_keeps_its_focus_and_single_letters_do_nothing_in_a_field(build: Any) -> None:
-    question = build.inner_text(".ask h1")
+    question = build.inner_text(".asked-question h1")
     build.click("#build-words")
     build.keyboard.type("jkg2 moon", delay=30)
     says(build, "#build-list", "Ask “jkg2 moon”")
     assert build.input_value("#build-words") == "jkg2 moon"
     assert build.evaluate("document.activeElement.id") == "build-words"
-    assert build.inner_text(".ask h1") == question and "#/build" in build.url
+    assert build.inner_text(".asked-question h1") == question and "#/build" in build.url
 
 
 def test_an_edited_chain_survives_a_reload_and_a_visit_elsewhere(build: Any) -> None:
@@ -85,9 +85,9 @@ def test_two_windows_share_no_question(build: Any, browser: Any, served: Any) ->
     context = browser.new_context()
     other = context.new_page()
     other.goto(f"{served[0]}/#/build/one?q=qa-007")
-    says(other, ".ask", "qa-007")
+    says(other, ".asked-question", "qa-007")
     build.reload()
-    assert "qa-007" not in build.inner_text(".ask")
+    assert "qa-007" not in build.inner_text(".asked-question")
     context.close()
 
 

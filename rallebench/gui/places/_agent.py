@@ -270,7 +270,7 @@ def episode_html(page: Page, state: EpisodeState | None) -> str:
         if asked and not state.going
         else ""
     )
-    return f'<div class="ask"><h1 dir="auto">{e(request.example.question.text)}</h1><p><small>{e(request.workflow)}{" in " + e(request.env) if request.env else ""} · {e(request.llm)}</small></p></div>{drawn}{rows}{requests}'
+    return f'<div class="asked-question"><h1 dir="auto">{e(request.example.question.text)}</h1><p><small>{e(request.workflow)}{" in " + e(request.env) if request.env else ""} · {e(request.llm)}</small></p></div>{drawn}{rows}{requests}'
 
 
 def tree(state: EpisodeState) -> str:

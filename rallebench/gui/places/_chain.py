@@ -113,12 +113,12 @@ def editor(workbench: Workbench, action: Action, index: int) -> str:
         k = labelled(
             "k", f'<input type="number" name="{key}k" min="1" max="10000" value="{action.k}">'
         )
-        parts.append(f'<div class="pair">{chosen}{k}</div>')
+        parts.append(f'<div class="field-pair">{chosen}{k}</div>')
     elif action.kind == "generate":
         names = list(workbench.workspace.llms())
         chosen = labelled("Model", select(f"{key}target", names, action.target, blank="Choose one"))
         most = _number(f"{key}max_tokens", generation.get("max_tokens"))
-        parts.append(f'<div class="pair">{chosen}{labelled("Tokens at most", most)}</div>')
+        parts.append(f'<div class="field-pair">{chosen}{labelled("Tokens at most", most)}</div>')
     title = {"retrieve": "Query", "generate": "Prompt"}.get(action.kind, "Text")
     text = (
         f'<textarea class="mono" name="{key}template" id="{key}template" rows="2" spellcheck="false" '

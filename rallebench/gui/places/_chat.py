@@ -13,7 +13,7 @@ from rallebench.gui.html import attributes, button, e, empty, fold, segments
 from rallebench.gui.markdown import safe_markdown
 from rallebench.gui.places._bench import bench_of
 from rallebench.gui.places._chain import summary
-from rallebench.gui.places._one import MODES, header
+from rallebench.gui.places._one import MODES
 from rallebench.gui.places._steps import output, passage, price, seconds, tokens
 from rallebench.render.numbers import plural
 from rallebench.services.chain_forms import variables
@@ -76,7 +76,6 @@ def open_chat(page: Page, event: Event) -> Patch:
     return {
         "#v-build-chat": view(page, event),
         "title": "Chat",
-        **header(page, bench_of(page, event)),
     }
 
 

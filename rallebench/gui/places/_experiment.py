@@ -31,7 +31,7 @@ from rallebench.gui.wording import on_page
 from rallebench.render import csv, experiments, latex, report, svg
 from rallebench.render.numbers import mean_of, text
 from rallebench.services import experiment_groups, experiment_jobs
-from rallebench.services.experiment_groups import AXES, Group, Ranking, plain_label
+from rallebench.services.experiment_groups import AXES, ExperimentRow, Ranking, plain_label
 from rallebench.services.experiments import StoredExperiment
 
 PAPER_TABLES = {
@@ -91,7 +91,7 @@ def open_one(page: Page, event: Event) -> Patch:
     }
 
 
-def _buttons(page: Page, stored: StoredExperiment, group: Group) -> str:
+def _buttons(page: Page, stored: StoredExperiment, group: ExperimentRow) -> str:
     name = stored.name
     if stored.report is None:
         if name in {job.name for job in experiment_jobs.active(page.workbench)}:

@@ -13,12 +13,12 @@ from rallebench.gui.frame import Event, Page, Patch
 from rallebench.gui.html import button, e, mark, menu, number, points, segments
 from rallebench.gui.places._bench import Bench, bench_of
 from rallebench.gui.places._chain import editor, read_chain
-from rallebench.gui.places._one import MODES, header
+from rallebench.gui.places._one import MODES
 from rallebench.gui.places._questions import WRONG, known_of
 from rallebench.services.variants import (
     FEW,
-    GridCell,
     PairedComparison,
+    VariantAnswer,
     ask,
     difference_label,
     key_of,
@@ -44,7 +44,7 @@ class Grid:
     variants: list[Chain] = field(default_factory=list)
     sample: str = "10"
     picked: list[str] = field(default_factory=list)
-    cells: dict[tuple[str, str], GridCell] = field(default_factory=dict)
+    cells: dict[tuple[str, str], VariantAnswer] = field(default_factory=dict)
 
 
 def register(page: Page) -> None:
@@ -91,7 +91,6 @@ def open_few(page: Page, event: Event) -> Patch:
     return {
         "#v-build-few": view(page, bench, grid),
         "title": "A few questions",
-        **header(page, bench_of(page, event)),
     }
 
 
@@ -188,7 +187,7 @@ def cell(base: Chain, chain: Chain, x: Example, grid: Grid, index: int) -> str:
     return f'<td class="{tint}" id="few-{index}-{e(x.question.qid)}">{inside(value)}</td>'
 
 
-def inside(value: GridCell | None) -> str:
+def inside(value: VariantAnswer | None) -> str:
     """The inside of a cell."""
     return (
         f'{mark(value.kind)}<span dir="auto">{e(value.answer[:300]) or "<em>empty</em>"}</span>'

@@ -59,7 +59,7 @@ def question(page: Page, bench: Bench) -> str:
     try:
         example = example_of(page, bench)
     except RalleError as error:
-        return f'<div class="ask"><p class="problem">{e(error)}</p></div>'
+        return f'<div class="asked-question"><p class="problem">{e(error)}</p></div>'
     gold, examples = example.gold, page.workbench.asking.questions(bench.dataset)
     answers = " · ".join(
         f"<mark>{e(a)}</mark>" if not i else e(a) for i, a in enumerate(gold.answers[:4])
@@ -78,7 +78,7 @@ def question(page: Page, bench: Bench) -> str:
         if known
         else f"<small>{OWN}: nothing to compare with</small>"
     )
-    return f'<div class="ask"><h1 dir="auto">{e(example.question.text)}</h1><p>{"".join(parts)}</p></div>'
+    return f'<div class="asked-question"><h1 dir="auto">{e(example.question.text)}</h1><p>{"".join(parts)}</p></div>'
 
 
 def chain_html(page: Page, bench: Bench, opened: int | None = None) -> str:

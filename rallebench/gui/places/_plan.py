@@ -7,7 +7,7 @@ import re
 from rallebench.core.errors import RalleError
 from rallebench.core.events import Progress
 from rallebench.gui.frame import Event, Page
-from rallebench.gui.html import attributes, button, e, warning
+from rallebench.gui.html import attributes, button, e, problem, warning
 from rallebench.gui.places._design import Design, request_of
 from rallebench.gui.wording import on_page
 from rallebench.render.numbers import text
@@ -25,7 +25,9 @@ def plan(page: Page, event: Event, design: Design) -> str:
         value = forecast(page.workbench, request)
     except RalleError as error:
         run = button("Run", "experiments.run", kind="primary", disabled=True)
-        return f'<h3>Plan</h3><p class="x-lacks" role="status">{e(_fields(on_page(str(error))))}</p>{run}'
+        return (
+            f'<h3>Plan</h3><p class="x-lacks" role="status">{e(_fields(on_page(error)))}</p>{run}'
+        )
     pilot = page.workbench.jobs.get(PILOT, request.name)
     return _drawn(design, value, request.name, pilot)
 
@@ -128,7 +130,7 @@ def _estimate(value: Forecast, pilot: object) -> str:
         )
     failed = ""
     if pilot is not None and pilot.error is not None:  # type: ignore[attr-defined]
-        failed = f'<p class="problem">{e(on_page(str(pilot.error)))}</p>'  # type: ignore[attr-defined]
+        failed = problem(pilot.error)  # type: ignore[attr-defined]
     again = "Estimate again" if value.basis.endswith("asked") else "Estimate the cost"
     return failed + button(
         again,

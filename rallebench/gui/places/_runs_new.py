@@ -7,7 +7,7 @@ from dataclasses import replace
 from rallebench.core.errors import RalleError
 from rallebench.gui.form import labelled, select
 from rallebench.gui.frame import Event, Page, Patch
-from rallebench.gui.html import button, e, fold, warning
+from rallebench.gui.html import button, e, fold, problem, warning
 from rallebench.gui.places._bench import bench_of
 from rallebench.render import numbers
 from rallebench.services import run_list
@@ -111,7 +111,7 @@ def plan(page: Page, event: Event) -> str:
     try:
         made = benchmark(page, event)
     except RalleError as error:
-        return f'<p class="problem">{e(error)}</p>'
+        return problem(error)
     request = made.request
     count = len(request.examples)
     names = " → ".join([*request.flow.retrievers, *request.flow.llms])

@@ -19,6 +19,7 @@ from rallebench.gui.html import (
     mark,
     number,
     percent,
+    problem,
     rows,
     segments,
     warning,
@@ -265,7 +266,7 @@ def detail(page: Page, run: RunFolder, qid: str) -> str:
     try:
         example, episode = opened(run, qid)
     except RalleError as error:
-        return f'<p class="problem">{e(error)}</p>'
+        return problem(error)
     gold, prices = example.gold, page.workbench.models.prices()
     row = next((r for r in questions(page.workbench, run) if r.qid == qid), None)
     answer = run_views.answered(example, episode)

@@ -34,6 +34,7 @@ from rallebench.services.verdicts import verdict
 def build(page: Page) -> None:
     """Develop a chain."""
     page.view("build/one", open_one)
+    page.header = lambda event: header(page, bench_of(page, event))
     for name, handler in (
         ("run", run),
         ("action", run_action),

@@ -83,14 +83,14 @@ def open_list(page: Page, event: Event) -> Patch:
 
 def lists_of(page: Page, *, quick: bool = False) -> dict[str, str]:
     """The HTML of the three lists, by the names of their elements."""
-    problem = ""
+    failure = ""
     try:
         retrievers = library.retrievers(page.workbench)
     except RalleError as error:
-        retrievers, problem = [], html.problem(error)
+        retrievers, failure = [], html.problem(error)
     return {
         "corpora": corpora_table(library.corpora(page.workbench)),
-        "indexes": problem + index_table(retrievers),
+        "indexes": failure + index_table(retrievers),
         "datasets": dataset_table(page, library.datasets(page.workbench), quick),
     }
 

@@ -25,7 +25,7 @@ from rallebench.gui.places._plan import plan
 from rallebench.gui.wording import on_page
 from rallebench.render.numbers import text
 from rallebench.services import designs, experiment_groups, experiment_jobs, forecasts
-from rallebench.services.experiment_groups import Group
+from rallebench.services.experiment_groups import ExperimentRow
 from rallebench.services.jobs import Job
 
 KIND_OF = {"rgb": "suite", "crud": "suite", "barag": "suite", "kilt": "suite", "reval": "suite"}
@@ -255,7 +255,7 @@ def running(page: Page) -> str:
     now = time.time()
     for job in experiment_jobs.ended(page.workbench):
         if job.error is not None and now - (job.ended or 0) < ENDED:
-            drawn += f'<div class="x-run"><b>{e(job.name)}</b><p class="{"note" if job.status == "stopped" else "problem"}">{e(on_page(str(job.error)))}</p></div>'
+            drawn += f'<div class="x-run"><b>{e(job.name)}</b><p class="{"note" if job.status == "stopped" else "problem"}">{e(on_page(job.error))}</p></div>'
     return f'<h3 class="sub">Running</h3>{drawn}' if drawn else ""
 
 
@@ -325,7 +325,7 @@ def address(name: str) -> str:
     return _experiment.address(name)
 
 
-def _line(group: Group, active: bool) -> list[str]:
+def _line(group: ExperimentRow, active: bool) -> list[str]:
     title, about = group.title, group.about
     if not group.automatic:
         title, about = group.name, f"{group.title} · {group.about}"
@@ -344,7 +344,7 @@ def _line(group: Group, active: bool) -> list[str]:
     return [name, e(group.winner), mean + label, bar, beside(group), when]
 
 
-def beside(group: Group) -> str:
+def beside(group: ExperimentRow) -> str:
     """What the winner is compared with."""
     if group.difference is None:
         return e(group.beside)
