@@ -246,6 +246,7 @@ def done(job: Job, result: ImportResult) -> str:
     if result.indexes:
         last = result.indexes[-1]
         links.append(html.link(f"Search {last}", html.address("data/index", id=last), "button"))
+        links.append(html.button(f"Use {last} in Build", "data.use", id=last))
         parts.append(f"indexes {', '.join(result.indexes)}")
     return (
         f'<p class="good"><b>Imported {e(job.name)}.</b></p><p>{e("; ".join(parts))}.</p>'
