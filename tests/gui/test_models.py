@@ -13,6 +13,7 @@ from small_workspace import make_workspace
 
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.gui.frame import Page
+from rallebench.gui.places.models import progress
 from rallebench.services.jobs import Job
 from rallebench.services.workbench import Workbench
 
@@ -72,6 +73,11 @@ def test_a_model_is_loaded_and_unloaded_from_its_card(page: Page) -> None:
         page.call("models.unload", {"id": "titan"})
     with pytest.raises(RalleError, match="not being loaded"):
         page.call("models.cancel", {"id": "titan"})
+
+
+def test_the_bar_of_a_load_moves_where_the_load_counts() -> None:
+    assert progress("encoding passages 64/256") == '<progress value="0.25"></progress>'
+    assert progress("opening") == "<progress></progress>"
 
 
 def test_a_retriever_is_loaded_from_the_list(page: Page) -> None:

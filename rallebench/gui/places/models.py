@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 
 from rallebench.core.errors import RalleError
@@ -97,12 +98,19 @@ def card(line: ModelLine) -> str:
         if line.news
         else ""
     )
-    bar = "<progress></progress>" if line.state == "loading" or testing else ""
+    bar = progress(line.news) if line.state == "loading" or testing else ""
     return (
         f'<article class="mc"><h4><a class="nm" href="{e(address)}">{e(line.name)}</a>'
         f'{html.state(word(line))}</h4><p class="kind" title="{e(line.about)}">{e(line.about)}</p>'
         f'{html.defs(facts(line))}{news}{bar}<div class="mf">{test_button}{switch}<span class="gap"></span>{menu}</div></article>'
     )
+
+
+def progress(news: object) -> str:
+    """The bar of a load, with its share where the news end in a count such as "64/256"."""
+    count = re.search(r" (\d+)/(\d+)$", str(news))
+    value = f' value="{min(1.0, int(count[1]) / max(1, int(count[2]))):.2f}"' if count else ""
+    return f"<progress{value}></progress>"
 
 
 def word(line: ModelLine) -> str:
