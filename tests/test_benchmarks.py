@@ -45,6 +45,7 @@ MEASURES = {
     "loop_overhead": {"overhead per question", "the runner, per question"},
     "mlflow_logging": {"logging the run", "first migration of a database"},
     "memo_rerun": {"speed-up by the memory", "re-run, per question"},
+    "page": {"size of the page", "another place", "a long run opens"},
     "reader": {"starter-qa, its paragraph: exact match", "starter-qa: AUROC of declining"},
     "remote": {"time over the ideal", "processor time per request"},
     "retrieval_quality": {"starter, BM25, page hit@1 (n = 20, 371 passages)"},

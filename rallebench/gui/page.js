@@ -130,14 +130,14 @@ const windowed = list => { const height = +list.dataset.row, total = +list.datas
     const now = first + ' ' + last + ' ' + at; if (now === drawn) return; drawn = now; let html = '';
     for (let i = first; i < last; i++) { const row = have.get(i); html += `<div class="r${i === at ? ' on' : ''}" role="option" aria-selected="${i === at}" id="${list.id}-${i}" aria-setsize="${total}" aria-posinset="${i + 1}" data-i="${i}" style="top:${i * height}px;height:${height}px">${row ? row[1] : ''}</div>`; }
     pane.innerHTML = html; list.setAttribute('aria-activedescendant', at >= 0 ? list.id + '-' + at : ''); };
-  list.pick = async (i, send = true) => { if (i < 0 || i >= total) return; at = i; list.dataset.at = i;
+  list.pick = async (i, wait = 90) => { if (i < 0 || i >= total) return; at = i; list.dataset.at = i;
     const top = i * height; if (top < list.scrollTop) list.scrollTop = top; else if (top + height > list.scrollTop + list.clientHeight) list.scrollTop = top + height - list.clientHeight;
-    draw(); if (!send) return; await fetch_rows(Math.floor(i / CHUNK)); clearTimeout(timer);
-    timer = setTimeout(() => { const row = have.get(i); if (!row || !list.isConnected) return; rb.set('q', row[0]); rb.act(list.dataset.pick, {...key, id: row[0], index: i}, list); }, 90); };
+    draw(); await fetch_rows(Math.floor(i / CHUNK)); clearTimeout(timer);
+    timer = setTimeout(() => { const row = have.get(i); if (!row || !list.isConnected) return; rb.set('q', row[0]); rb.act(list.dataset.pick, {...key, id: row[0], index: i}, list); }, wait); };
   list.step = by => list.pick(at < 0 ? 0 : at + by);
-  list.redraw = () => { have.clear(); asked.clear(); drawn = ''; draw(); };
+  list.redraw = () => { asked.clear(); drawn = ''; draw(); };
   list.onscroll = () => requestAnimationFrame(draw);
-  list.onclick = ev => { const r = ev.target.closest('.r'); if (r && !ev.target.closest('a, button, input')) { list.focus({preventScroll: true}); list.pick(+r.dataset.i); } };
+  list.onclick = ev => { const r = ev.target.closest('.r'); if (r && !ev.target.closest('a, button, input')) { list.focus({preventScroll: true}); list.pick(+r.dataset.i, 0); } };
   list.onkeydown = ev => { const by = {ArrowDown: 1, ArrowUp: -1, PageDown: 10, PageUp: -10}[ev.key]; if (by) { ev.preventDefault(); list.step(by); } };
   new ResizeObserver(draw).observe(list); if (at > 0) requestAnimationFrame(() => { list.scrollTop = Math.max(0, at * height - list.clientHeight / 2); draw(); }); draw(); };
 

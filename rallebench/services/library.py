@@ -260,7 +260,6 @@ def about_index(manifest: Manifest) -> str:
     """Encoder, cutting and what else tells an index from others.
 
         >>> from rallebench.workspace.entries import Manifest
-    from rallebench.workspace.indexes.cache import delete_stored, stored
         >>> about_index(Manifest(name="x", retriever="dense", kind="flat", corpus_sha256="", passages=1, fingerprint="",
         ...     encoder_name="minilm", dim=384, chunking={"size": 100, "unit": "words"}))
         'minilm, 384 dimensions, 100 words'

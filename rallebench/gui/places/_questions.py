@@ -70,29 +70,25 @@ def left(page: Page, bench: Bench) -> str:
     )
 
 
+def chips_html(page: Page, bench: Bench) -> str:
+    """The filters with their counts."""
+    numbers = counts(page.workbench.asking.questions(bench.dataset), known_of(page, bench))
+    offered = [(key, label, numbers[key]) for key, label in FILTERS if not key or numbers[key]]
+    return chips(offered, bench.only, "build.only")
+
+
 def listed(page: Page, bench: Bench) -> str:
     """Chips with counts, and the list below them."""
     examples, known = page.workbench.asking.questions(bench.dataset), known_of(page, bench)
-    numbers = counts(examples, known)
     shown = filtered(examples, known, bench.only, bench.words)
     at = next((i for i, x in enumerate(shown) if x.question.qid == bench.question), -1)
-    row = [
-        (value, label, numbers[value]) for value, label in FILTERS if value == "" or numbers[value]
-    ]
     own = ""
-    if bench.words.strip():
-        own = f'<button type="button" class="own"{attributes(do="build.own", words=bench.words)}>Ask “{e(bench.words.strip()[:60])}”</button>'
-    key = {
-        "dataset": bench.dataset,
-        "only": bench.only,
-        "words": bench.words,
-        "seen": len(bench.verdicts),
-    }
+    if words := bench.words.strip():
+        own = f'<button type="button" class="own"{attributes(do="build.own", words=words)}>Ask “{e(words[:60])}”</button>'
+    key = {"dataset": bench.dataset, "only": bench.only, "words": bench.words}
     rows = window("build-questions", key, len(shown), "build.pick", at=at, row=74)
-    nothing = (
-        '<p class="note">No question of this dataset fits the filter.</p>' if not shown else ""
-    )
-    return chips(row, bench.only, "build.only") + own + nothing + rows
+    nothing = "" if shown else '<p class="note">No question of this dataset fits the filter.</p>'
+    return f'<div id="build-chips">{chips_html(page, bench)}</div>{own}{nothing}{rows}'
 
 
 def question_rows(page: Page, key: dict[str, Any], start: int, count: int) -> list[tuple[str, str]]:

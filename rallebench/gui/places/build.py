@@ -24,7 +24,7 @@ from rallebench.gui.places._one import (
     result_html,
     view,
 )
-from rallebench.gui.places._questions import listed, question_rows
+from rallebench.gui.places._questions import chips_html, listed, question_rows
 from rallebench.gui.places._steps import gist
 from rallebench.services.steps import Delta, StepDone, StepStarted
 from rallebench.services.verdicts import verdict
@@ -198,7 +198,7 @@ def ended(page: Page, bench: Bench, example: Example, episode: Episode) -> Patch
         "#build-result": result_html(page, bench),
         "#build-status": e(page.workbench.asking.memo_warning),
         "event": {"name": "rb-fresh"},
-        "#build-list": listed(page, bench),
+        "#build-chips": chips_html(page, bench),
     }
     last = len(episode.steps) - 1
     if last >= 0:

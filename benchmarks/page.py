@@ -1,0 +1,215 @@
+"""The page in a real browser: how soon it answers, how heavy it is, and how fast places, questions and long runs open.
+
+A headless Chromium opens the page over a workspace with a run of many questions. The bare figure is a Gradio page of one
+line, opened by the same browser in the same rounds.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import _report
+import psutil
+from _report import Fact, Measure, Report
+from comparing import make_run
+from start_up import BARE_PAGE, free_port, serving
+
+PLACES = ("runs/list", "experiments/list", "data/list", "models/list", "build/one")
+IDLE_SECONDS = 20.0
+ACTIONS = 500
+
+CHAIN = {
+    "format": "rallebench-chain/1",
+    "name": "starter",
+    "actions": [
+        {"kind": "retrieve", "template": "{question}", "target": "starter-bm25", "k": 5},
+        {"kind": "generate", "template": "{response[0]}", "target": "echo"},
+    ],
+}
+"""The chain that the page opens with, so that no model's time is measured."""
+
+
+def workspace_with(folder: Path, questions: int) -> Path:
+    """A workspace with the chain, a scripted model, and a run of so many questions."""
+    (folder / "chains").mkdir(parents=True)
+    (folder / "chains" / "starter.json").write_text(json.dumps(CHAIN))
+    entry = {"echo": {"backend": "scripted", "settings": {"echo": True}}}
+    (folder / "llms.json").write_text(json.dumps(entry))
+    make_run(folder / "runs", "long", questions, 0.5, 1)
+    return folder
+
+
+def opened(browser: Any, url: str, ready: str) -> tuple[Any, float]:
+    """A page in a context of its own, and the milliseconds until ``ready`` is there."""
+    page = browser.new_context(viewport={"width": 1440, "height": 900}).new_page()
+    started = time.perf_counter()
+    page.goto(url)
+    page.wait_for_selector(ready, timeout=60_000)
+    return page, 1000 * (time.perf_counter() - started)
+
+
+def until(page: Any, action: Callable[[], Any], condition: str) -> float:
+    """Milliseconds from an action until a condition of the page holds."""
+    started = time.perf_counter()
+    action()
+    page.wait_for_function(condition, timeout=60_000, polling=5)
+    return 1000 * (time.perf_counter() - started)
+
+
+def go(page: Any, address: str, condition: str) -> float:
+    """Milliseconds until an address is open."""
+    return until(page, lambda: page.evaluate("a => { location.hash = a }", address), condition)
+
+
+def places(page: Any) -> list[float]:
+    """Milliseconds of opening each place."""
+    took = []
+    for view in PLACES:
+        shown = (
+            f"document.querySelector('#v-{view.replace('/', '-')}:not([hidden]) *') && rb.idle()"
+        )
+        took.append(go(page, f"#/{view}", shown))
+    return took
+
+
+def clicks(page: Any, count: int) -> list[float]:
+    """Milliseconds from a question's row to its heading."""
+    page.wait_for_selector("#list-build-questions .r em")
+    took = []
+    for index in range(2, 2 + count):
+        row = page.locator(f"#list-build-questions-{index % 6}")
+        words = row.locator("em").inner_text()[:40]
+        heading = f"document.querySelector('.asked-question h1').textContent.startsWith({json.dumps(words)})"
+        took.append(until(page, row.click, heading))
+    return took
+
+
+def heap(page: Any) -> float:
+    """Bytes of JavaScript that are in use."""
+    client = page.context.new_cdp_session(page)
+    client.send("HeapProfiler.collectGarbage")
+    metrics: list[Mapping[str, Any]] = client.send("Runtime.getHeapUsage"), {}
+    return float(metrics[0]["usedSize"])
+
+
+def browser_cpu(seconds: float) -> float:
+    """The share of a core that all processes of the browser take."""
+    processes = [p for p in psutil.process_iter(["name"]) if "chrom" in (p.info["name"] or "")]
+    before = sum(sum(p.cpu_times()[:2]) for p in processes)
+    time.sleep(seconds)
+    after = sum(sum(p.cpu_times()[:2]) for p in processes if p.is_running())
+    return (after - before) / seconds
+
+
+def measure(rounds: int, questions: int, quick: bool) -> Report:
+    """Open both pages by turns, then measure one page."""
+    from playwright.sync_api import sync_playwright
+
+    executable = shutil.which("chromium") or shutil.which("google-chrome")
+    if executable is None:
+        raise SystemExit("No Chromium is installed: apt-get install chromium")
+    flags = ["--headless=new", "--no-sandbox", "--disable-gpu"]
+    figures: dict[str, list[float]] = {
+        name: [] for name in ("ours", "bare", "place", "click", "run", "filter")
+    }
+    with (
+        tempfile.TemporaryDirectory(prefix="rallebench-bench-") as folder,
+        sync_playwright() as play,
+    ):
+        root = Path(folder)
+        space = workspace_with(root / "w", questions)
+        port, bare_port = free_port(), free_port()
+        app = str(_report.PROJECT / "app.py")
+        ours = [sys.executable, app, "--no-browser", "--port", str(port), "--workspace", str(space)]
+        bare = [sys.executable, "-c", BARE_PAGE, str(bare_port)]
+        with (
+            serving(ours, root, root / "ours.log", port) as first,
+            serving(bare, root, root / "bare.log", bare_port) as plain,
+        ):
+            browser = play.chromium.launch(executable_path=executable, args=flags)
+            url = f"http://127.0.0.1:{port}/"
+            for _ in range(rounds):
+                page, took = opened(browser, url, ".verdict")
+                figures["ours"].append(took)
+                page.context.close()
+                other, took = opened(browser, f"http://127.0.0.1:{bare_port}/", ".prose p")
+                figures["bare"].append(took)
+                other.context.close()
+            page, _ = opened(browser, url, ".verdict")
+            fresh = heap(page)
+            for _ in range(rounds):
+                figures["click"] += clicks(page, 5)
+                figures["place"] += places(page)
+                listed = "document.querySelector('#list-run-questions .r em') && rb.idle()"
+                figures["run"].append(go(page, "#/runs/run?id=long", listed))
+                chip = page.locator("#run-list .chips button", has_text="Right")
+                figures["filter"].append(
+                    until(page, chip.click, "location.hash.includes('only=right') && rb.idle()")
+                )
+                go(
+                    page,
+                    "#/build/one",
+                    "document.querySelector('#v-build-one:not([hidden])') && rb.idle()",
+                )
+            rng, count = random.Random(_report.SEED), 20 if quick else ACTIONS
+            for _ in range(count):
+                rng.choice(
+                    (
+                        lambda: page.keyboard.press("j"),
+                        lambda: page.keyboard.press("k"),
+                        lambda: go(page, f"#/{rng.choice(PLACES)}", "rb.idle()"),
+                    )
+                )()
+            go(page, "#/build/one", "rb.idle()")
+            grown = heap(page) / fresh
+            idle = browser_cpu(2.0 if quick else IDLE_SECONDS)
+            browser.close()
+    return Report(
+        "page",
+        {"questions of the long run": questions, "actions": count},
+        [
+            Measure(
+                "opened, a question executed",
+                "ms",
+                figures["ours"],
+                figures["bare"],
+                "a Gradio page of one line",
+            ),
+            Measure(
+                "its first answer",
+                "s",
+                [first.seconds],
+                [plain.seconds],
+                "a Gradio page of one line",
+            ),
+            Measure("size of the page", "MB", [first.size / 1e6], most=0.4),
+            Measure("another place", "ms", figures["place"], most=300),
+            Measure("a click on a question", "ms", figures["click"], most=200),
+            Measure("a long run opens", "ms", figures["run"], most=1000),
+            Measure("a long run is filtered", "ms", figures["filter"], most=200),
+            Measure("idle browser, of a core", "", [idle], most=0.01),
+            Measure("memory after the actions, of a fresh page", "", [grown], most=1.2),
+        ],
+        [Fact("places opened", len(figures["place"]), rounds * len(PLACES))],
+    )
+
+
+def main() -> int:
+    """Measure and print."""
+    flags = _report.parser(__doc__, rounds=5)
+    flags.add_argument("--questions", type=int, default=20_000, metavar="N", help="default: 20000")
+    arguments = flags.parse_args()
+    size = (1, 200) if arguments.quick else (arguments.rounds, arguments.questions)
+    return measure(*size, arguments.quick).tell(arguments)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
