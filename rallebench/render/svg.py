@@ -151,7 +151,7 @@ def _bubbles(value: Figure) -> str:
         )
         body += f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius:.1f}" {style}/>'
         line, half = y - radius - 5, 3.4 * min(len(name), 60)
-        while any(
+        while line > 24 and any(
             abs(x - at) < half + wide and abs(line - taken) < 13 for at, wide, taken in names
         ):
             line -= 14

@@ -42,6 +42,7 @@ PAPERS = {
 ADVANCED = ("compat", "more", "prompts", "reuse", "tokenizer", "protocol", "layout", "system")
 """Settings of published benchmarks that stand under "Advanced", with those of sampling and of judges."""
 _ADVANCED = re.compile(r"temperature|top_p|top_k|max_tokens|judge_|draft_|quest_|join|shots|steps")
+_FIRST = ("-noise", "-modes", "-scholar", "-qa1")
 _RETRIEVERS = ("index", "retriever")
 
 Choice = tuple[str, str]
@@ -195,11 +196,22 @@ def _prompt_file(workbench: Workbench, name: str, offered: Mapping[str, str]) ->
 
 
 def papers() -> dict[str, list[str]]:
-    """Paper → the names of its experiments."""
-    return {
-        paper: [n for n in SUITES.names() if n == paper or n.startswith(f"{paper}-")]
-        for paper in PAPERS
-    }
+    """Paper → the names of its experiments; those that a plug-in adds stand under their own first word."""
+    groups: dict[str, list[str]] = {paper: [] for paper in PAPERS}
+    for name in SUITES.names():
+        groups.setdefault(name.partition("-")[0], []).append(name)
+    return groups
+
+
+def first_suite(paper: str) -> str:
+    """The benchmark that a paper begins with: one that needs little, and has a table of the paper beside it."""
+    names = papers().get(paper) or papers()["rgb"]
+    return next((n for n in names if n.endswith(_FIRST)), names[0])
+
+
+def is_suite(kind: str) -> bool:
+    """Whether an experiment is a published benchmark."""
+    return kind in SUITES
 
 
 def suite_about(name: str) -> tuple[str, bool, Mapping[str, Setting]]:

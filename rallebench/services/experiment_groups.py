@@ -6,12 +6,14 @@ import csv
 import io
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rallebench.analysis import deployment
 from rallebench.analysis.baselines import LABELS
+from rallebench.analysis.ranking import HEADLINES
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.files import write_text
 from rallebench.core.tables import Column, Figure, Mean, Table
@@ -36,6 +38,10 @@ MOST_BYTES = 20_000_000
 ERRORS = ("qid", "category", "question", "required", "prediction")
 """The columns of a file of errors that the page needs."""
 MOST_LISTED = 200
+MOST_NAMED = 5
+"""Bubbles of a plot that have names; of more they have their ranks."""
+DECIDING = (*HEADLINES, "all_rate", "acc", "right", "truthfulness", "rouge-L", "bleu-avg")
+"""Metrics of published benchmarks by which a part can be called the best."""
 NAMED = {"tradeoff": "Index trade-off", "baselines": "Baselines", "batch": "Folder of chains"}
 ALMOST = 0.99
 """The share of the best recall from which the fastest index wins."""
@@ -52,7 +58,7 @@ class ExperimentRow:
     title: str
     about: str
     ended: bool
-    made: float
+    changed: float
     automatic: bool = False
     winner: str = ""
     mean: Mapping[str, Any] | None = None
@@ -132,6 +138,9 @@ def about_of(stored: StoredExperiment) -> str:
     request = stored.request
     settings = request.get("settings") or {}
     count = len(stored.runs) or len(settings.get("indexes", ()))
+    if stored.kind == "sweep" and stored.report is None:
+        with suppress(RalleError):  # a prompt's file may be gone
+            count = len(variants_of(settings))
     noun = {"sweep": "variant", "tradeoff": "index", "batch": "chain"}.get(stored.kind, "run")
     plural = "indexes" if noun == "index" and count != 1 else f"{noun}{'s' * (count != 1)}"
     first = f"first {request['limit']}" if request.get("limit") else ""
@@ -214,16 +223,16 @@ def plain_label(label: str) -> str:
 
 def _of_points(line: ExperimentRow, stored: StoredExperiment) -> ExperimentRow:
     points = [p for p in (stored.report or {})["points"] if not p["error"]]
-    told = [p for p in points if p["recall"] is not None and p["single_ms"]]
+    ranked = [p for p in points if p["recall"] is not None and p["single_ms"]]
     name = "recall"
-    if not told:
-        told, name = [p for p in points if p["quality"].get("Rprec") and p["single_ms"]], "Rprec"
-    if not told:
+    if not ranked:
+        ranked, name = [p for p in points if p["quality"].get("Rprec") and p["single_ms"]], "Rprec"
+    if not ranked:
         return line
-    value = {id(p): p["recall"] if name == "recall" else p["quality"]["Rprec"] for p in told}
+    value = {id(p): p["recall"] if name == "recall" else p["quality"]["Rprec"] for p in ranked}
     best = max(value.values())
-    winner = min((p for p in told if value[id(p)] >= ALMOST * best), key=lambda p: p["single_ms"])
-    slowest = max(told, key=lambda p: p["single_ms"])
+    winner = min((p for p in ranked if value[id(p)] >= ALMOST * best), key=lambda p: p["single_ms"])
+    slowest = max(ranked, key=lambda p: p["single_ms"])
     times = slowest["single_ms"] / winner["single_ms"]
     beside = f"{times:.1f} times as fast as {_point(slowest)}" if winner is not slowest else ""
     mean = {"value": value[id(winner)], "low": None, "high": None, "n": winner["n"]}
@@ -254,10 +263,10 @@ def _of_suite(line: ExperimentRow, stored: StoredExperiment) -> ExperimentRow:
         if pair := _beside_paper(table):
             head, mean, printed = pair
             percent = bool(table["percent"])
-            shown = f"{100 * printed:.1f} %" if percent else f"{printed:g}"
+            figure = f"{100 * printed:.1f} %" if percent else f"{printed:g}"
             llm = str(stored.request.get("llm") or "")
             return _with(
-                line, winner=llm, mean=mean, metric=head, share=percent, beside=f"paper: {shown}"
+                line, winner=llm, mean=mean, metric=head, share=percent, beside=f"paper: {figure}"
             )
     parts = report.get("parts") or ()
     names = [n for n in (parts[0]["metrics"] if parts else ()) if _shares(parts, n)]
@@ -269,8 +278,8 @@ def _of_suite(line: ExperimentRow, stored: StoredExperiment) -> ExperimentRow:
 
 
 def _shares(parts: Sequence[Mapping[str, Any]], name: str) -> bool:
-    """Whether a metric is a share in all parts; names that begin with "n_" count."""
-    if name.startswith("n_"):
+    """Whether a metric of which more is better is a share in all parts."""
+    if name.partition(":")[0] not in DECIDING:
         return False
     values = [(part["metrics"].get(name) or {}).get("value") for part in parts]
     return all(value is not None and 0 <= value <= 1 for value in values)
@@ -327,12 +336,12 @@ class Ranking:
 def ranking(workbench: Workbench, stored: StoredExperiment, by: str = "") -> Ranking:
     """The ranking by a metric, the experiment's own by default. Raises UsageError for a metric that decides nothing."""
     if stored.kind == "sweep":
-        found: SweepReport = opened(
+        sweep: SweepReport = opened(
             workbench.workspace,
             stored.name,
             by or str(stored.request["settings"].get("metric") or ""),
         )
-        document: Mapping[str, Any] = as_json(found)
+        document: Mapping[str, Any] = as_json(sweep)
     else:
         document = stored.report or {
             "variants": [],
@@ -358,10 +367,10 @@ def verdict(value: Ranking) -> str:
     best = f"Best: {plain_label(rows[0]['variant'])}, {label} {score} on {first['n']:,} questions."
     equal = [r for r in rows[1:] if r["metrics"][name]["value"] == first["value"]]
     if equal:
-        names = ", ".join(plain_label(r["variant"]) for r in (rows[0], *equal))
-        best = f"Equal: {names}, {label} {score} on {first['n']:,} questions; the cheapest comes first."
-    if len(equal) == len(rows) - 1:
-        return f"All {len(rows)} are equal: {label} {score} on {first['n']:,} questions. The cheapest comes first."
+        best = (
+            f"{1 + len(equal)} are equal: {label} {score} on {first['n']:,} questions; "
+            f"the cheapest is {plain_label(rows[0]['variant'])}."
+        )
     others = [r for r in rows[1:] if r not in equal]
     if not others:
         return best
@@ -370,7 +379,7 @@ def verdict(value: Ranking) -> str:
     alike = [plain_label(r["variant"]) for r in others if r["p_corrected"] >= LEVEL]
     count = f"corrected for {len(rows) - 1} comparisons" if len(rows) > 2 else "p < .05"
     if not alike:
-        return f"{best} It is better than {'every other variant' if len(rows) > 2 else plain_label(others[0]['variant'])} ({count})."
+        return f"{best} {'They are' if equal else 'It is'} better than {'every other variant' if len(rows) > 2 else plain_label(others[0]['variant'])} ({count})."
     names = ", ".join(alike[:4]) + (f" and {len(alike) - 4} more" if len(alike) > 4 else "")
     return f"{best} No difference is shown to {names}."
 
@@ -431,7 +440,9 @@ def figures(value: Ranking) -> list[Figure]:
     for across, label in [*deployment.COST_AXES.items()][:2]:
         points = deployment.points(measured, name, across)
         if len(points) > 1:
-            series = {run: ((x, y, held),) for run, x, y, held in points}
+            ranks = {run: str(i) for i, (run, _) in enumerate(measured, 1)}
+            short = len(points) > MOST_NAMED
+            series = {ranks[run] if short else run: ((x, y, held),) for run, x, y, held in points}
             drawn.append(
                 Figure(f"Quality against {label}", label, label_of(name), series, "bubble")
             )
@@ -573,13 +584,13 @@ def beside(
 ) -> tuple[Table, dict[str, tuple[str, str]]]:
     """Two runs of a published benchmark, question by question: the table of differences, and part → its runs in both."""
     store = workbench.experiments.store
-    one, two = store.open(first), store.open(other)
-    for stored in (one, two):
+    pair = store.open(first), store.open(other)
+    for stored in pair:
         if stored.report is None or "parts" not in stored.report:
             raise UsageError(
                 f"{stored.name} has no parts to be compared; choose another experiment."
             )
-    return differences(workbench.workspace, one, two), pairs_of(one, two)
+    return differences(workbench.workspace, *pair), pairs_of(*pair)
 
 
 def comparable(workbench: Workbench, stored: StoredExperiment) -> list[str]:

@@ -60,9 +60,9 @@ def as_table(value: PublishedTable) -> Table:
     for row in value.rows:
         cells: list[Any] = [row.system, *(_plain(row.settings.get(name)) for name in settings)]
         for column in columns:
-            shown = value.printed(row, column) if column in row.values else ""
+            figure = value.printed(row, column) if column in row.values else ""
             extra = row.brackets.get(column)
-            cells.append(f"{shown} ({extra:g})" if extra is not None else shown)
+            cells.append(f"{figure} ({extra:g})" if extra is not None else figure)
         rows.append(tuple(cells))
     return Table(value.about, tuple(heads), tuple(rows), note=value.source)
 

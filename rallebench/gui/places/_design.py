@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
-from rallebench.core.errors import UsageError
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.settings import Setting
 from rallebench.core.types import Chain
@@ -16,8 +13,9 @@ from rallebench.gui.form import labelled, select
 from rallebench.gui.frame import Event, Page
 from rallebench.gui.html import attributes, button, e, link
 from rallebench.gui.places._bench import bench_of
-from rallebench.services import benchmarks, catalog, designs, experimenting
+from rallebench.services import catalog, designs, experiment_design
 from rallebench.services.designs import Choice, Variable
+from rallebench.services.experiment_design import Design
 
 KINDS = {
     "sweep": ("Sweep", "Vary k, the index, the model or a prompt, and see which setting wins."),
@@ -33,82 +31,32 @@ KINDS = {
     "batch": ("Folder of chains", "Run every chain of a folder on its questions, and rank them."),
 }
 """Kind of experiment → its card."""
-SIZES = (
-    ("", "all"),
-    ("10", "first 10"),
-    ("30", "first 30"),
-    ("50", "first 50"),
-    ("100", "first 100"),
-    ("200", "first 200"),
-    ("500", "first 500"),
-)
+SIZES = (("", "all"), *((str(n), f"first {n}") for n in (10, 30, 50, 100, 200, 500)))
 FEW_SHOWN = 12
 """Choices that are shown as boxes; more are chosen from a list."""
-DATA = (
-    "data",
-    "set",
-    "file",
-    "datasets",
-    "tasks",
-    "split",
-    "language",
-    "index",
-    "retriever",
-    "corpus",
-    "articles",
-    "runs",
-    "reference",
-    "env",
-    "table",
-    "gold",
-    "instances",
-    "labels",
+DATA = frozenset(
+    [
+        "data",
+        "set",
+        "file",
+        "datasets",
+        "tasks",
+        "split",
+        "language",
+        "index",
+        "retriever",
+        "corpus",
+        "articles",
+        "runs",
+        "reference",
+        "env",
+        "table",
+        "gold",
+        "instances",
+        "labels",
+    ]
 )
 """Settings of published benchmarks that say over what they run."""
-
-
-@dataclass
-class Design:
-    """What one window has chosen. ``vary``: field → values; ``own``: field → values that were typed; ``prompts``: name → text of
-    a prompt that was written here; ``settings``: benchmark → setting → value as it was typed; ``auto``: the name if none is
-    typed; ``knobs``: search setting → values."""
-
-    kind: str = "sweep"
-    chain: str = ""
-    vary: dict[str, list[str]] = field(default_factory=dict)
-    own: dict[str, list[str]] = field(default_factory=dict)
-    prompts: dict[str, str] = field(default_factory=dict)
-    strategy: str = "grid"
-    dataset: str = catalog.DEFAULT_DATASET
-    limit: str = ""
-    metric: str = ""
-    seed: str = "0"
-    name: str = ""
-    track: bool = True
-    suite: str = "rgb-noise"
-    llm: str = ""
-    settings: dict[str, dict[str, Any]] = field(default_factory=dict)
-    indexes: list[str] = field(default_factory=list)
-    k: str = "10"
-    knobs: dict[str, list[str]] = field(default_factory=dict)
-    run: str = ""
-    chains: list[str] = field(default_factory=list)
-    folder: str = ""
-    auto: str = field(default_factory=lambda: time.strftime("%Y%m%d-%H%M%S"))
-
-    @property
-    def shape(self) -> str:
-        """Changes where the steps have other fields than before."""
-        return repr(
-            (
-                self.kind,
-                self.chain,
-                list(self.vary),
-                self.own,
-                self.suite,
-                self.indexes if self.kind == "tradeoff" else 0,
-            )
-        )
 
 
 def design_of(page: Page, event: Event) -> Design:
@@ -166,92 +114,7 @@ def read(page: Page, event: Event, design: Design) -> None:
 
 def request_of(page: Page, event: Event, design: Design) -> ExperimentRequest:
     """What was chosen as a request. Raises UsageError, NotFoundError."""
-    workbench = page.workbench
-    limit, seed = (
-        _whole(design.limit, "The number of questions", 1),
-        _whole(design.seed, "The seed", 0) or 0,
-    )
-    name = design.name or f"{design.kind}-{design.auto}"
-    if design.kind == "sweep":
-        chain = chain_of(page, event, design)
-        if not design.vary:
-            raise UsageError("Nothing is varied; add a field.")
-        texts = designs.factors(workbench, chain, design.vary, design.prompts)
-        settings = {"strategy": design.strategy, "metric": design.metric}
-        return experimenting.sweep_request(
-            workbench, name, chain, texts, design.dataset, limit=limit, seed=seed, **settings
-        )[0]
-    if design.kind == "suite":
-        _, asks, known = designs.suite_about(design.suite)
-        values = form.read(known, _typed(design), owner=f"benchmark {design.suite!r}")
-        changed = {
-            key: str(value) if not isinstance(value, bool) else value
-            for key, value in values.items()
-            if value != known[key].default
-        }
-        llms = [design.llm] if design.llm and asks else []
-        return experimenting.suite_request(
-            workbench, design.suite, llms, changed, limit=limit, name=design.name, seed=seed
-        )
-    if design.kind == "tradeoff":
-        if not design.indexes:
-            raise UsageError("Choose at least one index.")
-        knobs = [f"{key}={','.join(values)}" for key, values in design.knobs.items() if values]
-        indexes = ",".join(f"({n})" if "," in n else n for n in design.indexes)
-        k = _whole(design.k, "k", 1) or 10
-        return experimenting.tradeoff_request(
-            workbench,
-            name,
-            indexes,
-            design.dataset,
-            k=k,
-            limit=limit or experimenting.TRADEOFF_QUESTIONS,
-            knobs=knobs,
-        )
-    if design.kind == "baselines":
-        if not design.run:
-            raise UsageError("Choose the run whose baselines are wanted.")
-        return workbench.experiments.baselines(design.run)
-    options = benchmarks.BenchmarkOptions(
-        design.dataset or None, limit, seed=seed, llm=design.llm or None
-    )
-    return benchmarks.batch_request(workbench, _files(page, design), options, title=name, run=name)
-
-
-def _files(page: Page, design: Design) -> list[Any]:
-    workspace = page.workbench.workspace
-    paths = workspace.chain_paths()
-    files = [(name, paths[name]) for name in design.chains if name in paths]
-    if design.folder:
-        inside = workspace.chain_folder(design.folder)
-        if inside is None:
-            raise UsageError(
-                f"There is no folder {design.folder}; give the path of one with chains."
-            )
-        files += inside
-    if not files:
-        raise UsageError("Choose at least one chain, or name a folder.")
-    return files
-
-
-def _typed(design: Design) -> Event:
-    """The settings of the benchmark as an event, which ``form.read`` reads."""
-    return Event(
-        "", design.settings.get(design.suite, _ticked(designs.suite_about(design.suite)[2]))
-    )
-
-
-def _ticked(known: Mapping[str, Setting]) -> dict[str, Any]:
-    return {
-        name: "on" for name, setting in known.items() if setting.kind is bool and setting.default
-    }
-
-
-def _whole(text: str, label: str, least: int) -> int | None:
-    number = Event("", {"n": text}).whole("n", label)
-    if number is not None and number < least:
-        raise UsageError(f"{label} is {number}; it must be at least {least}, or empty.")
-    return number
+    return experiment_design.request_of(page.workbench, design, chain_of(page, event, design))
 
 
 # drawing
@@ -360,13 +223,13 @@ def vary_row(variable: Variable, design: Design) -> str:
     if variable.kind == "prompt":
         choices += [(name, name) for name in design.prompts if name not in dict(choices)]
     chosen = design.vary[variable.name]
-    shown = (
+    boxed = (
         choices
         if len(choices) <= FEW_SHOWN
         else [c for i, c in enumerate(choices) if i < FEW_SHOWN or c[0] in chosen]
     )
-    boxes = ticks(f"v:{variable.name}", shown, chosen)
-    rest = [c for c in choices if c not in shown]
+    boxes = ticks(f"v:{variable.name}", boxed, chosen)
+    rest = [c for c in choices if c not in boxed]
     more = ""
     if variable.kind == "prompt":
         more = button("Write a prompt", "experiments.prompt", kind="quiet", field=variable.name)
@@ -394,7 +257,12 @@ def vary_row(variable: Variable, design: Design) -> str:
 
 
 def questions(
-    page: Page, design: Design, *, metric: bool = False, sizes: Sequence[Choice] = SIZES
+    page: Page,
+    design: Design,
+    *,
+    metric: bool = False,
+    sizes: Sequence[Choice] = SIZES,
+    more: str = "",
 ) -> str:
     """Dataset, number of questions, and what decides."""
     names = [(n, n) for n in page.workbench.workspace.dataset_paths()]
@@ -409,13 +277,13 @@ def questions(
         fields += labelled(
             "Decided by", select("metric", decides, design.metric, blank="EM, else the first")
         )
-    return f'<div class="fields x-three">{fields}</div>'
+    return f'<div class="fields x-three">{fields}{more}</div>'
 
 
 def _suite(page: Page, event: Event, design: Design) -> tuple[list[str], list[str]]:
     about, asks, known = designs.suite_about(design.suite)
     paper = design.suite.partition("-")[0]
-    papers = [(name, label) for name, label in designs.PAPERS.items()]
+    papers = [(name, designs.PAPERS.get(name, name)) for name in designs.papers()]
     tabs = "".join(
         button(label, "experiments.paper", kind="on" if name == paper else "", paper=name)
         for name, label in papers
@@ -434,7 +302,7 @@ def _suite(page: Page, event: Event, design: Design) -> tuple[list[str], list[st
         what += labelled(
             "Model", select("llm", list(page.workbench.workspace.llms()), design.llm, blank="none")
         )
-    values = _typed(design).data
+    values = experiment_design.typed(design)
     several = designs.several(page.workbench, known)
     choices = {n: c for n, c in designs.suite_choices(page.workbench, known).items() if c}
     folded = designs.advanced(known)
@@ -487,22 +355,25 @@ def _settings(
             f'<option value="{e(n)}">' for n in page.workbench.workspace.dataset_paths()
         )
         paths = f'<datalist id="x-datasets">{names}</datalist>{paths}'
-    shown = {
+    current = {
         n: s.default if n not in values and s.kind is not bool else values.get(n, "")
         for n, s in fields.items()
     }
     return (
         lists
         + paths
-        + form.draw(fields, shown, choices, prefix="s:", folded=[n for n in folded if n in fields])
+        + form.draw(
+            fields, current, choices, prefix="s:", folded=[n for n in folded if n in fields]
+        )
     )
 
 
 def _tradeoff(page: Page, event: Event, design: Design) -> tuple[list[str], list[str]]:
     about = page.workbench.workspace.retrievers()
     boxes = ticks("indexes", [(n, n) for n in about], design.indexes, about)
-    over = questions(page, design, sizes=(("", "first 200"), *SIZES[1:]))
-    over += f'<div class="fields x-three">{labelled("k", f"""<input type="number" name="k" min="1" max="1000" value="{e(design.k)}">""", "passages a query")}</div>'
+    k = f'<input type="number" name="k" min="1" max="1000" value="{e(design.k)}">'
+    sizes = (("", "first 200"), *SIZES[1:])
+    over = questions(page, design, sizes=sizes, more=labelled("k, passages a query", k))
     knobs = ""
     for name, (setting, values) in designs.search_knobs(page.workbench, design.indexes).items():
         chosen = design.knobs.get(name) or values

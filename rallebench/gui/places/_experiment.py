@@ -160,6 +160,7 @@ def ranking(value: Ranking) -> str:
     name = value.document["metric"] or next(iter(value.metrics), "")
     share = experiment_groups.is_share(name)
     heads = (
+        "",
         "Variant",
         f">{experiment_groups.label_of(name)}",
         "",
@@ -187,6 +188,7 @@ def ranking(value: Ranking) -> str:
         seconds = (value.reports[row["run"]].get("metrics", {}).get("seconds") or {}).get("value")
         lines.append(
             [
+                f"<small>{i + 1}</small>",
                 f'<a class="nm" href="{e(run)}">{e(plain_label(row["variant"]))}</a>',
                 percent(mean, share=share) if mean else "–",
                 interval_bar(mean) if mean and share else "",
@@ -275,20 +277,20 @@ def _best_point(page: Page, stored: StoredExperiment) -> str:
 
 
 def _baselines(page: Page, event: Event, stored: StoredExperiment) -> str:
-    found = stored.report or {}
+    document = stored.report or {}
     failed = "".join(
-        warning(f"{label}: {on_page(str(why))}") for label, why in found["failed"].items()
+        warning(f"{label}: {on_page(str(why))}") for label, why in document["failed"].items()
     )
-    run = link(found["run"], f"#/runs/run?id={quote(found['run'], safe='')}", "link")
-    return f'<p class="say">The run {run} between its baselines.</p>{failed}{table(experiment_groups.baseline_table(found))}{_runs(stored)}'
+    run = link(document["run"], f"#/runs/run?id={quote(document['run'], safe='')}", "link")
+    return f'<p class="say">The run {run} between its baselines.</p>{failed}{table(experiment_groups.baseline_table(document))}{_runs(stored)}'
 
 
 def _suite(page: Page, event: Event, stored: StoredExperiment) -> str:
-    found = stored.report or {}
-    tables = "".join(paper_table(Table.from_json(value)) for value in found.get("tables", ()))
-    parts = "".join(map(table, experiments.parts(found))) if found.get("parts") else ""
-    notes = "".join(warning(on_page(note)) for note in found.get("notes", ()))
-    figures = [Figure(**value) for value in found.get("plots", ())]
+    document = stored.report or {}
+    tables = "".join(paper_table(Table.from_json(value)) for value in document.get("tables", ()))
+    parts = "".join(map(table, experiments.parts(document))) if document.get("parts") else ""
+    notes = "".join(warning(on_page(note)) for note in document.get("notes", ()))
+    figures = [Figure(**value) for value in document.get("plots", ())]
     paper = PAPER_TABLES.get(stored.kind.partition("-")[0], "")
     printed = (
         link("The paper's own tables", f"#/experiments/published?table={paper}", "link")
@@ -299,16 +301,16 @@ def _suite(page: Page, event: Event, stored: StoredExperiment) -> str:
         fold(
             "Notes",
             notes,
-            gist=f"{len(found.get('notes', ()))} sentences",
+            gist=f"{len(document.get('notes', ()))} sentences",
             id="x-notes",
-            opened=len(found.get("notes", ())) < 3,
+            opened=len(document.get("notes", ())) < 3,
         )
         if notes
         else ""
     )
     printed = f'<p class="note">{printed}</p>' if printed else ""
     if parts:
-        parts = fold("Parts", parts, gist=f"{len(found['parts'])} runs", id="x-parts")
+        parts = fold("Parts", parts, gist=f"{len(document['parts'])} runs", id="x-parts")
     beside = _beside(page, event, stored)
     return f"{tables}{printed}{plots(figures)}{notes}{beside}{parts}{_runs(stored)}"
 
@@ -439,7 +441,7 @@ def save_edited(page: Page, event: Event) -> Patch:
 
 def _tables(page: Page, stored: StoredExperiment) -> tuple[list[Table], list[Figure], str]:
     """(tables, figures, verdict) of an experiment for files."""
-    found = stored.report or {}
+    document = stored.report or {}
     if stored.kind in ("sweep", "batch"):
         value = experiment_groups.ranking(page.workbench, stored)
         return (
@@ -448,20 +450,20 @@ def _tables(page: Page, stored: StoredExperiment) -> tuple[list[Table], list[Fig
             experiment_groups.verdict(value),
         )
     if stored.kind == "tradeoff":
-        given = page.workbench.experiments.open_tradeoff(stored.name).points
+        measured = page.workbench.experiments.open_tradeoff(stored.name).points
         return (
-            [experiment_groups.tradeoff_table(given)],
-            [experiment_groups.tradeoff_figure(given, "single_ms", "recall")],
+            [experiment_groups.tradeoff_table(measured)],
+            [experiment_groups.tradeoff_figure(measured, "single_ms", "recall")],
             "",
         )
     if stored.kind == "baselines":
-        return [experiment_groups.baseline_table(found)], [], ""
-    tables = [Table.from_json(value) for value in found.get("tables", ())]
-    tables += experiments.parts(found) if found.get("parts") else []
+        return [experiment_groups.baseline_table(document)], [], ""
+    tables = [Table.from_json(value) for value in document.get("tables", ())]
+    tables += experiments.parts(document) if document.get("parts") else []
     return (
         tables,
-        [Figure(**value) for value in found.get("plots", ())],
-        " ".join(found.get("notes", ())),
+        [Figure(**value) for value in document.get("plots", ())],
+        " ".join(document.get("notes", ())),
     )
 
 

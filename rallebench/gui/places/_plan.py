@@ -6,13 +6,16 @@ import re
 
 from rallebench.core.errors import RalleError
 from rallebench.core.events import Progress
+from rallebench.core.experiments import ExperimentRequest
 from rallebench.gui.frame import Event, Page
-from rallebench.gui.html import attributes, button, e, problem, warning
-from rallebench.gui.places._design import Design, request_of
+from rallebench.gui.html import attributes, button, e, fold, warning
+from rallebench.gui.places._design import request_of
 from rallebench.gui.wording import on_page
 from rallebench.render.numbers import text
+from rallebench.services.experiment_design import Design, command
 from rallebench.services.experiment_jobs import PILOT
 from rallebench.services.forecasts import CHANGING, Forecast, forecast
+from rallebench.services.jobs import Job
 
 NOUNS = {"sweep": "variant", "tradeoff": "measurement", "batch": "chain", "baselines": "baseline"}
 MOST_NOTES = 4
@@ -29,10 +32,10 @@ def plan(page: Page, event: Event, design: Design) -> str:
             f'<h3>Plan</h3><p class="x-lacks" role="status">{e(_fields(on_page(error)))}</p>{run}'
         )
     pilot = page.workbench.jobs.get(PILOT, request.name)
-    return _drawn(design, value, request.name, pilot)
+    return _drawn(design, value, request.name, pilot) + _command(request)
 
 
-def _drawn(design: Design, value: Forecast, name: str, pilot: object) -> str:
+def _drawn(design: Design, value: Forecast, name: str, pilot: Job | None) -> str:
     noun = NOUNS.get(design.kind, "run")
     verb = "Continue" if 0 < value.left < value.questions else "Run"
     lines = "".join(f"<li>{e(line)}</li>" for line in facts(value) if line)
@@ -41,7 +44,7 @@ def _drawn(design: Design, value: Forecast, name: str, pilot: object) -> str:
     if len(notes) > MOST_NOTES:
         more = "".join(map(warning, notes[MOST_NOTES:]))
         warned += f'<details class="fold"><summary>{len(notes) - MOST_NOTES} more notes</summary><div>{more}</div></details>'
-    follow = attributes(follow=f"{PILOT} {name}", do="experiments.plan")
+    follow = attributes(follow=f"{PILOT} {name}", do="experiments.plan", name=name)
     names = "".join(
         f"<li>{e(run.label)}<small>{run.questions:,} questions{f', {run.left:,} left' if run.left != run.questions else ''}</small></li>"
         for run in value.plan.runs
@@ -58,18 +61,24 @@ def _drawn(design: Design, value: Forecast, name: str, pilot: object) -> str:
         **{"with": "#x-form"},
     )
     return (
-        f'<h3 data-on="none"{follow}>Plan</h3><div class="x-big">{_big(value, noun)}</div><ul class="x-list">{lines}</ul>{warned}{listing}'
-        f"{_estimate(value, pilot)}{run}"
+        f'<h3 data-on="none"{follow}>Plan <small id="x-counting" role="status"></small></h3><div class="x-big">{_big(value, noun)}</div><ul class="x-list">{lines}</ul>{warned}{listing}'
+        f'<div id="x-estimate">{estimate(pilot, measured=value.basis.endswith("asked")) if value.left and value.plan.runs else ""}</div>{run}'
     )
+
+
+def _command(request: ExperimentRequest) -> str:
+    words = command(request)
+    inside = f'<p class="pre">{e(words)}</p>'
+    return fold("The same on the command line", inside, id="x-command") if words else ""
 
 
 def _big(value: Forecast, noun: str) -> str:
     """Runs, questions, minutes, price."""
     if value.seconds is None:
-        shown, about = "–", "time not known yet"
+        duration, about = "–", "time not known yet"
     else:
         expected, low, high = value.seconds
-        shown = f"{expected / 60:.0f} min" if expected >= 90 else f"{max(expected, 0):.0f} s"
+        duration = f"{expected / 60:.0f} min" if expected >= 90 else f"{max(expected, 0):.0f} s"
         half = (high - low) / 2 if low is not None and high is not None else 0.0
         margin = f"± {half / 60:.0f}, " if half >= 60 else ""
         about = f"{margin}{value.basis}"
@@ -83,7 +92,7 @@ def _big(value: Forecast, noun: str) -> str:
             if value.left == value.questions
             else f"of {value.questions:,} questions left",
         ),
-        (shown, about),
+        (duration, about),
         (price, of),
     )
     return "".join(
@@ -113,27 +122,24 @@ def facts(value: Forecast) -> list[str]:
     return lines
 
 
-def _estimate(value: Forecast, pilot: object) -> str:
-    """The button that measures, or how far it is."""
-    if not value.plan.runs or not value.left:
-        return ""
-    if pilot is not None and not pilot.done:  # type: ignore[attr-defined]
-        newest = pilot.newest  # type: ignore[attr-defined]
+def estimate(pilot: Job | None, *, measured: bool = False) -> str:
+    """The button that measures, or how far that is."""
+    if pilot is not None and not pilot.done:
+        newest = pilot.newest
         words = (
             f"{newest.task}: {newest.message or newest.done}"
             if isinstance(newest, Progress)
             else "beginning"
         )
-        stop = button("Stop", "jobs.stop", kind="quiet", id=pilot.id)  # type: ignore[attr-defined]
+        stop = button("Stop", "jobs.stop", kind="quiet", id=pilot.id)
         return (
             f'<p class="note" role="status">Asking 3 questions of each run · {e(words)} {stop}</p>'
         )
     failed = ""
-    if pilot is not None and pilot.error is not None:  # type: ignore[attr-defined]
-        failed = problem(pilot.error)  # type: ignore[attr-defined]
-    again = "Estimate again" if value.basis.endswith("asked") else "Estimate the cost"
+    if pilot is not None and pilot.error is not None:
+        failed = f'<p class="x-failed">{e(on_page(pilot.error))}</p>'
     return failed + button(
-        again,
+        "Estimate again" if measured else "Estimate the cost",
         "experiments.estimate",
         title="Asks 3 questions of each run; their answers are kept",
         **{"with": "#x-form"},

@@ -13,7 +13,6 @@ from rallebench.gui.html import button, e, empty, interval_bar, percent, points,
 from rallebench.gui.jobs import left, progress_of, share_of
 from rallebench.gui.places import _experiment, _published
 from rallebench.gui.places._design import (
-    Design,
     cards,
     chain_of,
     design_of,
@@ -21,16 +20,14 @@ from rallebench.gui.places._design import (
     request_of,
     steps,
 )
+from rallebench.gui.places._plan import estimate as estimating
 from rallebench.gui.places._plan import plan
 from rallebench.gui.wording import on_page
 from rallebench.render.numbers import text
 from rallebench.services import designs, experiment_groups, experiment_jobs, forecasts
+from rallebench.services.experiment_design import Design
 from rallebench.services.experiment_groups import ExperimentRow
 from rallebench.services.jobs import Job
-
-KIND_OF = {"rgb": "suite", "crud": "suite", "barag": "suite", "kilt": "suite", "reval": "suite"}
-ENDED = 600.0
-"""Seconds for which an experiment that failed or was stopped is named above the list."""
 
 
 @PLACES.register("experiments", label="Experiments", order=3)
@@ -61,6 +58,8 @@ def open_list(page: Page, event: Event) -> Iterator[Patch]:
     design = design_of(page, event)
     if event.query.get("kind"):
         design.kind = event.query["kind"] if event.query["kind"] in _kinds() else "sweep"
+    if event.query.get("paper"):
+        design.suite = designs.first_suite(event.query["paper"])
     if event.query.get("run"):
         design.kind, design.run = "baselines", event.query["run"]
     if not design.llm and design.kind == "suite":
@@ -99,11 +98,15 @@ def redrawn(page: Page, event: Event, design: Design) -> Iterator[Patch]:
     if event.session.get("design-shape") != design.shape:
         event.session["design-shape"] = design.shape
         yield {"#x-form": steps(page, event, design)}
+    yield {"#x-counting": "counting …"}
     yield {"#x-plan": plan(page, event, design)}
 
 
 def show_plan(page: Page, event: Event) -> Patch:
-    """The plan again: an estimate has news."""
+    """News of an estimate: how far it is, and at its end the plan."""
+    pilot = page.workbench.jobs.get(experiment_jobs.PILOT, event.text("name"))
+    if pilot is not None and not pilot.done:
+        return {"#x-estimate": estimating(pilot)}
     return {"#x-plan": plan(page, event, design_of(page, event))}
 
 
@@ -167,10 +170,7 @@ def choose_paper(page: Page, event: Event) -> Iterator[Patch]:
     """Another paper: its first benchmark."""
     design = design_of(page, event)
     read(page, event, design)
-    names = designs.papers()[event.text("paper")]
-    design.suite = next(
-        (n for n in names if n.endswith(("noise", "modes", "scholar", "qa1"))), names[0]
-    )
+    design.suite = designs.first_suite(event.text("paper"))
     yield from redrawn(page, event, design)
 
 
@@ -218,7 +218,7 @@ def again(page: Page, event: Event) -> Patch:
         designs.stored_request(page.workbench, event.text("id")),
     )
     settings = stored.settings
-    design.kind = KIND_OF.get(stored.kind.partition("-")[0], stored.kind)
+    design.kind = "suite" if designs.is_suite(stored.kind) else stored.kind
     design.limit = "" if stored.limit is None else str(stored.limit)
     design.seed, design.llm, design.name = str(stored.seed), stored.llm, ""
     design.dataset = str(settings.get("dataset") or design.dataset)
@@ -250,12 +250,8 @@ def _again_sweep(page: Page, event: Event, design: Design, settings: dict[str, o
 
 
 def running(page: Page) -> str:
-    """What runs now with its parts, and what failed or was stopped a moment ago."""
+    """What runs now, with its parts."""
     drawn = "".join(map(_going, experiment_jobs.active(page.workbench)))
-    now = time.time()
-    for job in experiment_jobs.ended(page.workbench):
-        if job.error is not None and now - (job.ended or 0) < ENDED:
-            drawn += f'<div class="x-run"><b>{e(job.name)}</b><p class="{"note" if job.status == "stopped" else "problem"}">{e(on_page(job.error))}</p></div>'
     return f'<h3 class="sub">Running</h3>{drawn}' if drawn else ""
 
 
@@ -281,8 +277,8 @@ def _part(part: experiment_jobs.PartState) -> str:
     name = experiment_groups.plain_label(part.label)
     mean = ""
     if best:
-        shown = f"{100 * best[1]:.1f} %" if experiment_groups.is_share(best[0]) else text(best[1])
-        mean = f"{experiment_groups.label_of(best[0])} {shown}"
+        score = f"{100 * best[1]:.1f} %" if experiment_groups.is_share(best[0]) else text(best[1])
+        mean = f"{experiment_groups.label_of(best[0])} {score}"
     where = f"{part.done:,} of {part.total:,}" if part.state == "running" and part.total else ""
     words = " · ".join(
         filter(None, [where, mean, on_page(part.message) if part.state != "done" else ""])
@@ -315,8 +311,9 @@ def done(page: Page) -> str:
             "Nothing yet. Choose what to vary above and press Run: the result is a line here."
         )
     active = {job.name for job in experiment_jobs.active(page.workbench)}
+    ended = {job.name: job for job in experiment_jobs.ended(page.workbench)}
     heads = ("Experiment", "Winner", ">Result", "", "Beside", "When")
-    lines = [_line(group, group.name in active) for group in listed]
+    lines = [_line(group, group.name in active, ended.get(group.name)) for group in listed]
     return rows(heads, lines, kind="x-done", addresses=[address(group.name) for group in listed])
 
 
@@ -325,19 +322,21 @@ def address(name: str) -> str:
     return _experiment.address(name)
 
 
-def _line(group: ExperimentRow, active: bool) -> list[str]:
+def _line(group: ExperimentRow, active: bool, ended: Job | None) -> list[str]:
     title, about = group.title, group.about
     if not group.automatic:
         title, about = group.name, f"{group.title} · {group.about}"
     name = f'<a class="nm" href="{e(address(group.name))}">{e(title)}</a><small>{e(about)}</small>'
-    when = f"<small>{e(ago(group.made))}</small>"
+    when = f"<small>{e(ago(group.changed))}</small>"
     if not group.ended:
         more = (
             '<span class="state busy">running</span>'
             if active
             else button("Continue", "experiments.continue", id=group.name)
         )
-        return [name, more, "", "", "", when]
+        failed = ended.error if ended is not None and ended.status == "failed" else None
+        why = f'<span class="x-failed">{e(on_page(failed))}</span>' if failed else "not ended"
+        return [name, more, "", "", "" if active else why, when]
     mean = percent(group.mean, share=group.share) if group.mean else ""
     bar = interval_bar(group.mean) if group.mean and group.share else ""
     label = f"<small>{e(experiment_groups.label_of(group.metric))}</small>" if group.mean else ""

@@ -1,0 +1,203 @@
+"""A new experiment as one window has chosen it, and its request."""
+
+from __future__ import annotations
+
+import shlex
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from rallebench.core.errors import UsageError
+from rallebench.core.experiments import ExperimentRequest
+from rallebench.core.settings import Setting, checked
+from rallebench.core.types import Chain
+from rallebench.experiments.papers import SUITES
+from rallebench.services import benchmarks, designs, experimenting
+from rallebench.workspace.entries import chain_from_json
+from rallebench.workspace.paths import DEFAULT_DATASET
+
+if TYPE_CHECKING:
+    from rallebench.services.workbench import Workbench
+
+
+@dataclass
+class Design:
+    """What one window has chosen. ``vary``: field → values; ``own``: field → values that were typed; ``prompts``: name → text of
+    a prompt that was written here; ``settings``: benchmark → setting → value as it was typed; ``auto``: the name if none is
+    typed; ``knobs``: search setting → values."""
+
+    kind: str = "sweep"
+    chain: str = ""
+    vary: dict[str, list[str]] = field(default_factory=dict)
+    own: dict[str, list[str]] = field(default_factory=dict)
+    prompts: dict[str, str] = field(default_factory=dict)
+    strategy: str = "grid"
+    dataset: str = DEFAULT_DATASET
+    limit: str = ""
+    metric: str = ""
+    seed: str = "0"
+    name: str = ""
+    track: bool = True
+    suite: str = "rgb-noise"
+    llm: str = ""
+    settings: dict[str, dict[str, Any]] = field(default_factory=dict)
+    indexes: list[str] = field(default_factory=list)
+    k: str = "10"
+    knobs: dict[str, list[str]] = field(default_factory=dict)
+    run: str = ""
+    chains: list[str] = field(default_factory=list)
+    folder: str = ""
+    auto: str = field(default_factory=lambda: time.strftime("%Y%m%d-%H%M%S"))
+
+    @property
+    def shape(self) -> str:
+        """Changes where the steps have other fields than before."""
+        return repr(
+            (
+                self.kind,
+                self.chain,
+                list(self.vary),
+                self.own,
+                self.suite,
+                self.indexes if self.kind == "tradeoff" else 0,
+            )
+        )
+
+
+def request_of(workbench: Workbench, design: Design, chain: Chain) -> ExperimentRequest:
+    """What was chosen as a request. Raises UsageError, NotFoundError."""
+    limit, seed = (
+        _whole(design.limit, "The number of questions", 1),
+        _whole(design.seed, "The seed", 0) or 0,
+    )
+    name = design.name or f"{design.kind}-{design.auto}"
+    if design.kind == "sweep":
+        if not design.vary:
+            raise UsageError("Nothing is varied; add a field.")
+        texts = designs.factors(workbench, chain, design.vary, design.prompts)
+        settings = {"strategy": design.strategy, "metric": design.metric}
+        return experimenting.sweep_request(
+            workbench, name, chain, texts, design.dataset, limit=limit, seed=seed, **settings
+        )[0]
+    if design.kind == "suite":
+        _, asks, known = designs.suite_about(design.suite)
+        values = checked(f"benchmark {design.suite!r}", known, _written(known, typed(design)))
+        changed = {
+            key: str(value) if not isinstance(value, bool) else value
+            for key, value in values.items()
+            if value != known[key].default
+        }
+        llms = [design.llm] if design.llm and asks else []
+        return experimenting.suite_request(
+            workbench, design.suite, llms, changed, limit=limit, name=design.name, seed=seed
+        )
+    if design.kind == "tradeoff":
+        if not design.indexes:
+            raise UsageError("Choose at least one index.")
+        knobs = [f"{key}={','.join(values)}" for key, values in design.knobs.items() if values]
+        indexes = ",".join(f"({n})" if "," in n else n for n in design.indexes)
+        k = _whole(design.k, "k", 1) or 10
+        return experimenting.tradeoff_request(
+            workbench,
+            name,
+            indexes,
+            design.dataset,
+            k=k,
+            limit=limit or experimenting.TRADEOFF_QUESTIONS,
+            knobs=knobs,
+        )
+    if design.kind == "baselines":
+        if not design.run:
+            raise UsageError("Choose the run whose baselines are wanted.")
+        return workbench.experiments.baselines(design.run)
+    options = benchmarks.BenchmarkOptions(
+        design.dataset or None, limit, seed=seed, llm=design.llm or None
+    )
+    return benchmarks.batch_request(
+        workbench, _files(workbench, design), options, title=name, run=name
+    )
+
+
+def _files(workbench: Workbench, design: Design) -> list[Any]:
+    workspace = workbench.workspace
+    paths = workspace.chain_paths()
+    files = [(name, paths[name]) for name in design.chains if name in paths]
+    if design.folder:
+        inside = workspace.chain_folder(design.folder)
+        if inside is None:
+            raise UsageError(
+                f"There is no folder {design.folder}; give the path of one with chains."
+            )
+        files += inside
+    if not files:
+        raise UsageError("Choose at least one chain, or name a folder.")
+    return files
+
+
+def typed(design: Design) -> dict[str, Any]:
+    """The settings of the benchmark as they were typed; in a new design its ticked boxes alone."""
+    _, _, known = designs.suite_about(design.suite)
+    boxes = {n: "on" for n, s in known.items() if s.kind is bool and s.default}
+    return design.settings.get(design.suite, boxes)
+
+
+def _written(known: Mapping[str, Setting], values: Mapping[str, Any]) -> dict[str, Any]:
+    """Typed settings as ``checked`` takes them; what is empty has its default."""
+    written: dict[str, Any] = {}
+    for name, setting in known.items():
+        value = values.get(name)
+        if setting.kind is bool:
+            written[name] = value == "on"
+        elif value := ",".join(value) if isinstance(value, list) else str(value or "").strip():
+            written[name] = value
+    return written
+
+
+def _whole(text: str, label: str, least: int) -> int | None:
+    """A whole number, None for an empty text. Raises UsageError."""
+    if not text:
+        return None
+    try:
+        number = int(text)
+    except ValueError:
+        raise UsageError(f"{label} is {text[:60]}; it must be a whole number.") from None
+    if number < least:
+        raise UsageError(f"{label} is {number}; it must be at least {least}, or empty.")
+    return number
+
+
+def command(request: ExperimentRequest) -> str:
+    """The command line that runs the same, '' for a folder of chains and for a chain that is not saved under its name."""
+    settings, verb = request.settings, request.kind
+    words = ["--workspace", str(request.workspace.path), "--name", request.name]
+    if verb == "baselines":
+        words = [str(settings["run"]), *words[:2]]
+    elif verb == "sweep":
+        chain = chain_from_json(settings["chain"])
+        if chain.name not in request.workspace.chain_paths():
+            return ""
+        if request.workspace.chain(chain.name).actions != chain.actions:
+            return ""
+        words += ["--chain", chain.name, "--dataset", settings["dataset"]]
+        words += ["--strategy", settings["strategy"], "--seed", str(request.seed)]
+        words += ["--metric", settings["metric"]] if settings["metric"] else []
+        words += [word for text in settings["vary"] for word in ("--vary", text)]
+    elif verb == "tradeoff":
+        names = (f"({name})" if "," in name else name for name in settings["indexes"])
+        words += ["--index", ",".join(names), "--dataset", settings["dataset"]]
+        words += ["-k", str(settings["k"])]
+        for name, values in settings["sweep"].items():
+            words += ["--knob", f"{name}={','.join(values)}"]
+    elif verb in SUITES:
+        known = SUITES.entry(verb).form
+        changed = {n: v for n, v in settings.items() if n in known and v != known[n].default}
+        words = [verb, *words, *(["--llm", request.llm] if request.llm else [])]
+        for name, value in changed.items():
+            text = str(value).lower() if isinstance(value, bool) else str(value)
+            words += ["--set", f"{name}={text}"]
+        verb = "suite"
+    else:
+        return ""
+    words += ["--limit", str(request.limit)] if request.limit else []
+    return shlex.join(["python", "-m", "rallebench", verb, *words])

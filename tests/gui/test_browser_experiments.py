@@ -1,0 +1,96 @@
+"""Experiments in a real browser: choosing by boxes and keys, a plan that follows, running, results, addresses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from browsing import PATIENCE, expect, go, press, says
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+
+
+@pytest.fixture
+def place(page: Any) -> Any:
+    go(page, "#/experiments/list?kind=sweep")
+    page.wait_for_selector("#x-plan .x-big", timeout=PATIENCE)
+    return page
+
+
+def test_a_sweep_is_chosen_planned_run_and_its_winner_used_in_build(place: Any) -> None:
+    place.select_option("select[name=limit]", "10")
+    says(place, "#x-plan", "30\nquestions")
+    place.uncheck("[name='v:k'][value='10']")
+    says(place, "#x-plan", "20\nquestions")
+    press(place, "+ Prompt")
+    expect(place.locator("legend:has-text('Prompt')")).to_be_visible()
+    place.click("[aria-label='Remove Prompt']")
+    expect(place.locator("legend:has-text('Prompt')")).to_have_count(0)
+    press(place, "Run 2 variants")
+    expect(place.locator("#x-done tbody tr")).to_have_count(1)
+    says(place, "#x-done", "Sweep of k")
+    says(place, "#x-done", "%")
+    place.click("#x-done a.nm")
+    says(place, ".x-one .say", "EM")
+    place.select_option("select[name=by]", "f1")
+    says(place, ".x-one .say", "F1")
+    assert "by=f1" in place.url
+    place.reload()
+    says(place, ".x-one .say", "F1")
+    place.go_back()
+    expect(place.locator("#x-done")).to_be_visible()
+    place.go_forward()
+    place.click("text=Use the winner in Build")
+    place.wait_for_selector("#v-build-one .verdict", timeout=PATIENCE)
+    says(place, "#chain", "starter")
+
+
+def test_boxes_keep_the_focus_when_the_plan_and_the_steps_are_drawn_again(place: Any) -> None:
+    box = "[id='x-v:k-20']"
+    place.focus(box)
+    place.keyboard.press("Space")
+    says(place, "#x-plan", "4\nvariants")
+    assert place.evaluate("document.activeElement.id") == "x-v:k-20"
+    place.fill("[name='own:k']", "7")
+    place.keyboard.press("Tab")
+    expect(place.locator("[id='x-v:k-7']")).to_be_checked()
+    says(place, "#x-plan", "5\nvariants")
+
+
+def test_cards_are_addresses_and_every_kind_has_its_steps(place: Any) -> None:
+    for words, kind, field in (
+        ("Published benchmark", "suite", "select[name=suite]"),
+        ("Index trade-off", "tradeoff", "[name=indexes]"),
+        ("Baselines", "baselines", "select[name=run]"),
+        ("Folder of chains", "batch", "[name=chains]"),
+    ):
+        place.click(f".x-cards a:has-text('{words}')")
+        place.wait_for_selector(f"#x-form {field}", timeout=PATIENCE)
+        assert f"kind={kind}" in place.url
+        expect(place.locator("#x-plan button.primary")).to_have_count(1)
+    place.go_back()
+    place.wait_for_selector("#x-form select[name=run]", timeout=PATIENCE)
+
+
+def test_a_problem_stands_in_the_plan(place: Any) -> None:
+    for value in ("3", "5", "10"):
+        place.uncheck(f"[name='v:k'][value='{value}']")
+    says(place, "#x-plan", "k: choose at least one value, or remove it.")
+    expect(place.locator("#x-plan button.primary")).to_be_disabled()
+
+
+def test_published_tables_are_browsed_by_address(page: Any) -> None:
+    go(page, "#/experiments/published?table=rgb:1")
+    says(page, "#v-experiments-published", "96.33")
+    page.locator("nav a:visible").filter(has_text="Table 3").click()
+    says(page, "#v-experiments-published h1", "RGB, table 3")
+    assert "table=rgb:3" in page.url
+    with page.expect_download() as download:
+        press(page, "CSV")
+    assert download.value.suggested_filename == "rgb-3.csv"
+
+
+@pytest.mark.parametrize("width", [820, 1280, 1920])
+def test_nothing_is_wider_than_the_window(place: Any, width: int) -> None:
+    place.set_viewport_size({"width": width, "height": 900})
+    assert place.evaluate("document.documentElement.scrollWidth - window.innerWidth") <= 0

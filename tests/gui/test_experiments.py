@@ -1,0 +1,463 @@
+"""Experiments: what is chosen, the plan before anything starts, what runs, and who has won."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from small_suites import small_suites
+from small_workspace import make_workspace
+
+from rallebench.core.errors import BadFileError, NotFoundError, UsageError
+from rallebench.gui.frame import Page
+from rallebench.services import experiment_jobs
+from rallebench.services.jobs import wait
+from rallebench.services.workbench import Workbench
+
+assert small_suites
+
+SWEEP: dict[str, Any] = {
+    "chain": "read",
+    "v:k": ["1", "2"],
+    "strategy": "grid",
+    "dataset": "tiny-qa",
+    "limit": "",
+    "metric": "",
+    "name": "ks",
+    "seed": "0",
+}
+SUITE = {
+    "suite": "small-alone",
+    "shown": "small-alone",
+    "llm": "titan",
+    "name": "mine",
+    "limit": "",
+}
+
+
+@pytest.fixture
+def page(tmp_path: Path) -> Iterator[Page]:
+    bench = Workbench(make_workspace(tmp_path))
+    yield Page(bench)
+    bench.close()
+
+
+def words(html: str) -> str:
+    return " ".join(re.sub(r"<[^>]+>", " ", html).split())
+
+
+def sweep(page: Page, **changes: Any) -> str:
+    """Choose a sweep of k; returns its plan."""
+    page.open("experiments/list?kind=sweep")
+    page.session("w")["design"].vary = {"k": ["1", "2"]}
+    return words(page.call("experiments.set", {**SWEEP, **changes})["#x-plan"])
+
+
+def ended(page: Page) -> None:
+    wait(page.workbench.jobs.list(), 60)
+
+
+def ran(page: Page, **changes: Any) -> str:
+    """A sweep of k that has ended; returns the list of what is done."""
+    sweep(page, **changes)
+    page.call("experiments.run", {**SWEEP, **changes})
+    ended(page)
+    return words(page.open("experiments/list")["#v-experiments-list"]).partition("Done")[2]
+
+
+# choosing
+
+
+def test_a_new_window_begins_with_a_sweep_of_k_of_the_chain_in_build(page: Page) -> None:
+    page.open("build/one?set=tiny-qa&chain=read")
+    drawn = page.open("experiments/list")["#v-experiments-list"]
+    assert "read, as in Build" in drawn and "Vary k over the chain has 2" in words(drawn)
+    assert "Index trade-off" in drawn and "Published benchmark" in drawn
+
+
+def test_the_plan_names_runs_questions_calls_and_price_before_anything_starts(page: Page) -> None:
+    plan = sweep(page)
+    assert "2 variants 16 questions" in plan and "none local model" in plan
+    assert "16 calls to models, 16 searches" in plan and "Run 2 variants" in plan
+    assert not page.workbench.runs.list() and not page.workbench.jobs.list()
+
+
+def test_a_field_is_added_with_choices_of_its_own_and_removed_again(page: Page) -> None:
+    sweep(page)
+    steps = page.call("experiments.vary", {**SWEEP, "field": "llm"})["#x-form"]
+    assert "Vary Model over" in words(steps) and 'value="echo"' in steps
+    assert "4 variants" in words(
+        page.call("experiments.set", {**SWEEP, "v:llm": ["titan", "echo"]})["#x-plan"]
+    )
+    assert "Vary Model" not in words(
+        page.call("experiments.drop", {**SWEEP, "field": "llm"})["#x-form"]
+    )
+
+
+def test_another_value_may_be_typed(page: Page) -> None:
+    assert "3 variants" in sweep(page, **{"own:k": "4"})
+    drawn = page.open("experiments/list")["#v-experiments-list"]
+    assert 'id="x-v:k-4" value="4" checked' in drawn
+
+
+def test_prompts_are_compared_whatever_commas_and_lines_they_have(page: Page) -> None:
+    sweep(page)
+    page.call("experiments.vary", {**SWEEP, "field": "2.template"})
+    dialog = page.call("experiments.prompt", {"field": "2.template"})["dialog"]
+    assert "Passages: {response[0]}" in dialog
+    text = "First, (second),\n{question}"
+    page.call(
+        "experiments.prompt-add", {"field": "2.template", "title": "short one", "template": text}
+    )
+    done = ran_with(page, {**SWEEP, "v:k": ["2"], "v:2.template": ["as it is", "short one"]})
+    assert "Sweep of k and prompt" in done
+    run = page.workbench.runs.open("ks k=2, 2.template=short one")
+    assert run.spec()["spec"]["settings"]["chain"]["actions"][1]["template"] == text
+
+
+def ran_with(page: Page, fields: dict[str, Any]) -> str:
+    page.call("experiments.run", fields)
+    ended(page)
+    return words(page.call("experiments.news")["#x-done"])
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"v:k": []}, "k: choose at least one value, or remove it."),
+        ({"own:k": "many"}, "k"),
+        ({"limit": "0"}, "The number of questions is 0; it must be at least 1, or empty."),
+        ({"seed": "1.5"}, "The seed is 1.5; it must be a whole number."),
+        ({"metric": "seconds of joy"}, "There is no metric"),
+    ],
+)
+def test_what_cannot_run_is_a_sentence_in_the_plan_and_the_button_does_nothing(
+    page: Page, changes: dict[str, Any], sentence: str
+) -> None:
+    sweep(page)
+    plan = page.call("experiments.set", {**SWEEP, **changes})["#x-plan"]
+    assert sentence in words(plan) and "disabled" in plan
+    with pytest.raises(UsageError if "metric" not in changes else NotFoundError):
+        page.call("experiments.run", {**SWEEP, **changes})
+
+
+def test_an_index_without_the_gold_pages_is_told_in_the_plan(page: Page) -> None:
+    assert "gold pages are in this index" in sweep(page, dataset="starter-qa", limit="10")
+
+
+def test_two_windows_choose_for_themselves(page: Page) -> None:
+    sweep(page, limit="10")
+    other = page.open("experiments/list", window="other")
+    assert page.session("other")["design"].limit == "" and "#x-plan" in other
+
+
+def test_the_steps_are_drawn_again_only_where_they_have_other_fields(page: Page) -> None:
+    sweep(page)
+    assert "#x-form" not in page.call("experiments.set", {**SWEEP, "limit": "10"})
+    assert "#x-form" in page.call("experiments.set", {**SWEEP, "chain": "title"})
+
+
+# estimates
+
+
+def test_an_estimate_asks_three_questions_of_each_run_and_the_plan_has_what_they_took(
+    page: Page,
+) -> None:
+    sweep(page)
+    page.call("experiments.estimate", SWEEP)
+    ended(page)
+    plan = words(page.call("experiments.plan", {"name": "ks"})["#x-plan"])
+    assert "from 6 questions asked" in plan and "Estimate again" in plan
+    assert not page.workbench.runs.list()
+    assert "3 answers are in the cache" in plan or "6 answers are in the cache" in plan
+
+
+def test_an_estimate_that_failed_says_why(page: Page) -> None:
+    failing = {**SWEEP, "v:llm": ["mute"]}
+    sweep(page)
+    page.session("w")["design"].vary["llm"] = ["mute"]
+    page.call("experiments.estimate", failing)
+    ended(page)
+    assert "could not be probed" in page.call("experiments.plan", {"name": "ks"})["#x-plan"]
+
+
+def test_times_come_from_earlier_runs_of_the_same_models(page: Page) -> None:
+    assert "time not known yet" in sweep(page)
+    ran(page)
+    assert "from earlier runs" in sweep(page, name="again", **{"own:k": "4"})
+
+
+# running
+
+
+def test_a_sweep_runs_as_a_job_and_becomes_a_line_with_its_winner(page: Page) -> None:
+    done = ran(page)
+    assert "ks Sweep of k · 2 variants · tiny-qa" in done
+    assert "k 1" in done and "12.5 %" in done and "no difference" in done
+
+
+def test_all_runs_count_into_one_progress(page: Page) -> None:
+    ran(page)
+    job = page.workbench.jobs.get("sweep", "ks")
+    assert job is not None
+    whole = job.state().tasks[""]
+    assert (whole.done, whole.total) == (16, 16)
+    assert [part.state for part in experiment_jobs.parts(job)] == ["done", "done"]
+
+
+def test_stopped_and_continued_nothing_is_asked_twice(page: Page) -> None:
+    fields = {**SWEEP, "v:llm": ["slow"]}
+    sweep(page)
+    page.session("w")["design"].vary["llm"] = ["slow"]
+    page.call("experiments.run", fields)
+    job = page.workbench.jobs.get("sweep", "ks")
+    assert job is not None
+    follow = job.follow()
+    while not (getattr(event := next(follow), "done", 0) and getattr(event, "task", "")):
+        pass
+    page.call("jobs.stop", {"id": job.id})
+    ended(page)
+    line = words(page.call("experiments.news")["#x-done"])
+    assert "Continue" in line and "not ended" in line
+    assert "It has not ended" in page.open("experiments/one?id=ks")["#v-experiments-one"]
+    page.call("experiments.continue", {"id": "ks"})
+    ended(page)
+    assert "Continue" not in words(page.call("experiments.news")["#x-done"])
+
+
+def test_an_experiment_that_failed_says_why_in_its_line(page: Page) -> None:
+    sweep(page)
+    page.session("w")["design"].vary["llm"] = ["mute"]
+    page.call("experiments.run", {**SWEEP, "v:llm": ["mute"]})
+    ended(page)
+    one = page.open("experiments/one?id=ks")["#v-experiments-one"]
+    assert "k 1, model mute" in words(one) and "warn" in one
+
+
+def test_the_list_of_what_is_done_is_read_again_only_after_an_end(page: Page) -> None:
+    ran(page)
+    assert "#x-done" not in page.call("experiments.news")
+
+
+# one experiment
+
+
+def test_the_ranking_has_paired_differences_intervals_and_holms_p(page: Page) -> None:
+    sweep(page)
+    page.session("w")["design"].vary["llm"] = ["titan", "echo"]
+    page.call("experiments.run", {**SWEEP, "v:llm": ["titan", "echo"]})
+    ended(page)
+    one = page.open("experiments/one?id=ks")["#v-experiments-one"]
+    assert "To the best" in one and "p, corrected" in one and "Holm" in one
+    assert "#/runs/compare?a=" in one and "#/build/one?run=ks%20" in one
+    assert "EM over k" in one and "<svg" in one
+    by = page.open("experiments/one?id=ks&by=f1")["#v-experiments-one"]
+    assert '<option value="f1" selected>' in by
+    with pytest.raises(NotFoundError):
+        page.open("experiments/one?id=ks&by=joy")
+
+
+def test_names_and_labels_are_text_never_markup(page: Page) -> None:
+    sweep(page)
+    page.session("w")["design"].vary["2.template"] = []
+    page.call(
+        "experiments.prompt-add",
+        {"field": "2.template", "title": "<b>x</b>", "template": "{question}"},
+    )
+    page.call("experiments.run", {**SWEEP, "v:k": ["2"], "v:2.template": ["<b>x</b>"]})
+    ended(page)
+    assert "<b>x</b>" not in page.open("experiments/one?id=ks")["#v-experiments-one"]
+    assert "<b>x</b>" not in page.open("experiments/list")["#v-experiments-list"]
+
+
+@pytest.mark.parametrize(
+    ("form", "begins"),
+    [("csv", "variant,"), ("tex", r"\begin{tabular}"), ("html", "<!doctype html>"), ("json", "{")],
+)
+def test_a_ranking_is_saved_in_four_forms(page: Page, form: str, begins: str) -> None:
+    ran(page)
+    file = page.call("experiments.export", {"id": "ks", "form": form})["download"]
+    assert file["name"] == f"ks.{form}" and file["text"].startswith(begins)
+
+
+def test_an_earlier_sweep_comes_back_into_the_steps(page: Page) -> None:
+    ran(page, limit="4", metric="f1")
+    page.session("w")["design"] = type(page.session("w")["design"])()
+    patch = page.call("experiments.again", {"id": "ks"})
+    design = page.session("w")["design"]
+    assert patch["go"] == "#/experiments/list?kind=sweep"
+    assert design.vary == {"k": ["1", "2"]} and (design.limit, design.metric) == ("4", "f1")
+    assert design.chain == "read" and design.dataset == "tiny-qa" and design.name == ""
+
+
+def test_an_address_of_what_is_not_there_opens_the_place_and_says_so(page: Page) -> None:
+    patch = page.open("experiments/one?id=gone")
+    assert patch["go"] == "#/experiments/list" and "no experiment gone" in patch["say"]
+
+
+def test_a_damaged_experiment_is_left_out_of_the_list_and_told_when_it_is_opened(
+    page: Page,
+) -> None:
+    ran(page)
+    (page.workbench.workspace.path / "experiments" / "ks" / "report.json").write_text("[]")
+    assert "Nothing yet" in page.open("experiments/list")["#v-experiments-list"]
+    with pytest.raises(BadFileError):
+        page.open("experiments/one?id=ks")
+
+
+# the other kinds
+
+
+def suite(page: Page, **changes: Any) -> Any:
+    """Choose the small benchmark, and run it to its end."""
+    page.open("experiments/list?kind=suite")
+    page.session("w")["design"].suite = "small-alone"
+    fields = {**SUITE, "s:words": "short", "s:times": "2", **changes}
+    page.call("experiments.set", fields)
+    page.call("experiments.run", fields)
+    ended(page)
+    return fields
+
+
+@pytest.mark.usefixtures("small_suites")
+def test_a_benchmark_shows_its_tables_plots_notes_and_parts(page: Page) -> None:
+    suite(page)
+    one = page.open("experiments/one?id=mine")["#v-experiments-one"]
+    assert "Right &lt;i&gt;answers&lt;/i&gt;" in one and "12.5<u>%</u>" in one
+    assert "50.0<u>%</u>" in one and "x-printed" in one, "the paper's row stands beside ours"
+    assert "Know &lt;this&gt;." in one and "<svg" in one and "#/runs/run?id=mine%20time%201" in one
+    assert "raw/answers.txt" in one
+
+
+@pytest.mark.usefixtures("small_suites")
+def test_settings_are_controls_of_their_kind_and_are_checked(page: Page) -> None:
+    page.open("experiments/list?kind=suite")
+    page.session("w")["design"].suite = "small-alone"
+    drawn = page.open("experiments/list?kind=suite")["#v-experiments-list"]
+    assert (
+        '<select name="s:words">' in drawn
+        and 'name="s:times" value="2" step="1" min="1" max="5"' in drawn
+    )
+    assert 'type="checkbox" name="s:search"' in drawn
+    plan = page.call("experiments.set", {**SUITE, "s:times": "9"})["#x-plan"]
+    assert "times must be a whole number from 1 to 5" in words(plan)
+    plan = page.call("experiments.set", {**SUITE, "s:note": "wrong"})["#x-plan"]
+    assert "such a note is refused" in words(plan)
+
+
+@pytest.mark.usefixtures("small_suites")
+def test_two_runs_of_a_benchmark_stand_beside_each_other_and_lead_to_compare(page: Page) -> None:
+    suite(page)
+    suite(page, name="other", llm="echo")
+    one = page.open("experiments/one?id=mine&beside=other")["#v-experiments-one"]
+    assert (
+        "Differences, question by question" in one
+        and "#/runs/compare?a=mine%20time%201&amp;b=other%20time%201" in one
+    )
+
+
+@pytest.mark.usefixtures("small_suites")
+def test_an_earlier_benchmark_comes_back_into_the_steps(page: Page) -> None:
+    suite(page, **{"s:times": "1", "s:search": "on"})
+    page.call("experiments.again", {"id": "mine"})
+    settings = page.session("w")["design"].settings["small-alone"]
+    assert settings["times"] == "1" and settings["search"] == "on"
+
+
+@pytest.mark.usefixtures("small_suites")
+def test_files_are_saved_and_no_other_file_is_reached(page: Page) -> None:
+    suite(page)
+    saved = page.call("experiments.file", {"id": "mine", "file": "raw/answers.txt"})["download"]
+    assert saved["name"] == "answers.txt" and saved["base64"]
+    for name in ("../../llms.json", "report.json", "gone.txt"):
+        with pytest.raises(UsageError, match="has no file"):
+            page.call("experiments.file", {"id": "mine", "file": name})
+
+
+def test_errors_are_labelled_in_a_drawer_and_counted_by_the_next_run(page: Page) -> None:
+    folder = page.workbench.workspace.path / "experiments" / "noise"
+    folder.mkdir(parents=True)
+    request = {"llm": "titan", "settings": {"labels": ""}, "limit": None, "seed": 0}
+    value = {"kind": "rgb-noise", "noun": "suite", "request": request, "runs": {}}
+    (folder / "experiment.json").write_text(json.dumps(value))
+    report = {"request": request, "made": "", "parts": [], "tables": [], "notes": []}
+    (folder / "report.json").write_text(json.dumps(report))
+    file = folder / "errors-to-label.csv"
+    file.write_text(
+        'part,qid,category,question,required,prediction\n,q1,,"Who, <b>now</b>?",Titan,Triton\n'
+    )
+    assert "Label the errors" in page.open("experiments/one?id=noise")["#v-experiments-one"]
+    drawer = page.call("experiments.edit", {"id": "noise", "file": file.name})["drawer"]
+    assert "Who, &lt;b&gt;now&lt;/b&gt;?" in drawer and "long distance" in drawer
+    page.open("experiments/list")
+    page.call("experiments.save", {"id": "noise", "file": file.name, "c:0": "concept confusion"})
+    assert (
+        file.read_text().splitlines()[1] == ',q1,concept confusion,"Who, <b>now</b>?",Titan,Triton'
+    )
+    assert page.session("w")["design"].settings["rgb-noise"]["labels"] == str(file)
+
+
+def test_baselines_of_a_run_stand_around_it(page: Page) -> None:
+    ran(page)
+    page.open("experiments/list?run=ks%20k%3D2")
+    fields = {"run": "ks k=2", "name": ""}
+    assert "3 baselines" in words(page.call("experiments.set", fields)["#x-plan"])
+    page.call("experiments.run", fields)
+    ended(page)
+    one = words(page.open("experiments/one?id=ks%20k%3D2%20baselines")["#v-experiments-one"])
+    assert "closed book" in one and "oracle passage" in one
+
+
+def test_a_folder_of_chains_is_run_and_ranked(page: Page) -> None:
+    page.open("experiments/list?kind=batch")
+    fields = {
+        "chains": ["read", "title"],
+        "folder": "",
+        "dataset": "tiny-qa",
+        "limit": "",
+        "name": "both",
+        "llm": "",
+    }
+    assert "2 chains" in words(page.call("experiments.set", fields)["#x-plan"])
+    page.call("experiments.run", fields)
+    ended(page)
+    one = words(page.open("experiments/one?id=both")["#v-experiments-one"])
+    assert "Best: title" in one and "read" in one
+
+
+@pytest.mark.slow
+def test_an_index_trade_off_is_measured_drawn_and_saved(page: Page) -> None:
+    page.open("experiments/list?kind=tradeoff")
+    fields = {"indexes": ["tiny"], "dataset": "tiny-qa", "limit": "", "k": "2", "name": "cost"}
+    page.call("experiments.set", fields)
+    page.call("experiments.run", fields)
+    ended(page)
+    one = page.open("experiments/one?id=cost&x=disk&y=Rprec")["#v-experiments-one"]
+    assert "tiny has R-precision" in words(one) and "R-precision against Disk" in one
+    assert page.call("experiments.export", {"id": "cost", "form": "csv"})["download"][
+        "text"
+    ].startswith("index,")
+
+
+# published tables
+
+
+def test_every_published_table_opens_and_is_saved(page: Page) -> None:
+    from rallebench.services import published
+
+    for tables in published.listed().values():
+        for name, _ in tables:
+            drawn = page.open(f"experiments/published?table={name}")["#v-experiments-published"]
+            assert "arXiv" in drawn and "aria-current=true" in drawn
+    drawn = page.open("experiments/published?table=rgb:1")["#v-experiments-published"]
+    assert "96.33" in drawn and "67.68 is not" in drawn
+    assert (
+        "ChatGPT"
+        in page.call("experiments.table", {"table": "rgb:1", "form": "tex"})["download"]["text"]
+    )
+    with pytest.raises(NotFoundError):
+        page.open("experiments/published?table=rgb:99")

@@ -1,0 +1,222 @@
+"""What an experiment may vary, what it will take, and how what is done reads as a line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from small_workspace import make_workspace
+
+from rallebench.core.errors import UsageError
+from rallebench.core.events import complete
+from rallebench.core.experiments import ExperimentRequest
+from rallebench.core.runs import RunOptions
+from rallebench.services import (
+    designs,
+    experiment_groups,
+    experiment_jobs,
+    experimenting,
+    forecasts,
+    published,
+)
+from rallebench.services.experiment_design import Design, command, request_of
+from rallebench.services.workbench import Workbench
+from rallebench.workspace.entries import LLMEntry
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Workbench]:
+    workbench = Workbench(make_workspace(tmp_path))
+    yield workbench
+    workbench.close()
+
+
+def sweep(
+    bench: Workbench, chosen: dict[str, list[str]], typed: dict[str, str] | None = None, **more: Any
+) -> ExperimentRequest:
+    chain = bench.workspace.chain("read")
+    texts = designs.factors(bench, chain, chosen, typed or {})
+    return experimenting.sweep_request(
+        bench, more.pop("name", "s"), chain, texts, "tiny-qa", **more
+    )[0]
+
+
+def run(bench: Workbench, request: ExperimentRequest) -> experiment_groups.ExperimentRow:
+    complete(bench.experiments.run(request, RunOptions(track=False)))
+    return experiment_groups.group(bench, request.name)
+
+
+# choosing
+
+
+def test_every_field_of_a_chain_is_offered_with_the_chains_own_value(bench: Workbench) -> None:
+    known = designs.variables(bench, bench.workspace.chain("read"))
+    assert (known["k"].current, known["retriever"].current, known["llm"].current) == (
+        "2",
+        "tiny",
+        "titan",
+    )
+    assert ("2", "2") in known["k"].choices and ("echo", "echo") in known["llm"].choices
+    assert {"index.chunk_size", "index.encoder", "temperature", "2.template"} <= known.keys()
+    assert known["k"].own and not known["llm"].own
+
+
+def test_a_chain_without_retrieval_has_no_k_and_no_index(bench: Workbench) -> None:
+    known = designs.variables(bench, bench.workspace.chain("closed"))
+    assert "k" not in known and not any(name.startswith("index.") for name in known)
+
+
+def test_prompts_of_other_chains_are_offered_once_each(bench: Workbench) -> None:
+    offered = designs.prompts(bench, bench.workspace.chain("read"), 2)
+    assert next(iter(offered)) == "as it is" and len(set(offered.values())) == len(offered)
+
+
+def test_values_with_commas_and_typed_prompts_survive(bench: Workbench) -> None:
+    request = sweep(
+        bench,
+        {"retriever": ["tiny", "rrf:tiny,tiny"], "2.template": ["mine"]},
+        {"mine": "a, (b),\n{question}"},
+    )
+    assert request.settings["vary"][0] == "retriever=tiny,(rrf:tiny,tiny)"
+    variation = designs.stored_variation(request.settings)
+    assert variation.values == {"retriever": ("tiny", "rrf:tiny,tiny"), "2.template": ("mine",)}
+    assert variation.prompts == {"mine": "a, (b),\n{question}"}
+
+
+def test_another_prompt_of_one_name_does_not_overwrite_the_first(bench: Workbench) -> None:
+    first = sweep(bench, {"2.template": ["mine"]}, {"mine": "{question}"})
+    second = sweep(bench, {"2.template": ["mine"]}, {"mine": "other {question}"})
+    assert designs.stored_variation(first.settings).prompts == {"mine": "{question}"}
+    assert [*designs.stored_variation(second.settings).prompts.values()] == ["other {question}"]
+
+
+@pytest.mark.parametrize(
+    ("chosen", "sentence"),
+    [
+        ({"k": []}, "k: choose at least one value, or remove it."),
+        ({"9.k": ["1"]}, "has no field 9.k"),
+        ({"2.template": ["gone"]}, "no prompt 'gone' any more"),
+    ],
+)
+def test_what_cannot_be_varied_is_a_sentence(
+    bench: Workbench, chosen: dict[str, list[str]], sentence: str
+) -> None:
+    with pytest.raises(UsageError, match=sentence):
+        sweep(bench, chosen)
+
+
+def test_every_benchmark_has_its_settings_and_lists_their_values(bench: Workbench) -> None:
+    for names in designs.papers().values():
+        for name in names:
+            _, _, form = designs.suite_about(name)
+            several = designs.several(bench, form)
+            assert set(designs.advanced(form)) <= form.keys() and several.keys() <= form.keys()
+            for setting, values in several.items():
+                default = str(form[setting].default or "")
+                assert {v for v in default.split(",") if v} <= {*values}, (name, setting)
+
+
+@pytest.mark.parametrize(
+    ("design", "words"),
+    [
+        (
+            Design(vary={"k": ["1", "2"]}, limit="3"),
+            "sweep --chain read --strategy grid --vary k=1,2 --limit 3",
+        ),
+        (
+            Design(kind="tradeoff", indexes=["tiny"], knobs={}),
+            "tradeoff --index tiny -k 10 --limit 200",
+        ),
+        (
+            Design(
+                kind="suite",
+                suite="kilt-nq",
+                llm="titan",
+                settings={
+                    "kilt-nq": {"file": "tiny-qa", "retriever": "tiny", "rewrite": "on", "k": "3"}
+                },
+            ),
+            "suite kilt-nq --llm titan --set file=tiny-qa --set retriever=tiny --set k=3",
+        ),
+    ],
+)
+def test_what_was_chosen_is_also_a_command_line(
+    bench: Workbench, design: Design, words: str
+) -> None:
+    design.dataset = "tiny-qa"
+    line = command(request_of(bench, design, bench.workspace.chain("read"))).split()
+    assert line[:3] == ["python", "-m", "rallebench"]
+    rest = iter(line[3:])
+    assert all(word in rest for word in words.split()), line
+
+
+# forecasts
+
+
+def test_a_forecast_counts_without_asking_and_knows_what_is_left(bench: Workbench) -> None:
+    request = sweep(bench, {"k": ["1", "2"]}, limit=4)
+    value = forecasts.forecast(bench, request)
+    assert (value.runs, value.questions, value.left, value.generations) == (2, 8, 8, (8, 8))
+    assert value.seconds is None and value.usd == 0.0 and not value.notes
+    run(bench, request)
+    again = forecasts.forecast(bench, request)
+    assert (again.questions, again.left) == (8, 0)
+    other = forecasts.forecast(bench, sweep(bench, {"k": ["1", "2"]}, name="other"))
+    assert other.basis == "from earlier runs" and other.seconds and other.seconds[0] > 0
+    assert other.cached == 8, "four questions of each variant are in the cache"
+
+
+def test_the_cache_is_not_told_before_the_models_are_loaded(bench: Workbench) -> None:
+    assert forecasts.forecast(bench, sweep(bench, {"k": ["1"]})).cached is None
+
+
+def test_a_servers_model_without_a_price_has_no_price(bench: Workbench) -> None:
+    settings = {"model": "m", "base_url": "http://127.0.0.1:9/v1"}
+    bench.workspace.save_llm("far", LLMEntry(backend="openai_compatible", settings=settings))
+    assert forecasts.forecast(bench, sweep(bench, {"llm": ["far"]})).usd is None
+
+
+# groups
+
+
+def test_the_winner_stands_beside_the_chain_as_it_is(bench: Workbench) -> None:
+    row = run(bench, sweep(bench, {"llm": ["titan", "echo"]}))
+    assert (row.title, row.about) == ("Sweep of model", "2 variants · tiny-qa")
+    assert row.winner == "model titan" and row.metric == "EM" and row.share
+    assert row.ended and not row.automatic
+
+
+def test_a_ranking_can_be_decided_by_another_metric(bench: Workbench) -> None:
+    run(bench, sweep(bench, {"k": ["1", "2"]}))
+    stored = bench.experiments.store.open("s")
+    value = experiment_groups.ranking(bench, stored, "f1")
+    assert value.document["metric"] == "f1" and "em" in value.metrics
+    assert "2 are equal: F1" in experiment_groups.verdict(value)
+    kinds = [figure.kind for figure in experiment_groups.figures(value)]
+    assert kinds[0] == "line" and set(kinds[1:]) <= {"bubble"}
+
+
+def test_progress_is_one_over_all_runs_and_says_little_where_there_is_much(
+    bench: Workbench,
+) -> None:
+    request = sweep(bench, {"k": ["1", "2"]})
+    job = experiment_jobs.start(
+        bench, request, forecasts.planned(bench, request), RunOptions(track=False)
+    )
+    assert job.wait(60) and job.error is None
+    whole = [event for event in job.events() if getattr(event, "task", None) == ""]
+    assert whole[-1].done == whole[-1].total == 16 and len(whole) <= 102
+    best = experiment_jobs.headline(experiment_jobs.parts(job)[0])
+    assert best is not None and best[0] == "em" and best[2] == 8
+
+
+# published
+
+
+def test_published_tables_have_short_names_and_print_as_the_paper_does() -> None:
+    names = [name for tables in published.listed().values() for name, _ in tables]
+    assert len(set(names)) == len(names) and {"ralle:2", "rgb:1", "rgb:text"} <= {*names}
+    table = published.as_table(published.opened("rgb:1"))
+    assert table.labels[:3] == ("System", "model", "en_0") and table.rows[0][2] == "96.33"
