@@ -24,7 +24,7 @@ from rallebench.gui.works import baselines_of
 from rallebench.metrics import METRICS
 from rallebench.services.episodes import is_agents
 from rallebench.services.jobs import Job
-from rallebench.services.runs import phase_of, where_read
+from rallebench.services.runs import phase_of
 from rallebench.services.workbench import Workbench
 from rallebench.workspace.coverage import MOST_PASSAGES
 from rallebench.workspace.flows import chain_flow
@@ -344,7 +344,9 @@ def opened_where(folder: RunFolder) -> str:
         return "Click one to open it in Agent."
     if "chain" in folder.spec()["spec"]["settings"]:
         return "Click one to open it in Develop."
-    return f"No chain made them, so none can be opened in Develop; read them in {where_read(folder.spec())}."
+    return (
+        f"No chain made them, so none can be opened in Develop; read them in {_where_read(folder)}."
+    )
 
 
 def on_stop(workbench: Workbench, followed: str) -> str:
@@ -415,3 +417,9 @@ def on_developed(dataset: str) -> str:
 def on_names(workbench: Workbench) -> Any:
     """Offer the question sets that exist now."""
     return gr.update(choices=list(workbench.workspace.dataset_paths()))
+
+
+def _where_read(folder: RunFolder) -> str:
+    """Where the questions of a run that no chain made can be read."""
+    is_imported = folder.spec()["spec"]["workflow"] == "imported"
+    return "Runs or Compare" if is_imported else "Suites, under Read the answers"
