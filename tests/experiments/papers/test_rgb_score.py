@@ -125,7 +125,7 @@ def test_chinese_is_scored_without_its_spaces(rallebench: CommandLine, tmp_path:
         ("--suite rgb --guess TWICE", "line 2 repeats the id '1'"),
         ("--suite rgb --guess NOISY --ks 1", "--ks goes with --suite kilt"),
         ("--suite rbg --guess NOISY", "Did you mean 'rgb'? Known: kilt,"),
-        ("--guess NOISY", "name their file with --gold"),
+        ("--guess NOISY", "name one with --gold"),
     ],
 )
 def test_what_cannot_be_scored_is_one_sentence(
