@@ -43,7 +43,7 @@ def _read(path: Path, version: tuple[tuple[int, int], ...]) -> tuple[Example, ..
 
 
 class Asking:
-    """The verbs of the Develop and Agent tabs; what they name is loaded first, but for heavy models."""
+    """The verbs about one question, a chain or an agent; what they name is loaded first, except heavy models."""
 
     def __init__(self, workspace: Workspace, models: ModelManager, allow_python: bool) -> None:
         self._workspace, self._models, self._allow_python = workspace, models, allow_python

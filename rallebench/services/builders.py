@@ -67,7 +67,7 @@ def builder_request(
         raise SettingError("limit", limit, "at least 1; leave it out for all")
     if articles and settings.get("articles"):
         raise UsageError(
-            "The articles are named twice, also by the setting articles.",
+            "The articles are given twice, also by the setting articles.",
             hint=Hint("leave-out", "articles"),
         )
     place = Path(articles).expanduser()

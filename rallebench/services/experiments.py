@@ -77,7 +77,7 @@ def plan_json(plan: Plan) -> dict[str, Any]:
 
 
 class Experiments:
-    """The verbs of the Suites and Sweep tabs, of trade-offs, baselines and batches."""
+    """The verbs about suites, sweeps, trade-offs, baselines, batches and dataset builders."""
 
     def __init__(self, workbench: Workbench) -> None:
         self._workbench = workbench

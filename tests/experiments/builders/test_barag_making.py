@@ -391,7 +391,7 @@ def test_a_request_that_fails_is_counted_kept_and_tried_again(rallebench: Comman
         (("--llm", "writer", "--set", "afterr=2021"), "has no setting 'afterr'"),
         (("--llm", "writer", "--set", "prompts=/nowhere"), "is no folder of prompts"),
         (("--llm", "writer", "--set", "prompts=/"), "/ holds none of the prompts of this request"),
-        (("--llm", "writer", "--limit", "0"), "limit must be at least 1"),
+        (("--llm", "writer", "--limit", "0"), "limit=0: limit must be at least 1"),
         (("--llm", "writer", "--name", "starter-qa"), "'starter-qa' exists already"),
         (("--llm", "writer", "--name", "a/b"), "cannot be a folder name"),
         (("--llm", "writer", "--articles", "nowhere.jsonl"), "nowhere.jsonl does not exist"),
