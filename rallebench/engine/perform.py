@@ -10,7 +10,6 @@ from typing import Any, Union
 from rallebench.core.errors import BackendError, BackendMemoryError, NotFoundError, RalleError
 from rallebench.core.runs import Backends
 from rallebench.core.types import Generate, Hit, Note, Reply, Request, Retrieve, UseTool, digest
-from rallebench.retrievers import embedding_tokens
 
 log = logging.getLogger(__name__)
 
@@ -80,11 +79,9 @@ def _ask(requests: Sequence[Any], backend: Any) -> list[ReplyOrError]:
 
 def _searched(queries: Sequence[str], k: int, retriever: Any) -> list[ReplyOrError]:
     results = retriever.search(queries, k)
-    counts = (
-        embedding_tokens(retriever, queries)
-        if len(results) == len(queries)
-        else [None] * len(results)
-    )
+    # A retriever that has an encoder says what it read of each query; the others read no tokens.
+    counted = getattr(retriever, "embedding_tokens", lambda queries: [0] * len(queries))
+    counts = counted(queries) if len(results) == len(queries) else [None] * len(results)
     return [
         replace(retrieval_reply(hits, retriever.titled), embedding_tokens=tokens)
         for hits, tokens in zip(results, counts)

@@ -13,6 +13,7 @@ from typing import Any
 import gradio as gr
 
 from rallebench.chains.chain import prompt_of
+from rallebench.chains.saved import MAX_ACTIONS
 from rallebench.core.errors import RalleError
 from rallebench.core.types import Chain, Episode, Example, Outcome, Step
 from rallebench.engine.cost import Prices
@@ -21,7 +22,6 @@ from rallebench.gui import keepalive as pulse
 from rallebench.gui import views, views_cost
 from rallebench.gui.session import warn_of_memory
 from rallebench.services.workbench import Workbench
-from rallebench.workspace.entries import MAX_ACTIONS
 
 Steps = dict[int, Step]
 SIZE = 2 + 2 * MAX_ACTIONS

@@ -9,9 +9,9 @@ from typing import Any
 
 import gradio as gr
 
+from rallebench.chains.saved import MAX_ACTIONS, checked_generation
 from rallebench.core.errors import UsageError
 from rallebench.core.types import Action, Chain
-from rallebench.workspace.entries import MAX_ACTIONS, checked_generation
 
 KINDS = [("Retriever", "retrieve"), ("LLM", "generate"), ("Identity", "identity")]
 DIALECTS = [("f-string", "fstring"), ("eval", "eval")]

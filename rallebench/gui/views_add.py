@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from html import escape
 from typing import Any
 
+from rallebench.core.entries import LLMEntry
 from rallebench.core.errors import UsageError
 from rallebench.gui.views import badge, empty, note
 from rallebench.llms.presets import GROUPS, Preset, presets
 from rallebench.services.model_entries import Key, Needs
-from rallebench.workspace.entries import LLMEntry
 
 FIELDS: Mapping[str, tuple[str, ...]] = {
     "openai_compatible": ("model", "base_url", "api_key_env"),

@@ -12,11 +12,11 @@ from typing import Any
 import yaml
 
 from rallebench.chains.ralle import experiment_to_json
+from rallebench.chains.saved import chain_to_json
 from rallebench.chains.template import names_used
 from rallebench.core.errors import RalleError, TemplateError
 from rallebench.core.types import Chain
 from rallebench.gui import views
-from rallebench.workspace.entries import chain_to_json
 
 RALLE_UNKNOWN = frozenset({"documents", "history"})
 """Variables that RaLLe's own templates do not have."""

@@ -7,6 +7,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+from rallebench.core.entries import Manifest
 from rallebench.core.errors import StoppedError
 from rallebench.core.memory import size
 from rallebench.core.sources import Problem
@@ -27,7 +28,6 @@ from rallebench.gui.views import (
 from rallebench.gui.works import Works
 from rallebench.services.data import Preview, Search
 from rallebench.services.indexes import Verified
-from rallebench.workspace.entries import Manifest
 from rallebench.workspace.indexes.estimate import Estimate
 from rallebench.workspace.indexes.vectors import Building
 from rallebench.workspace.paths import STARTER

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
+from rallebench.core.entries import Manifest
 from rallebench.core.errors import StoppedError
 from rallebench.core.memory import size
 from rallebench.gui.views import badge, duration, empty
 from rallebench.gui.views_data import table
 from rallebench.services.indexes import Verified
-from rallebench.workspace.entries import Manifest
 from rallebench.workspace.indexes.cache import PASSAGES, Stored
 from rallebench.workspace.indexes.vectors import CachedVectors
 

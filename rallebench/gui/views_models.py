@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 
+from rallebench.core.entries import LLMEntry
 from rallebench.core.errors import RalleError, StoppedError
 from rallebench.core.memory import Memory, size
 from rallebench.core.types import Gold, Step
@@ -14,7 +15,6 @@ from rallebench.gui.views import badge, empty, error, note, progress_bar, respon
 from rallebench.services.load_queue import Going
 from rallebench.services.memory_fit import MemoryFit
 from rallebench.services.models import Loaded
-from rallebench.workspace.entries import LLMEntry
 from rallebench.workspace.paths import READER
 
 EXTRACTIVE = "extractive"

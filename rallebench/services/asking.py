@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from rallebench.chains import chain as chains
+from rallebench.chains.saved import chain_from_json, chain_to_json, save_chain
 from rallebench.core.errors import UsageError
 from rallebench.core.events import complete
 from rallebench.core.runs import Backends
@@ -32,7 +33,6 @@ from rallebench.engine.single import Event, answer_one, run_one
 from rallebench.services.leases import Lease
 from rallebench.services.model_entries import Models
 from rallebench.workflows.resume import continued
-from rallebench.workspace.entries import chain_from_json, chain_to_json, save_chain
 from rallebench.workspace.flows import Agent, prepare_agent
 from rallebench.workspace.paths import Workspace
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from rallebench.core.entries import Combination
 from rallebench.core.errors import NotFoundError, RalleError, UsageError
 from rallebench.core.files import write_json
 from rallebench.core.settings import Setting, checked
@@ -26,7 +27,7 @@ from rallebench.engine.store import QUESTIONS, list_runs
 from rallebench.retrievers import search_form
 from rallebench.services.indexes import Indexes
 from rallebench.services.jobs import operation_of, pieces_of
-from rallebench.workspace.entries import Combination, read_combinations
+from rallebench.workspace.entries import read_combinations
 from rallebench.workspace.paths import STARTER_INDEXES
 
 ROWS, MAX_ROWS = 8, 2000

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from rallebench.core.entries import Manifest
 from rallebench.core.errors import NotFoundError, RalleError, UsageError
 from rallebench.core.events import Operation
 from rallebench.core.folders import beside, check_name
@@ -16,7 +17,7 @@ from rallebench.corpora.chunking import Chunking
 from rallebench.retrievers import needs_encoder
 from rallebench.services.jobs import JobManager, operation_of, pieces_of
 from rallebench.services.model_entries import Models
-from rallebench.workspace.entries import Manifest, read_manifest
+from rallebench.workspace.entries import read_manifest
 from rallebench.workspace.indexes.build import build_index
 from rallebench.workspace.indexes.checks import search_known, verify_index
 from rallebench.workspace.indexes.ensure import described

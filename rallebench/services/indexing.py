@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from rallebench.core.entries import Manifest
 from rallebench.corpora.chunking import choose
-from rallebench.workspace.entries import Manifest
 from rallebench.workspace.indexes.build import Building
 
 if TYPE_CHECKING:

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from rallebench.core.entries import Combination, LLMEntry
 from rallebench.core.errors import StoppedError
 from rallebench.core.memory import Memory
 from rallebench.services.jobs import Job
-from rallebench.workspace.entries import Combination, LLMEntry
 
 TURN = 0.05
 """Seconds between two looks of a load that waits for its turn."""

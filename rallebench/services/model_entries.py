@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from rallebench.core.entries import LLMEntry
 from rallebench.core.errors import NotFoundError, RalleError, UsageError
 from rallebench.core.files import write_json
 from rallebench.core.memory import size
@@ -25,7 +26,7 @@ from rallebench.llms.presets import known_model, weight_bytes
 from rallebench.services.jobs import JobManager
 from rallebench.services.memory_usage import Footprint, footprint
 from rallebench.services.models import Loads
-from rallebench.workspace.entries import LLMEntry, read_llm_entries
+from rallebench.workspace.entries import read_llm_entries
 from rallebench.workspace.opening import close, open_llm
 from rallebench.workspace.paths import READER, Workspace
 from rallebench.workspace.ralle_settings import with_environment

@@ -15,6 +15,7 @@ from functools import partial
 from typing import Any
 
 from rallebench.core import memory
+from rallebench.core.entries import Combination, LLMEntry
 from rallebench.core.errors import (
     BackendMemoryError,
     NotFoundError,
@@ -39,7 +40,6 @@ from rallebench.services.memory_fit import (
     in_every_form,
     memory_fit,
 )
-from rallebench.workspace.entries import Combination, LLMEntry
 from rallebench.workspace.opening import (
     Encoders,
     close,

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from browsing import PATIENCE, choose, fill, holds, says, there_are
 
-from rallebench.workspace.entries import LLMEntry
+from rallebench.core.entries import LLMEntry
 from rallebench.workspace.paths import Workspace
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]

@@ -10,8 +10,9 @@ import pytest
 from browsing import PATIENCE, expect, holds, says, there_are
 from browsing import choose as choose_in
 
+from rallebench.chains.saved import save_chain
+from rallebench.core.entries import LLMEntry
 from rallebench.core.types import Action, Chain
-from rallebench.workspace.entries import LLMEntry, save_chain
 from rallebench.workspace.paths import Workspace
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]

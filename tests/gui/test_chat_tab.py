@@ -12,6 +12,7 @@ from typing import Any
 import gradio as gr
 import pytest
 
+from rallebench.chains.saved import MAX_ACTIONS
 from rallebench.core.types import (
     Action,
     Chain,
@@ -31,7 +32,6 @@ from rallebench.gui import keepalive as pulse
 from rallebench.gui.tabs import chat
 from rallebench.gui.views_chat import Turn
 from rallebench.services.workbench import Workbench
-from rallebench.workspace.entries import MAX_ACTIONS
 
 MODELS = {
     "echo": {"backend": "scripted", "settings": {"echo": True}},

@@ -14,6 +14,7 @@ import yaml
 from gradio.utils import get_upload_folder
 
 from rallebench.chains.ralle import load_chain_file
+from rallebench.chains.saved import MAX_ACTIONS
 from rallebench.cli.main import main
 from rallebench.core.prompts import prompts_folder
 from rallebench.core.types import Action, Chain
@@ -21,7 +22,6 @@ from rallebench.gui import develop_output as executed
 from rallebench.gui import form, views_config
 from rallebench.gui.tabs import config
 from rallebench.services.workbench import Workbench
-from rallebench.workspace.entries import MAX_ACTIONS
 
 WHOLE = Chain(
     "whole",

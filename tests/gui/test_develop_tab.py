@@ -13,6 +13,7 @@ import gradio as gr
 import pytest
 from performing import prepared
 
+from rallebench.chains.saved import MAX_ACTIONS
 from rallebench.core.types import Action, Chain, Episode
 from rallebench.gui import develop_output as executed
 from rallebench.gui import form
@@ -20,7 +21,6 @@ from rallebench.gui import keepalive as pulse
 from rallebench.gui.app import build_app
 from rallebench.gui.tabs import develop
 from rallebench.services.workbench import Workbench
-from rallebench.workspace.entries import MAX_ACTIONS
 
 MODELS = {
     "echo": {"backend": "scripted", "settings": {"echo": True}},

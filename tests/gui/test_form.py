@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from rallebench.chains.saved import MAX_ACTIONS
 from rallebench.core.errors import UsageError
 from rallebench.core.types import Action, Chain
 from rallebench.gui import form
-from rallebench.workspace.entries import MAX_ACTIONS
 
 CHAINS = [
     Chain("one", (Action("identity", "{question}"),)),

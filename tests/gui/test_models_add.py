@@ -11,13 +11,14 @@ import gradio as gr
 import pytest
 from loopback import Loopback, fail, models, send_text, serving
 
+from rallebench.chains.saved import save_chain
+from rallebench.core.entries import LLMEntry
 from rallebench.core.errors import UsageError
 from rallebench.core.types import Action, Chain
 from rallebench.gui import views_add
 from rallebench.gui.tabs import _models_add, _models_form, _models_own
 from rallebench.llms.presets import GROUPS, preset, presets
 from rallebench.services.workbench import Workbench
-from rallebench.workspace.entries import LLMEntry, save_chain
 
 LLMS = {
     "echo": {"backend": "scripted", "settings": {"echo": True}},

@@ -12,6 +12,7 @@ import gradio as gr
 import pytest
 
 from rallebench.core import memory
+from rallebench.core.entries import LLMEntry
 from rallebench.core.errors import UsageError
 from rallebench.gui import views_models
 from rallebench.gui.tabs import models
@@ -20,7 +21,6 @@ from rallebench.services.load_queue import Going
 from rallebench.services.memory_fit import MemoryFit
 from rallebench.services.models import Loaded
 from rallebench.services.workbench import Workbench
-from rallebench.workspace.entries import LLMEntry
 
 LLMS = {
     "echo": {"backend": "scripted", "settings": {"echo": True}},

@@ -16,7 +16,7 @@ from rallebench.llms import _memory as needs
 LOADS_TWICE = """
 import json, sys
 from pathlib import Path
-from rallebench.workspace.entries import LLMEntry
+from rallebench.core.entries import LLMEntry
 from rallebench.services.jobs import JobManager
 from rallebench.services.models import Loads
 from rallebench.workspace.paths import Workspace
@@ -52,7 +52,7 @@ import json, sys
 from pathlib import Path
 from rallebench.services.jobs import JobManager
 from rallebench.services.models import Loads
-from rallebench.workspace.entries import LLMEntry
+from rallebench.core.entries import LLMEntry
 from rallebench.workspace.paths import Workspace
 
 workspace = Workspace(Path(sys.argv[1]))

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 from project import PROJECT
 
+from rallebench.core.entries import Combination, LLMEntry
 from rallebench.core.errors import BackendMemoryError, NotFoundError, StoppedError
 from rallebench.core.registry import Entry
 from rallebench.llms import LLMS
@@ -26,7 +27,6 @@ from rallebench.llms.scripted import Scripted
 from rallebench.services.jobs import JobManager
 from rallebench.services.memory_fit import candidate, memory_fit
 from rallebench.services.models import Loads
-from rallebench.workspace.entries import Combination, LLMEntry
 from rallebench.workspace.paths import Workspace
 
 STEPS = 200
@@ -268,7 +268,7 @@ def test_ctrl_c_on_the_command_line_cancels_a_load_with_a_sentence(tmp_path: Pat
 IN_A_FRESH_PROCESS = """
 import json, sys, time
 from pathlib import Path
-from rallebench.workspace.entries import LLMEntry
+from rallebench.core.entries import LLMEntry
 from rallebench.core.errors import RalleError
 from rallebench.services.jobs import JobManager
 from rallebench.services.models import Loads

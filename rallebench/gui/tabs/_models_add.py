@@ -8,6 +8,7 @@ from typing import Any
 
 import gradio as gr
 
+from rallebench.core.entries import LLMEntry
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.gui import views, views_add, views_models
 from rallebench.gui.session import guard, guard_stream
@@ -27,7 +28,6 @@ from rallebench.reader.delta import said_of
 from rallebench.reader.spans import WEIGHTS
 from rallebench.services.model_entries import key_of
 from rallebench.services.workbench import Workbench
-from rallebench.workspace.entries import LLMEntry
 
 ABOUT = (
     "The entry is written to `llms.json` in the workspace and offered at once. **Never type a key here**: "

@@ -7,10 +7,10 @@ from typing import Any
 
 import gradio as gr
 
+from rallebench.core.entries import LLMEntry
 from rallebench.gui import views, views_add
 from rallebench.llms.presets import preset, presets
 from rallebench.services.workbench import Workbench
-from rallebench.workspace.entries import LLMEntry
 
 BACKENDS = ("openai_compatible", "transformers", "extractive-reader", "scripted")
 ADD, ADD_AND_ASK, EMPTY = "Add to this workspace", "Add, load and ask", "Empty the form"

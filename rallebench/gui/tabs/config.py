@@ -12,6 +12,7 @@ from gradio.processing_utils import save_bytes_to_cache
 from gradio.utils import get_upload_folder
 
 from rallebench.chains.ralle import load_chain_file
+from rallebench.chains.saved import chain_to_json
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.types import Chain
 from rallebench.gui import develop_output as executed
@@ -20,7 +21,6 @@ from rallebench.gui.session import Session
 from rallebench.gui.tabs import TABS
 from rallebench.services.standalone import script
 from rallebench.services.workbench import Workbench
-from rallebench.workspace.entries import chain_to_json
 from rallebench.workspace.paths import DEFAULT_DATASET
 
 FORMS = (

@@ -9,6 +9,7 @@ from typing import Any
 
 import gradio as gr
 
+from rallebench.chains.saved import MAX_ACTIONS, chain_from_json, chain_to_json
 from rallebench.core.errors import RalleError
 from rallebench.core.types import Chain, Example
 from rallebench.gui import develop_output as executed
@@ -19,7 +20,6 @@ from rallebench.gui.tabs import TABS
 from rallebench.gui.tabs._develop_action import Widgets, draw_action
 from rallebench.services.episodes import is_agents
 from rallebench.services.workbench import Workbench
-from rallebench.workspace.entries import MAX_ACTIONS, chain_from_json, chain_to_json
 from rallebench.workspace.paths import DEFAULT_CHAIN, DEFAULT_DATASET
 
 SHOWN_QUESTIONS = 200

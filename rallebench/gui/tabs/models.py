@@ -9,6 +9,7 @@ from typing import Any
 import gradio as gr
 
 from rallebench.core import memory
+from rallebench.core.entries import LLMEntry
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.gui import views, views_models
 from rallebench.gui.session import Session, guard, guard_stream
@@ -18,7 +19,6 @@ from rallebench.services.load_queue import Going
 from rallebench.services.memory_fit import MemoryFit
 from rallebench.services.models import is_heavy
 from rallebench.services.workbench import Workbench
-from rallebench.workspace.entries import LLMEntry
 from rallebench.workspace.paths import DEFAULT_CHAIN
 
 WELCOME = (

@@ -12,6 +12,7 @@ import gradio as gr
 
 from rallebench.analysis.baselines import compare_baselines
 from rallebench.analysis.runs import waterfall_of
+from rallebench.chains.saved import chain_from_json
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.types import Action
 from rallebench.engine.store import RunFolder
@@ -25,7 +26,6 @@ from rallebench.tracking import server
 from rallebench.tracking.connection import tracking_uri_of, without_credentials
 from rallebench.tracking.runs import read_link
 from rallebench.workspace.coverage import MOST_PASSAGES
-from rallebench.workspace.entries import chain_from_json
 from rallebench.workspace.paths import Workspace
 
 T = TypeVar("T")

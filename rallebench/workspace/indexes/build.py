@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from rallebench.core.disk import DiskError, is_full, unwritten
+from rallebench.core.entries import Manifest, sealed
 from rallebench.core.errors import BackendError, UsageError
 from rallebench.core.events import mapped
 from rallebench.core.files import sha256_file, write_json
@@ -23,7 +24,7 @@ from rallebench.encoders import Encoder
 from rallebench.encoders.references import check_encoder, open_encoder
 from rallebench.retrievers import INDEX_KINDS, needs_encoder
 from rallebench.vector_indexes import VECTOR_INDEXES
-from rallebench.workspace.entries import Manifest, read_manifest, sealed
+from rallebench.workspace.entries import read_manifest
 from rallebench.workspace.indexes.cache import storing_progress
 from rallebench.workspace.indexes.checks import search_known
 from rallebench.workspace.indexes.importing import check_fits, look, taken

@@ -18,11 +18,11 @@ import pytest
 from project import PROJECT
 from small_workspace import environment
 
+from rallebench.core.entries import Manifest
 from rallebench.core.errors import BackendError, StoppedError, UsageError
 from rallebench.core.types import Passage
 from rallebench.encoders._numeric_types import choose_type, measured_choice, top_overlap
 from rallebench.encoders.hashing import Hashing
-from rallebench.workspace.entries import Manifest
 from rallebench.workspace.indexes import _shards
 from rallebench.workspace.indexes import vectors as embeddings
 from rallebench.workspace.indexes.build import build_index
