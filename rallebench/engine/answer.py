@@ -11,7 +11,7 @@ from rallebench.core.events import Operation, Progress
 from rallebench.core.runs import Backends
 from rallebench.core.types import Episode, Flow, Question
 from rallebench.engine import loop
-from rallebench.engine.reply_cache import Memo
+from rallebench.engine.reply_cache import ReplyCache
 from rallebench.engine.store import RunFolder
 
 FIRST_FAILURES = 5
@@ -29,7 +29,7 @@ def answer(
     *,
     task: str = "",
     workflow: str = "chain",
-    memo: Memo | None = None,
+    memo: ReplyCache | None = None,
     batch_size: int = 20,
     max_errors: int | None = None,
     observe: Callable[[Episode], Mapping[str, float | None]] = lambda episode: {},

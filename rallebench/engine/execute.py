@@ -25,7 +25,7 @@ from rallebench.core.runs import (
 from rallebench.core.types import Episode
 from rallebench.engine.answer import answer
 from rallebench.engine.judging import judged
-from rallebench.engine.reply_cache import Memo
+from rallebench.engine.reply_cache import ReplyCache
 from rallebench.engine.run_file import end, finish, run_json
 from rallebench.engine.run_warnings import ReplyCounts, judgements, lost_tools, unread
 from rallebench.engine.score import examples_of, score_episode
@@ -46,7 +46,7 @@ class RunContext(Protocol):
     def load(self, request: RunRequest) -> Operation[Backends]:
         """Load and hold what a run names."""
 
-    def reply_cache(self) -> Memo | None:
+    def reply_cache(self) -> ReplyCache | None:
         """The cache of replies; opened only when all is loaded, so that a refused request writes nothing."""
 
     def memory(self, names: tuple[str, ...]) -> Mapping[str, Mapping[str, int] | None]:
@@ -121,7 +121,7 @@ def _answers(
     request: RunRequest,
     backends: Backends,
     make_flow: FlowFactory,
-    cache: Memo | None,
+    cache: ReplyCache | None,
     context: RunContext,
     options: RunOptions,
     reused: bool,

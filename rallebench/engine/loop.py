@@ -19,7 +19,7 @@ from rallebench.core.errors import RalleError
 from rallebench.core.runs import Backends
 from rallebench.core.types import Episode, Flow, Note, Question, Reply, Request, Step
 from rallebench.engine.perform import ReplyOrError, batch_key, flow_error, perform, resource
-from rallebench.engine.reply_cache import Memo
+from rallebench.engine.reply_cache import ReplyCache
 
 STOP_PATIENCE = 10.0
 """Seconds that a stopped run waits for batches that are being answered."""
@@ -44,7 +44,7 @@ class _Worker:
     def __init__(
         self,
         backends: Backends,
-        memo: Memo | None,
+        memo: ReplyCache | None,
         done: queue.SimpleQueue[_Finished],
         batch_size: int,
         threads: int,
@@ -89,7 +89,7 @@ class _Worker:
             started = time.perf_counter()
             answers = perform([item.request for item in batch], self._backends)
             share = (time.perf_counter() - started) / len(batch)
-            # Remembered here and now: a killed process then loses at most the batch that is being answered.
+            # CachedReply here and now: a killed process then loses at most the batch that is being answered.
             if self._memo:
                 replies = [
                     (o.request, a, share) for o, a in zip(batch, answers) if isinstance(a, Reply)
@@ -106,7 +106,7 @@ def run(
     backends: Backends,
     *,
     workflow: str = "chain",
-    memo: Memo | None = None,
+    memo: ReplyCache | None = None,
     batch_size: int = 20,
     window: int = 256,
     stop: Callable[[], bool] = lambda: False,
@@ -134,7 +134,7 @@ class _Loop:
         make_flow: Callable[[Question], Flow],
         backends: Backends,
         workflow: str,
-        memo: Memo | None,
+        memo: ReplyCache | None,
         batch_size: int,
     ) -> None:
         self._make_flow, self._backends, self._workflow, self._memo = (

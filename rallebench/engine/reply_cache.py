@@ -1,8 +1,8 @@
-"""The step-level memory: request + backend fingerprint → reply, in one SQLite file.
+"""The cache of replies: request + backend fingerprint → reply, in one SQLite file.
 
 Edit the last prompt of a chain and only the last step is asked again; kill a run and what was
 answered is not asked twice. A key holds everything that changes the answer. Sampled generations
-are remembered only with a seed; tools, which act on the world, never.
+are cached only with a seed; replies of tools, which act on the world, never.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ import sqlite3
 import threading
 import time
 import weakref
-from contextlib import closing, suppress
+from collections.abc import Sequence
+from contextlib import closing, nullcontext, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -33,10 +34,10 @@ _SELECT = "SELECT depth, seconds, reply FROM memo WHERE key = ?"
 
 
 class UnwritableError(BackendError):
-    """The file of the memory can be neither made nor written to."""
+    """The file of the cache can be neither created nor written."""
 
 
-class Remembered(NamedTuple):
+class CachedReply(NamedTuple):
     """A reply and what it cost when it was asked: its share of the seconds of a ``batch`` of so many requests."""
 
     reply: Reply
@@ -44,29 +45,31 @@ class Remembered(NamedTuple):
     batch: int = 1
 
 
-class Memo:
-    """Remembered replies. Safe for several threads, and for several processes (SQLite's WAL).
+class ReplyCache:
+    """Cached replies. Safe for several threads, and for several processes (SQLite's WAL).
 
-    ``warning``: why replies are kept in this process only, for the user; '' where they are kept in a file.
+    ``warning``: one sentence for the user if the replies are in this process only; '' if they are in a file. A file is read
+    through a connection of its own, so that a read never waits for a write.
     """
 
     warning = ""
 
     def __init__(self, path: Path | None) -> None:
-        """``path`` None keeps the memory in this process only."""
-        self._lock = threading.Lock()
+        """``path`` None: the replies are in this process only."""
+        self._writing = self._reading = threading.Lock()
         self._damaged = False
         try:
             if path is not None:
                 Path(path).parent.mkdir(parents=True, exist_ok=True)
-            self._db = sqlite3.connect(
-                str(path or ":memory:"), check_same_thread=False, timeout=PATIENCE
-            )
+            self._db = self._reads = _connected(path)
             weakref.finalize(self, self._db.close)
             _write_ahead(self._db)
             self._db.execute("PRAGMA synchronous=NORMAL")
             self._db.execute(_SCHEMA)
             self._db.commit()
+            if path is not None:
+                self._reads, self._reading = _connected(path), threading.Lock()
+                weakref.finalize(self, self._reads.close)
         except (sqlite3.Error, OSError) as error:
             if isinstance(error, OSError) or re.search(
                 "readonly|read-only|unable to open", str(error)
@@ -84,24 +87,22 @@ class Memo:
             ) from None
 
     @staticmethod
-    def open(path: Path) -> Memo:
+    def open(path: Path) -> ReplyCache:
         """The memory ``path``; where that cannot be written, one of this process only, whose ``warning`` says so.
 
         Raises BackendError for a damaged file.
         """
         try:
-            return Memo(path)
+            return ReplyCache(path)
         except UnwritableError as error:
-            memo = Memo(None)
+            memo = ReplyCache(None)
             memo.warning = str(error)
             return memo
 
-    def get(self, request: Request, backends: Backends) -> Remembered | None:
-        """The remembered reply and what it cost, or None."""
-        key = memo_key(request, backends)
-        if key is None:
-            return None
-        row = self._find(key)
+    def get(self, request: Request, backends: Backends, key: str | None = "") -> CachedReply | None:
+        """The cached reply and its cost, or None. ``key``: the request's ``cache_key``; '': it is computed."""
+        key = cache_key(request, backends) if key == "" else key
+        row = self._find(key) if key else None
         if row is None:
             return None
         depth, (reply, seconds, batch) = row
@@ -109,36 +110,41 @@ class Memo:
             if depth < request.k and len(reply.hits) >= depth:
                 return None
             reply = trim(reply, request.k, backends.of(request).titled)
-        return Remembered(reply, seconds, batch)
+        return CachedReply(reply, seconds, batch)
 
-    def _find(self, key: str) -> tuple[int, Remembered] | None:
-        """What stands under ``key``; a damaged memory remembers nothing, which costs time and no answer."""
+    def _find(self, key: str) -> tuple[int, CachedReply] | None:
+        """The row of ``key``; a damaged file has none, which costs time and no answer."""
         try:
-            with self._lock, closing(self._db.execute(_SELECT, (key,))) as rows:
+            with self._reading, closing(self._reads.execute(_SELECT, (key,))) as rows:
                 row = rows.fetchone()
             if row is None:
                 return None
             value = json.loads(row[2])
-            return int(row[0]), Remembered(
+            return int(row[0]), CachedReply(
                 checked_reply(reply_from_json(value)), float(row[1]), int(value.get("batch", 1))
             )
         except (sqlite3.Error, LookupError, TypeError, ValueError, AttributeError) as error:
             if not self._damaged:
-                log.warning("The memory is damaged (%s); what it has lost is asked again.", error)
+                log.warning("The reply cache is damaged (%s); lost replies are asked again.", error)
             self._damaged = True
             return None
 
     def put(
-        self, answered: list[tuple[Request, Reply, float]], backends: Backends, *, batch: int = 1
+        self,
+        answered: list[tuple[Request, Reply, float]],
+        backends: Backends,
+        *,
+        batch: int = 1,
+        keys: Sequence[str | None] = (),
     ) -> None:
-        """Remember replies that were asked together; of one query the deepest retrieval is kept.
+        """Cache the replies of a batch, with their seconds; of one query the deepest retrieval stays.
 
-        A full disk loses the memory, not the run.
+        ``keys``: the requests' ``cache_key``s, () where they are to be computed. A full disk costs cached replies, not the run.
         """
         rows = []
         shared = {"batch": batch} if batch > 1 else {}
-        for request, reply, seconds in answered:
-            key = memo_key(request, backends)
+        keys = keys or [cache_key(request, backends) for request, _, _ in answered]
+        for key, (request, reply, seconds) in zip(keys, answered):
             if key is not None:
                 depth = request.k if isinstance(request, Retrieve) else 0
                 text = json.dumps({**reply_to_json(reply), **shared}, ensure_ascii=False)
@@ -147,7 +153,7 @@ class Memo:
                 rows.append((key, depth, seconds, text))
         if not rows:
             return
-        with self._lock:
+        with self._writing:
             try:
                 self._db.executemany(
                     "INSERT INTO memo VALUES (?, ?, ?, ?) ON CONFLICT (key) DO UPDATE SET depth = excluded.depth, "
@@ -161,8 +167,13 @@ class Memo:
 
     def close(self) -> None:
         """Close the file."""
-        with self._lock:
+        with self._writing, self._reading if self._reads is not self._db else nullcontext():
+            self._reads.close()
             self._db.close()
+
+
+def _connected(path: Path | None) -> sqlite3.Connection:
+    return sqlite3.connect(str(path or ":memory:"), check_same_thread=False, timeout=PATIENCE)
 
 
 def _write_ahead(db: sqlite3.Connection) -> None:
@@ -183,8 +194,8 @@ def _write_ahead(db: sqlite3.Connection) -> None:
             time.sleep(0.01)
 
 
-def memo_key(request: Request, backends: Backends) -> str | None:
-    """sha256 over all that changes the reply; None if the reply must not be remembered.
+def cache_key(request: Request, backends: Backends) -> str | None:
+    """sha256 over all that changes the reply; None if the reply must not be cached.
 
     The k of a retrieval is no part of it where a smaller k is a prefix of a larger one.
     """

@@ -28,7 +28,7 @@ from rallebench.core.types import (
     Step,
 )
 from rallebench.datasets.reading import read_questions
-from rallebench.engine.reply_cache import Memo
+from rallebench.engine.reply_cache import ReplyCache
 from rallebench.engine.single import Event, answer_one, run_one
 from rallebench.services.leases import Lease
 from rallebench.services.model_entries import Models
@@ -47,7 +47,7 @@ class Asking:
 
     def __init__(self, workspace: Workspace, models: Models, allow_python: bool) -> None:
         self._workspace, self._models, self._allow_python = workspace, models, allow_python
-        self._memo: Memo | None = None
+        self._memo: ReplyCache | None = None
         self._lock = threading.Lock()
 
     def close(self) -> None:
@@ -58,11 +58,11 @@ class Asking:
                 self._memo = None
 
     @property
-    def memo(self) -> Memo:
+    def memo(self) -> ReplyCache:
         """The step-level memory of the workspace."""
         with self._lock:
             if self._memo is None:
-                self._memo = Memo.open(self._workspace.memo)
+                self._memo = ReplyCache.open(self._workspace.memo)
             return self._memo
 
     @property
