@@ -14,14 +14,13 @@ import sqlite3
 import threading
 import time
 import weakref
-from collections.abc import Sequence
-from contextlib import closing, nullcontext, suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from rallebench.core.errors import BackendError
 from rallebench.core.runs import Backends
-from rallebench.core.types import Generate, Reply, Request, Retrieve, digest
+from rallebench.core.types import Generate, Reply, Request, Retrieve, Step, digest
 from rallebench.engine.perform import trim
 from rallebench.engine.record import checked_reply, reply_from_json, reply_to_json, request_to_json
 
@@ -44,44 +43,42 @@ class CachedReply(NamedTuple):
     seconds: float
     batch: int = 1
 
+    def step(self, request: Request) -> Step:
+        """The step of the request that the cache answers."""
+        return Step(request, self.reply, self.seconds, cached=True, batch=self.batch)
+
 
 class ReplyCache:
     """Cached replies. Safe for several threads, and for several processes (SQLite's WAL).
 
-    ``warning``: one sentence for the user if the replies are in this process only; '' if they are in a file. A file is read
-    through a connection of its own, so that a read never waits for a write.
+    ``warning``: one sentence for the user if the replies are in this process only; '' if they are in a file.
     """
 
     warning = ""
 
     def __init__(self, path: Path | None) -> None:
         """``path`` None: the replies are in this process only."""
-        self._writing = self._reading = threading.Lock()
+        self._lock = threading.Lock()
         self._damaged = False
         try:
             if path is not None:
                 Path(path).parent.mkdir(parents=True, exist_ok=True)
-            self._db = self._reads = _connected(path)
+            self._db = sqlite3.connect(
+                str(path or ":memory:"), check_same_thread=False, timeout=PATIENCE
+            )
             weakref.finalize(self, self._db.close)
             _write_ahead(self._db)
             self._db.execute("PRAGMA synchronous=NORMAL")
             self._db.execute(_SCHEMA)
             self._db.commit()
-            if path is not None:
-                self._reads, self._reading = _connected(path), threading.Lock()
-                weakref.finalize(self, self._reads.close)
         except (sqlite3.Error, OSError) as error:
-            if isinstance(error, OSError) or re.search(
-                "readonly|read-only|unable to open", str(error)
-            ):
+            unwritable = re.search("readonly|read-only|unable to open", str(error))
+            if isinstance(error, OSError) or unwritable:
                 raise UnwritableError(
                     f"The memory {path} cannot be written ({getattr(error, 'strerror', None) or error}), so replies are "
                     "neither taken from it nor kept; make its folder writable or choose another --workspace."
                 ) from None
-            damaged = isinstance(error, sqlite3.DatabaseError) and not isinstance(
-                error, sqlite3.OperationalError
-            )
-            mend = "delete it" if damaged else "free space"
+            mend = "free space" if isinstance(error, sqlite3.OperationalError) else "delete it"
             raise BackendError(
                 f"The memory {path} cannot be opened ({error}); {mend} or choose another --workspace."
             ) from None
@@ -99,10 +96,12 @@ class ReplyCache:
             memo.warning = str(error)
             return memo
 
-    def get(self, request: Request, backends: Backends, key: str | None = "") -> CachedReply | None:
-        """The cached reply and its cost, or None. ``key``: the request's ``cache_key``; '': it is computed."""
-        key = cache_key(request, backends) if key == "" else key
-        row = self._find(key) if key else None
+    def get(self, request: Request, backends: Backends) -> CachedReply | None:
+        """The cached reply and its cost, or None."""
+        key = cache_key(request, backends)
+        if key is None:
+            return None
+        row = self._find(key)
         if row is None:
             return None
         depth, (reply, seconds, batch) = row
@@ -115,7 +114,7 @@ class ReplyCache:
     def _find(self, key: str) -> tuple[int, CachedReply] | None:
         """The row of ``key``; a damaged file has none, which costs time and no answer."""
         try:
-            with self._reading, closing(self._reads.execute(_SELECT, (key,))) as rows:
+            with self._lock, closing(self._db.execute(_SELECT, (key,))) as rows:
                 row = rows.fetchone()
             if row is None:
                 return None
@@ -125,26 +124,21 @@ class ReplyCache:
             )
         except (sqlite3.Error, LookupError, TypeError, ValueError, AttributeError) as error:
             if not self._damaged:
-                log.warning("The reply cache is damaged (%s); lost replies are asked again.", error)
+                log.warning("The memory is damaged (%s); what it has lost is asked again.", error)
             self._damaged = True
             return None
 
     def put(
-        self,
-        answered: list[tuple[Request, Reply, float]],
-        backends: Backends,
-        *,
-        batch: int = 1,
-        keys: Sequence[str | None] = (),
+        self, answered: list[tuple[Request, Reply, float]], backends: Backends, *, batch: int = 1
     ) -> None:
-        """Cache the replies of a batch, with their seconds; of one query the deepest retrieval stays.
+        """Cache the replies of a batch, each with its seconds; of one query the deepest retrieval stays.
 
-        ``keys``: the requests' ``cache_key``s, () where they are to be computed. A full disk costs cached replies, not the run.
+        A full disk costs cached replies, not the run.
         """
         rows = []
         shared = {"batch": batch} if batch > 1 else {}
-        keys = keys or [cache_key(request, backends) for request, _, _ in answered]
-        for key, (request, reply, seconds) in zip(keys, answered):
+        for request, reply, seconds in answered:
+            key = cache_key(request, backends)
             if key is not None:
                 depth = request.k if isinstance(request, Retrieve) else 0
                 text = json.dumps({**reply_to_json(reply), **shared}, ensure_ascii=False)
@@ -153,7 +147,7 @@ class ReplyCache:
                 rows.append((key, depth, seconds, text))
         if not rows:
             return
-        with self._writing:
+        with self._lock:
             try:
                 self._db.executemany(
                     "INSERT INTO memo VALUES (?, ?, ?, ?) ON CONFLICT (key) DO UPDATE SET depth = excluded.depth, "
@@ -167,13 +161,8 @@ class ReplyCache:
 
     def close(self) -> None:
         """Close the file."""
-        with self._writing, self._reading if self._reads is not self._db else nullcontext():
-            self._reads.close()
+        with self._lock:
             self._db.close()
-
-
-def _connected(path: Path | None) -> sqlite3.Connection:
-    return sqlite3.connect(str(path or ":memory:"), check_same_thread=False, timeout=PATIENCE)
 
 
 def _write_ahead(db: sqlite3.Connection) -> None:

@@ -84,7 +84,7 @@ def run_one(
 
 
 def answer_one(request: Request, backends: Backends, memo: ReplyCache | None = None) -> Step:
-    """Ask one request, from memory if it is there. Raises RalleError."""
+    """Ask one request, unless its reply is cached. Raises RalleError."""
     for piece in _ask(request, backends, memo, stream=False):
         if isinstance(piece, Step):
             return piece
@@ -97,9 +97,9 @@ def _ask(
     if isinstance(request, Note):
         yield Step(request, request.reply())
         return
-    remembered = memo.get(request, backends) if memo else None
-    if remembered is not None:
-        yield Step(request, *remembered[:2], cached=True, batch=remembered.batch)
+    cached = memo.get(request, backends) if memo else None
+    if cached is not None:
+        yield cached.step(request)
         return
     started = time.perf_counter()
     reply = None
