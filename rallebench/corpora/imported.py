@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from rallebench.core.disk import unwritten
+from rallebench.core.disk import disk_error
 from rallebench.core.errors import BadFileError, NotFoundError, UsageError
 from rallebench.core.events import mapped
 from rallebench.core.files import read_json, write_json
@@ -157,7 +157,7 @@ def import_corpus(
             write_json(part / CARD, card.model_dump())
             yield _move_in(part, target, card)
     except OSError as error:
-        raise unwritten("the corpus", target, error) from error
+        raise disk_error(target, error, "the corpus") from error
 
 
 class _PageCounter:

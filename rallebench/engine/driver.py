@@ -25,7 +25,7 @@ from rallebench.core.experiments import (
     RowsRequest,
     WorkRequest,
 )
-from rallebench.core.files import read_json, write_json, write_text
+from rallebench.core.files import json_lines, read_json, write_json, write_text
 from rallebench.core.runs import RunOptions, RunRequest, RunResult
 from rallebench.core.types import digest
 from rallebench.engine.execute import RunContext, execute, result_of
@@ -288,19 +288,18 @@ def perform(
         finally:
             performer.close()
         report = replace(report, notes=(*report.notes, *performer.warnings))
-        targets: dict[Path, Iterable[str]] = {
-            folder / path: (text,) if isinstance(text, str) else text
-            for path, text in report.files.items()
+        targets: dict[Path, str | Iterable[str]] = {
+            folder / path: text for path, text in report.files.items()
         }
         if report.questions:
-            records = (json.dumps(row, ensure_ascii=False) + "\n" for row in report.questions)
-            targets = {dataset_file(store.root, request.name): records, **targets}
+            questions = json_lines(report.questions)
+            targets = {dataset_file(store.root, request.name): questions, **targets}
         performer.save()
         if written:
             written.write(targets)
         else:
             for path, pieces in targets.items():
-                write_text(path, "".join(pieces))
+                write_text(path, pieces)
         for path, text in report.files_to_edit.items():
             if not (folder / path).exists():
                 write_text(folder / path, text)

@@ -82,33 +82,31 @@ def execute(
     spec = run_json(request, backends, batch_size=options.batch_size, memory=memory)
     run = _opened(request, context.runs, spec, options)
     cache = context.reply_cache()
-    lock = run.lock()
-    try:
-        run.forget_stop()
-        on_open(run)
-        reused = options.resume and is_complete(run, request)
-        warnings += yield from _answers(
-            run, request, backends, make_flow, cache, context, options, reused
-        )
-        request, judges, judge_warnings = yield from judged(run, request, context, options)
-        warnings += judge_warnings
-        yield Progress(task, message="scoring")
-        request, judges, lost = with_stored_judges(run, request, judges)
-        warnings += lost
-        report = finish(run, request, judges)
-        stopped = not report["complete"]
-        if options.track and not (reused and request.label):
-            yield Progress(task, message="tracking")
-            warnings += filter(None, [context.track(run)])
-        end(run, report, "stopped" if stopped else "done", " ".join(warnings))
-    except (KeyboardInterrupt, GeneratorExit, StoppedError) as stop:
-        _end_early(run, request, "stopped", str(stop) or "Stopped by you.")
-        raise
-    except BaseException as error:
-        _end_early(run, request, "failed", str(error) or type(error).__name__)
-        raise
-    finally:
-        lock.release()
+    with run.locked():
+        try:
+            run.forget_stop()
+            on_open(run)
+            reused = options.resume and is_complete(run, request)
+            warnings += yield from _answers(
+                run, request, backends, make_flow, cache, context, options, reused
+            )
+            request, judges, judge_warnings = yield from judged(run, request, context, options)
+            warnings += judge_warnings
+            yield Progress(task, message="scoring")
+            request, judges, lost = with_stored_judges(run, request, judges)
+            warnings += lost
+            report = finish(run, request, judges)
+            stopped = not report["complete"]
+            if options.track and not (reused and request.label):
+                yield Progress(task, message="tracking")
+                warnings += filter(None, [context.track(run)])
+            end(run, report, "stopped" if stopped else "done", " ".join(warnings))
+        except (KeyboardInterrupt, GeneratorExit, StoppedError) as stop:
+            _end_early(run, request, "stopped", str(stop) or "Stopped by you.")
+            raise
+        except BaseException as error:
+            _end_early(run, request, "failed", str(error) or type(error).__name__)
+            raise
     result = result_of(request, run, report, memory)
     result = replace(result, warnings=tuple(warnings), stopped=stopped, reused=reused)
     if not stopped:
@@ -170,8 +168,7 @@ def rescore(
 ) -> Operation[RunResult]:
     """Score a stored run by ``metrics`` and ``judges``; its answers are not asked again, and its own columns stay."""
     request = replace(stored_request(run), metrics=metrics, judges=judges)
-    lock = run.lock()
-    try:
+    with run.locked():
         request, judgements_of, warnings = yield from judged(run, request, context, options)
         yield Progress("", message="scoring")
         request, judgements_of, lost = with_stored_judges(run, request, judgements_of)
@@ -180,8 +177,6 @@ def rescore(
         state = run.state()
         ended = {**state, "message": " ".join([*warnings, *filter(None, [state.get("message")])])}
         run.set_state(ended.pop("state"), **{k: v for k, v in ended.items() if k != "pid"})
-    finally:
-        lock.release()
     result = replace(result_of(request, run, report), warnings=warnings)
     yield Finished("", run.name, False, result)
     return result

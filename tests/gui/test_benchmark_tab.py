@@ -102,7 +102,7 @@ def test_a_run_that_has_ended_cannot_be_stopped(bench: Workbench) -> None:
 def test_a_run_that_another_process_works_on_can_be_stopped(bench: Workbench) -> None:
     folder = bench.runs.open("first")
     folder.set_state("running", done=1, total=2)
-    with folder.lock():
+    with folder.locked():
         assert "after the current batch" in tab.on_stop(bench, "first")
     assert folder.stop_asked()
 
@@ -224,7 +224,7 @@ def test_reference_lines_of_no_run_or_of_one_that_goes_on_are_refused(bench: Wor
         tab.on_references(bench, "first", False)
     folder = bench.runs.open("first")
     folder.set_state("running", done=1, total=2)
-    with folder.lock(), pytest.raises(UsageError, match="The run 'first' goes on"):
+    with folder.locked(), pytest.raises(UsageError, match="The run 'first' goes on"):
         tab.on_references(bench, "first", False)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Generator, Mapping
 from pathlib import Path
 from typing import Any
 
-from rallebench.core.disk import DiskError, is_full, unwritten
+from rallebench.core.disk import DiskError, disk_error, is_full
 from rallebench.core.entries import Manifest, sealed
 from rallebench.core.errors import BackendError, UsageError
 from rallebench.core.events import mapped
@@ -138,7 +138,7 @@ def _unbuilt(order: Order, error: OSError | RuntimeError | BackendError) -> Back
     if isinstance(error, DiskError):
         return error
     if isinstance(error, OSError) or is_full(error):
-        return unwritten("the index", order.target, error, order.needed)
+        return disk_error(order.target, error, "the index", order.needed)
     if isinstance(error, BackendError):
         return type(error)(with_final_names(str(error)))
     reason = with_final_names(" ".join(str(error).split())[-200:])

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rallebench.core.disk import unwritten
+from rallebench.core.disk import disk_error
 from rallebench.core.errors import NotFoundError, RalleError, UsageError
 from rallebench.core.events import mapped
 from rallebench.core.files import read_json, write_json
@@ -83,7 +83,7 @@ def cut(
             with contextlib.suppress(OSError):  # another process was faster; both are the same
                 os.rename(half, folder)
     except OSError as error:
-        raise unwritten("the passages", folder, error) from error
+        raise disk_error(folder, error, "the passages") from error
     return Cut(folder, count, sha)
 
 

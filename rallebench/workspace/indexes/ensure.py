@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rallebench.core.disk import unwritten
+from rallebench.core.disk import disk_error
 from rallebench.core.entries import Manifest
 from rallebench.core.errors import BadFileError, NotFoundError, RalleError
 from rallebench.core.types import digest
@@ -287,4 +287,4 @@ def _write_tables(workspace: Workspace, encoder: str, passages: Cut) -> None:
             if folder == passages.folder:
                 raise
         except OSError as error:
-            raise unwritten("the table of texts", texts, error) from error
+            raise disk_error(texts, error, "the table of texts") from error
