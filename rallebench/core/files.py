@@ -141,15 +141,15 @@ class Appender:
             if position != end:
                 handle.truncate(position)
 
-    def write(self, value: Any) -> None:
-        """Append one line and hand it to the operating system."""
+    def write(self, value: Any) -> int:
+        """Append one line and hand it to the operating system; returns its bytes."""
+        line = json.dumps(value, ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n"
         try:
-            self._handle.write(
-                json.dumps(value, ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n"
-            )
+            self._handle.write(line)
             self._handle.flush()
         except OSError as error:
             raise disk_error(self.path, error) from error
+        return len(line)
 
     def close(self) -> None:
         """Close the file."""

@@ -28,7 +28,7 @@ from rallebench.core.experiments import (
 from rallebench.core.files import json_lines, read_json, write_json, write_text
 from rallebench.core.runs import RunOptions, RunRequest, RunResult
 from rallebench.core.types import digest
-from rallebench.engine.execute import RunContext, execute, result_of
+from rallebench.engine.execute import RunContext, execute
 from rallebench.engine.experiment_store import (
     LONGEST_RUN,
     ExperimentStore,
@@ -38,7 +38,7 @@ from rallebench.engine.experiment_store import (
 )
 from rallebench.engine.measure import measurements
 from rallebench.engine.rows import FilledRows, RowsContext, RowsFiller
-from rallebench.engine.store import RunFolder
+from rallebench.engine.stored_runs import ended_result
 from rallebench.engine.written_files import WrittenFiles
 
 MEASUREMENTS = "measurements"
@@ -330,48 +330,6 @@ def run_of(request: ExperimentRequest, step: RunRequest) -> RunRequest:
         limit=request.limit if step.limit is None else step.limit,
         seed=request.seed,
     )
-
-
-def ended_result(runs: Path, request: RunRequest) -> RunResult | None:
-    """The run of that name if all its questions are answered and scored, failed ones included; else None."""
-    run = RunFolder(runs / request.name)
-    if not run.path.exists() or not is_ended(run):
-        return None
-    return replace(result_of(request, run, run.report() or {}), reused=True)
-
-
-def is_ended(run: RunFolder) -> bool:
-    """Whether all questions of a run are answered and scored, failed ones included."""
-    report = run.report()
-    return run.state()["state"] == "done" and bool(report and report["complete"])
-
-
-def is_of(run: RunFolder, request: RunRequest) -> bool:
-    """Whether a stored run was made with the settings of ``request``; its models and indexes are not compared."""
-    return request_spec(run) == spec_of(request)
-
-
-def spec_of(request: RunRequest) -> dict[str, Any]:
-    """What a request asks for, as JSON, without the fingerprints of models and indexes."""
-    spec: dict[str, Any] = json.loads(
-        json.dumps(
-            {
-                "dataset": request.dataset.name,
-                "workflow": request.flow.workflow,
-                "settings": request.fixed(),
-                "limit": request.limit,
-                "seed": request.seed,
-            }
-        )
-    )
-    return spec
-
-
-def request_spec(run: RunFolder) -> dict[str, Any]:
-    """The same of a stored run."""
-    stored = run.spec()["spec"]
-    settings = {key: value for key, value in stored["settings"].items() if key != "backends"}
-    return {**stored, "settings": settings}
 
 
 def _check_settings(

@@ -13,7 +13,7 @@ from rallebench.core.memory import size
 from rallebench.gui.views import badge, duration, empty
 from rallebench.gui.views_data import table
 from rallebench.services.indexes import Verified
-from rallebench.workspace.indexes.cache import PASSAGES, Stored
+from rallebench.workspace.indexes.cache import PASSAGES, CacheEntry
 from rallebench.workspace.indexes.vectors import CachedVectors
 
 NO_VECTORS = "No vectors are kept yet: a build of any kind but BM25 keeps them here, and others over the same passages share them."
@@ -133,7 +133,7 @@ def vectors(found: Sequence[CachedVectors]) -> str:
     return table([*heads, ("Disk", True), ("State", False)], rows)
 
 
-def stored(found: Sequence[Stored]) -> str:
+def stored(found: Sequence[CacheEntry]) -> str:
     """Corpora that were cut, and tables of their texts."""
     if not found:
         return empty(NOTHING_STORED)
@@ -167,7 +167,7 @@ def short(key: str) -> str:
     return f"{folder}/{name[:12]}…"
 
 
-def said_of(one: Stored) -> list[str]:
+def said_of(one: CacheEntry) -> list[str]:
     """What it is, of which corpus, cut how."""
     what = "passages" if one.kind == PASSAGES else "table of texts"
     if one.chunking is None:

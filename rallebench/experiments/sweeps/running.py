@@ -18,9 +18,9 @@ from rallebench.core.experiments import (
 )
 from rallebench.core.runs import FlowSpec, RunRequest
 from rallebench.core.types import Chain
-from rallebench.engine.driver import ended_result, is_of
 from rallebench.engine.experiment_store import ExperimentStore, run_name
 from rallebench.engine.store import RunFolder
+from rallebench.engine.stored_runs import ended_result, is_of
 from rallebench.experiments.benchmark import Benchmark, prepare
 from rallebench.experiments.sweeps import Variant, expand, factor, indexing
 from rallebench.experiments.sweeps.results import as_json, deciding, ranked

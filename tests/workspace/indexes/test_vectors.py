@@ -28,7 +28,7 @@ from rallebench.workspace.indexes import vectors as embeddings
 from rallebench.workspace.indexes.build import build_index
 from rallebench.workspace.indexes.vectors import (
     Building,
-    Stored,
+    EncodedPassages,
     delete_vectors,
     encode_passages,
     kept_vectors,
@@ -65,7 +65,7 @@ def small_shards(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def encode(
     cache: Path, encoder: Any = None, passages: Sequence[Passage] = PASSAGES
-) -> tuple[list[Building], Stored]:
+) -> tuple[list[Building], EncodedPassages]:
     """Run to the end."""
     told: list[Building] = []
     work = encode_passages(cache, passages, SHA, encoder or Hashing())
