@@ -97,8 +97,8 @@ def measure(
     folder: Path, count: int, rounds: int, most: float | None
 ) -> tuple[list[Measure], list[Fact]]:
     """The five shares by the suite and in plain Python, then with one share changed."""
+    from rallebench.core.entries import LLMEntry
     from rallebench.services.workbench import Workbench
-    from rallebench.workspace.entries import LLMEntry
 
     data = folder / "en.jsonl"
     data.write_text(

@@ -12,13 +12,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 
 from rallebench.analysis.baselines import compare_baselines
+from rallebench.chains.saved import chain_from_json
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.experiments import Experiment, ExperimentRequest, Release, Report
 from rallebench.core.runs import RunRequest
 from rallebench.core.types import Action, Chain, Example, digest
 from rallebench.engine.store import RunFolder
 from rallebench.experiments.benchmark import prepare
-from rallebench.workspace.entries import chain_from_json
 from rallebench.workspace.flows import chain_flow
 from rallebench.workspace.paths import Workspace
 

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from rallebench.chains.saved import chain_from_json, chain_to_json
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.experiments import Experiment, ExperimentRequest, Report
 from rallebench.core.runs import RunRequest
 from rallebench.core.types import Chain
 from rallebench.experiments.benchmark import prepare
 from rallebench.experiments.sweeps.results import SweepReport, as_json, ranked
-from rallebench.workspace.entries import chain_from_json, chain_to_json
 from rallebench.workspace.flows import chain_flow
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from rallebench.chains.saved import chain_from_json
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.files import write_text
@@ -22,7 +23,6 @@ from rallebench.experiments.tradeoff.running import settings_of as search_settin
 from rallebench.retrievers import search_form
 from rallebench.services import chain_versions
 from rallebench.workflows import WORKFLOWS
-from rallebench.workspace.entries import chain_from_json
 from rallebench.workspace.indexes.build import kinds
 from rallebench.workspace.paths import STARTER_INDEXES, parse_settings
 

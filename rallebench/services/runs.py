@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+from rallebench.chains.saved import chain_from_json
 from rallebench.core.errors import RalleError, StoppedError, UsageError
 from rallebench.core.events import Operation, Warned
 from rallebench.core.runs import RunResult
@@ -23,7 +24,6 @@ from rallebench.services.context import Context
 from rallebench.services.jobs import Job, JobManager
 from rallebench.services.leases import Lease
 from rallebench.services.models import ModelManager
-from rallebench.workspace.entries import chain_from_json
 from rallebench.workspace.flows import Agent, chain_flow
 from rallebench.workspace.judges import split_judges
 from rallebench.workspace.paths import Workspace

@@ -862,7 +862,7 @@ def test_a_run_that_is_being_worked_on_cannot_be_resumed_meanwhile(
     while "1/8" not in working.stderr.readline():
         assert working.poll() is None
     ran = rallebench(*run, "--resume")
-    refused(ran, "The run 'x' is being worked on by another process; wait for it or stop it.")
+    refused(ran, "The run 'x' is locked by another process; wait for it or stop it.")
     working.communicate(timeout=60)
     assert working.returncode == 0
     assert len(read_lines(workspace / "runs" / "x" / "episodes.jsonl")) == 8

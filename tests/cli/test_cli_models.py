@@ -10,8 +10,9 @@ import pytest
 from loopback import Loopback, models, serving
 from small_workspace import CommandLine
 
+from rallebench.chains.saved import save_chain
+from rallebench.core.entries import Combination
 from rallebench.core.types import Action, Chain
-from rallebench.workspace.entries import Combination, save_chain
 from rallebench.workspace.paths import Workspace
 
 

@@ -13,8 +13,10 @@ from performing import plan, prepared, probe, run_suite, sweep
 from small_suites import small_suites  # noqa: F401 - a fixture
 from small_workspace import READ, chain, generate, make_workspace, retrieve
 
+from rallebench.chains.saved import chain_from_json
 from rallebench.cli import serve as serving
 from rallebench.cli.main import main
+from rallebench.core.entries import Combination, LLMEntry
 from rallebench.core.errors import NotFoundError, RalleError, UsageError
 from rallebench.core.events import complete
 from rallebench.core.experiments import ExperimentRequest, Report, RowsRequest
@@ -31,7 +33,6 @@ from rallebench.services.jobs import Job, operation_of
 from rallebench.services.leases import Lease
 from rallebench.services.standalone import LoadedChain
 from rallebench.services.workbench import Workbench
-from rallebench.workspace.entries import Combination, LLMEntry, chain_from_json
 
 SECONDS = 30
 CHAIN: Chain = chain_from_json(chain("closed", generate("{question}", "gated")))

@@ -24,6 +24,8 @@ from small_workspace import (
 )
 from small_workspace import chain as chain_file
 
+from rallebench.chains.saved import chain_from_json
+from rallebench.core.entries import LLMEntry, Manifest
 from rallebench.core.errors import (
     BackendError,
     BadFileError,
@@ -42,7 +44,6 @@ from rallebench.llms.scripted import Scripted
 from rallebench.services.jobs import Job
 from rallebench.services.runs import phase_of
 from rallebench.services.workbench import Workbench
-from rallebench.workspace.entries import LLMEntry, Manifest, chain_from_json
 from rallebench.workspace.indexes.build import Building
 
 TITAN = Question("q1", "Which moon of Saturn has a thick atmosphere?")

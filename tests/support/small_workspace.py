@@ -15,7 +15,7 @@ import pytest
 from project import PROJECT
 
 from rallebench.cli.main import main
-from rallebench.workspace.entries import Manifest
+from rallebench.core.entries import Manifest
 from rallebench.workspace.indexes.build import build_index
 
 PASSAGES = (

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from typing import Any
 
+from rallebench.core.entries import Manifest
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.experiments import (
     Experiment,
@@ -22,7 +23,6 @@ from rallebench.experiments.tradeoff import Point, Tradeoff
 from rallebench.metrics import METRICS
 from rallebench.retrievers import INDEX_KINDS, search_form
 from rallebench.vector_indexes import VECTOR_INDEXES
-from rallebench.workspace.entries import Manifest
 from rallebench.workspace.paths import STARTER_INDEXES, Workspace
 
 QUALITY = {"Rprec": 1, "success_rate@1": 1, "success_rate@5": 5, "success_rate@10": 10}

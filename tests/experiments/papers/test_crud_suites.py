@@ -12,13 +12,13 @@ import pytest
 from performing import plan
 from small_workspace import CommandLine, copy_workspace, everything, read_lines, write_lines
 
+from rallebench.core.entries import Manifest
 from rallebench.core.errors import BadFileError
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.experiments.papers import settings_of
 from rallebench.experiments.papers.crud.cells import text_values
 from rallebench.experiments.papers.crud.files import read_earlier
 from rallebench.experiments.papers.crud.records import FAILED
-from rallebench.workspace.entries import Manifest
 from rallebench.workspace.indexes.build import build_index
 from rallebench.workspace.paths import Workspace
 
