@@ -13,25 +13,22 @@ from rallebench.engine.driver import ExperimentResult, dataset_file
 from rallebench.engine.experiment_store import ExperimentStore
 from rallebench.engine.rowfile import RowFile, counts_of
 from rallebench.engine.rows import FilledRows, read_summaries
-from rallebench.experiments.builders import MAKERS
-from rallebench.experiments.papers import SUITES
+from rallebench.experiments import BUILDERS
 from rallebench.workspace.paths import Workspace
 
 __all__ = [
     "ExperimentResult",
     "FilledRows",
     "StoredBuilder",
-    "builder_of",
     "builder_request",
     "builders_begun",
     "document",
     "first_rows",
-    "kind_name",
     "open_builder",
     "stage_files",
 ]
 
-NOUN = "dataset builder"
+NOUN = BUILDERS.noun
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,20 +62,7 @@ def builder_request(
     target = dataset_file(workspace.path, name)
     if workspace.dataset_paths().get(name, target) != target:
         raise UsageError(f"A question set {name!r} exists already; choose another name.")
-    if maker == "rgb" and SUITES.entry("rgb-testbed").traits.get("needs_llm", True) and not llm:
-        raise UsageError("The suite 'rgb-testbed' needs a language model; name one with --llm.")
-    return ExperimentRequest(workspace, llm, values, limit, kind=kind_name(maker), name=name)
-
-
-def kind_name(maker: str) -> str:
-    """The kind of a builder's experiments."""
-    return f"build-{maker}"
-
-
-def builder_of(kind: str) -> str:
-    """The builder of that kind of experiment, '' if it is none."""
-    maker = kind.removeprefix("build-")
-    return maker if maker != kind and maker in MAKERS else ""
+    return ExperimentRequest(workspace, llm, values, limit, kind=BUILDERS.kind(maker), name=name)
 
 
 def document(result: ExperimentResult) -> dict[str, Any]:
@@ -93,7 +77,7 @@ def document(result: ExperimentResult) -> dict[str, Any]:
             "failed": run.n_errors,
         }
     return {
-        "maker": builder_of(request.kind),
+        "maker": BUILDERS.name_of(request.kind),
         "name": request.name,
         "articles": request.settings["articles"],
         "llm": request.llm,
@@ -107,14 +91,14 @@ def document(result: ExperimentResult) -> dict[str, Any]:
 
 def builders_begun(workspace: Workspace) -> list[str]:
     """The names of all builders that were begun, the newest first."""
-    kinds = tuple(kind_name(maker) for maker in MAKERS.names())
+    kinds = tuple(map(BUILDERS.kind, BUILDERS.names()))
     return ExperimentStore(workspace.path).names(kinds)
 
 
 def open_builder(workspace: Workspace, name: str) -> StoredBuilder:
     """What a builder has built so far, and the request to continue it. Raises UsageError, BadFileError."""
     stored = ExperimentStore(workspace.path).open(name, NOUN)
-    if not builder_of(stored.kind):
+    if not BUILDERS.name_of(stored.kind):
         raise UsageError(f"{name!r} is no {NOUN}.")
     request = ExperimentRequest(
         workspace,

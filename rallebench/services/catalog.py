@@ -15,8 +15,8 @@ from rallebench.corpora import CORPORA
 from rallebench.corpora.chunking import PRESETS
 from rallebench.datasets import DATASETS
 from rallebench.environments import ENVIRONMENTS
-from rallebench.experiments.builders import MAKERS
-from rallebench.experiments.papers import SCORERS, SUITES
+from rallebench.experiments import BUILDERS, SUITES, ExperimentGroup
+from rallebench.experiments.papers import SCORERS
 from rallebench.experiments.sweeps import STRATEGIES
 from rallebench.metrics import METRICS, card, read_card
 from rallebench.retrievers import INDEX_KINDS
@@ -27,14 +27,14 @@ from rallebench.workspace.paths import DEFAULT_DATASET, Workspace, nothing_left
 
 __all__ = ["DEFAULT_DATASET", "card", "needs_encoder", "nothing_left"]
 
-REGISTRIES: Mapping[str, Registry[Any]] = {
+REGISTRIES: Mapping[str, Registry[Any] | ExperimentGroup] = {
     registry.name: registry
     for registry in (
         CORPORA,
         DATASETS,
         ENVIRONMENTS,
         INDEX_KINDS,
-        MAKERS,
+        BUILDERS,
         METRICS,
         SCORERS,
         SUITES,

@@ -11,8 +11,7 @@ from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.types import Chain
 from rallebench.engine import estimate, plan
 from rallebench.engine.pilot import QUESTIONS
-from rallebench.experiments.builders import settings_of as builder_settings
-from rallebench.experiments.papers import SUITES, settings_of
+from rallebench.experiments import BUILDERS, SUITES
 from rallebench.experiments.sweeps import indexing, remarks
 from rallebench.experiments.sweeps.results import as_json, headline, opened
 from rallebench.experiments.sweeps.running import sweep_settings, variants_of
@@ -36,6 +35,8 @@ __all__ = [
     "headline",
     "plan_json",
 ]
+
+builder_settings = BUILDERS.settings
 
 
 # sweeps
@@ -142,7 +143,7 @@ def suite_request(
                 "The models are given twice, by --llm and by --set models=…; leave one out."
             )
         settings, llms = {**settings, "models": ",".join(llms)}, ()
-    llm, checked = "".join(llms), settings_of(suite, settings)
+    llm, checked = "".join(llms), SUITES.settings(suite, settings)
     if limit is not None and limit < 1:
         raise UsageError(f"--limit is {limit}; give at least 1, or leave it out for all.")
     return ExperimentRequest(

@@ -23,7 +23,7 @@ from rallebench.core.runs import RunOptions
 from rallebench.core.types import Flow, Generate, Message, Outcome
 from rallebench.engine.estimate import QUANTITIES, Interval
 from rallebench.engine.plan import plan
-from rallebench.experiments.builders import MAKERS
+from rallebench.experiments import BUILDERS, EXPERIMENTS
 from rallebench.services.builders import builder_request, open_builder
 from rallebench.services.workbench import Workbench
 
@@ -63,8 +63,12 @@ def moons(request: ExperimentRequest) -> Experiment:
 
 @pytest.fixture
 def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workbench]:
-    assert "moons" not in MAKERS, "the registry is loaded before a builder is added"
-    monkeypatch.setitem(MAKERS._entries, "moons", Entry("moons", moons))
+    assert "moons" not in BUILDERS, "the registry is loaded before a builder is added"
+    monkeypatch.setitem(
+        EXPERIMENTS._entries,
+        "build-moons",
+        Entry("build-moons", moons, traits={"place": "builders"}),
+    )
     bench = Workbench(make_workspace(tmp_path / "workspace"))
     yield bench
     bench.close()

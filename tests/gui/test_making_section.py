@@ -13,7 +13,7 @@ from small_workspace import read_lines, write_lines
 
 from rallebench.core.errors import BackendError, StoppedError
 from rallebench.engine.driver import ExperimentResult
-from rallebench.experiments.builders import MAKERS
+from rallebench.experiments import BUILDERS
 from rallebench.gui import views_making
 from rallebench.gui.tabs import _making as tab
 from rallebench.gui.tabs._data_settings import rows_of
@@ -60,8 +60,8 @@ def begin(
     articles: str = "",
     limit: str = "",
 ) -> list[str]:
-    names = [("barag", key) for key in MAKERS.entry("barag").form]
-    fields = [setting.default for setting in MAKERS.entry("barag").form.values()]
+    names = [("barag", key) for key in BUILDERS.entry("barag").form]
+    fields = [setting.default for setting in BUILDERS.entry("barag").form.values()]
     place = articles or str(bench.workspace.path.parent / "articles.jsonl")
     return tab.on_make(bench, works, names, "barag", name, f'"{place}"', llm, limit, *fields)
 
@@ -161,7 +161,7 @@ def test_a_wrong_request_stands_on_the_page_once(
 
 def test_a_maker_shows_its_own_settings_and_whether_it_takes_articles() -> None:
     _, about, articles, *groups = tab.on_maker("rgb")
-    shown = dict(zip(MAKERS.names(), (group["visible"] for group in groups)))
+    shown = dict(zip(BUILDERS.names(), (group["visible"] for group in groups)))
     assert (
         "RGB" in about
         and articles["visible"] is False
@@ -186,9 +186,9 @@ def test_a_failure_is_told_with_its_name() -> None:
 
 
 def test_many_settings_stand_in_rows_and_those_to_tick_in_rows_of_their_own() -> None:
-    rows = rows_of(MAKERS.entry("barag").form)
+    rows = rows_of(BUILDERS.entry("barag").form)
     assert max(map(len, rows)) <= 6 and "recency" in rows[-1] and "after" in rows[0]
-    assert sorted(name for row in rows for name in row) == sorted(MAKERS.entry("barag").form)
+    assert sorted(name for row in rows for name in row) == sorted(BUILDERS.entry("barag").form)
 
 
 def test_what_was_wrong_with_one_maker_does_not_stay_when_another_is_chosen(

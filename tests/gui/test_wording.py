@@ -7,8 +7,7 @@ from pathlib import Path
 import gradio as gr
 import pytest
 
-from rallebench.experiments.builders import MAKERS
-from rallebench.experiments.papers import SUITES
+from rallebench.experiments import BUILDERS, SUITES
 from rallebench.gui import views_making, views_suites
 from rallebench.gui.tabs import _making, _suites_form
 from rallebench.gui.tabs import suites as suites_tab
@@ -64,7 +63,7 @@ def test_no_help_of_a_suite_or_a_maker_names_a_flag(bench: Workbench) -> None:
     with gr.Blocks():
         suites = _suites_form.draw_settings(bench, None).inputs
         makers = draw_settings(
-            {name: MAKERS.entry(name).form for name in MAKERS.names()}, "m", "barag"
+            {name: BUILDERS.entry(name).form for name in BUILDERS.names()}, "m", "barag"
         ).inputs
     helps = [one.info for one in (*suites, *makers)]
     assert [help for help in helps if "--" in help or "rallebench" in help] == []
@@ -76,7 +75,7 @@ def test_making_without_a_model_says_what_to_choose_or_to_untick(
     bench: Workbench, tmp_path: Path
 ) -> None:
     (tmp_path / "a.txt").write_text("An article. " * 30)
-    known = MAKERS.entry("barag").form
+    known = BUILDERS.entry("barag").form
     names, fields = (
         [("barag", key) for key in known],
         [setting.default for setting in known.values()],

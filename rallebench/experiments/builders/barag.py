@@ -15,7 +15,7 @@ from rallebench.core.errors import UsageError
 from rallebench.core.experiments import Experiment, ExperimentRequest, Report, Row
 from rallebench.core.prompts import check_own
 from rallebench.engine.rowfile import RowFile
-from rallebench.experiments.builders import MAKERS
+from rallebench.experiments import EXPERIMENTS
 from rallebench.experiments.builders._barag import checking, stages
 from rallebench.experiments.builders._barag.definitions import SETTINGS
 from rallebench.experiments.builders._barag.stages import Plan
@@ -35,7 +35,9 @@ PROMPTS: Mapping[str, tuple[str, ...]] = {
 """File below ``prompts/making/barag`` → what must stand in it in braces."""
 
 
-@MAKERS.register("barag", form=SETTINGS, articles=True)
+@EXPERIMENTS.register(
+    "build-barag", place="builders", needs_llm=False, form=SETTINGS, articles=True
+)
 def barag(request: ExperimentRequest) -> Experiment:
     """Questions on recent articles that a model cannot answer without them."""
     plan = planned(request)

@@ -16,7 +16,7 @@ from rallebench.core.prompts import check_own, filled
 from rallebench.core.settings import Setting
 from rallebench.core.types import Episode, Flow, Generate, Message, Outcome
 from rallebench.engine.rowfile import RowFile
-from rallebench.experiments.builders import MAKERS
+from rallebench.experiments import EXPERIMENTS
 from rallebench.experiments.builders import _crud as cutting
 from rallebench.experiments.builders._prompts import read_prompt
 from rallebench.experiments.builders._replies import declined, fields_of, text_field, text_of_reply
@@ -46,8 +46,10 @@ Reading = Callable[[Row, Fields], "Row | str"]
 """Input, the fields of the reply → the record's fields, or why there is none."""
 
 
-@MAKERS.register(
-    "crud",
+@EXPERIMENTS.register(
+    "build-crud",
+    place="builders",
+    needs_llm=False,
     form={
         "tasks": Setting(str, "all", about="as in summary,qa1, or quest_answer, or all"),
         "source": Setting(

@@ -21,7 +21,7 @@ from rallebench.core.types import Episode
 from rallebench.datasets.r_eval import as_record
 from rallebench.datasets.tasks import DOMAINS
 from rallebench.engine.rowfile import RowFile, short
-from rallebench.experiments.builders import MAKERS
+from rallebench.experiments import EXPERIMENTS
 from rallebench.experiments.builders._prompts import read_prompt
 from rallebench.experiments.builders._templates import proposing
 from rallebench.experiments.builders._templates.filling import (
@@ -113,7 +113,9 @@ class Plan:
         )
 
 
-@MAKERS.register("templates", form=SETTINGS, articles=False)
+@EXPERIMENTS.register(
+    "build-templates", place="builders", needs_llm=False, form=SETTINGS, articles=False
+)
 def templates(request: ExperimentRequest) -> Experiment:
     """Questions from templates with the columns of a table or the relations of triples, with one or several hops."""
     plan = planned(request)

@@ -11,7 +11,7 @@ import gradio as gr
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.runs import RunOptions
-from rallebench.experiments.builders import MAKERS, settings_of
+from rallebench.experiments import BUILDERS
 from rallebench.gui import views, views_making
 from rallebench.gui.session import guard
 from rallebench.gui.tabs._data_paths import corpora_choices, on_upload, whole_path
@@ -35,17 +35,17 @@ SHOWN = ("all", "kept", "left out", "unknown")
 
 def known_settings() -> Known:
     """Maker → its settings."""
-    return {name: MAKERS.entry(name).form for name in MAKERS.names()}
+    return {name: BUILDERS.entry(name).form for name in BUILDERS.names()}
 
 
 def has_articles(maker: str) -> bool:
     """Whether a maker starts from articles."""
-    return bool(MAKERS.entry(maker).traits.get("articles", True))
+    return bool(BUILDERS.entry(maker).traits.get("articles", True))
 
 
 def about_of(maker: str) -> str:
     """One line about a maker."""
-    return views_making.about(MAKERS.entry(maker).about)
+    return views_making.about(BUILDERS.entry(maker).about)
 
 
 def writers(workbench: Workbench) -> list[str]:
@@ -55,7 +55,7 @@ def writers(workbench: Workbench) -> list[str]:
 
 def draw_making(workbench: Workbench) -> dict[str, Any]:
     """The section; returns the components that a refresh fills."""
-    works, makers = Works(workbench.jobs, "making"), list(MAKERS.names())
+    works, makers = Works(workbench.jobs, "making"), list(BUILDERS.names())
     with gr.Row(equal_height=True):
         maker = gr.Dropdown(
             makers,
@@ -169,7 +169,7 @@ def on_maker(maker: str) -> list[Any]:
         "",
         about_of(maker),
         gr.update(visible=has_articles(maker)),
-        *show_group(MAKERS.names(), maker),
+        *show_group(BUILDERS.names(), maker),
     ]
 
 
@@ -196,7 +196,7 @@ def on_make(
 ) -> list[str]:
     """Make in the background; the panel follows it."""
     try:
-        settings = settings_of(maker, given(names, maker, fields))
+        settings = BUILDERS.settings(maker, given(names, maker, fields))
         if not (name or "").strip():
             raise UsageError("The question set needs a name.")
         place = whole_path(articles) if has_articles(maker) else ""

@@ -11,7 +11,7 @@ import gradio as gr
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.settings import Setting, checked
 from rallebench.encoders.references import encoders
-from rallebench.experiments.papers import SUITES
+from rallebench.experiments import SUITES
 from rallebench.gui import views
 from rallebench.gui.tabs.sweep import number_of
 from rallebench.gui.wording import on_page

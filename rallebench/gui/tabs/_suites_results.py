@@ -15,7 +15,7 @@ from rallebench.engine.cost import recorded_prices
 from rallebench.engine.experiment_store import StoredExperiment
 from rallebench.engine.score import examples_of
 from rallebench.engine.store import RunFolder
-from rallebench.experiments.papers import SUITES
+from rallebench.experiments import SUITES
 from rallebench.experiments.papers.comparison import by_question, differences, pairs_of, values_of
 from rallebench.gui import views, views_answers, views_suite_plots, views_suites
 from rallebench.gui.saving import save_buttons

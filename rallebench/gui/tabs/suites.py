@@ -14,7 +14,7 @@ from rallebench.engine import estimate, pilot, plan
 from rallebench.engine.driver import ExperimentResult
 from rallebench.engine.estimate import CostEstimate
 from rallebench.engine.experiment_store import run_name
-from rallebench.experiments.papers import SUITES
+from rallebench.experiments import SUITES
 from rallebench.gui import views, views_suites
 from rallebench.gui.session import Session, guard
 from rallebench.gui.tabs import TABS

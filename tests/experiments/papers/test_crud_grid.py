@@ -18,7 +18,7 @@ from rallebench.corpora.store import PassageStore
 from rallebench.engine.driver import ExperimentResult
 from rallebench.engine.experiment_store import run_name
 from rallebench.engine.plan import as_json
-from rallebench.experiments.papers import settings_of
+from rallebench.experiments import SUITES
 from rallebench.experiments.papers.crud.configurations import (
     FACTORS,
     Config,
@@ -141,7 +141,7 @@ def grid(
 
 def asked(workspace: Path, *settings: str, llm: str = "quiet") -> ExperimentRequest:
     return ExperimentRequest(
-        Workspace(workspace), llm, settings_of("crud-grid", chosen(workspace, *settings))
+        Workspace(workspace), llm, SUITES.settings("crud-grid", chosen(workspace, *settings))
     )
 
 
@@ -168,7 +168,7 @@ def test_the_papers_grid_of_30_cells_needs_12_indexes(workspace: Path) -> None:
     (workspace / "llms.json").write_text(json.dumps(models), encoding="utf-8")
     given = {"data": "x", "corpus": str(workspace / "corpus.tsv")}
     wanted = ExperimentRequest(
-        Workspace(workspace), "gpt-3.5-turbo", settings_of("crud-grid", given)
+        Workspace(workspace), "gpt-3.5-turbo", SUITES.settings("crud-grid", given)
     )
     found = grid_of(wanted)
     assert found.cells == 30 and len(found.order) == 25 and not found.impossible

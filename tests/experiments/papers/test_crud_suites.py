@@ -14,7 +14,7 @@ from small_workspace import CommandLine, copy_workspace, everything, read_lines,
 
 from rallebench.core.errors import BadFileError
 from rallebench.core.experiments import ExperimentRequest
-from rallebench.experiments.papers import settings_of
+from rallebench.experiments import SUITES
 from rallebench.experiments.papers.crud.cells import text_values
 from rallebench.experiments.papers.crud.files import read_earlier
 from rallebench.experiments.papers.crud.records import FAILED
@@ -385,7 +385,7 @@ def test_planning_writes_nothing_not_even_questions_that_it_invented(workspace: 
     before = everything(workspace)
     planned = plan(
         "crud-qa1",
-        ExperimentRequest(Workspace(workspace), "reads", settings_of("crud-qa1", given)),
+        ExperimentRequest(Workspace(workspace), "reads", SUITES.settings("crud-qa1", given)),
         "p",
     )
     assert (

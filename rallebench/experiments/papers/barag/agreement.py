@@ -14,7 +14,8 @@ from rallebench.core.runs import RunRequest, RunResult
 from rallebench.core.settings import Setting
 from rallebench.core.types import digest
 from rallebench.engine.statistics import means
-from rallebench.experiments.papers import SUITES
+from rallebench.experiments import EXPERIMENTS
+from rallebench.experiments.papers.barag import PAPER
 from rallebench.experiments.papers.barag.articles import PREFIX, Article, by_title, example_of
 from rallebench.experiments.papers.barag.coefficients import COLUMNS, agreement_of, by_given
 from rallebench.experiments.papers.barag.judged import JUDGING, judge_of, notes_of, report_of
@@ -28,8 +29,10 @@ Pairs = list[tuple[float, "float | None", str]]
 """(given score, the judge's, the article's title) of each answer."""
 
 
-@SUITES.register(
+@EXPERIMENTS.register(
     "barag-agreement",
+    place="suites",
+    paper=PAPER,
     named_by=("runs", "only"),
     form={
         "runs": Setting(str, "", about="folder of scored run files (JSON lines), or one of them"),

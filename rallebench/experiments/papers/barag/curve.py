@@ -15,8 +15,8 @@ from rallebench.core.experiments import Experiment, ExperimentRequest, Figure, R
 from rallebench.core.runs import Judge, RunRequest, RunResult, Values
 from rallebench.core.settings import Setting
 from rallebench.core.types import Episode, Example, Flow, Question, Step
-from rallebench.experiments.papers import SUITES
-from rallebench.experiments.papers.barag import points
+from rallebench.experiments import EXPERIMENTS
+from rallebench.experiments.papers.barag import PAPER, points
 from rallebench.experiments.papers.barag.judged import JUDGE, JUDGING, judge_of, notes_of, report_of
 from rallebench.experiments.papers.barag.points import BranchedCase, CurvePoint
 from rallebench.experiments.papers.barag.study import (
@@ -61,8 +61,10 @@ READ_ALL = "Read all passages"
 COLUMNS = ("Input tokens", "Output tokens", "Tokens a question", "Quality", "Coin")
 
 
-@SUITES.register(
+@EXPERIMENTS.register(
     "barag-curve",
+    place="suites",
+    paper=PAPER,
     form={
         **DATA,
         **ASKING,

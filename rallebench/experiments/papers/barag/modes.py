@@ -12,7 +12,8 @@ from rallebench.core.experiments import Experiment, ExperimentRequest, Figure, R
 from rallebench.core.runs import Judge, RunRequest, RunResult
 from rallebench.core.settings import Setting
 from rallebench.core.types import Flow, Question
-from rallebench.experiments.papers import SUITES
+from rallebench.experiments import EXPERIMENTS
+from rallebench.experiments.papers.barag import PAPER
 from rallebench.experiments.papers.barag.judged import JUDGE, JUDGING, judge_of, notes_of, report_of
 from rallebench.experiments.papers.barag.runs import lines
 from rallebench.experiments.papers.barag.study import (
@@ -46,8 +47,10 @@ DECIDING = frozenset(("basic", "advanced"))
 """The modes that ask the model whether to search."""
 
 
-@SUITES.register(
+@EXPERIMENTS.register(
     "barag-modes",
+    place="suites",
+    paper=PAPER,
     named_by=("modes",),
     form={
         **DATA,

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from rallebench.core.experiments import Experiment, ExperimentRequest, Report
 from rallebench.core.settings import Setting
-from rallebench.experiments.papers import SUITES
+from rallebench.experiments import EXPERIMENTS
+from rallebench.experiments.papers.crud import PAPER
 from rallebench.experiments.papers.crud.cells import Cell, check_prompts, perform_cell, plan_cell
 from rallebench.experiments.papers.crud.files import results_of, results_path
 from rallebench.experiments.papers.crud.records import DATA_IS, read_tasks
@@ -90,8 +91,10 @@ def crud_tasks(request: ExperimentRequest, tasks: tuple[Task, ...]) -> Experimen
     )
 
 
-@SUITES.register(
+@EXPERIMENTS.register(
     "crud",
+    place="suites",
+    paper=PAPER,
     form={
         **SETTINGS,
         "tasks": Setting(str, "all", about="as in qa1,summary, or quest_answer, or all"),
@@ -107,8 +110,12 @@ def _register(task: Task) -> None:
         return (yield from crud_tasks(request, (task,)))
 
     of_task.__name__ = of_task.__qualname__ = f"crud_{task.name}"
-    SUITES.register(
-        f"crud-{task.name}", about=f"CRUD-RAG, {task.key}: {task.about}.", form=SETTINGS
+    EXPERIMENTS.register(
+        f"crud-{task.name}",
+        place="suites",
+        paper=PAPER,
+        about=f"CRUD-RAG, {task.key}: {task.about}.",
+        form=SETTINGS,
     )(of_task)
 
 

@@ -16,7 +16,8 @@ from rallebench.core.runs import RunRequest
 from rallebench.core.settings import Setting
 from rallebench.core.types import Chain
 from rallebench.engine.score import DEFAULT_METRICS, has_gold
-from rallebench.experiments.papers import SUITES, Suite
+from rallebench.experiments import EXPERIMENTS, Play
+from rallebench.experiments.papers.kilt import PAPER
 from rallebench.experiments.papers.kilt.chains import chain_of, modes_of
 from rallebench.experiments.papers.kilt.data import Questions, files_of, read
 from rallebench.experiments.papers.kilt.sets import SETS, TASKS, KiltSet, sets_of
@@ -58,13 +59,15 @@ NAMED_BY = ("datasets", "file", "mode", "retriever", "k")
 """Settings that tell the runs of a suite apart by name."""
 
 
-@SUITES.register("kilt", needs_llm=False, form=SEVERAL, named_by=NAMED_BY)
+@EXPERIMENTS.register(
+    "kilt", place="suites", paper=PAPER, needs_llm=False, form=SEVERAL, named_by=NAMED_BY
+)
 def kilt(request: ExperimentRequest) -> Experiment:
     """KILT, several sets with their macro-average, as in RaLLe's tables."""
     return (yield from _answered(request, sets_of(request.settings["datasets"])))
 
 
-def _single(kilt_set: KiltSet) -> Suite:
+def _single(kilt_set: KiltSet) -> Play:
     def suite(request: ExperimentRequest) -> Experiment:
         return (yield from _answered(request, (kilt_set,)))
 
@@ -72,8 +75,10 @@ def _single(kilt_set: KiltSet) -> Suite:
 
 
 for _set in SETS.values():
-    SUITES.register(
+    EXPERIMENTS.register(
         f"kilt-{_set.name}",
+        place="suites",
+        paper=PAPER,
         about=f"KILT, {_set.label}: {TASKS[_set.task]}, by {_set.headline} and {_set.variant}.",
         needs_llm=False,
         form=OWN,

@@ -19,7 +19,8 @@ from rallebench.core.files import sha256_file
 from rallebench.core.runs import Backends, RunRequest, RunResult
 from rallebench.core.settings import Setting
 from rallebench.datasets.tasks import DOMAINS
-from rallebench.experiments.papers import SUITES, Suite
+from rallebench.experiments import EXPERIMENTS, Play
+from rallebench.experiments.papers.reval import PAPER
 from rallebench.experiments.papers.reval.grid import GridCell, grid
 from rallebench.experiments.papers.reval.tasks import tasks_of
 from rallebench.experiments.runs import definitions_of, scored_by, scored_run
@@ -68,13 +69,15 @@ SETTINGS = {
 }
 
 
-@SUITES.register("reval", needs_llm=False, form=SETTINGS, named_by=NAMED_BY)
+@EXPERIMENTS.register(
+    "reval", place="suites", paper=PAPER, needs_llm=False, form=SETTINGS, named_by=NAMED_BY
+)
 def reval(request: ExperimentRequest) -> Grid:
     """R-Eval: workflows × models × tasks, as far as they fit each other, with scores, means and ranks."""
     return (yield from _answered(request, ""))
 
 
-def _domain(domain: str) -> Suite:
+def _domain(domain: str) -> Play:
     def suite(request: ExperimentRequest) -> Grid:
         return (yield from _answered(request, domain))
 
@@ -82,8 +85,10 @@ def _domain(domain: str) -> Suite:
 
 
 for _word, _environment in DOMAINS.items():
-    SUITES.register(
+    EXPERIMENTS.register(
         f"reval-{_environment}",
+        place="suites",
+        paper=PAPER,
         about=f"R-Eval's systems on the tasks of its environment {_word} alone.",
         needs_llm=False,
         form=SETTINGS,
