@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from rallebench.analysis.suites import by_question, differences, pairs_of, values_of
 from rallebench.core.errors import UsageError
 from rallebench.core.events import Operation
 from rallebench.core.experiments import ExperimentRequest
@@ -32,8 +33,12 @@ __all__ = [
     "TRADEOFF_QUESTIONS",
     "builder_request",
     "builder_settings",
+    "by_question",
+    "differences",
     "headline",
+    "pairs_of",
     "plan_json",
+    "values_of",
 ]
 
 builder_settings = BUILDERS.settings

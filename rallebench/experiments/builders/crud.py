@@ -22,14 +22,14 @@ from rallebench.experiments.builders._prompts import read_prompt
 from rallebench.experiments.builders._replies import declined, fields_of, text_field, text_of_reply
 from rallebench.experiments.builders.articles import (
     SOURCES,
-    Article,
+    SourceArticle,
     drawn,
     kind_of,
     read_articles,
     stamp_of,
     text_of,
 )
-from rallebench.experiments.papers.crud.tasks import TASKS, Task, tasks_of
+from rallebench.experiments.papers.crud.tasks import TASKS, CrudTask, tasks_of
 
 PROMPTS = {
     "summary": ("summary.txt", ("ARTICLE",)),
@@ -145,7 +145,7 @@ def _articles(request: ExperimentRequest) -> RowsRequest:
     )
 
 
-def _row(article: Article, shortest: int, longest: int) -> Row:
+def _row(article: SourceArticle, shortest: int, longest: int) -> Row:
     text = text_of(article).strip()
     row = {"id": article.id, "title": article.title, "date": article.date, "text": text[:longest]}
     if len(text) < shortest:
@@ -177,7 +177,7 @@ def _groups(label: str, articles: RowFile, size: int) -> RowsRequest:
 
 
 def _stage(
-    request: ExperimentRequest, task: Task, label: str, inputs: RowFile, prompt: str
+    request: ExperimentRequest, task: CrudTask, label: str, inputs: RowFile, prompt: str
 ) -> RowsRequest:
     if task.name == "continuation":
         return RowsRequest(
@@ -347,7 +347,7 @@ OURS = frozenset(
 )
 
 
-def _record(task: Task, row: Row) -> Row:
+def _record(task: CrudTask, row: Row) -> Row:
     """A row as CRUD-RAG has it."""
     assert task.name in TASKS
     return {
@@ -357,7 +357,7 @@ def _record(task: Task, row: Row) -> Row:
     }
 
 
-def _question(task: Task, row: Row) -> Row:
+def _question(task: CrudTask, row: Row) -> Row:
     """The same in KILT's form, the articles as pages that are needed together."""
     pages = [{"wikipedia_id": name} for name in row["articles"]]
     output = [{"answer": row["answers"], "provenance": pages}]

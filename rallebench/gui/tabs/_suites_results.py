@@ -16,13 +16,13 @@ from rallebench.engine.experiment_store import StoredExperiment
 from rallebench.engine.score import examples_of
 from rallebench.engine.store import RunFolder
 from rallebench.experiments import SUITES
-from rallebench.experiments.papers.comparison import by_question, differences, pairs_of, values_of
 from rallebench.gui import views, views_answers, views_suite_plots, views_suites
 from rallebench.gui.saving import save_buttons
 from rallebench.gui.session import Session, guard
 from rallebench.gui.tabs._suites_form import SuiteForm, filled
 from rallebench.render import plotly
 from rallebench.render.html import csv_link, file_link
+from rallebench.services.experimenting import by_question, differences, pairs_of, values_of
 from rallebench.services.workbench import Workbench
 
 NO_RESULT = (

@@ -16,10 +16,10 @@ from rallebench.core.types import digest
 from rallebench.engine.statistics import means
 from rallebench.experiments import EXPERIMENTS
 from rallebench.experiments.papers.barag import PAPER
-from rallebench.experiments.papers.barag.articles import PREFIX, Article, by_title, example_of
+from rallebench.experiments.papers.barag.articles import PREFIX, BaragArticle, by_title, example_of
 from rallebench.experiments.papers.barag.coefficients import COLUMNS, agreement_of, by_given
 from rallebench.experiments.papers.barag.judged import JUDGING, judge_of, notes_of, report_of
-from rallebench.experiments.papers.barag.runs import Row, Run, read_runs
+from rallebench.experiments.papers.barag.runs import AnswerRow, Run, read_runs
 from rallebench.experiments.papers.barag.study import JUDGE_PROMPTS, SCORES
 from rallebench.experiments.runs import replay, scored_run
 
@@ -113,7 +113,7 @@ class ScoredAnswers:
     """The answers of a run file that have scores and an article, by question id; ``lost``: how many have not."""
 
     run: Run
-    answers: Mapping[str, tuple[Row, Article]]
+    answers: Mapping[str, tuple[AnswerRow, BaragArticle]]
     lost: int
 
     def pairs(self, result: RunResult, score: str) -> Pairs:
@@ -127,9 +127,9 @@ class ScoredAnswers:
 
 
 def _sample(
-    run: Run, articles: Mapping[tuple[str, str], Article], limit: int | None
+    run: Run, articles: Mapping[tuple[str, str], BaragArticle], limit: int | None
 ) -> ScoredAnswers:
-    answers: dict[str, tuple[Row, Article]] = {}
+    answers: dict[str, tuple[AnswerRow, BaragArticle]] = {}
     lost = 0
     for number, row in enumerate(run.rows[:limit]):
         article = articles.get((row.title, row.question)) or articles.get((row.title, ""))

@@ -13,7 +13,7 @@ from rallebench.experiments.papers.crud.cells import Cell, check_prompts, perfor
 from rallebench.experiments.papers.crud.files import results_of, results_path
 from rallebench.experiments.papers.crud.records import DATA_IS, read_tasks
 from rallebench.experiments.papers.crud.tables import notes_of, plot_of, table_of
-from rallebench.experiments.papers.crud.tasks import TASKS, Task, tasks_of
+from rallebench.experiments.papers.crud.tasks import TASKS, CrudTask, tasks_of
 
 SETTINGS = {
     "data": Setting(
@@ -62,7 +62,7 @@ SETTINGS = {
 }
 
 
-def crud_tasks(request: ExperimentRequest, tasks: tuple[Task, ...]) -> Experiment:
+def crud_tasks(request: ExperimentRequest, tasks: tuple[CrudTask, ...]) -> Experiment:
     """These tasks, one cell each."""
     records = read_tasks(request.workspace.data(request.settings["data"], DATA_IS), tasks)
     check_prompts(request, tasks)
@@ -105,7 +105,7 @@ def crud(request: ExperimentRequest) -> Experiment:
     return (yield from crud_tasks(request, tasks_of(request.settings["tasks"])))
 
 
-def _register(task: Task) -> None:
+def _register(task: CrudTask) -> None:
     def of_task(request: ExperimentRequest) -> Experiment:
         return (yield from crud_tasks(request, (task,)))
 

@@ -8,7 +8,7 @@ from typing import Any
 from rallebench.core.experiments import Figure, Table
 from rallebench.engine.statistics import Mean
 from rallebench.experiments.papers.crud.cells import Cell
-from rallebench.experiments.papers.crud.tasks import Task
+from rallebench.experiments.papers.crud.tasks import CrudTask
 from rallebench.experiments.published import published_table
 from rallebench.workspace.paths import READER
 
@@ -41,7 +41,7 @@ def table_of(cells: Sequence[Cell]) -> Table:
     return Table("CRUD-RAG", ("task", *COLUMNS, "answers"), tuple(rows), note=note)
 
 
-def papers_base(task: Task) -> dict[str, float]:
+def papers_base(task: CrudTask) -> dict[str, float]:
     """Column → what the paper's base system reached: BLEU, ROUGE-L, similarity, precision and recall in %, length in characters."""
     return dict(published_table("crud_table3").row(task=task.printed, base=True).values)
 
