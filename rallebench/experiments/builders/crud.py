@@ -29,6 +29,7 @@ from rallebench.experiments.builders.articles import (
     stamp_of,
     text_of,
 )
+from rallebench.experiments.papers.common import own_prompts
 from rallebench.experiments.papers.crud.tasks import TASKS, CrudTask, tasks_of
 
 PROMPTS = {
@@ -66,9 +67,7 @@ Reading = Callable[[Row, Fields], "Row | str"]
         "temperature": Setting(float, 0.7, 0, 2),
         "max_tokens": Setting(int, 2048, 1, 100_000),
         "seed": Setting(int, 0, 0),
-        "prompts": Setting(
-            str, "", about="folder with prompts of your own, named as in prompts/making/crud"
-        ),
+        "prompts": own_prompts("making/crud"),
     },
 )
 def crud(request: ExperimentRequest) -> Experiment:

@@ -21,6 +21,7 @@ from rallebench.experiments.papers.barag.coefficients import COLUMNS, agreement_
 from rallebench.experiments.papers.barag.judged import JUDGING, judge_of, notes_of, report_of
 from rallebench.experiments.papers.barag.runs import AnswerRow, Run, read_runs
 from rallebench.experiments.papers.barag.study import JUDGE_PROMPTS, SCORES
+from rallebench.experiments.papers.common import compat, names_in, own_prompts
 from rallebench.experiments.runs import replay, scored_run
 
 REPORTED = ("form", "compat", "temperature", "seed", "repeats", "swap")
@@ -42,15 +43,8 @@ Pairs = list[tuple[float, "float | None", str]]
             about=f"folder of {PREFIX}*.jsonl, one file, or a question set; default: beside the runs, or above them",
         ),
         "only": Setting(str, "", about="names of runs, as in A_d_20240123_100407,…; default: all"),
-        "compat": Setting(
-            str,
-            "corrected",
-            choices=("corrected", "original"),
-            about="original: the judge's system prompt is not sent",
-        ),
-        "prompts": Setting(
-            str, "", about="folder with prompts of your own, named as in prompts/judges"
-        ),
+        "compat": compat("original: the judge's system prompt is not sent"),
+        "prompts": own_prompts("judges"),
         **JUDGING,
     },
 )
@@ -176,14 +170,14 @@ def _figure(name: str, pairs: Pairs) -> Figure:
 
 
 def _chosen(runs: tuple[Run, ...], only: str) -> tuple[Run, ...]:
-    names = [part.strip() for part in only.split(",") if part.strip()]
+    names = names_in(only)
     known = {run.name: run for run in runs}
     for name in names:
         if name not in known:
             raise NotFoundError(
                 f"There is no run {name!r} among these; they are: {', '.join(known)}."
             )
-    return tuple(known[name] for name in dict.fromkeys(names)) or runs
+    return tuple(known[name] for name in names) or runs
 
 
 def _article_files(request: ExperimentRequest) -> list[Path]:

@@ -34,6 +34,7 @@ from rallebench.experiments.papers.barag.summary import (
     runs_table,
     summary_of,
 )
+from rallebench.experiments.papers.common import failed_note, names_in
 from rallebench.experiments.runs import scored_run
 from rallebench.workflows.barag import MODES, BaragAgent
 from rallebench.workflows.barag_uncertain import RULE_SETTINGS, Rule, uncertain
@@ -140,7 +141,7 @@ def _embedded(answered: RunResult) -> int | None:
 
 
 def _modes(text: str) -> list[str]:
-    chosen = list(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
+    chosen = names_in(text)
     wrong = [mode for mode in chosen if mode not in ALL]
     if wrong or not chosen:
         raise UsageError(f"--set modes={text}: choose of {', '.join(ALL)}.")
@@ -187,11 +188,7 @@ def _samples(settings: Mapping[str, Any]) -> int:
 
 
 def _notes(mode: str, answered: RunResult) -> list[str]:
-    notes = []
-    if answered.n_errors:
-        notes.append(
-            f"{mode}: {answered.n_errors} of {answered.n} questions failed; they are in no sum and no mean."
-        )
+    notes = [*failed_note(mode, answered, "in no sum and no mean")]
     undecided = sum(bool(value) for value in answered.values.get("undecided", {}).values())
     if undecided:
         notes.append(

@@ -10,6 +10,7 @@ from typing import Any
 
 from rallebench.core.errors import BadFileError, NotFoundError, UsageError
 from rallebench.core.sources import Source
+from rallebench.experiments.papers.predictions import json_lines
 from rallebench.workflows.barag import JOIN
 
 MANIFEST = "runs_manifest.json"
@@ -162,7 +163,6 @@ def _flag(row: Mapping[str, Any], key: str, where: str) -> bool:
 
 def lines(rows: Sequence[AnswerRow]) -> str:
     """The rows as a run file."""
-    contents = (
+    return json_lines(
         {JSON_NAMES.get(name, name): value for name, value in asdict(row).items()} for row in rows
     )
-    return "".join(json.dumps(content, ensure_ascii=False) + "\n" for content in contents)

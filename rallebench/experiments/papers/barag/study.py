@@ -26,6 +26,7 @@ from rallebench.core.types import (
 from rallebench.experiments.papers.barag.articles import ArticleSet, find_file, read_set
 from rallebench.experiments.papers.barag.runs import AnswerRow, read_runs
 from rallebench.experiments.papers.barag.summary import PERFECT, total_of
+from rallebench.experiments.papers.common import own_prompts
 from rallebench.metrics.cost import completion_tokens_of, prompt_tokens_of
 from rallebench.metrics.exact_match import exact_match
 from rallebench.metrics.judges import JUDGES
@@ -59,11 +60,7 @@ ASKING = {
         choices=("auto", "tools", "text"),
         about="how a decision is asked for; auto: tools behind an API",
     ),
-    "prompts": Setting(
-        str,
-        "",
-        about="folder with prompts of your own, named as in prompts/suites/barag and prompts/judges",
-    ),
+    "prompts": own_prompts("suites/barag and prompts/judges"),
 }
 COSTS = ("n_input_tokens", "n_output_tokens", "n_embedding_tokens", "retrieved", "undecided")
 DEFINITIONS = {

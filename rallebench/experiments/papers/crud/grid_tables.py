@@ -10,6 +10,7 @@ from rallebench.analysis.paired import PairedComparison
 from rallebench.core.errors import RalleError
 from rallebench.core.experiments import Figure, IndexResult, Table
 from rallebench.engine.statistics import Mean
+from rallebench.experiments.papers.common import listed
 from rallebench.experiments.papers.crud import tables
 from rallebench.experiments.papers.crud.configurations import FACTORS, Config, Grid
 from rallebench.experiments.papers.crud.grid_cells import CellResult, FailedCell, Outcomes
@@ -176,8 +177,7 @@ def notes_of(
 
 
 def _listed(cells: Sequence[CellResult | FailedCell]) -> str:
-    names = [f"{cell.task.name} {cell.label}" for cell in cells]
-    return ", ".join(names[:6]) + (f" and {len(names) - 6} more" if len(names) > 6 else "")
+    return listed([f"{cell.task.name} {cell.label}" for cell in cells], 6)
 
 
 def report_of(

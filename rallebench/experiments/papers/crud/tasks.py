@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from rallebench.core.errors import UsageError
 from rallebench.core.registry import unknown
+from rallebench.experiments.papers.common import names_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +108,7 @@ def tasks_of(text: str) -> tuple[CrudTask, ...]:
     ['summary', 'qa1', 'qa2', 'qa3']
     """
     names: set[str] = set()
-    for name in filter(None, map(str.strip, text.split(","))):
+    for name in names_in(text):
         if name not in GROUPS:
             raise UsageError(unknown("task of CRUD-RAG", name, list(GROUPS)))
         names.update(GROUPS[name])

@@ -13,6 +13,7 @@ from rallebench.core.errors import UsageError
 from rallebench.core.experiments import Experiment, ExperimentRequest, Figure, Report, Table
 from rallebench.core.settings import Setting
 from rallebench.experiments import EXPERIMENTS
+from rallebench.experiments.papers.common import compat, own_prompts
 from rallebench.experiments.papers.rgb import PAPER, documents, tables
 from rallebench.experiments.papers.rgb.judged import judges_of, report_of
 from rallebench.experiments.papers.rgb.labels import (
@@ -58,10 +59,8 @@ SETTINGS = {
         choices=("role", "merged"),
         about="merged: for servers whose model has no system role",
     ),
-    "compat": Setting(str, "corrected", choices=("corrected", "original")),
-    "prompts": Setting(
-        str, "", about="folder with prompts of your own, named as in prompts/suites/rgb"
-    ),
+    "compat": compat(),
+    "prompts": own_prompts("suites/rgb"),
     "reuse": Setting(
         str, "", about="folder with RGB's result-en, result-zh: answers there are not asked again"
     ),
