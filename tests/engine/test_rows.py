@@ -84,6 +84,10 @@ def test_a_plan_and_a_pilot_of_a_builder_ask_and_write_nothing_and_promise_no_co
     before = everything(bench.workspace.path)
     planned = bench.experiments.plan(request(bench))
     assert planned.rows == ("1-names", "2-replies") and not planned.runs and not planned.open_end
+    (note,) = planned.notes
+    assert "2-replies" in note and "1-names" not in note, (
+        "only stages that ask a model cost requests"
+    )
     estimate = complete(bench.experiments.pilot(planned, request(bench)))
     assert estimate.total == dict.fromkeys(QUANTITIES, Interval()), "not known, which is not 0"
     assert "the sums are not known" in estimate.notes[0]

@@ -1,7 +1,7 @@
 """RAGQuestEval's questions on references, and the references' answers: made once, kept in a file that can be read.
 
-``<workspace>/crud/quest_gold_<CrudTask>.json``: record id → key_info, question, answers, as CRUD-RAG's own
-``<CrudTask>_quest_gt_save.json``; those made here say of which reference (a digest of it) and by which model.
+``<workspace>/crud/quest_gold_<Task>.json``: record id → key_info, question, answers, as CRUD-RAG's own
+``<Task>_quest_gt_save.json``; those made here say of which reference (a digest of it) and by which model.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def read_cache(path: Path) -> dict[str, Entry]:
 def read_published(gold: str, task: CrudTask) -> dict[str, Entry]:
     """CRUD-RAG's own gold questions: a folder, or one task's file. Raises UsageError.
 
-    ``<CrudTask>_quest_gt_save.json`` is an object by record id; ``quest_gold_<CrudTask>.jsonl`` has ``crud_id`` in every row.
+    ``<Task>_quest_gt_save.json`` is an object by record id; ``quest_gold_<Task>.jsonl`` has ``crud_id`` in every row.
     {} where the folder has no file of the task.
     """
     if not gold:
