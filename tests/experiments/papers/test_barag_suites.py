@@ -14,7 +14,9 @@ from small_workspace import (
     CommandLine,
     copy_workspace,
     make_workspace,
+    numbers,
     read_lines,
+    scripted,
     write_lines,
 )
 
@@ -59,9 +61,7 @@ MODELS: Mapping[str, Any] = {
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     workspace = make_workspace(tmp_path_factory.mktemp("barag") / "workspace")
-    models = {
-        name: {"backend": "scripted", "settings": settings} for name, settings in MODELS.items()
-    }
+    models: dict[str, Any] = scripted(MODELS)
     models["tools"] = {
         "backend": "openai_compatible",
         "settings": {"model": "m", "base_url": "http://127.0.0.1:9/v1", "max_retries": 0},
@@ -106,10 +106,6 @@ def modes(rallebench: CommandLine, *settings: str, llm: str = "agent", run: str 
 
 def report(rallebench: CommandLine, suite: str, *settings: str, llm: str = "agent") -> Any:
     return rallebench.report(f"barag-{suite}", *settings, llm=llm, run="r")
-
-
-def numbers(part: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: mean["value"] for name, mean in part["metrics"].items()}
 
 
 def steps(workspace: Path, run: str) -> list[list[Any]]:

@@ -110,11 +110,6 @@ def workspace(built: Path, tmp_path: Path) -> Path:
     return copy_workspace(built, tmp_path / "workspace")
 
 
-@pytest.fixture
-def rallebench(capfd: pytest.CaptureFixture[str], workspace: Path) -> CommandLine:
-    return CommandLine(capfd, workspace)
-
-
 def chosen(workspace: Path, *settings: str) -> dict[str, str]:
     """A small grid with the hashing encoder; ``settings`` go over it."""
     base = {
@@ -127,16 +122,9 @@ def chosen(workspace: Path, *settings: str) -> dict[str, str]:
     return base | dict(setting.split("=", 1) for setting in settings)
 
 
-def grid(
-    rallebench: CommandLine, *settings: str, llm: str = "", run: str = "g", **more: Any
-) -> Any:
-    flags = [
-        part
-        for key, value in chosen(rallebench.workspace, *settings).items()
-        for part in ("--set", f"{key}={value}")
-    ]
-    model = ["--llm", llm] if llm else []
-    return rallebench.json("suite", "crud-grid", *model, "--name", run, "--no-mlflow", *flags)
+def grid(rallebench: CommandLine, *settings: str, llm: str = "", run: str = "g") -> Any:
+    pairs = (f"{key}={value}" for key, value in chosen(rallebench.workspace, *settings).items())
+    return rallebench.report("crud-grid", *pairs, llm=llm, run=run)
 
 
 def asked(workspace: Path, *settings: str, llm: str = "quiet") -> ExperimentRequest:
