@@ -79,9 +79,11 @@ def by_the_suite(
     from rallebench.core.events import complete
     from rallebench.core.experiments import ExperimentRequest
     from rallebench.core.runs import RunOptions
-    from rallebench.experiments.papers import settings_of
+    from rallebench.experiments import SUITES
 
-    settings = settings_of("rgb-noise", {"data": str(data), "noise": ",".join(map(str, shares))})
+    settings = SUITES.settings(
+        "rgb-noise", {"data": str(data), "noise": ",".join(map(str, shares))}
+    )
     request = ExperimentRequest(
         workbench.workspace,
         more.get("llm", MODEL),
@@ -152,14 +154,14 @@ def read_by_the_reader(
     from rallebench.core.events import complete
     from rallebench.core.experiments import ExperimentRequest
     from rallebench.core.runs import RunOptions
-    from rallebench.experiments.papers import settings_of
+    from rallebench.experiments import SUITES
     from rallebench.services.workbench import Workbench
 
     workbench = Workbench(folder / "reading")
     started, used = time.perf_counter(), time.process_time()
     for _ in workbench.data.build_index("bed", data / f"{name}_corpus.tsv", "bm25"):
         pass
-    settings = settings_of(
+    settings = SUITES.settings(
         "rgb-testbed", {"data": str(data / f"{name}_kilt.jsonl"), "index": "bed", "positives": "5"}
     )
     request = ExperimentRequest(

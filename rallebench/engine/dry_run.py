@@ -113,12 +113,13 @@ class DryRun:
 
 @dataclass(slots=True)
 class IndexNeeds:
-    """The indexes of a recipe that runs search: ``built`` by name, and ``missing`` by label; ``measurements`` and files of ``rows`` by label."""
+    """The indexes of a recipe that runs search: ``built`` by name, and ``missing`` by label; ``measurements`` by
+    label; ``rows``: file of rows → whether a model is asked for it."""
 
     built: dict[str, None] = field(default_factory=dict)
     missing: dict[str, Any] = field(default_factory=dict)
     measurements: dict[str, None] = field(default_factory=dict)
-    rows: dict[str, None] = field(default_factory=dict)
+    rows: dict[str, bool] = field(default_factory=dict)
 
 
 class Rehearser:
@@ -154,7 +155,7 @@ class Rehearser:
 
     def _rows(self, step: RowsRequest) -> RowFile:
         """The rows that are stored, none where there are none: what a source holds is not read."""
-        self._indexes.rows[step.label] = None
+        self._indexes.rows[step.label] = bool(step.llms)
         rows = RowFile(self._request.folder / f"{step.label}.jsonl")
         rows.settle_all()
         return rows

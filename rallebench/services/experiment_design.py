@@ -13,7 +13,7 @@ from rallebench.core.errors import UsageError
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.settings import Setting, checked
 from rallebench.core.types import Chain
-from rallebench.experiments.papers import SUITES
+from rallebench.experiments import SUITES
 from rallebench.services import benchmarks, designs, experimenting
 from rallebench.workspace.paths import DEFAULT_DATASET
 

@@ -24,8 +24,7 @@ from rallebench.core.registry import Entry
 from rallebench.core.runs import RunOptions
 from rallebench.core.types import Chain, Generate, Message, Outcome, Question, Reply
 from rallebench.engine.driver import ExperimentResult
-from rallebench.experiments.builders import MAKERS
-from rallebench.experiments.papers import settings_of
+from rallebench.experiments import BUILDERS, EXPERIMENTS, SUITES
 from rallebench.llms import LLMS
 from rallebench.llms.scripted import Scripted
 from rallebench.services.builders import builder_request
@@ -96,9 +95,13 @@ def bench(
     monkeypatch: pytest.MonkeyPatch,
     small_suites: None,  # noqa: F811
 ) -> Iterator[Workbench]:
-    assert "gated" not in LLMS and "small" not in MAKERS, "asking loads the registries"
+    assert "gated" not in LLMS and "small" not in BUILDERS, "asking loads the registries"
     monkeypatch.setitem(LLMS._entries, "gated", Entry("gated", gated))
-    monkeypatch.setitem(MAKERS._entries, "small", Entry("small", small_maker))
+    monkeypatch.setitem(
+        EXPERIMENTS._entries,
+        "build-small",
+        Entry("build-small", small_maker, traits={"place": "builders"}),
+    )
     Gated.begun, Gated.gate, Gated.late = threading.Event(), threading.Event(), 0
     bench = Workbench(make_workspace(tmp_path / "workspace"))
     bench.workspace.save_llm("gated", LLMEntry(backend="gated"))
@@ -124,7 +127,7 @@ def one_sweep(bench: Workbench) -> Iterator[Any]:
 
 def asked_of_a_suite(bench: Workbench) -> ExperimentRequest:
     return ExperimentRequest(
-        bench.workspace, "gated", settings_of("small-alone", {"times": "1"}), 2
+        bench.workspace, "gated", SUITES.settings("small-alone", {"times": "1"}), 2
     )
 
 

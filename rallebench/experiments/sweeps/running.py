@@ -21,6 +21,7 @@ from rallebench.core.types import Chain
 from rallebench.engine.experiment_store import ExperimentStore, run_name
 from rallebench.engine.store import RunFolder
 from rallebench.engine.stored_runs import ended_result, is_of
+from rallebench.experiments import EXPERIMENTS
 from rallebench.experiments.benchmark import Benchmark, prepare
 from rallebench.experiments.sweeps import Variant, expand, factor, indexing
 from rallebench.experiments.sweeps.results import as_json, deciding, ranked
@@ -55,6 +56,7 @@ def variants_of(settings: Mapping[str, Any]) -> list[Variant]:
     return expand(chain_from_json(settings["chain"]), factors, settings["strategy"])
 
 
+@EXPERIMENTS.register("sweep", place="sweeps")
 def sweep(request: ExperimentRequest) -> Experiment:
     """Run every variant, rank them. A variant that fails is reported, and the others are run."""
     workspace, settings = request.workspace, request.settings

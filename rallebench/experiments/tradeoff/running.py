@@ -18,6 +18,7 @@ from rallebench.core.registry import unknown
 from rallebench.core.settings import checked
 from rallebench.core.types import Episode, Example, Hit, Outcome, Passage, Reply, Retrieve, Step
 from rallebench.datasets.reading import read_questions
+from rallebench.experiments import EXPERIMENTS
 from rallebench.experiments.sweeps.indexing import starter_index
 from rallebench.experiments.tradeoff import Point, Tradeoff
 from rallebench.metrics import METRICS
@@ -81,6 +82,7 @@ def settings_of(
     return tried or [{}]
 
 
+@EXPERIMENTS.register("tradeoff", place="tradeoffs")
 def tradeoff(request: ExperimentRequest) -> Experiment:
     """Measure every index. One that fails is a Point with its error, and the others are measured."""
     workspace, settings = request.workspace, request.settings

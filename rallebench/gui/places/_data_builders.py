@@ -243,7 +243,9 @@ def go_on(page: Page, event: Event) -> Patch:
 
 def stored_view(page: Page, event: Event, name: str) -> str:
     """The stages of a dataset, and the rows of the chosen stage."""
-    builder = service.builder_of(service.open_builder(page.workbench.workspace, name).request.kind)
+    builder = service.BUILDERS.name_of(
+        service.open_builder(page.workbench.workspace, name).request.kind
+    )
     back = html.button("Continue", "data.builder_continue", kind="primary", id=name)
     job = page.workbench.jobs.get(JOB, name)
     crumb = html.crumb("Build dataset", "#/data/builder", name, builder, buttons=back)

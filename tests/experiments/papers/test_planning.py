@@ -18,7 +18,7 @@ from rallebench.core.registry import Entry
 from rallebench.engine.dry_run import Range
 from rallebench.engine.estimate import CostEstimate, Interval, PilotSample, estimated
 from rallebench.engine.plan import Plan
-from rallebench.experiments.papers import SUITES, settings_of
+from rallebench.experiments import EXPERIMENTS, SUITES
 from rallebench.services.workbench import Workbench
 
 pytestmark = pytest.mark.usefixtures("small_suites")
@@ -32,7 +32,7 @@ def bench(tmp_path: Path) -> Workbench:
 def asked(
     bench: Workbench, suite: str, llm: str = "titan", limit: int | None = None, **settings: str
 ) -> ExperimentRequest:
-    return ExperimentRequest(bench.workspace, llm, settings_of(suite, settings), limit)
+    return ExperimentRequest(bench.workspace, llm, SUITES.settings(suite, settings), limit)
 
 
 def planned(bench: Workbench, suite: str, name: str = "n", **more: Any) -> Plan:
@@ -202,9 +202,9 @@ def test_why_parts_could_not_be_probed_is_said_where_the_suite_goes_on_without_t
     }
     (bench.workspace.path / "llms.json").write_text(json.dumps(entries))
     monkeypatch.setitem(
-        SUITES._entries,
+        EXPERIMENTS._entries,
         "small-forgiving",
-        Entry("small-forgiving", forgiving, "Forgives.", form=SETTINGS),
+        Entry("small-forgiving", forgiving, "Forgives.", {"place": "suites"}, SETTINGS),
     )
     ran = CommandLine(capfd, bench.workspace.path)(
         "suite", "small-forgiving", "--plan", "--llm", "dead", "--probe", "1"
