@@ -27,10 +27,10 @@ from typing import Any
 import _report
 from _report import Fact, Measure, Report
 
+from rallebench.core.entries import Manifest
 from rallebench.core.text import tokenize
 from rallebench.corpora.reading import read_corpus
 from rallebench.retrievers.bm25 import K1, B
-from rallebench.workspace.entries import Manifest
 from rallebench.workspace.indexes.build import build_index
 
 TARGET_SECONDS, TARGET_FIRST_MS = 15.0, 250.0

@@ -20,6 +20,7 @@ from mlflow_logging import CHAIN, text
 
 from rallebench.analysis.paired import compare
 from rallebench.analysis.runs import compare_runs
+from rallebench.chains.saved import chain_to_json
 from rallebench.core.types import (
     Episode,
     Generate,
@@ -37,7 +38,6 @@ from rallebench.render import report
 from rallebench.services.reports import report_of
 from rallebench.services.run_questions import questions
 from rallebench.services.workbench import Workbench
-from rallebench.workspace.entries import chain_to_json
 from rallebench.workspace.paths import Workspace
 
 SVG = "http://www.w3.org/2000/svg"

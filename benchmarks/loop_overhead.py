@@ -19,7 +19,7 @@ from rallebench.chains.chain import as_flow
 from rallebench.core.runs import Backends
 from rallebench.core.types import Action, Chain, Evidence, Generate, Hit, Message, Question
 from rallebench.engine.answer import answer
-from rallebench.engine.reply_cache import Memo
+from rallebench.engine.reply_cache import ReplyCache
 from rallebench.engine.store import RunFolder
 from rallebench.llms.scripted import Scripted
 from rallebench.workspace.opening import Encoders, open_retriever
@@ -101,7 +101,7 @@ def by_the_runner(
     chain: Chain,
     records: Sequence[dict[str, Any]],
     backends: Backends,
-    memo: Memo,
+    memo: ReplyCache,
 ) -> tuple[Took, RunFolder]:
     """What the runner took to answer all records into a new run folder, and that folder."""
     run = RunFolder.create(folder / "runs", name, {}, records)
@@ -143,7 +143,7 @@ def measure(folder: Path, questions: int, rounds: int) -> Report:
         )
         bare.append(took)
         models = {"first": Scripted(few_words, "first"), "last": Scripted(few_words, "last")}
-        memo = Memo(folder / f"memo-{number}.sqlite")
+        memo = ReplyCache(folder / f"memo-{number}.sqlite")
         backends = Backends({RETRIEVER: retriever}, models)
         took, run = by_the_runner(
             folder, f"round-{number}", three_actions(), records, backends, memo

@@ -35,7 +35,7 @@ from loop_overhead import (
 )
 
 from rallebench.core.runs import Backends
-from rallebench.engine.reply_cache import Memo
+from rallebench.engine.reply_cache import ReplyCache
 from rallebench.llms import LLMS
 from rallebench.llms.scripted import Scripted, prompt_of
 
@@ -93,7 +93,7 @@ def measure(folder: Path, questions: int, rounds: int, kind: str, delay: float) 
     )
     edited = {prompt_of(request) for request in last.requests}
     for number in range(rounds):
-        memo = Memo(folder / f"memo-{number}.sqlite")
+        memo = ReplyCache(folder / f"memo-{number}.sqlite")
         took, _ = by_the_runner(
             folder, f"full-{number}", three_actions(prompt), records, backends, memo
         )

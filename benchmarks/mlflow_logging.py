@@ -19,6 +19,7 @@ from typing import Any
 import _report  # sets the environment: before numpy
 from _report import Fact, Measure, Report
 
+from rallebench.chains.saved import chain_to_json
 from rallebench.core.files import write_json, write_text
 from rallebench.core.types import (
     Action,
@@ -37,7 +38,6 @@ from rallebench.engine.ralle_files import write_ralle_files
 from rallebench.engine.store import REPORT, SCORES, RunFolder
 from rallebench.tracking.connection import connect, default_uri, import_mlflow
 from rallebench.tracking.runs import log_run
-from rallebench.workspace.entries import chain_to_json
 
 METRICS = (
     "accuracy",

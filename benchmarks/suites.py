@@ -79,9 +79,11 @@ def by_the_suite(
     from rallebench.core.events import complete
     from rallebench.core.experiments import ExperimentRequest
     from rallebench.core.runs import RunOptions
-    from rallebench.experiments.papers import settings_of
+    from rallebench.experiments import SUITES
 
-    settings = settings_of("rgb-noise", {"data": str(data), "noise": ",".join(map(str, shares))})
+    settings = SUITES.settings(
+        "rgb-noise", {"data": str(data), "noise": ",".join(map(str, shares))}
+    )
     request = ExperimentRequest(
         workbench.workspace,
         more.get("llm", MODEL),
@@ -97,8 +99,8 @@ def measure(
     folder: Path, count: int, rounds: int, most: float | None
 ) -> tuple[list[Measure], list[Fact]]:
     """The five shares by the suite and in plain Python, then with one share changed."""
+    from rallebench.core.entries import LLMEntry
     from rallebench.services.workbench import Workbench
-    from rallebench.workspace.entries import LLMEntry
 
     data = folder / "en.jsonl"
     data.write_text(
@@ -152,14 +154,14 @@ def read_by_the_reader(
     from rallebench.core.events import complete
     from rallebench.core.experiments import ExperimentRequest
     from rallebench.core.runs import RunOptions
-    from rallebench.experiments.papers import settings_of
+    from rallebench.experiments import SUITES
     from rallebench.services.workbench import Workbench
 
     workbench = Workbench(folder / "reading")
     started, used = time.perf_counter(), time.process_time()
     for _ in workbench.data.build_index("bed", data / f"{name}_corpus.tsv", "bm25"):
         pass
-    settings = settings_of(
+    settings = SUITES.settings(
         "rgb-testbed", {"data": str(data / f"{name}_kilt.jsonl"), "index": "bed", "positives": "5"}
     )
     request = ExperimentRequest(

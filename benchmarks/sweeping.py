@@ -20,6 +20,7 @@ from pathlib import Path
 import _report
 from _report import Fact, Measure, Report
 
+from rallebench.core.entries import LLMEntry
 from rallebench.core.events import complete
 from rallebench.core.files import write_text
 from rallebench.core.runs import RunOptions
@@ -27,7 +28,6 @@ from rallebench.core.types import Action, Chain, Generate, Retrieve, Step
 from rallebench.engine.experiment_store import run_name
 from rallebench.experiments.sweeps.running import sweep_settings, variants_of
 from rallebench.services.workbench import Workbench
-from rallebench.workspace.entries import LLMEntry
 from rallebench.workspace.paths import Workspace
 
 RETRIEVER, MODEL, BATCH = "starter-bm25", "slow", 20

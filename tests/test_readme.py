@@ -11,7 +11,7 @@ from project import PROJECT
 
 from rallebench.cli.main import main
 from rallebench.cli.verbs import VERBS
-from rallebench.experiments.papers import settings_of
+from rallebench.experiments import SUITES
 
 README = (PROJECT / "README.md").read_text(encoding="utf-8")
 MANUAL = {path.name: path.read_text(encoding="utf-8") for path in (PROJECT / "docs").glob("*.md")}
@@ -74,7 +74,7 @@ def test_every_command_of_a_suite_names_settings_that_it_has() -> None:
     assert len(commands) >= 8
     for _, name, *words in commands:
         pairs = [word.partition("=") for flag, word in zip(words, words[1:]) if flag == "--set"]
-        settings_of(name, {key: value for key, _, value in pairs})
+        SUITES.settings(name, {key: value for key, _, value in pairs})
 
 
 def test_the_curve_in_the_table_of_results_is_that_of_its_command() -> None:

@@ -10,15 +10,15 @@ from __future__ import annotations
 import re
 import reprlib
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rallebench.core.errors import BadFileError, MissingPackageError, UsageError
+from rallebench.chains.saved import MAX_ACTIONS, MAX_K, chain_from_json, checked_generation
+from rallebench.core.errors import BadFileError, MissingPackageError
 from rallebench.core.files import read_json
 from rallebench.core.sources import Source
 from rallebench.core.types import Action, ActionKind, Chain, Dialect
-from rallebench.workspace.entries import MAX_ACTIONS, chain_from_json, checked_generation
 
 _KINDS: Mapping[str, ActionKind] = {
     "LLM": "generate",
@@ -29,7 +29,6 @@ _DIALECTS: Mapping[str, Dialect] = {"f-strings": "fstring", "eval": "eval"}
 _FUNCTIONS = {kind: function for function, kind in _KINDS.items()}
 _FORMATS = {dialect: name for name, dialect in _DIALECTS.items()}
 _TARGETS: Mapping[ActionKind, str] = {"generate": "llm_name", "retrieve": "retriever_name"}
-_MAX_K = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +100,8 @@ def _action(value: Any, what: str) -> Action:
         _text(saved.get(_TARGETS[kind]), f"{what}: {_TARGETS[kind]!r}") if kind in _TARGETS else ""
     )
     k = _whole(saved.get("npassage"), f"{what}: 'npassage'", 5) if kind == "retrieve" else 5
-    if not 1 <= k <= _MAX_K:
-        raise BadFileError(f"{what}: 'npassage' is {k}; it must be 1 to {_MAX_K:,}.")
+    if not 1 <= k <= MAX_K:
+        raise BadFileError(f"{what}: 'npassage' is {k}; it must be 1 to {MAX_K:,}.")
     generation = (
         as_object(saved.get("generation", {}), f"{what}: 'generation'")
         if kind == "generate"
@@ -144,25 +143,6 @@ def _saved(action: Action) -> dict[str, Any]:
 
 
 # ── files ────────────────────────────────────────────────────────────────────
-
-
-def override(
-    chain: Chain, llm: str | None = None, retriever: str | None = None, k: int | None = None
-) -> Chain:
-    """The chain with another model, retriever or number of passages in its actions.
-
-    None (or '') keeps a setting; a chain without such an action stays as it is, so that an override fits a whole folder
-    of chains. Raises UsageError if ``k`` is not 1 to 10,000.
-    """
-    if k is not None and not 1 <= k <= _MAX_K:
-        raise UsageError(f"k is {k}; the number of passages must be 1 to {_MAX_K:,}.")
-    targets = {"generate": llm, "retrieve": retriever}
-
-    def changed(action: Action) -> Action:
-        new_k = k if k and action.kind == "retrieve" else action.k
-        return replace(action, target=targets.get(action.kind) or action.target, k=new_k)
-
-    return replace(chain, actions=tuple(map(changed, chain.actions)))
 
 
 def load_chain_file(path: Path) -> Chain:

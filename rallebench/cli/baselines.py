@@ -6,14 +6,13 @@ import argparse
 from collections.abc import Mapping
 from typing import Any
 
+from rallebench.cli import flags
 from rallebench.cli.flags import MLFLOW, flag, switch
-from rallebench.cli.printing import follow, say
+from rallebench.cli.printing import say
 from rallebench.cli.verbs import VERBS, Result, failed_parts, workbench_of
 from rallebench.core.runs import RunOptions
 from rallebench.core.tables import Column, Table
-from rallebench.render import experiments
 from rallebench.services.benchmarks import COLUMNS, LABELS
-from rallebench.services.experimenting import plan_json
 
 
 @VERBS.register(
@@ -27,15 +26,10 @@ def baselines(args: argparse.Namespace) -> Result:
     """Run the missing baselines of a run; every metric of the run, of its baselines and of the ceiling."""
     workbench = workbench_of(args)
     request = workbench.experiments.baselines(args.run)
-    if args.plan:
-        value = plan_json(workbench.experiments.plan(request))
-        return Result(value, experiments.plan_blocks(value))
-    result = follow(
-        workbench.experiments.run(request, RunOptions(track=not args.no_mlflow)),
-        lambda: workbench.experiments.stop(request.name),
-    )
-    if result.warning:
-        say(f"Warning: {result.warning}")
+    plan = flags.plan_of(workbench, request, args)
+    if plan is not None:
+        return plan
+    result = flags.perform(workbench, request, RunOptions(track=not args.no_mlflow))
     value, failed = dict(result.document), result.report.failed
     if "oracle" not in {*value["lines"], *failed}:
         say("The gold names no pages, so there are no oracle passages.")

@@ -9,12 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rallebench.cli.printing import follow
+from rallebench.cli.printing import follow, say
 from rallebench.cli.verbs import Result
 from rallebench.core.errors import UsageError
 from rallebench.core.experiments import ExperimentRequest
+from rallebench.core.runs import RunOptions
 from rallebench.render import experiments
 from rallebench.services import answers, experimenting
+from rallebench.services.builders import ExperimentResult
 from rallebench.services.experimenting import QUESTIONS
 from rallebench.services.workbench import Workbench
 
@@ -131,12 +133,17 @@ def agent_of(workbench: Workbench, args: argparse.Namespace) -> Any:
 def plan_of(
     workbench: Workbench, request: ExperimentRequest, args: argparse.Namespace
 ) -> Result | None:
-    """The plan of an experiment and its expected costs; None where ``--plan`` was not given. Raises UsageError."""
+    """The plan of an experiment, with its expected costs for a verb that takes ``--probe``; None where ``--plan`` was not
+    given. Raises UsageError."""
+    probe = getattr(args, "probe", None)
     if not args.plan:
-        if args.probe is not None:
+        if probe is not None:
             raise UsageError("--probe goes with --plan; without it everything is run.")
         return None
-    questions = QUESTIONS if args.probe is None else args.probe
+    if not hasattr(args, "probe"):
+        value = experimenting.plan_json(workbench.experiments.plan(request))
+        return Result(value, experiments.plan_blocks(value))
+    questions = QUESTIONS if probe is None else probe
     if questions < 0:
         raise UsageError(
             f"--probe is {questions}; it must be 0 for none, or a number of questions."
@@ -147,6 +154,19 @@ def plan_of(
         )
     )
     return Result(value, experiments.plan_blocks(value))
+
+
+def perform(
+    workbench: Workbench, request: ExperimentRequest, options: RunOptions
+) -> ExperimentResult:
+    """Run an experiment to its end, with its progress on stderr. The first Ctrl-C ends it after the current batch."""
+    result = follow(
+        workbench.experiments.run(request, options),
+        lambda: workbench.experiments.stop(request.name),
+    )
+    if result.warning:
+        say(f"Warning: {result.warning}")
+    return result
 
 
 def written(pairs: Iterable[str]) -> dict[str, str]:

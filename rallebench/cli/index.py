@@ -9,8 +9,9 @@ from rallebench.cli.flags import flag, settings
 from rallebench.cli.printing import Paced, say
 from rallebench.cli.verbs import VERBS, Result, workbench_of
 from rallebench.core.errors import UsageError
-from rallebench.services import catalog, indexing
+from rallebench.services import catalog
 from rallebench.services.answers import parse_settings
+from rallebench.services.data import Manifest
 
 ENCODER = "minilm"
 
@@ -59,12 +60,11 @@ def index(args: argparse.Namespace) -> Result:
         raise UsageError(
             f"An index of the kind {args.kind!r} has no encoder; leave --encoder out, or choose another --kind."
         )
-    build = indexing.build(
-        workbench_of(args),
+    build = workbench_of(args).data.build_index(
         args.name,
         args.corpus,
         args.kind,
-        chunk={
+        chunking={
             "preset": args.chunk_preset,
             "how": args.chunk_how,
             "size": args.chunk_size,
@@ -79,8 +79,8 @@ def index(args: argparse.Namespace) -> Result:
     )
     stage, paced, manifest = "", Paced(), {}
     for event in build:
-        if isinstance(event, dict):
-            manifest = event
+        if isinstance(event, Manifest):
+            manifest = event.model_dump()
             continue
         count = f" {event.done}/{event.total}" if event.total else ""
         left = f", {event.rate:.3g} a second, {event.left:.0f} s left" if event.left else ""

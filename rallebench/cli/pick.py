@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import json
 from pathlib import Path
 
 from rallebench.cli.flags import check_out, flag
 from rallebench.cli.printing import drain
 from rallebench.cli.verbs import VERBS, Result, workbench_of
 from rallebench.core.errors import UsageError
-from rallebench.core.files import write_text
+from rallebench.core.files import json_lines, write_text
 from rallebench.services.exchange import pick_up
 
 
@@ -36,6 +35,6 @@ def pick(args: argparse.Namespace) -> Result:
     drain(workbench.models.load(args.index, "retriever"))
     pages = workbench.models.backends.retrievers[args.index].page_ids()
     records, read = pick_up(path, pages, args.number)
-    write_text(output, "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records))
+    write_text(output, json_lines(records))
     counts = {"kept": len(records), "read": read, "without": read - len(records)}
     return Result({"output": str(args.output), **counts})

@@ -9,7 +9,7 @@ from typing import Any
 
 from rallebench.cli import flags
 from rallebench.cli.flags import flag, switch
-from rallebench.cli.printing import follow, say
+from rallebench.cli.printing import follow
 from rallebench.cli.verbs import VERBS, Result, workbench_of
 from rallebench.core.errors import StoppedError, UsageError
 from rallebench.core.runs import RunOptions
@@ -83,17 +83,12 @@ def _folder(
     )
     run_options = RunOptions(max_errors=args.max_errors, track=options.track)
     try:
-        result = follow(
-            workbench.experiments.run(request, run_options),
-            lambda: workbench.experiments.stop(request.name),
-        )
+        result = flags.perform(workbench, request, run_options)
     except StoppedError as error:
         again = f"--name {args.name}" if args.name else "--chain FILE --name RUN"
         raise StoppedError(
             f"{str(error).partition(';')[0]}; continue with {again} --resume."
         ) from None
-    if result.warning:
-        say(f"Warning: {result.warning}")
     failure = ""
     if failed := result.report.failed:
         label, reason = next(iter(failed.items()))

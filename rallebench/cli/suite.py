@@ -8,7 +8,6 @@ from typing import Any
 
 from rallebench.cli import flags
 from rallebench.cli.flags import flag, switch
-from rallebench.cli.printing import follow, say
 from rallebench.cli.verbs import VERBS, Result, failed_parts, workbench_of
 from rallebench.core.runs import RunOptions
 from rallebench.core.tables import Table
@@ -69,12 +68,7 @@ def suite(args: argparse.Namespace) -> Result:
     if plan is not None:
         return plan
     options = RunOptions(args.batch_size, args.max_errors, track=not args.no_mlflow)
-    result = follow(
-        workbench.experiments.run(request, options),
-        lambda: workbench.experiments.stop(request.name),
-    )
-    if result.warning:
-        say(f"Warning: {result.warning}")
+    result = flags.perform(workbench, request, options)
     failed = list(result.report.failed)
     mend = f"Start the suite again with --name {request.name!r} when it is mended: only what is missing is run."
     failure = failed_parts("parts", failed, len(result.runs) + len(failed), mend)

@@ -9,7 +9,7 @@ from typing import Any
 
 from rallebench.cli import flags
 from rallebench.cli.flags import flag, many, switch
-from rallebench.cli.printing import follow, say
+from rallebench.cli.printing import say
 from rallebench.cli.verbs import VERBS, Result, failed_parts, workbench_of
 from rallebench.core.errors import BackendError, UsageError
 from rallebench.core.runs import RunOptions
@@ -84,11 +84,7 @@ def sweep(args: argparse.Namespace) -> Result:
             say(f"Note: {note}")
         return Result(value, (value["verdict"],))
     options = RunOptions(args.batch_size, args.max_errors, track=not args.no_mlflow)
-    result = follow(
-        workbench.experiments.run(request, options), lambda: workbench.experiments.stop(name)
-    )
-    if result.warning:
-        say(f"Warning: {result.warning}")
+    result = flags.perform(workbench, request, options)
     failed = result.report.failed
     if len(failed) == variants:
         raise BackendError(f"Every variant failed. {next(iter(failed.values()))}")

@@ -6,12 +6,12 @@ import argparse
 import time
 from typing import Any
 
+from rallebench.cli import flags
 from rallebench.cli.flags import flag, many, switch
 from rallebench.cli.printing import follow
 from rallebench.cli.verbs import VERBS, Result, workbench_of
 from rallebench.core.runs import RunOptions
 from rallebench.core.tables import Column, Table
-from rallebench.render import experiments
 from rallebench.services import catalog, experimenting
 
 QUESTIONS = experimenting.TRADEOFF_QUESTIONS
@@ -67,9 +67,9 @@ def tradeoff(args: argparse.Namespace) -> Result:
         knobs=args.knob,
         flag="--knob",
     )
-    if args.plan:
-        value = experimenting.plan_json(workbench.experiments.plan(request))
-        return Result(value, experiments.plan_blocks(value))
+    plan = flags.plan_of(workbench, request, args)
+    if plan is not None:
+        return plan
     result = follow(workbench.experiments.run(request, RunOptions(track=False)))
     failure = ""
     if failed := result.report.failed:

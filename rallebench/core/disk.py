@@ -32,22 +32,17 @@ def is_full(error: BaseException) -> bool:
     return bool(_FULL.search(f"{getattr(error, 'strerror', '') or ''} {error}"))
 
 
-def unwritten(what: str, place: Path, error: BaseException, needed: int = 0) -> DiskError:
+def disk_error(path: Path, error: BaseException, what: str = "", needed: int = 0) -> DiskError:
     """The error of a failed write, to be raised after the half-written file is removed.
 
-    ``what`` and ``place`` name the file, as in "the index /w/indexes/mine"; ``needed``: its least size in bytes, 0 if
+    ``what`` and ``path`` name the file, as in "the index /w/indexes/mine"; ``needed``: its least size in bytes, 0 if
     unknown. The sentence has the final name of a hidden temporary folder.
     """
-    if not is_full(error):
-        reason = with_final_names(
-            " ".join(str(getattr(error, "strerror", "") or error).split())[-300:]
-        )
-        return DiskError(
-            f"Could not write {what} {place}: {reason}. Nothing was left half-written.",
-            hint=FREE_SPACE,
-        )
+    reason = with_final_names(" ".join(str(getattr(error, "strerror", "") or error).split())[-300:])
+    if is_full(error):
+        reason = f"the disk is full. {room(path, needed).removesuffix('.')}"
     return DiskError(
-        f"Could not write {what} {place}: the disk is full. {room(place, needed)} Nothing was left of it.",
+        f"Could not write {what and f'{what} '}{path}: {reason}. Nothing was left half-written.",
         hint=FREE_SPACE,
     )
 

@@ -6,7 +6,7 @@ generator that yields events and *returns* its result.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar, Union
 
@@ -66,6 +66,11 @@ class Failed:
 
 Event = Union[Started, Progress, Warned, Finished, Failed]
 Operation = Generator[Event, None, T]
+
+
+def warned(task: str, sentences: Iterable[str]) -> Iterator[Event]:
+    """The warnings of a task as events."""
+    return (Warned(task, sentence) for sentence in sentences)
 
 
 def ignore(event: object) -> None:

@@ -2,7 +2,7 @@
 
 It asks no model, writes no file and reports no progress; a player performs its requests (``engine.driver``)::
 
-    @SUITES.register("closed-book", settings={"data": Setting(str, "")})
+    @EXPERIMENTS.register("closed-book", place="suites", form={"data": Setting(str, "")})
     def closed_book(request):
         result = yield RunRequest(flow, DatasetRef(request.settings["data"]), examples, rates=rates, label="all")
         return Report({"em": result.mean("em")})

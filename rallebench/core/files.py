@@ -6,11 +6,12 @@ import contextlib
 import hashlib
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from rallebench.core.errors import BackendError, BadFileError, UsageError
+from rallebench.core.disk import disk_error
+from rallebench.core.errors import BadFileError, UsageError
 from rallebench.core.parts import part_of
 
 MAX_LINE_BYTES = 64 * 2**20
@@ -39,18 +40,23 @@ def writing(path: Path) -> Iterator[BinaryIO]:
         raise disk_error(path, error) from error
 
 
-def disk_error(path: Path, error: OSError) -> BackendError:
-    """The error for a disk that is full, read-only or missing."""
-    return BackendError(
-        f"Could not write {path}: {error.strerror or error}. Nothing was left half-written; "
-        "free space or choose another folder."
-    )
+def write_text(path: Path, text: str | Iterable[str]) -> str:
+    """Write UTF-8 text, or pieces of it, whole or not at all; returns its sha256 (64 hex digits).
 
-
-def write_text(path: Path, text: str) -> None:
-    """Write UTF-8 text, whole or not at all; a lone surrogate, which some models write, becomes its escape."""
+    A lone surrogate, which some models write, becomes its escape.
+    """
+    total = hashlib.sha256()
     with writing(path) as handle:
-        handle.write(text.encode("utf-8", "backslashreplace"))
+        for piece in (text,) if isinstance(text, str) else text:
+            data = piece.encode("utf-8", "backslashreplace")
+            total.update(data)
+            handle.write(data)
+    return total.hexdigest()
+
+
+def json_lines(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """Rows as the lines of a JSON-lines file."""
+    return (json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
 
 
 def write_json(path: Path, value: Any, *, indent: int | None = 2, sort_keys: bool = False) -> None:
@@ -90,21 +96,20 @@ def json_problem(error: Exception) -> str:
     )
 
 
+def whole_lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    """(number from 1, line) of our own append-only file, if it exists; a torn last line is left out."""
+    if path.exists():
+        with open(path, "rb") as handle:
+            yield from ((n, raw) for n, raw in enumerate(handle, 1) if raw.endswith(b"\n"))
+
+
 def read_own_jsonl(path: Path) -> Iterator[dict[str, Any]]:
-    """Yield the objects of our own append-only file; a torn last line is ignored."""
-    path = Path(path)
-    if not path.exists():
-        return
-    with open(path, "rb") as handle:
-        for number, raw in enumerate(handle, 1):
-            if not raw.endswith(b"\n"):
-                return
-            try:
-                yield json.loads(raw)
-            except ValueError:
-                raise BadFileError(
-                    f"{path}, line {number} was damaged by another program."
-                ) from None
+    """Yield the objects of our own append-only file. Raises BadFileError for a damaged line."""
+    for number, raw in whole_lines(Path(path)):
+        try:
+            yield json.loads(raw)
+        except ValueError:
+            raise BadFileError(f"{path}, line {number} was damaged by another program.") from None
 
 
 class Appender:
@@ -136,15 +141,15 @@ class Appender:
             if position != end:
                 handle.truncate(position)
 
-    def write(self, value: Any) -> None:
-        """Append one line and hand it to the operating system."""
+    def write(self, value: Any) -> int:
+        """Append one line and hand it to the operating system; returns its bytes."""
+        line = json.dumps(value, ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n"
         try:
-            self._handle.write(
-                json.dumps(value, ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n"
-            )
+            self._handle.write(line)
             self._handle.flush()
         except OSError as error:
             raise disk_error(self.path, error) from error
+        return len(line)
 
     def close(self) -> None:
         """Close the file."""

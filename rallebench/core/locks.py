@@ -28,11 +28,11 @@ def held(path: Path) -> bool:
 
 
 @contextlib.contextmanager
-def alone(path: Path, refused: str) -> Iterator[None]:
-    """Hold the lock ``path`` during the block; at the end remove it, and its folder if that is empty.
+def alone(path: Path, refused: str, *, patience: float = 0, stays: bool = False) -> Iterator[None]:
+    """Hold the lock ``path`` during the block; at the end remove it, unless it ``stays``, and its folder if that is empty.
 
-    Raises UsageError(``refused``) at once if this or another process holds it, and BackendError if no file can be
-    written.
+    Raises UsageError(``refused``) if this or another process holds it for ``patience`` seconds, and BackendError if no file
+    can be written.
     """
     from filelock import FileLock, Timeout
 
@@ -40,7 +40,7 @@ def alone(path: Path, refused: str) -> Iterator[None]:
     lock = FileLock(str(path), thread_local=False)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        lock.acquire(timeout=0)
+        lock.acquire(timeout=patience)
     except Timeout:
         raise UsageError(refused) from None
     except OSError as error:
@@ -48,8 +48,9 @@ def alone(path: Path, refused: str) -> Iterator[None]:
     try:
         yield
     finally:
-        with contextlib.suppress(OSError):
-            path.unlink()
+        if not stays:
+            with contextlib.suppress(OSError):
+                path.unlink()
         lock.release()
         with contextlib.suppress(OSError):
             path.parent.rmdir()

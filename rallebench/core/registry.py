@@ -1,6 +1,6 @@
 """Registries of named things: one file per thing in its package's folder, or in another distribution.
 
-A registry imports the modules of its package on first use, so a new file needs no list to edit; then the modules that
+A registry imports the modules of its package, and of the packages in it, on first use, so a new file needs no list to edit; then the modules that
 installed distributions name in the entry-point group ``rallebench.<registry>``, so that such a file may come from
 anywhere. A module that fails to import says so with its file name; two files with one name are refused.
 """
@@ -95,10 +95,7 @@ class Registry(Generic[T]):
         with self._lock:
             if self._loaded:
                 return
-            folder = importlib.import_module(self.package)
-            for module in pkgutil.iter_modules(folder.__path__):
-                if not module.name.startswith("_"):
-                    importlib.import_module(f"{self.package}.{module.name}")
+            _import_modules(self.package)
             for point in _entry_points(tuple(sys.path)).select(group=f"rallebench.{self.name}"):
                 self._import(point)
             self._loaded = True
@@ -135,6 +132,15 @@ class Registry(Generic[T]):
 
 
 _ALL: dict[str, Registry[Any]] = {}
+
+
+def _import_modules(package: str) -> None:
+    """Import the modules of a package and of the packages in it, without those whose names begin with ``_``."""
+    for module in pkgutil.iter_modules(importlib.import_module(package).__path__):
+        if not module.name.startswith("_"):
+            importlib.import_module(f"{package}.{module.name}")
+            if module.ispkg:
+                _import_modules(f"{package}.{module.name}")
 
 
 def all() -> dict[str, Registry[Any]]:

@@ -12,7 +12,7 @@ import itertools
 import json
 import os
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
@@ -184,13 +184,27 @@ class Source:
             if any(value.strip() for value in fields):
                 yield lines.begun, fields
 
+    def needs_column(
+        self, names: Sequence[str], what: str, example: str
+    ) -> Callable[[int, list[str]], None]:
+        """The check of ``named_rows`` for a CSV ``what`` with a column of one of these names; ``example``: a valid header."""
+
+        def check(line: int, columns: list[str]) -> None:
+            if not set(columns) & set(names):
+                raise BadFileError(
+                    f"{self.where(line)} names the columns {', '.join(columns)[:200]}, and none is {names[0]!r}; "
+                    f"the first row of a CSV {what} names its columns, for example {example}."
+                )
+
+        return check
+
     def named_rows(
         self, check: Callable[[int, list[str]], None]
     ) -> Iterator[tuple[int, int, dict[str, str]]]:
         """(first line, number from 1, column → stripped field) of each row of a table after the header.
 
-        Columns are in small letters; ``check(line, columns)`` raises for a header that will not do. A row of another
-        length is a bad row.
+        Columns are in small letters; ``check(line, columns)`` raises for an invalid header. A row of another length is a bad
+        row.
         """
         rows = self.table()
         for line, header in itertools.islice(rows, 1):
@@ -206,6 +220,11 @@ class Source:
 def value_of(row: Mapping[str, str], names: Iterable[str], default: str = "") -> str:
     """The field of the first column that the row has."""
     return next((row[name] for name in names if name in row), default)
+
+
+def named(*suffixes: str) -> Callable[[Path], bool]:
+    """A test of a file's name: whether it ends with one of these, in small or capital letters, gzipped or not."""
+    return lambda path: path.name.lower().removesuffix(".gz").endswith(suffixes)
 
 
 class _CsvLines:
@@ -227,6 +246,12 @@ class _CsvLines:
         self._held = None
         self.begun = self.begun or number
         return text + "\n"
+
+
+def stamps(path: Path) -> list[tuple[str, int, int]]:
+    """(path, bytes, time of change) of each file of ``files_in``."""
+    stats = ((file, file.stat()) for file in files_in(path))
+    return [(str(file.absolute()), stat.st_size, stat.st_mtime_ns) for file, stat in stats]
 
 
 def files_in(path: Path) -> list[Path]:

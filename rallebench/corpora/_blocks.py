@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from array import array
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 Spans = list[tuple[int, int]]
 
@@ -53,14 +53,17 @@ def recursive(text: str, size: int, overlap: int) -> Spans:
 
     Equal to LangChain's RecursiveCharacterTextSplitter, whose chunks BARAG indexes.
     """
-    spans: Spans = []
-    for start, end in _recursive(text, 0, len(text), 0, size, overlap):
-        chunk = text[start:end]
-        start += len(chunk) - len(chunk.lstrip())
-        end -= len(chunk) - len(chunk.rstrip())
-        if start < end:
-            spans.append((start, end))
-    return spans
+    return stripped(text, _recursive(text, 0, len(text), 0, size, overlap))
+
+
+def stripped(text: str, spans: Iterable[tuple[int, int]]) -> Spans:
+    """The spans without white space at their ends, and without those of white space alone."""
+    chunks = ((start, end, text[start:end]) for start, end in spans)
+    ends = (
+        (start + len(chunk) - len(chunk.lstrip()), end - len(chunk) + len(chunk.rstrip()))
+        for start, end, chunk in chunks
+    )
+    return [(start, end) for start, end in ends if start < end]
 
 
 def _recursive(

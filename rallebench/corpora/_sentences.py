@@ -12,7 +12,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
 
-from rallebench.corpora._blocks import PIECES, Spans, pieces, windows
+from rallebench.corpora._blocks import PIECES, Spans, pieces, stripped, windows
 
 ABBREVIATION = re.compile(
     r"(?:\b[A-Z]|\b(?:Mr|Mrs|Ms|Dr|Prof|St|Jr|Sr|vs|etc|cf|No|Fig|Vol|pp|approx|Inc|Ltd|Co|Gen|Col|Lt|Sgt|Rev"
@@ -115,7 +115,7 @@ def original_sentences(text: str, size: int, overlap: int, document: str) -> Spa
         length += count
     if current:
         chunks.append((current[0][0], current[-1][1]))
-    return [span for span in (_stripped(text, *span) for span in chunks) if span[0] < span[1]]
+    return stripped(text, chunks)
 
 
 def _splits(text: str, budget: int, tokens: Callable[[int, int], int]) -> Iterator[tuple[int, int]]:
@@ -142,8 +142,3 @@ def _best_cuts(text: str, start: int, end: int) -> Iterable[int]:
         if cuts := [at for at in rule() if start < at < end]:
             return cuts
     return range(start + 1, end)
-
-
-def _stripped(text: str, start: int, end: int) -> tuple[int, int]:
-    chunk = text[start:end]
-    return start + len(chunk) - len(chunk.lstrip()), end - len(chunk) + len(chunk.rstrip())

@@ -17,12 +17,12 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from rallebench.core.disk import unwritten
+from rallebench.core.disk import disk_error
 from rallebench.core.errors import BadFileError, NotFoundError, UsageError
 from rallebench.core.events import mapped
 from rallebench.core.files import read_json, write_json
 from rallebench.core.folders import beside, check_name
-from rallebench.core.sources import Problems, Source, files_in
+from rallebench.core.sources import Problems, Source, stamps
 from rallebench.core.types import digest
 from rallebench.corpora import CORPORA, CorpusRow
 from rallebench.corpora.chunking import Chunking, chunk
@@ -157,7 +157,7 @@ def import_corpus(
             write_json(part / CARD, card.model_dump())
             yield _move_in(part, target, card)
     except OSError as error:
-        raise unwritten("the corpus", target, error) from error
+        raise disk_error(target, error, "the corpus") from error
 
 
 class _PageCounter:
@@ -177,8 +177,7 @@ class _PageCounter:
 
 def _stamp(source: Path, form: str, page_map: Path | None, skip_bad: bool) -> str:
     """12 hex digits that change with the source's files and the options."""
-    files = [file for path in (source, page_map) if path for file in files_in(path)]
-    stats = [(str(file.absolute()), file.stat().st_size, file.stat().st_mtime_ns) for file in files]
+    stats = [stamp for path in (source, page_map) if path for stamp in stamps(path)]
     return digest([stats, form, bool(page_map), skip_bad])[:12]
 
 

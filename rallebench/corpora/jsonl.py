@@ -6,22 +6,16 @@ The text may be called ``contents`` or ``content``, as in Pyserini's and BARAG's
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
-from rallebench.core.sources import Source
+from rallebench.core.sources import Source, named
 from rallebench.corpora import CORPORA, ID_NAMES, PAGE_NAMES, TEXT_NAMES, CorpusRow
-
-
-def _recognises(path: Path) -> bool:
-    return path.name.lower().removesuffix(".gz").endswith((".jsonl", ".ndjson"))
-
 
 SAMPLE = """{"id": "d1", "title": "Titan", "text": "Titan is a moon of Saturn."}
 {"id": "d2", "contents": "The Danube flows into the Black Sea.", "page_id": "p2"}
 """
 
 
-@CORPORA.register("jsonl", recognises=_recognises, sample={"corpus.jsonl": SAMPLE})
+@CORPORA.register("jsonl", recognises=named(".jsonl", ".ndjson"), sample={"corpus.jsonl": SAMPLE})
 def read_jsonl(source: Source) -> Iterator[CorpusRow]:
     """JSON lines with id, text, and optionally title and page_id (or wikipedia_id)."""
     for number, row in source.objects():

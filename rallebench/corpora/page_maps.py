@@ -9,7 +9,7 @@ import numpy as np
 
 from rallebench.core.errors import BadFileError
 from rallebench.core.files import read_json
-from rallebench.core.sources import Source
+from rallebench.core.sources import Source, named
 from rallebench.corpora import ID_NAMES, PAGE_NAMES
 from rallebench.corpora._seen import hashes
 from rallebench.corpora.reading import PageMap
@@ -26,10 +26,9 @@ def read_page_map(path: Path) -> PageMap:
     other content, and for an id with two pages.
     """
     path = Path(path)
-    name = path.name.lower().removesuffix(".gz")
-    if name.endswith((".tsv", ".tab", ".txt")):
+    if named(".tsv", ".tab", ".txt")(path):
         return CompactPages(path, _table(path))
-    if name.endswith((".jsonl", ".ndjson")):
+    if named(".jsonl", ".ndjson")(path):
         return CompactPages(path, _objects(path))
     value = read_json(path)
     if not isinstance(value, dict):

@@ -25,7 +25,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from rallebench.core.errors import BackendError, BadFileError
+from rallebench.core.disk import disk_error
+from rallebench.core.errors import BadFileError
 from rallebench.core.events import complete
 from rallebench.core.types import Passage
 from rallebench.corpora._columns import NumberColumn, rows_with, stable_hash, write_lookup
@@ -130,9 +131,7 @@ def write_store(folder: Path, passages: Iterable[Passage]) -> tuple[int, str]:
     try:
         return complete(writing_store(folder, ((passage, None) for passage in passages)))
     except OSError as error:
-        raise BackendError(
-            f"Could not write {folder}: {error.strerror or error}; free space or choose another --workspace."
-        ) from error
+        raise disk_error(folder, error) from error
 
 
 def writing_store(

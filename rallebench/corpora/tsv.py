@@ -7,21 +7,15 @@ a field that only begins with a quote is text.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 from rallebench.core.errors import BadFileError
-from rallebench.core.sources import Source
+from rallebench.core.sources import Source, named
 from rallebench.corpora import CORPORA, ID_NAMES, CorpusRow
-
-
-def _recognises(path: Path) -> bool:
-    return path.name.lower().removesuffix(".gz").endswith((".tsv", ".tab"))
-
 
 SAMPLE = "id\ttext\ttitle\nd1\tTitan is a moon of Saturn.\tTitan\nd2\tThe Danube flows into the Black Sea.\tDanube\n"
 
 
-@CORPORA.register("tsv", recognises=_recognises, sample={"corpus.tsv": SAMPLE})
+@CORPORA.register("tsv", recognises=named(".tsv", ".tab"), sample={"corpus.tsv": SAMPLE})
 def read_tsv(source: Source) -> Iterator[CorpusRow]:
     """A table with tabs: id, text, title (KILT, RaLLe); a header row is recognised."""
     columns: tuple[int, int, int | None] = (0, 1, 2)

@@ -7,12 +7,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from functools import partial
-from pathlib import Path
 from typing import Any
 
-from rallebench.core.errors import BadFileError
-from rallebench.core.sources import Source, value_of
+from rallebench.core.sources import Source, named, value_of
 from rallebench.core.types import Example
 from rallebench.datasets import DATASETS
 from rallebench.datasets.kilt import examples
@@ -23,14 +20,10 @@ ID = ("id", "qid", "_id")
 PAGE = ("page_id", "wikipedia_id")
 
 
-def recognises(path: Path) -> bool:
-    """Whether ``path`` looks like CSV."""
-    return path.name.lower().removesuffix(".gz").endswith(".csv")
-
-
 def records(source: Source) -> Iterator[tuple[int, dict[str, Any]]]:
     """(line, KILT record). Raises BadFileError if no column is the question."""
-    for line, number, row in source.named_rows(partial(_check, source)):
+    check = source.needs_column(QUESTION, "question set", "id,question,answer")
+    for line, number, row in source.named_rows(check):
         output: list[dict[str, Any]] = [
             {"answer": text} for text in _answers(value_of(row, ANSWER))
         ]
@@ -39,14 +32,6 @@ def records(source: Source) -> Iterator[tuple[int, dict[str, Any]]]:
             output = [{**element, **provenance} for element in output or [{}]]
         qid = value_of(row, ID, str(number))
         yield line, {"id": qid, "input": value_of(row, QUESTION), "output": output}
-
-
-def _check(source: Source, line: int, columns: list[str]) -> None:
-    if not set(columns) & set(QUESTION):
-        raise BadFileError(
-            f"{source.where(line)} names the columns {', '.join(columns)[:200]}, and none is 'question'; "
-            "the first row of a CSV question set names its columns, for example id,question,answer."
-        )
 
 
 def _answers(field: str) -> list[str]:
@@ -67,7 +52,7 @@ def _answers(field: str) -> list[str]:
 
 @DATASETS.register(
     "csv",
-    recognises=recognises,
+    recognises=named(".csv"),
     sample={"questions.csv": "id,question,answer\nq1,Which moon?,Titan\nq2,Which sea?,Black Sea\n"},
 )
 def read_csv(source: Source) -> Iterator[Example]:

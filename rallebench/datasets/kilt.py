@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from rallebench.core.errors import BadFileError
-from rallebench.core.sources import Problems, Source
+from rallebench.core.sources import Problems, Source, named
 from rallebench.core.types import Example, Gold, Question
 from rallebench.datasets import DATASETS, Record
 
@@ -33,7 +33,7 @@ LOOKED_AT = 20
 
 def first_rows(path: Path) -> list[Record]:
     """The first rows of a file of JSON lines by its name; [] for any other file, and for one that cannot be read. Bad rows are left out."""
-    if not path.name.lower().removesuffix(".gz").endswith((".jsonl", ".json")):
+    if not named(".jsonl", ".json")(path):
         return []
     try:
         return [row for _, row in islice(Source(path, Problems(skip=True)).objects(), LOOKED_AT)]

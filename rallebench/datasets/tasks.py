@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class RevalTask:
     """``number``: R-Eval's, whose first digit is the level. ``domain``: wiki or aminer. ``source``: where its questions come
     from, '' for those made of triples. ``stand_in``: a question set of the starter that is made like it."""
 
@@ -60,32 +60,40 @@ class Task:
 
 
 SOAY = "the questions of SoAyBench"
-TASKS: tuple[Task, ...] = (
-    Task("high_freq_ent", "1-1", "wiki", "one relation of a frequent entity"),
-    Task("low_freq_ent", "1-2", "wiki", "one relation of a rare entity"),
-    Task(
+TASKS: tuple[RevalTask, ...] = (
+    RevalTask("high_freq_ent", "1-1", "wiki", "one relation of a frequent entity"),
+    RevalTask("low_freq_ent", "1-2", "wiki", "one relation of a rare entity"),
+    RevalTask(
         *("soay_easy", "1-3", "aminer", "one call about a scholar or publication", SOAY),
         "starter-scholar-easy",
     ),
-    Task("csj", "2-1", "wiki", "conceptual similarity", "COPEN's conceptual similarity judgment"),
-    Task("cpj", "2-2", "wiki", "properties of concepts", "COPEN's conceptual property judgment"),
-    Task("cic", "2-3", "wiki", "a concept in its context", "COPEN's conceptualization in contexts"),
-    Task(
+    RevalTask(
+        "csj", "2-1", "wiki", "conceptual similarity", "COPEN's conceptual similarity judgment"
+    ),
+    RevalTask(
+        "cpj", "2-2", "wiki", "properties of concepts", "COPEN's conceptual property judgment"
+    ),
+    RevalTask(
+        "cic", "2-3", "wiki", "a concept in its context", "COPEN's conceptualization in contexts"
+    ),
+    RevalTask(
         *("profiling", "2-4", "aminer", "the position of a scholar among eleven titles"),
         *("R-Eval's profiling questions", "starter-scholar-profiling"),
     ),
-    Task("hotpotqa", "3-1", "wiki", "two hops (medium)", "HotpotQA's dev set"),
-    Task("2wikimultihopqa", "3-2", "wiki", "two to four hops", "2WikiMultihopQA's dev set"),
-    Task("musique", "3-3", "wiki", "two to four hops, answerable", "MuSiQue's answerable dev set"),
-    Task("kqapro", "3-4", "wiki", "compositional questions", "KQA Pro's validation set"),
-    Task(
+    RevalTask("hotpotqa", "3-1", "wiki", "two hops (medium)", "HotpotQA's dev set"),
+    RevalTask("2wikimultihopqa", "3-2", "wiki", "two to four hops", "2WikiMultihopQA's dev set"),
+    RevalTask(
+        "musique", "3-3", "wiki", "two to four hops, answerable", "MuSiQue's answerable dev set"
+    ),
+    RevalTask("kqapro", "3-4", "wiki", "compositional questions", "KQA Pro's validation set"),
+    RevalTask(
         *("soay_hard", "3-5", "aminer", "several calls about scholars and publications", SOAY),
         "starter-scholar-hard",
     ),
 )
 
 
-def task_of(dataset: str) -> Task | None:
+def task_of(dataset: str) -> RevalTask | None:
     """The task that a question set is of, by its name: ``hotpotqa``, ``3-1_hotpotqa``, ``hotpotqa_dev``, a stand-in.
 
     >>> [task.name for name in ("3-1_hotpotqa", "hotpotqa-dev", "starter-scholar-hard") if (task := task_of(name))], task_of("own")
@@ -93,7 +101,7 @@ def task_of(dataset: str) -> Task | None:
     """
     name = re.sub(r"^\d-\d_", "", dataset.lower())
 
-    def fits(task: Task) -> bool:
+    def fits(task: RevalTask) -> bool:
         return name == task.stand_in or bool(re.fullmatch(rf"{task.name}([-_.].*)?", name))
 
     fitting = filter(fits, TASKS)

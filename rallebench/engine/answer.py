@@ -11,7 +11,7 @@ from rallebench.core.events import Operation, Progress
 from rallebench.core.runs import Backends
 from rallebench.core.types import Episode, Flow, Question
 from rallebench.engine import loop
-from rallebench.engine.reply_cache import Memo
+from rallebench.engine.reply_cache import ReplyCache
 from rallebench.engine.store import RunFolder
 
 FIRST_FAILURES = 5
@@ -29,7 +29,7 @@ def answer(
     *,
     task: str = "",
     workflow: str = "chain",
-    memo: Memo | None = None,
+    memo: ReplyCache | None = None,
     batch_size: int = 20,
     max_errors: int | None = None,
     observe: Callable[[Episode], Mapping[str, float | None]] = lambda episode: {},
@@ -122,14 +122,8 @@ class _Counter:
                 self._later = threading.Timer(STATE_EVERY, self._tell_later)
                 self._later.daemon = True
                 self._later.start()
-        return Progress(
-            self.task,
-            self.done,
-            self.total,
-            errors=self.errors,
-            seconds=self.elapsed,
-            means=self._means(),
-        )
+        counts = {"errors": self.errors, "seconds": self.elapsed, "means": self._means()}
+        return Progress(self.task, self.done, self.total, **counts)  # type: ignore[arg-type]
 
     def _add(self, values: Mapping[str, float | None]) -> None:
         for name, value in values.items():
@@ -162,18 +156,14 @@ class _Counter:
             if self._later is not None:
                 self._later.cancel()
                 self._later = None
-            self._write(state, message)
-
-    def _write(self, state: str, message: str) -> None:
-        self._reported = self.elapsed
-        rate = self.new / self.elapsed if self.elapsed > 0 else 0.0
-        self.folder.set_state(
-            state,
-            done=self.done,
-            total=self.total,
-            errors=self.errors,
-            seconds=round(self.elapsed, 3),
-            rate=round(rate, 3),
-            message=message,
-            means=self._means(),
-        )
+            self._reported = seconds = self.elapsed
+            self.folder.set_state(
+                state,
+                done=self.done,
+                total=self.total,
+                errors=self.errors,
+                seconds=round(seconds, 3),
+                rate=round(self.new / seconds, 3) if seconds > 0 else 0.0,
+                message=message,
+                means=self._means(),
+            )

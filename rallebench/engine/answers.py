@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from rallebench.core.errors import BadFileError
+from rallebench.core.files import whole_lines
 from rallebench.core.types import Episode
 from rallebench.engine.record import episode_from_json
 from rallebench.engine.store import EPISODES, RunFolder
@@ -19,7 +20,7 @@ def heads(run: RunFolder) -> dict[str, Mapping[str, Any]]:
     """Question id → its last line without ``steps``: ``answer`` and ``stop_reason``, or ``error``. In order of first
     appearance. Raises BadFileError for a line that is no episode."""
     lines: dict[str, Mapping[str, Any]] = {}
-    for number, raw in enumerate(_whole_lines(run), 1):
+    for number, raw in whole_lines(run.path / EPISODES):
         head, cut, _ = raw.partition(_STEPS)
         try:
             value = json.loads(head + b"}" if cut else raw)
@@ -38,7 +39,7 @@ def episode_of(run: RunFolder, qid: str) -> Episode | None:
         b'{"qid": ' + json.dumps(qid, ensure_ascii=False).encode("utf-8", "backslashreplace") + b","
     )
     last = b""
-    for raw in _whole_lines(run):
+    for _, raw in whole_lines(run.path / EPISODES):
         if raw.startswith(begins):
             last = raw
     try:
@@ -47,14 +48,3 @@ def episode_of(run: RunFolder, qid: str) -> Episode | None:
         raise BadFileError(
             f"{run.path / EPISODES}: the last line of the question {qid!r} was damaged by another program."
         ) from None
-
-
-def _whole_lines(run: RunFolder) -> Iterator[bytes]:
-    path = run.path / EPISODES
-    if not path.exists():
-        return
-    with open(path, "rb") as handle:
-        for raw in handle:
-            if not raw.endswith(b"\n"):
-                return
-            yield raw

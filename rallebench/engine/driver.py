@@ -25,10 +25,10 @@ from rallebench.core.experiments import (
     RowsRequest,
     WorkRequest,
 )
-from rallebench.core.files import read_json, write_json, write_text
+from rallebench.core.files import json_lines, read_json, write_json, write_text
 from rallebench.core.runs import RunOptions, RunRequest, RunResult
 from rallebench.core.types import digest
-from rallebench.engine.execute import RunContext, execute, result_of
+from rallebench.engine.execute import RunContext, execute
 from rallebench.engine.experiment_store import (
     LONGEST_RUN,
     ExperimentStore,
@@ -38,7 +38,7 @@ from rallebench.engine.experiment_store import (
 )
 from rallebench.engine.measure import measurements
 from rallebench.engine.rows import FilledRows, RowsContext, RowsFiller
-from rallebench.engine.store import RunFolder
+from rallebench.engine.stored_runs import ended_result
 from rallebench.engine.written_files import WrittenFiles
 
 MEASUREMENTS = "measurements"
@@ -288,19 +288,18 @@ def perform(
         finally:
             performer.close()
         report = replace(report, notes=(*report.notes, *performer.warnings))
-        targets: dict[Path, Iterable[str]] = {
-            folder / path: (text,) if isinstance(text, str) else text
-            for path, text in report.files.items()
+        targets: dict[Path, str | Iterable[str]] = {
+            folder / path: text for path, text in report.files.items()
         }
         if report.questions:
-            records = (json.dumps(row, ensure_ascii=False) + "\n" for row in report.questions)
-            targets = {dataset_file(store.root, request.name): records, **targets}
+            questions = json_lines(report.questions)
+            targets = {dataset_file(store.root, request.name): questions, **targets}
         performer.save()
         if written:
             written.write(targets)
         else:
             for path, pieces in targets.items():
-                write_text(path, "".join(pieces))
+                write_text(path, pieces)
         for path, text in report.files_to_edit.items():
             if not (folder / path).exists():
                 write_text(folder / path, text)
@@ -331,48 +330,6 @@ def run_of(request: ExperimentRequest, step: RunRequest) -> RunRequest:
         limit=request.limit if step.limit is None else step.limit,
         seed=request.seed,
     )
-
-
-def ended_result(runs: Path, request: RunRequest) -> RunResult | None:
-    """The run of that name if all its questions are answered and scored, failed ones included; else None."""
-    run = RunFolder(runs / request.name)
-    if not run.path.exists() or not is_ended(run):
-        return None
-    return replace(result_of(request, run, run.report() or {}), reused=True)
-
-
-def is_ended(run: RunFolder) -> bool:
-    """Whether all questions of a run are answered and scored, failed ones included."""
-    report = run.report()
-    return run.state()["state"] == "done" and bool(report and report["complete"])
-
-
-def is_of(run: RunFolder, request: RunRequest) -> bool:
-    """Whether a stored run was made with the settings of ``request``; its models and indexes are not compared."""
-    return request_spec(run) == spec_of(request)
-
-
-def spec_of(request: RunRequest) -> dict[str, Any]:
-    """What a request asks for, as JSON, without the fingerprints of models and indexes."""
-    spec: dict[str, Any] = json.loads(
-        json.dumps(
-            {
-                "dataset": request.dataset.name,
-                "workflow": request.flow.workflow,
-                "settings": request.fixed(),
-                "limit": request.limit,
-                "seed": request.seed,
-            }
-        )
-    )
-    return spec
-
-
-def request_spec(run: RunFolder) -> dict[str, Any]:
-    """The same of a stored run."""
-    stored = run.spec()["spec"]
-    settings = {key: value for key, value in stored["settings"].items() if key != "backends"}
-    return {**stored, "settings": settings}
 
 
 def _check_settings(

@@ -36,12 +36,13 @@ from rallebench.core.types import (
     Retrieve,
     Step,
 )
-from rallebench.engine.driver import drive, request_spec, run_of, spec_of
-from rallebench.engine.execute import RunContext, result_of
+from rallebench.engine.driver import drive, run_of
+from rallebench.engine.execute import RunContext
 from rallebench.engine.judging import pass_request, with_columns
 from rallebench.engine.rowfile import RowFile
 from rallebench.engine.statistics import Mean
 from rallebench.engine.store import JUDGES, RunFolder, difference
+from rallebench.engine.stored_runs import request_spec, spec_of, stored_result
 
 MOST_RUNS = 500
 MOST_REQUESTS = 64
@@ -112,12 +113,13 @@ class DryRun:
 
 @dataclass(slots=True)
 class IndexNeeds:
-    """The indexes of a recipe that runs search: ``built`` by name, and ``missing`` by label; ``measurements`` and files of ``rows`` by label."""
+    """The indexes of a recipe that runs search: ``built`` by name, and ``missing`` by label; ``measurements`` by
+    label; ``rows``: file of rows → whether a model is asked for it."""
 
     built: dict[str, None] = field(default_factory=dict)
     missing: dict[str, Any] = field(default_factory=dict)
     measurements: dict[str, None] = field(default_factory=dict)
-    rows: dict[str, None] = field(default_factory=dict)
+    rows: dict[str, bool] = field(default_factory=dict)
 
 
 class Rehearser:
@@ -153,7 +155,7 @@ class Rehearser:
 
     def _rows(self, step: RowsRequest) -> RowFile:
         """The rows that are stored, none where there are none: what a source holds is not read."""
-        self._indexes.rows[step.label] = None
+        self._indexes.rows[step.label] = bool(step.llms)
         rows = RowFile(self._request.folder / f"{step.label}.jsonl")
         rows.settle_all()
         return rows
@@ -268,15 +270,6 @@ def _simulated(request: RunRequest, episodes: Mapping[str, Episode], value: floa
         n - len(episodes),
         simulated=True,
     )
-
-
-def stored_result(folder: RunFolder, request: RunRequest) -> RunResult | None:
-    """A run as it is stored; None where it was never scored by the request's own metrics."""
-    try:
-        report = folder.report()
-        return None if report is None else result_of(request, folder, report)
-    except (RalleError, LookupError, TypeError):
-        return None
 
 
 def _count(requests: list[Request], kind: type, ended: bool) -> Range:

@@ -25,7 +25,7 @@ class PilotSample:
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """What is to be expected, and between which bounds at 95 %; None: not known. Of one question there are no bounds."""
+    """The expected value, from the mean of the sample, and the bounds, from its least and its largest question; None: unknown."""
 
     value: float | None = None
     low: float | None = None
@@ -80,32 +80,20 @@ def _alike(
 
 
 def _amount(values: Sequence[float | None], left: int) -> Interval:
-    """So many questions, each as those of the sample: Student's t interval, which of two or three is rightly wide."""
+    """The amount of ``left`` questions like those of the sample; unknown if it is of any of these."""
     known = [value for value in values if value is not None]
     if not left:
         return Interval(0.0, 0.0, 0.0)
     if not known or len(known) < len(values):
         return Interval()
-    mean = sum(known) / len(known)
-    if len(known) == 1:
-        return Interval(mean * left)
-    from scipy import stats
-
-    variance = sum((value - mean) ** 2 for value in known) / (len(known) - 1)
-    half = float(stats.t.ppf(0.975, len(known) - 1)) * (variance / len(known)) ** 0.5
-    return Interval(mean * left, max(0.0, mean - half) * left, (mean + half) * left)
+    return Interval(sum(known) / len(known) * left, min(known) * left, max(known) * left)
 
 
 def _sum(amounts: Sequence[Interval]) -> Interval:
-    """Independent errors of several parts; not known where that of any part is not."""
-    values = [amount.value for amount in amounts]
-    if None in values:
+    """The amounts of several parts together; unknown if one of them is."""
+    if any(amount.value is None for amount in amounts):
         return Interval()
-    value = sum(v for v in values if v is not None)
-    if any(amount.high is None for amount in amounts):
-        return Interval(value)
-    half = sum(((amount.high or 0.0) - (amount.value or 0.0)) ** 2 for amount in amounts) ** 0.5
-    return Interval(value, max(0.0, value - half), value + half)
+    return Interval(*(sum(getattr(a, end) for a in amounts) for end in ("value", "low", "high")))
 
 
 def _notes(
@@ -125,16 +113,16 @@ def _notes(
             refused.setdefault(sample.why, []).append(part.label)
     notes = [f"{listed(labels)}: could not be probed: {why}" for why, labels in refused.items()]
     notes += [
-        f"Measured on {count} questions of {len(measured)} part{'s' * (len(measured) != 1)} and carried over; the bounds (95 %, Student's t) "
-        "know only how much these questions differ. Not in it: loading, scoring, larger batches, other work on the machine; "
-        "what the workspace remembers is not asked again and costs nothing."
+        f"Measured on {count} questions of {len(measured)} part{'s' * (len(measured) != 1)} and scaled to all; the bounds are "
+        "those of the least and the largest of these questions. Not included: loading, scoring, larger batches, other work on the "
+        "machine. Cached replies cost nothing."
     ] * bool(measured)
     failed = sum(sample.failed for sample in measured)
     if failed:
         first = next(sample.why for sample in measured if sample.failed)
         notes.append(f"{failed} of the probe's questions failed and are in no figure: {first}")
     refused_labels = {label for labels in refused.values() for label in labels}
-    notes += [f"{listed(borrowed)}: not asked; told by parts of the same sort."] * bool(borrowed)
+    notes += [f"{listed(borrowed)}: not asked; estimated from similar runs."] * bool(borrowed)
     builds = "; it builds no index" * bool(plan.builds)
     unreached = [label for label in unknown if label not in refused_labels]
     notes += [

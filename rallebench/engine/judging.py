@@ -74,16 +74,11 @@ def judged(
             result = yield from _pass(run, request, judge, episodes, context, options)
         except StoppedError:
             raise
-        except MismatchError as error:
-            sentence = (
-                f"The judge {judge.name!r} gave no scores: its model has changed ({error}) Move the folder "
-                f"{run.path / JUDGES} away to judge anew."
-            )
-            warnings.append(sentence)
-            yield Warned(request.label, sentence)
-            continue
         except RalleError as error:
-            sentence = f"The judge {judge.name!r} gave no scores: {error}"
+            reason = str(error)
+            if isinstance(error, MismatchError):
+                reason = f"its model has changed ({error}) Move the folder {run.path / JUDGES} away to judge anew."
+            sentence = f"The judge {judge.name!r} gave no scores: {reason}"
             warnings.append(sentence)
             yield Warned(request.label, sentence)
             continue

@@ -19,7 +19,7 @@ from rallebench.core.errors import RalleError
 from rallebench.core.runs import Backends
 from rallebench.core.types import Episode, Flow, Note, Question, Reply, Request, Step
 from rallebench.engine.perform import ReplyOrError, batch_key, flow_error, perform, resource
-from rallebench.engine.reply_cache import Memo
+from rallebench.engine.reply_cache import ReplyCache
 
 STOP_PATIENCE = 10.0
 """Seconds that a stopped run waits for batches that are being answered."""
@@ -44,7 +44,7 @@ class _Worker:
     def __init__(
         self,
         backends: Backends,
-        memo: Memo | None,
+        memo: ReplyCache | None,
         done: queue.SimpleQueue[_Finished],
         batch_size: int,
         threads: int,
@@ -89,7 +89,7 @@ class _Worker:
             started = time.perf_counter()
             answers = perform([item.request for item in batch], self._backends)
             share = (time.perf_counter() - started) / len(batch)
-            # Remembered here and now: a killed process then loses at most the batch that is being answered.
+            # Cached here and now: a killed process then loses at most the batch that is being answered.
             if self._memo:
                 replies = [
                     (o.request, a, share) for o, a in zip(batch, answers) if isinstance(a, Reply)
@@ -106,7 +106,7 @@ def run(
     backends: Backends,
     *,
     workflow: str = "chain",
-    memo: Memo | None = None,
+    memo: ReplyCache | None = None,
     batch_size: int = 20,
     window: int = 256,
     stop: Callable[[], bool] = lambda: False,
@@ -114,14 +114,13 @@ def run(
     """Yield an Episode per question, in the order in which they end.
 
     A failed question is an Episode with ``error``. When ``stop()`` turns true no new batch is
-    started; questions that are not finished yield nothing, but what they were answered is
-    remembered.
+    started; unfinished questions yield nothing, but their replies are cached.
     """
     running = _Loop(make_flow, backends, workflow, memo, batch_size)
     patience = STOP_PATIENCE
     try:
         yield from running.run(iter(questions), max(window, batch_size), stop)
-    except KeyboardInterrupt:  # whoever asked nicely before does not want to wait
+    except KeyboardInterrupt:  # a second request to stop, which does not wait
         patience = 0.0
         raise
     finally:
@@ -134,15 +133,11 @@ class _Loop:
         make_flow: Callable[[Question], Flow],
         backends: Backends,
         workflow: str,
-        memo: Memo | None,
+        memo: ReplyCache | None,
         batch_size: int,
     ) -> None:
-        self._make_flow, self._backends, self._workflow, self._memo = (
-            make_flow,
-            backends,
-            workflow,
-            memo,
-        )
+        self._make_flow, self._backends = make_flow, backends
+        self._workflow, self._memo = workflow, memo
         self._batch_size = batch_size
         self._done: queue.SimpleQueue[_Finished] = queue.SimpleQueue()
         self._workers: dict[tuple[str, str], _Worker] = {}
@@ -191,7 +186,7 @@ class _Loop:
         self._advance(opened, None)
 
     def _advance(self, opened: _Open, reply: Reply | None) -> None:
-        """Send the reply and go on until the flow asks something that nobody remembers."""
+        """Send the reply and continue until the flow asks something that is not cached."""
         try:
             while True:
                 request = opened.flow.send(reply) if reply is not None else next(opened.flow)
@@ -213,12 +208,8 @@ class _Loop:
     def _at_once(self, request: Request) -> Step | None:
         if isinstance(request, Note):
             return Step(request, request.reply())
-        remembered = self._memo.get(request, self._backends) if self._memo else None
-        return (
-            Step(request, *remembered[:2], cached=True, batch=remembered.batch)
-            if remembered
-            else None
-        )
+        cached = self._memo.get(request, self._backends) if self._memo else None
+        return cached.step(request) if cached else None
 
     def _fail(self, opened: _Open, error: RalleError, seconds: float = 0.0) -> None:
         opened.flow.close()

@@ -9,8 +9,7 @@ from typing import Any, Union
 
 from rallebench.core.errors import BackendError, BackendMemoryError, NotFoundError, RalleError
 from rallebench.core.runs import Backends
-from rallebench.core.types import Generate, Hit, Note, Reply, Request, Retrieve, UseTool, digest
-from rallebench.retrievers import embedding_tokens
+from rallebench.core.types import Generate, Hit, Note, Reply, Request, Retrieve, UseTool
 
 log = logging.getLogger(__name__)
 
@@ -27,20 +26,14 @@ def resource(request: Request) -> tuple[str, str]:
     return "tool", request.tool
 
 
-def batch_key(request: Request) -> str:
-    """Requests with equal keys may share a batch: all but the text is equal."""
+def batch_key(request: Request) -> tuple[Any, ...]:
+    """Requests of one resource with equal keys may share a batch: all but the text is equal."""
     if isinstance(request, Retrieve):
-        return f"{request.retriever}\0{request.k}"
+        return (request.k,)
     if isinstance(request, Generate):
-        settings = [
-            request.max_tokens,
-            request.temperature,
-            request.seed,
-            list(request.stop),
-            dict(request.options),
-        ]
-        return f"{request.llm}\0{digest(settings)}\0{bool(request.tools)}"
-    return resource(request)[1]
+        sampling = (request.max_tokens, request.temperature, request.seed, request.stop)
+        return (*sampling, dict(request.options), bool(request.tools))
+    return ()
 
 
 def perform(requests: Sequence[Request], backends: Backends) -> list[ReplyOrError]:
@@ -80,11 +73,9 @@ def _ask(requests: Sequence[Any], backend: Any) -> list[ReplyOrError]:
 
 def _searched(queries: Sequence[str], k: int, retriever: Any) -> list[ReplyOrError]:
     results = retriever.search(queries, k)
-    counts = (
-        embedding_tokens(retriever, queries)
-        if len(results) == len(queries)
-        else [None] * len(results)
-    )
+    # A retriever that has an encoder says what it read of each query; the others read no tokens.
+    counted = getattr(retriever, "embedding_tokens", lambda queries: [0] * len(queries))
+    counts = counted(queries) if len(results) == len(queries) else [None] * len(results)
     return [
         replace(retrieval_reply(hits, retriever.titled), embedding_tokens=tokens)
         for hits, tokens in zip(results, counts)
@@ -124,12 +115,7 @@ def flow_error(error: Exception) -> RalleError:
 
 def trim(reply: Reply, k: int, titled: bool) -> Reply:
     """The reply to the same query with a smaller k."""
-    return (
-        reply
-        if len(reply.hits) <= k
-        else replace(reply, **_fields(retrieval_reply(reply.hits[:k], titled)))
-    )
-
-
-def _fields(reply: Reply) -> dict[str, Any]:
-    return {"text": reply.text, "hits": reply.hits}
+    if len(reply.hits) <= k:
+        return reply
+    first = retrieval_reply(reply.hits[:k], titled)
+    return replace(reply, text=first.text, hits=first.hits)

@@ -36,7 +36,8 @@ class PlannedRun:
 class Plan:
     """All runs that can be foreseen. ``open_end``: why there may be more, in one sentence, or ''. ``indexes``: how many
     indexes its runs search; ``builds``: the recipes of those that must be built. ``measurements``: the labels of what is
-    measured in processes of its own; ``rows``: the labels of its files of rows. ``warnings``: gold pages that an index lacks."""
+    measured in processes of its own; ``rows``: the labels of its files of rows; ``generated``: of those for which a model is
+    asked. ``warnings``: gold pages that an index lacks."""
 
     kind: str
     name: str
@@ -47,11 +48,12 @@ class Plan:
     warnings: tuple[str, ...] = ()
     measurements: tuple[str, ...] = ()
     rows: tuple[str, ...] = ()
+    generated: tuple[str, ...] = ()
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What a reader of the numbers must know."""
-        if not self.runs and not self.measurements and not self.rows:
+        if not self.runs and not self.measurements and not self.generated:
             return ("It asks no model: it only works on existing files.",)
         guessed = [run.label for run in self.runs if run.depends]
         notes = list(self.warnings)
@@ -63,9 +65,9 @@ class Plan:
             notes.append(
                 f"It measures in {len(self.measurements)} processes of their own: {listed(self.measurements)}."
             )
-        if self.rows:
+        if self.generated:
             notes.append(
-                f"It fills files of rows ({listed(self.rows)}); the number of requests for them depends on what they are made of."
+                f"A model is asked for rows ({listed(self.generated)}); the number of requests depends on what they are made of."
             )
         if guessed:
             notes.append(
@@ -111,6 +113,7 @@ def plan(
         tuple(warnings),
         tuple(indexes.measurements),
         tuple(indexes.rows),
+        tuple(label for label, asks in indexes.rows.items() if asks),
     )
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from rallebench.chains.chain import prompt_of
-from rallebench.core.files import write_json, write_text
+from rallebench.core.files import json_lines, write_json, write_text
 from rallebench.core.types import Chain, Episode, Retrieve, Step
 
 _DOWNSTREAM = ("accuracy", "em", "f1", "rougel", "has_answer")
@@ -92,16 +91,13 @@ def write_ralle_files(
         for record in records
         if str(record["id"]).strip() in episodes
     ]
-    write_text(folder / "output.jsonl", _lines(output_row(r, e) for r, e in pairs))
+    write_text(folder / "output.jsonl", json_lines(output_row(r, e) for r, e in pairs))
     write_text(
-        folder / "output_reduced.jsonl", _lines(reduced_row(r, e) for r, e in pairs if not e.error)
+        folder / "output_reduced.jsonl",
+        json_lines(reduced_row(r, e) for r, e in pairs if not e.error),
     )
     write_json(folder / "results.json", results(report), indent=4)
     if chain is not None:
         write_text(folder / "prompt.txt", prompts_text(chain))
     if config is not None:
         write_json(folder / "config.json", config, indent=4, sort_keys=True)
-
-
-def _lines(rows: Any) -> str:
-    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)

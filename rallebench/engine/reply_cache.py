@@ -1,8 +1,8 @@
-"""The step-level memory: request + backend fingerprint → reply, in one SQLite file.
+"""The cache of replies: request + backend fingerprint → reply, in one SQLite file.
 
 Edit the last prompt of a chain and only the last step is asked again; kill a run and what was
 answered is not asked twice. A key holds everything that changes the answer. Sampled generations
-are remembered only with a seed; tools, which act on the world, never.
+are cached only with a seed; replies of tools, which act on the world, never.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 from rallebench.core.errors import BackendError
 from rallebench.core.runs import Backends
-from rallebench.core.types import Generate, Reply, Request, Retrieve, digest
+from rallebench.core.types import Generate, Reply, Request, Retrieve, Step, digest
 from rallebench.engine.perform import trim
 from rallebench.engine.record import checked_reply, reply_from_json, reply_to_json, request_to_json
 
@@ -33,27 +33,31 @@ _SELECT = "SELECT depth, seconds, reply FROM memo WHERE key = ?"
 
 
 class UnwritableError(BackendError):
-    """The file of the memory can be neither made nor written to."""
+    """The file of the cache can be neither created nor written."""
 
 
-class Remembered(NamedTuple):
+class CachedReply(NamedTuple):
     """A reply and what it cost when it was asked: its share of the seconds of a ``batch`` of so many requests."""
 
     reply: Reply
     seconds: float
     batch: int = 1
 
+    def step(self, request: Request) -> Step:
+        """The step of the request that the cache answers."""
+        return Step(request, self.reply, self.seconds, cached=True, batch=self.batch)
 
-class Memo:
-    """Remembered replies. Safe for several threads, and for several processes (SQLite's WAL).
 
-    ``warning``: why replies are kept in this process only, for the user; '' where they are kept in a file.
+class ReplyCache:
+    """Cached replies. Safe for several threads, and for several processes (SQLite's WAL).
+
+    ``warning``: one sentence for the user if the replies are in this process only; '' if they are in a file.
     """
 
     warning = ""
 
     def __init__(self, path: Path | None) -> None:
-        """``path`` None keeps the memory in this process only."""
+        """``path`` None: the replies are in this process only."""
         self._lock = threading.Lock()
         self._damaged = False
         try:
@@ -68,37 +72,33 @@ class Memo:
             self._db.execute(_SCHEMA)
             self._db.commit()
         except (sqlite3.Error, OSError) as error:
-            if isinstance(error, OSError) or re.search(
-                "readonly|read-only|unable to open", str(error)
-            ):
+            unwritable = re.search("readonly|read-only|unable to open", str(error))
+            if isinstance(error, OSError) or unwritable:
                 raise UnwritableError(
                     f"The memory {path} cannot be written ({getattr(error, 'strerror', None) or error}), so replies are "
                     "neither taken from it nor kept; make its folder writable or choose another --workspace."
                 ) from None
-            damaged = isinstance(error, sqlite3.DatabaseError) and not isinstance(
-                error, sqlite3.OperationalError
-            )
-            mend = "delete it" if damaged else "free space"
+            mend = "free space" if isinstance(error, sqlite3.OperationalError) else "delete it"
             raise BackendError(
                 f"The memory {path} cannot be opened ({error}); {mend} or choose another --workspace."
             ) from None
 
     @staticmethod
-    def open(path: Path) -> Memo:
+    def open(path: Path) -> ReplyCache:
         """The memory ``path``; where that cannot be written, one of this process only, whose ``warning`` says so.
 
         Raises BackendError for a damaged file.
         """
         try:
-            return Memo(path)
+            return ReplyCache(path)
         except UnwritableError as error:
-            memo = Memo(None)
+            memo = ReplyCache(None)
             memo.warning = str(error)
             return memo
 
-    def get(self, request: Request, backends: Backends) -> Remembered | None:
-        """The remembered reply and what it cost, or None."""
-        key = memo_key(request, backends)
+    def get(self, request: Request, backends: Backends) -> CachedReply | None:
+        """The cached reply and its cost, or None."""
+        key = cache_key(request, backends)
         if key is None:
             return None
         row = self._find(key)
@@ -109,17 +109,17 @@ class Memo:
             if depth < request.k and len(reply.hits) >= depth:
                 return None
             reply = trim(reply, request.k, backends.of(request).titled)
-        return Remembered(reply, seconds, batch)
+        return CachedReply(reply, seconds, batch)
 
-    def _find(self, key: str) -> tuple[int, Remembered] | None:
-        """What stands under ``key``; a damaged memory remembers nothing, which costs time and no answer."""
+    def _find(self, key: str) -> tuple[int, CachedReply] | None:
+        """The row of ``key``; a damaged file has none, which costs time and no answer."""
         try:
             with self._lock, closing(self._db.execute(_SELECT, (key,))) as rows:
                 row = rows.fetchone()
             if row is None:
                 return None
             value = json.loads(row[2])
-            return int(row[0]), Remembered(
+            return int(row[0]), CachedReply(
                 checked_reply(reply_from_json(value)), float(row[1]), int(value.get("batch", 1))
             )
         except (sqlite3.Error, LookupError, TypeError, ValueError, AttributeError) as error:
@@ -131,14 +131,14 @@ class Memo:
     def put(
         self, answered: list[tuple[Request, Reply, float]], backends: Backends, *, batch: int = 1
     ) -> None:
-        """Remember replies that were asked together; of one query the deepest retrieval is kept.
+        """Cache the replies of a batch, each with its seconds; of one query the deepest retrieval stays.
 
-        A full disk loses the memory, not the run.
+        A full disk costs cached replies, not the run.
         """
         rows = []
         shared = {"batch": batch} if batch > 1 else {}
         for request, reply, seconds in answered:
-            key = memo_key(request, backends)
+            key = cache_key(request, backends)
             if key is not None:
                 depth = request.k if isinstance(request, Retrieve) else 0
                 text = json.dumps({**reply_to_json(reply), **shared}, ensure_ascii=False)
@@ -183,8 +183,8 @@ def _write_ahead(db: sqlite3.Connection) -> None:
             time.sleep(0.01)
 
 
-def memo_key(request: Request, backends: Backends) -> str | None:
-    """sha256 over all that changes the reply; None if the reply must not be remembered.
+def cache_key(request: Request, backends: Backends) -> str | None:
+    """sha256 over all that changes the reply; None if the reply must not be cached.
 
     The k of a retrieval is no part of it where a smaller k is a prefix of a larger one.
     """

@@ -148,13 +148,9 @@ class RowFile:
                 self._end = self.path.stat().st_size
             written = {"id": row["id"], **({FROM: source} if source != row["id"] else {}), **row}
             written[STAMP] = f"{stamp}.{_own(written)}"
-            self._log.write(written)
-            self._places.setdefault(source, {})[written["id"]] = _Place(
-                self._end, stamp, False, bool(written.get("error"))
-            )
-            self._end += (
-                len(json.dumps(written, ensure_ascii=False).encode("utf-8", "backslashreplace")) + 1
-            )
+            place = _Place(self._end, stamp, False, bool(written.get("error")))
+            self._end += self._log.write(written)
+            self._places.setdefault(source, {})[written["id"]] = place
 
     def _end_last_line(self) -> None:
         """An editor may leave the last line without its end; as a row of a person it must not be taken for a torn one."""

@@ -16,7 +16,7 @@ from rallebench.core.runs import Backends, RunOptions
 from rallebench.core.types import Episode, Flow, Question
 from rallebench.engine import loop
 from rallebench.engine.answer import FIRST_FAILURES
-from rallebench.engine.reply_cache import Memo
+from rallebench.engine.reply_cache import ReplyCache
 from rallebench.engine.rowfile import RowFile, counts_of, short, with_costs
 
 SUMMARIES = "summaries.json"
@@ -31,7 +31,7 @@ class RowsContext(Protocol):
     def load_models(self, llms: tuple[str, ...]) -> Operation[Backends]:
         """Load and hold language models."""
 
-    def reply_cache(self) -> Memo | None:
+    def reply_cache(self) -> ReplyCache | None:
         """The cache of replies."""
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
 from rallebench.core.errors import UsageError
-from rallebench.core.files import write_text
+from rallebench.core.files import json_lines, write_text
 from rallebench.core.runs import NO_RATES, Rates, Values
 from rallebench.core.types import Episode, Example, Question, Score
 from rallebench.datasets.kilt import read_gold, record_id
@@ -262,16 +261,12 @@ def score_run(
     prices = recorded_prices(folder.spec())
     write_text(
         folder.path / SCORES,
-        _lines({k: v for k, v in asdict(s).items() if v != ""} for s in scores),
+        json_lines({k: v for k, v in asdict(s).items() if v != ""} for s in scores),
     )
     known = (e for e in episodes.values() if e.workflow != IMPORTED)
-    write_text(folder.path / COSTS, _lines(question_to_json(e, prices) for e in known))
+    write_text(folder.path / COSTS, json_lines(question_to_json(e, prices) for e in known))
     folder.write_report(report)
     return report
-
-
-def _lines(rows: Iterable[Mapping[str, Any]]) -> str:
-    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
 
 
 def cost_of(folder: RunFolder) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from rallebench.core.errors import RalleError
 from rallebench.core.runs import Backends
 from rallebench.core.types import Episode, Flow, Generate, Note, Outcome, Reply, Request, Step
 from rallebench.engine.perform import as_ralle_error, flow_error, perform
-from rallebench.engine.reply_cache import Memo
+from rallebench.engine.reply_cache import ReplyCache
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ def run_one(
     *,
     qid: str = "",
     workflow: str = "chain",
-    memo: Memo | None = None,
+    memo: ReplyCache | None = None,
     stream: bool = False,
 ) -> Iterator[Event]:
     """Yield events, the Episode last. Errors end in the Episode, never in an exception.
@@ -83,8 +83,8 @@ def run_one(
         flow.close()
 
 
-def answer_one(request: Request, backends: Backends, memo: Memo | None = None) -> Step:
-    """Ask one request, from memory if it is there. Raises RalleError."""
+def answer_one(request: Request, backends: Backends, memo: ReplyCache | None = None) -> Step:
+    """Ask one request, unless its reply is cached. Raises RalleError."""
     for piece in _ask(request, backends, memo, stream=False):
         if isinstance(piece, Step):
             return piece
@@ -92,14 +92,14 @@ def answer_one(request: Request, backends: Backends, memo: Memo | None = None) -
 
 
 def _ask(
-    request: Request, backends: Backends, memo: Memo | None, stream: bool
+    request: Request, backends: Backends, memo: ReplyCache | None, stream: bool
 ) -> Iterator[Union[str, Step]]:
     if isinstance(request, Note):
         yield Step(request, request.reply())
         return
-    remembered = memo.get(request, backends) if memo else None
-    if remembered is not None:
-        yield Step(request, *remembered[:2], cached=True, batch=remembered.batch)
+    cached = memo.get(request, backends) if memo else None
+    if cached is not None:
+        yield cached.step(request)
         return
     started = time.perf_counter()
     reply = None

@@ -20,7 +20,7 @@ from typing import Any
 from rallebench.core.errors import BadFileError, MismatchError, UsageError
 from rallebench.core.files import Appender, disk_error, read_json, read_own_jsonl, write_json
 from rallebench.core.folders import beside
-from rallebench.core.locks import held
+from rallebench.core.locks import alone, held
 from rallebench.core.memory import uncollected
 from rallebench.core.types import Episode, digest
 from rallebench.engine.record import episode_from_json, episode_to_json
@@ -30,7 +30,7 @@ JUDGES = "judges"
 """The folder of the judges' passes in a run's folder."""
 REPORT, STATE, STOP, COSTS = "report.json", "state.json", "stop", "costs.jsonl"
 LOCK, LOCK_PATIENCE = "run.lock", 0.2
-"""Seconds: whoever only looks whether the lock is held holds it for a moment."""
+"""Seconds: a process that looks whether the lock is held holds it for a moment."""
 
 RUN_FORMAT = "rallebench-run/1"
 _RUN, _SPEC = (
@@ -269,20 +269,10 @@ class RunFolder:
                 {"state": state, "updated": time.time(), "pid": os.getpid(), **values},
             )
 
-    def lock(self) -> Any:
-        """A lock that the operating system frees when its process dies. Raises UsageError if held."""
-        from filelock import FileLock, Timeout
-
-        lock = FileLock(str(self.path / LOCK))
-        try:
-            lock.acquire(timeout=LOCK_PATIENCE)
-        except Timeout:
-            raise UsageError(
-                f"The run {self.name!r} is being worked on by another process; wait for it or stop it."
-            ) from None
-        except OSError as error:
-            raise disk_error(self.path, error) from error
-        return lock
+    def locked(self) -> contextlib.AbstractContextManager[None]:
+        """Hold the run's lock, which the operating system frees when its process dies. Raises UsageError if it is held."""
+        refusal = f"The run {self.name!r} is locked by another process; wait for it or stop it."
+        return alone(self.path / LOCK, refusal, patience=LOCK_PATIENCE, stays=True)
 
     def ask_to_stop(self) -> None:
         """Ask whoever works on this run, in any process, to stop after the current batch."""

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from rallebench.core.errors import UsageError
-from rallebench.core.files import read_json, sha256_file, write_json, writing
+from rallebench.core.files import read_json, sha256_file, write_json, write_text
 
 RECORD = "written.json"
 """{``sha256``: file → sha256 as it was written last, ``writing``: files that were being written}."""
@@ -37,7 +36,7 @@ class WrittenFiles:
                 )
                 raise UsageError(f"{path} {reason}; move it away, or choose another name.")
 
-    def write(self, files: Mapping[Path, Iterable[str]]) -> None:
+    def write(self, files: Mapping[Path, str | Iterable[str]]) -> None:
         """Write files, each whole or not at all. Raises UsageError as ``refuse_changed``.
 
         Those that are about to be written are recorded first: however it ends, the next session knows them as its own.
@@ -46,20 +45,9 @@ class WrittenFiles:
         self._unfinished |= {str(path) for path in files}
         self._save()
         for path, pieces in files.items():
-            self.sha256[str(path)] = _write(path, pieces)
+            self.sha256[str(path)] = write_text(path, pieces)
         self._unfinished = set()
         self._save()
 
     def _save(self) -> None:
         write_json(self._path, {"sha256": self.sha256, "writing": sorted(self._unfinished)})
-
-
-def _write(path: Path, pieces: Iterable[str]) -> str:
-    """Write one file; its sha256."""
-    total = hashlib.sha256()
-    with writing(path) as handle:
-        for piece in pieces:
-            data = piece.encode("utf-8", "backslashreplace")
-            total.update(data)
-            handle.write(data)
-    return total.hexdigest()

@@ -1,1 +1,83 @@
-"""Experiments: what runs over questions more than once, and the papers' suites."""
+"""Declarations of what runs: sweeps, batches, baselines, trade-offs, the papers' suites, and dataset builders.
+
+``EXPERIMENTS`` holds all of them by their ``kind``, the word in ``experiment.json``; ``SUITES`` and ``BUILDERS`` are those of
+one place, under the names that a user writes. See :mod:`rallebench.core.experiments` for what an experiment is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from rallebench.core.errors import NotFoundError
+from rallebench.core.experiments import Experiment, ExperimentRequest
+from rallebench.core.registry import Entry, Registry, unknown
+from rallebench.core.settings import checked
+
+Play = Callable[[ExperimentRequest], Experiment]
+
+EXPERIMENTS: Registry[Play] = Registry(
+    "experiment",
+    "rallebench.experiments",
+    traits={
+        "place": "where it is offered: suites, builders, sweeps, runs, batches or tradeoffs",
+        "needs_llm": "whether it cannot do without a model; default true",
+        "asks": "whether it asks models at all; default true",
+        "named_by": "settings that are part of the default name of its runs",
+        "articles": "whether a builder reads articles; default true",
+        "paper": "the paper whose experiment it is",
+    },
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ExperimentGroup:
+    """The experiments whose trait ``place`` is ``name``. ``noun``: what one is called; ``prefix``: how their kinds begin, which
+    the names lack."""
+
+    name: str
+    noun: str
+    prefix: str = ""
+
+    def names(self) -> tuple[str, ...]:
+        """All names, sorted."""
+        return tuple(
+            kind.removeprefix(self.prefix)
+            for kind in EXPERIMENTS.names()
+            if EXPERIMENTS.entry(kind).traits["place"] == self.name
+        )
+
+    def kind(self, name: str) -> str:
+        """The kind of the experiment of that name.
+
+        >>> BUILDERS.kind("crud"), SUITES.kind("crud")
+        ('build-crud', 'crud')
+        """
+        return self.prefix + name
+
+    def name_of(self, kind: str) -> str:
+        """The name of a kind, '' for one of another place.
+
+        >>> BUILDERS.name_of("build-crud"), BUILDERS.name_of("crud")
+        ('crud', '')
+        """
+        name = kind.removeprefix(self.prefix)
+        return name if self.kind(name) == kind and name in self else ""
+
+    def entry(self, name: str) -> Entry[Play]:
+        """The entry of ``name``. Raises NotFoundError with the nearest names."""
+        if name not in self:
+            raise NotFoundError(unknown(self.noun, name, self.names()))
+        return replace(EXPERIMENTS.entry(self.kind(name)), name=name)
+
+    def settings(self, name: str, written: Mapping[str, Any]) -> dict[str, Any]:
+        """All settings of ``name``, those in ``written`` as a user wrote them. Raises UsageError."""
+        return checked(f"{self.noun} {name!r}", self.entry(name).form, written, flag="--set ")
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.names()
+
+
+SUITES = ExperimentGroup("suites", "suite")
+BUILDERS = ExperimentGroup("builders", "dataset builder", "build-")

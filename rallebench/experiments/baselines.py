@@ -12,13 +12,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 
 from rallebench.analysis.baselines import compare_baselines
+from rallebench.chains.saved import chain_from_json
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.experiments import Experiment, ExperimentRequest, Release, Report
 from rallebench.core.runs import RunRequest
 from rallebench.core.types import Action, Chain, Example, digest
 from rallebench.engine.store import RunFolder
+from rallebench.experiments import EXPERIMENTS
 from rallebench.experiments.benchmark import prepare
-from rallebench.workspace.entries import chain_from_json
 from rallebench.workspace.flows import chain_flow
 from rallebench.workspace.paths import Workspace
 
@@ -101,9 +102,11 @@ def baseline_name(run: str, baseline: str) -> str:
     return f"{run} {baseline}"
 
 
+@EXPERIMENTS.register("baselines", place="runs")
 def baselines(request: ExperimentRequest) -> Experiment:
-    """Run the baselines of the run ``run`` and compare them with it. A chain may need a passage to work at all: a baseline
-    that fails is reported, and the others are run."""
+    """The baselines of the run ``run``, compared with it.
+
+    A chain may need a passage to work at all: a baseline that fails is reported, and the others are run."""
     workspace = request.workspace
     run = RunFolder.open(workspace.runs, request.settings["run"])
     failed: dict[str, str] = {}

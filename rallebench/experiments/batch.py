@@ -6,13 +6,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from rallebench.chains.saved import chain_from_json, chain_to_json
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.experiments import Experiment, ExperimentRequest, Report
 from rallebench.core.runs import RunRequest
 from rallebench.core.types import Chain
+from rallebench.experiments import EXPERIMENTS
 from rallebench.experiments.benchmark import prepare
 from rallebench.experiments.sweeps.results import SweepReport, as_json, ranked
-from rallebench.workspace.entries import chain_from_json, chain_to_json
 from rallebench.workspace.flows import chain_flow
 
 
@@ -30,9 +31,12 @@ def chain_entry(
     }
 
 
+@EXPERIMENTS.register("batch", place="batches")
 def batch(request: ExperimentRequest) -> Experiment:
-    """Run the ``chains`` (label → ``chain_entry``), rank them by ``metrics``. ``resume``: their runs may exist; ``title``: the
-    batch's name in MLflow."""
+    """Several chains, each a run of its own, ranked.
+
+    Settings: ``chains`` (label → ``chain_entry``), ``metrics``, ``resume`` (their runs may exist), ``title`` (the batch's name in
+    MLflow)."""
     settings = request.settings
     runs = {label: _run(request, label, entry) for label, entry in settings["chains"].items()}
     ended: dict[str, str] = {}

@@ -97,6 +97,14 @@ def select(
     return f'<select name="{e(name)}"{more}>{options}</select>'
 
 
+def text(
+    name: str, title: str, value: Any = "", hint: str = "", about: str = "", more: str = ""
+) -> str:
+    """A labelled text field; ``hint`` stands in it while it is empty, ``about`` below it."""
+    field = f'<input name="{e(name)}" value="{e(value)}" placeholder="{e(hint)}"{more}>'
+    return labelled(title, field, about)
+
+
 def labelled(title: str, field: str, about: str = "") -> str:
     """A field with its label."""
     hint = f"<small>{e(about)}</small>" if about else ""

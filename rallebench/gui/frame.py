@@ -126,6 +126,11 @@ class Page:
         """Call ``handler`` for elements with ``data-do="name"``."""
         self._file(self._actions, name, handler)
 
+    def actions(self, place: str, **handlers: Handler) -> None:
+        """Register several actions of a place; ``delete=…`` of "runs" is "runs.delete"."""
+        for verb, handler in handlers.items():
+            self.action(f"{place}.{verb}", handler)
+
     def rows(self, name: str, handler: RowsHandler) -> None:
         """Ask ``handler`` for the rows of windowed lists of that name."""
         self._file(self._rows, name, handler)

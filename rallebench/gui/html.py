@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Any
+from urllib.parse import urlencode
 
 from rallebench.core.memory import size
 from rallebench.core.tables import Table
@@ -61,6 +62,30 @@ def button(
 def link(label: str, address: str, kind: str = "") -> str:
     """A link within the page."""
     return f'<a class="{kind}" href="{e(address)}">{e(label)}</a>'
+
+
+def address(view: str, **query: Any) -> str:
+    """The address of a view; empty values are left out.
+
+    >>> address("data/index", id="a b", q="")
+    '#/data/index?id=a+b'
+    """
+    values = urlencode({key: value for key, value in query.items() if value != ""})
+    return f"#/{view}?{values}" if values else f"#/{view}"
+
+
+def defs(pairs: Iterable[tuple[str, str]]) -> str:
+    """Facts by their names; the empty ones are left out."""
+    rows = "".join(f"<dt>{e(key)}</dt><dd>{e(value)}</dd>" for key, value in pairs if value)
+    return f'<dl class="defs">{rows}</dl>'
+
+
+def dialog(title: str, body: str, *buttons: str, keep: str = "Cancel") -> str:
+    """A question to the user with its buttons; ``body`` is HTML whose fields the buttons send."""
+    return (
+        f'<h2>{e(title)}</h2><div data-form class="stack">{body}'
+        f'<div class="buttons"><button type="button" data-close>{e(keep)}</button>{"".join(buttons)}</div></div>'
+    )
 
 
 def mark(verdict: str) -> str:
@@ -193,6 +218,25 @@ def fold(title: str, inside: str, *, gist: str = "", id: str = "", opened: bool 
 def menu(*buttons: str, label: str = "More") -> str:
     """The menu at the end of a row."""
     return f'<details class="menu"><summary title="{e(label)}" aria-label="{e(label)}">⋯</summary><div>{"".join(buttons)}</div></details>'
+
+
+STATES = {
+    **dict.fromkeys(("loaded", "answers", "checked", "kept"), "good"),
+    **dict.fromkeys(("failed", "no answer", "damaged"), "bad"),
+    **dict.fromkeys(("loading", "waiting", "cancelling", "building", "running"), "busy"),
+}
+"""State of a thing → the kind of its dot."""
+
+
+def state(word: str, about: str = "", kind: str = "") -> str:
+    """The state of a thing with its dot. ``kind``: "good", "bad", "busy"; by the word where it is empty."""
+    return f'<span class="state {kind or STATES.get(word, "")}" title="{e(about)}">{e(word)}</span>'
+
+
+def doing(words: str, button: str = "", share: float | None = None) -> str:
+    """Work that goes on: how far it is, and its button."""
+    value = "" if share is None else f' value="{100 * share:.0f}"'
+    return f'<div class="doing"><span>{e(words)}</span>{button}<progress max="100"{value}></progress></div>'
 
 
 def empty(sentence: str, action: str = "") -> str:

@@ -23,6 +23,8 @@ VERBS = {
     "import": "Import",
     "check": "Check of the index",
     "suite": "Benchmark",
+    "dataset": "Dataset",
+    "test": "Test of",
 }
 
 
@@ -36,7 +38,8 @@ def chip(workbench: Workbench) -> dict[str, Any]:
         "active": len(active),
         "chip": _chip(active, ended),
         "list": "".join(map(row, (*active, *ended))),
-        "versions": {job.id: job.state().version for job in jobs},
+        "versions": {job.id: job.state().version for job in jobs}
+        | {"loaded": " ".join(line.name for line in workbench.models.status())},
     }
 
 

@@ -55,7 +55,7 @@ rb.press = press;
 let pending = 0;
 rb.act = async (action, data = {}, origin = null) => {
   const place = origin?.closest?.('[data-problems], [data-form], dialog, .drawer, .view') || $('.view:not([hidden])');
-  $$('.problem', place || document).forEach(p => p.remove());
+  $$('.problem[role=alert]', place || document).forEach(p => p.remove());
   const busy = setTimeout(() => { origin?.setAttribute?.('aria-busy', 'true'); }, 150); pending++;
   const message = {window: mine, action, data, query: rb.query()};
   try {

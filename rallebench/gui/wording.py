@@ -15,7 +15,6 @@ _RULES: tuple[tuple[str, str], ...] = (
     (r"name them with (--set \w+=\S+) or one with --llm", r"name them with \1 or choose one"),
     (r"name (?:one|it) with --llm", "choose one"),
     (r"; name --llm\.", "; choose one."),
-    (r" \(--skip-bad leaves bad rows out\)", "; mend it, or leave bad rows out"),
     (r" \(--llm\)", ""),
     (r" --llm L\b", " and choose a model"),
     (r"--llm", "the language model"),

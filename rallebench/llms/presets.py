@@ -13,11 +13,11 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from rallebench.core.entries import LLMEntry, problem
 from rallebench.core.errors import BadFileError, NotFoundError
 from rallebench.core.files import read_json
 from rallebench.core.registry import unknown
 from rallebench.llms._checkpoints import BITS
-from rallebench.workspace.entries import LLMEntry, problem
 
 PRESETS_FILE = Path(__file__).with_name("presets.json")
 

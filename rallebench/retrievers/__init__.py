@@ -56,7 +56,7 @@ class IndexKind(Protocol):
     def open(self, name: str, folder: Path, manifest: Any, encoder: Any = None) -> Retriever:
         """The index ``name`` in ``folder``, which holds the passages too (``corpora.store.PassageStore``).
 
-        ``manifest``: a ``workspace.entries.Manifest``. Raises MismatchError for another encoder than the index was built
+        ``manifest``: a ``core.entries.Manifest``. Raises MismatchError for another encoder than the index was built
         with, BadFileError for damaged files. A kind with a ``search_form`` opens retrievers with a method
         ``with_knobs(name, settings)``: the same open index, searched with other settings.
         """

@@ -16,12 +16,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from rallebench.core.entries import Combination, Manifest
 from rallebench.core.errors import NotFoundError, UsageError
 from rallebench.core.registry import unknown
 from rallebench.core.settings import Setting, checked
 from rallebench.retrievers import COMBINATIONS, search_form
 from rallebench.vector_indexes import VECTOR_INDEXES
-from rallebench.workspace.entries import Combination, Manifest
 
 INDEX = "index"
 """The kind of a combination that is one index with settings of its search."""

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rallebench.chains.chain import prompt_of
-from rallebench.chains.ralle import override
+from rallebench.chains.overrides import override, with_overrides
 from rallebench.chains.template import render
 from rallebench.core.errors import BackendError, BadFileError, Hint, UsageError
 from rallebench.core.files import read_json
@@ -19,7 +19,6 @@ from rallebench.services.transcript import pieces
 from rallebench.workflows import REASONS, WORKFLOWS
 from rallebench.workspace.checking import check_flow
 from rallebench.workspace.flows import Agent, chain_flow
-from rallebench.workspace.overrides import with_overrides
 from rallebench.workspace.paths import parse_settings
 
 if TYPE_CHECKING:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from rallebench.chains import chain as chains
+from rallebench.chains.saved import chain_from_json, chain_to_json, save_chain
 from rallebench.core.errors import UsageError
 from rallebench.core.events import complete
 from rallebench.core.runs import Backends
@@ -27,12 +28,11 @@ from rallebench.core.types import (
     Step,
 )
 from rallebench.datasets.reading import read_questions
-from rallebench.engine.reply_cache import Memo
+from rallebench.engine.reply_cache import ReplyCache
 from rallebench.engine.single import Event, answer_one, run_one
 from rallebench.services.leases import Lease
 from rallebench.services.models import ModelManager
 from rallebench.workflows.resume import continued
-from rallebench.workspace.entries import chain_from_json, chain_to_json, save_chain
 from rallebench.workspace.flows import Agent, prepare_agent
 from rallebench.workspace.paths import Workspace
 
@@ -43,11 +43,11 @@ def _read(path: Path, version: tuple[tuple[int, int], ...]) -> tuple[Example, ..
 
 
 class Asking:
-    """The verbs of the Develop and Agent tabs; what they name is loaded first, but for heavy models."""
+    """The verbs about one question, a chain or an agent; what they name is loaded first, except heavy models."""
 
     def __init__(self, workspace: Workspace, models: ModelManager, allow_python: bool) -> None:
         self._workspace, self._models, self._allow_python = workspace, models, allow_python
-        self._memo: Memo | None = None
+        self._memo: ReplyCache | None = None
         self._lock = threading.Lock()
 
     def close(self) -> None:
@@ -58,11 +58,11 @@ class Asking:
                 self._memo = None
 
     @property
-    def memo(self) -> Memo:
+    def memo(self) -> ReplyCache:
         """The step-level memory of the workspace."""
         with self._lock:
             if self._memo is None:
-                self._memo = Memo.open(self._workspace.memo)
+                self._memo = ReplyCache.open(self._workspace.memo)
             return self._memo
 
     @property

@@ -16,29 +16,27 @@ from rallebench.engine.driver import ExperimentResult, dataset_file
 from rallebench.engine.experiment_store import ExperimentStore
 from rallebench.engine.rowfile import RowFile, counts_of
 from rallebench.engine.rows import FilledRows, read_summaries
-from rallebench.experiments.builders import MAKERS
-from rallebench.experiments.papers import SUITES
+from rallebench.experiments import BUILDERS, SUITES
 from rallebench.workspace.paths import Workspace
 
 __all__ = [
+    "BUILDERS",
     "UNTRACKED",
     "ExperimentResult",
     "FilledRows",
     "StoredBuilder",
-    "builder_of",
     "builder_request",
     "builders_begun",
     "document",
     "edit_row",
     "first_rows",
-    "kind_name",
     "open_builder",
     "stage_file",
     "stage_files",
     "stage_row",
 ]
 
-NOUN = "dataset builder"
+NOUN = BUILDERS.noun
 
 UNTRACKED = RunOptions(track=False)
 """How the page runs a builder: its requests are no runs for MLflow."""
@@ -67,7 +65,7 @@ def builder_request(
         raise SettingError("limit", limit, "at least 1; leave it out for all")
     if articles and settings.get("articles"):
         raise UsageError(
-            "The articles are named twice, also by the setting articles.",
+            "The articles are given twice, also by the setting articles.",
             hint=Hint("leave-out", "articles"),
         )
     place = Path(articles).expanduser()
@@ -80,18 +78,7 @@ def builder_request(
         raise UsageError(
             "The suite 'rgb-testbed' needs a language model.", hint=Hint("choose", "llm")
         )
-    return ExperimentRequest(workspace, llm, values, limit, kind=kind_name(maker), name=name)
-
-
-def kind_name(maker: str) -> str:
-    """The kind of a builder's experiments."""
-    return f"build-{maker}"
-
-
-def builder_of(kind: str) -> str:
-    """The builder of that kind of experiment, '' if it is none."""
-    maker = kind.removeprefix("build-")
-    return maker if maker != kind and maker in MAKERS else ""
+    return ExperimentRequest(workspace, llm, values, limit, kind=BUILDERS.kind(maker), name=name)
 
 
 def document(result: ExperimentResult) -> dict[str, Any]:
@@ -106,7 +93,7 @@ def document(result: ExperimentResult) -> dict[str, Any]:
             "failed": run.n_errors,
         }
     return {
-        "maker": builder_of(request.kind),
+        "maker": BUILDERS.name_of(request.kind),
         "name": request.name,
         "articles": request.settings["articles"],
         "llm": request.llm,
@@ -120,14 +107,14 @@ def document(result: ExperimentResult) -> dict[str, Any]:
 
 def builders_begun(workspace: Workspace) -> list[str]:
     """The names of all builders that were begun, the newest first."""
-    kinds = tuple(kind_name(maker) for maker in MAKERS.names())
+    kinds = tuple(map(BUILDERS.kind, BUILDERS.names()))
     return ExperimentStore(workspace.path).names(kinds)
 
 
 def open_builder(workspace: Workspace, name: str) -> StoredBuilder:
     """What a builder has built so far, and the request to continue it. Raises UsageError, BadFileError."""
     stored = ExperimentStore(workspace.path).open(name, NOUN)
-    if not builder_of(stored.kind):
+    if not BUILDERS.name_of(stored.kind):
         raise UsageError(f"{name!r} is no {NOUN}.")
     request = ExperimentRequest(
         workspace,

@@ -17,8 +17,8 @@ from rallebench.corpora.chunking import PRESETS
 from rallebench.datasets import DATASETS
 from rallebench.encoders.references import encoders
 from rallebench.environments import ENVIRONMENTS
-from rallebench.experiments.builders import MAKERS
-from rallebench.experiments.papers import SCORERS, SUITES
+from rallebench.experiments import BUILDERS, SUITES, ExperimentGroup
+from rallebench.experiments.papers import SCORERS
 from rallebench.experiments.sweeps import STRATEGIES
 from rallebench.llms import LLMS
 from rallebench.llms.presets import GROUPS, presets
@@ -40,7 +40,7 @@ __all__ = [
     "search_form",
 ]
 
-REGISTRIES: Mapping[str, Registry[Any]] = {
+REGISTRIES: Mapping[str, Registry[Any] | ExperimentGroup] = {
     registry.name: registry
     for registry in (
         COMBINATIONS,
@@ -48,8 +48,8 @@ REGISTRIES: Mapping[str, Registry[Any]] = {
         DATASETS,
         ENVIRONMENTS,
         INDEX_KINDS,
+        BUILDERS,
         LLMS,
-        MAKERS,
         METRICS,
         SCORERS,
         SUITES,

@@ -12,13 +12,13 @@ from typing import Any
 import yaml
 
 from rallebench.chains.ralle import experiment_to_json, load_chain_file
+from rallebench.chains.saved import MAX_ACTIONS, chain_to_json, checked_generation
 from rallebench.chains.template import names_used
 from rallebench.core.errors import RalleError, TemplateError, UsageError
 from rallebench.core.types import Chain
 from rallebench.services.chain_versions import is_saved
 from rallebench.services.standalone import script
 from rallebench.services.workbench import Workbench
-from rallebench.workspace.entries import MAX_ACTIONS, chain_to_json, checked_generation
 from rallebench.workspace.paths import DEFAULT_CHAIN, DEFAULT_DATASET
 
 __all__ = ["DEFAULT_CHAIN", "DEFAULT_DATASET", "MAX_ACTIONS", "chain_to_json", "checked_generation"]

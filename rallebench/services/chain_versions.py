@@ -7,11 +7,11 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from rallebench.chains.saved import chain_from_json, chain_to_json, save_chain
 from rallebench.core.errors import RalleError
 from rallebench.core.files import read_json
 from rallebench.core.types import Chain
 from rallebench.services.workbench import Workbench
-from rallebench.workspace.entries import chain_from_json, chain_to_json, save_chain
 
 FOLDER = ".versions"
 MOST = 50

@@ -11,7 +11,7 @@ from rallebench.core.errors import RalleError
 from rallebench.core.events import Operation, Progress
 from rallebench.core.experiments import IndexResult
 from rallebench.core.runs import Backends, RunRequest
-from rallebench.engine.reply_cache import Memo
+from rallebench.engine.reply_cache import ReplyCache
 from rallebench.engine.store import RunFolder
 from rallebench.services.leases import Lease
 from rallebench.workspace.coverage import coverage, missing_pages
@@ -45,7 +45,7 @@ class Context:
         """Load and hold language models."""
         return (yield from self._lease.load_for(llms, (), heavy=self._heavy))
 
-    def reply_cache(self) -> Memo | None:
+    def reply_cache(self) -> ReplyCache | None:
         """The cache of replies."""
         return self._workbench.asking.memo
 

@@ -14,7 +14,7 @@ from rallebench.core.files import write_json
 from rallebench.core.settings import Setting, checked
 from rallebench.core.types import Hit, Passage
 from rallebench.corpora import imported
-from rallebench.corpora.chunking import Chunking
+from rallebench.corpora.chunking import Chunking, choose
 from rallebench.corpora.imported import Corpus, ImportProgress, import_corpus
 from rallebench.corpora.reading import read_corpus
 from rallebench.datasets.importing import QuestionSet, import_dataset
@@ -194,21 +194,22 @@ class Data:
         *,
         encoder: str = "minilm",
         page_map: Path | None = None,
-        chunking: Chunking | None = None,
+        chunking: Chunking | Mapping[str, Any] | None = None,
         form: str = "",
         parameters: dict[str, Any] | None = None,
         source: Path | None = None,
     ) -> Iterator[Building | Manifest]:
         """Build an index of the workspace, yielding progress, the Manifest last.
 
-        ``corpus``: the name of an imported corpus, or a file or folder whose format is ``form`` ('' recognises it).
+        ``corpus``: the name of an imported corpus, or a file or folder whose format is ``form`` ('' recognises it). ``chunking``: a value,
+        or what ``corpora.chunking.choose`` makes one of.
         It is built in a thread of its own: a page that goes away stops nothing, and a second request
         of the same name follows the running build.
         """
         settings: dict[str, Any] = {
             "encoder_name": encoder,
             "page_map": page_map,
-            "chunking": chunking,
+            "chunking": choose(**chunking) if isinstance(chunking, Mapping) else chunking,
             "form": form,
             "parameters": parameters,
             "source": source,

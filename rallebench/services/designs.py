@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from rallebench.chains.saved import chain_from_json
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.files import write_text
@@ -15,7 +16,7 @@ from rallebench.core.types import Chain, digest
 from rallebench.corpora.chunking import PRESETS
 from rallebench.datasets.tasks import TASKS
 from rallebench.encoders.references import encoders
-from rallebench.experiments.papers import SUITES
+from rallebench.experiments import SUITES
 from rallebench.experiments.papers.crud.tasks import TASKS as CRUD_TASKS
 from rallebench.experiments.papers.kilt.sets import SETS as KILT_SETS
 from rallebench.experiments.sweeps import GENERATION, factor
@@ -23,7 +24,6 @@ from rallebench.experiments.tradeoff.running import settings_of as search_settin
 from rallebench.retrievers import search_form
 from rallebench.services import chain_versions
 from rallebench.workflows import WORKFLOWS
-from rallebench.workspace.entries import chain_from_json
 from rallebench.workspace.indexes.build import kinds
 from rallebench.workspace.paths import STARTER_INDEXES, parse_settings
 

@@ -234,7 +234,7 @@ class Episodes:
             job.wait(deadline - time.monotonic())
 
     def stop(self, name: str = "") -> None:
-        """Stop an episode at once, all without a name. Raises UsageError if ``name`` does not go on."""
+        """Stop an episode at once, all without a name. Raises UsageError if ``name`` is not running."""
         if not name:
             for state in self.known():
                 if state.going:
@@ -243,7 +243,7 @@ class Episodes:
         with self._lock:
             job = self._jobs.get(name)
         if job is None or not job.now.going:
-            raise UsageError("No episode goes on, so there is nothing to stop.")
+            raise UsageError("No episode is running, so there is nothing to stop.")
         job.stop()
 
 
@@ -257,12 +257,12 @@ def save_episode(workbench: Workbench, state: EpisodeState | None) -> RunFolder:
     """
     if state is not None and state.run:
         raise UsageError(
-            f"This episode is part of the run {state.run!r} already; choose that run in Compare."
+            f"This episode is part of the run {state.run!r} already; compare that run."
         )
     if state is None or state.agent is None:
         raise UsageError("There is no episode to keep; run one first.")
     if state.going:
-        raise UsageError("The episode goes on; wait for its end, then send it to Compare.")
+        raise UsageError("The episode is running; wait for its end, then keep it.")
     if state.episode is None:
         raise UsageError(
             "The episode was stopped before it ended, so it has no outcome to compare; continue it, or run it again."

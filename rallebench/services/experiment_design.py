@@ -8,13 +8,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from rallebench.chains.saved import chain_from_json
 from rallebench.core.errors import UsageError
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.settings import Setting, checked
 from rallebench.core.types import Chain
-from rallebench.experiments.papers import SUITES
+from rallebench.experiments import SUITES
 from rallebench.services import benchmarks, designs, experimenting
-from rallebench.workspace.entries import chain_from_json
 from rallebench.workspace.paths import DEFAULT_DATASET
 
 if TYPE_CHECKING:

@@ -14,20 +14,19 @@ from typing import TYPE_CHECKING, Any
 from rallebench.analysis import deployment
 from rallebench.analysis.baselines import LABELS
 from rallebench.analysis.ranking import HEADLINES
+from rallebench.analysis.suites import differences, pairs_of
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.files import write_text
 from rallebench.core.tables import Column, Figure, Mean, Table
 from rallebench.engine.experiment_store import REPORT, StoredExperiment
 from rallebench.engine.statistics import LEVEL
+from rallebench.experiments import BUILDERS, SUITES
 from rallebench.experiments.baselines import baseline_name
-from rallebench.experiments.papers import SUITES
-from rallebench.experiments.papers.comparison import differences, pairs_of
 from rallebench.experiments.papers.rgb.labels import CATEGORIES
 from rallebench.experiments.sweeps.results import SweepReport, as_json, opened
 from rallebench.experiments.sweeps.running import variants_of
 from rallebench.experiments.tradeoff import Point
 from rallebench.metrics import metric
-from rallebench.services.builders import builder_of
 from rallebench.services.designs import PAPERS, base_chain
 from rallebench.services.experiments import suite_name
 
@@ -74,7 +73,7 @@ def groups(workbench: Workbench) -> list[ExperimentRow]:
     store = workbench.experiments.store
     listed = []
     for name in store.names():
-        if builder_of(store.kind_of(name)):
+        if BUILDERS.name_of(store.kind_of(name)):
             continue
         try:
             listed.append(group(workbench, name))

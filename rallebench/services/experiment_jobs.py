@@ -103,9 +103,9 @@ def ended(workbench: Workbench) -> list[Job]:
 
 
 def _all(workbench: Workbench) -> list[Job]:
-    from rallebench.services.experiments import OWN
+    from rallebench.services.experiments import nouns_of_experiments
 
-    nouns = {kind.noun for kind in OWN.values()} | {"suite"}
+    nouns = nouns_of_experiments()
     return [job for job in workbench.jobs.list() if job.kind in nouns]
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from rallebench.analysis.suites import by_question, differences, pairs_of, values_of
 from rallebench.core.errors import Hint, SettingError, UsageError
 from rallebench.core.events import Operation
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.types import Chain
 from rallebench.engine import estimate
 from rallebench.engine.pilot import QUESTIONS
-from rallebench.experiments.builders import settings_of as builder_settings
-from rallebench.experiments.papers import SUITES, settings_of
+from rallebench.experiments import BUILDERS, SUITES
 from rallebench.experiments.sweeps import indexing, remarks
 from rallebench.experiments.sweeps.results import as_json, headline, opened
 from rallebench.experiments.sweeps.running import sweep_settings, variants_of
@@ -33,9 +33,15 @@ __all__ = [
     "TRADEOFF_QUESTIONS",
     "builder_request",
     "builder_settings",
+    "by_question",
+    "differences",
     "headline",
+    "pairs_of",
     "plan_json",
+    "values_of",
 ]
+
+builder_settings = BUILDERS.settings
 
 
 # sweeps
@@ -145,7 +151,7 @@ def suite_request(
                 hint=Hint("leave-out", "llm"),
             )
         settings, llms = {**settings, "models": ",".join(llms)}, ()
-    llm, checked = "".join(llms), settings_of(suite, settings)
+    llm, checked = "".join(llms), SUITES.settings(suite, settings)
     if limit is not None and limit < 1:
         raise SettingError("limit", limit, "at least 1; leave it out for all")
     return ExperimentRequest(

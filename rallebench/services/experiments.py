@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from rallebench.core.errors import Hint, UsageError
 from rallebench.core.events import Operation
-from rallebench.core.experiments import Experiment, ExperimentRequest
+from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.runs import DEFAULT_OPTIONS, RunOptions
 from rallebench.engine import driver
 from rallebench.engine.driver import ExperimentResult
@@ -25,15 +25,11 @@ from rallebench.engine.experiment_store import (
 from rallebench.engine.pilot import QUESTIONS, pilot
 from rallebench.engine.plan import Plan, as_json, plan
 from rallebench.engine.store import RunFolder
-from rallebench.experiments.baselines import baseline_name, baselines
-from rallebench.experiments.batch import batch
+from rallebench.experiments import EXPERIMENTS, SUITES
+from rallebench.experiments.baselines import baseline_name
 from rallebench.experiments.benchmark import check_options
-from rallebench.experiments.builders import MAKERS
-from rallebench.experiments.papers import SUITES
-from rallebench.experiments.sweeps.running import sweep
 from rallebench.experiments.tradeoff import Tradeoff, from_json
-from rallebench.experiments.tradeoff.running import tradeoff
-from rallebench.services.builders import NOUN, builder_of, document
+from rallebench.services.builders import NOUN, document
 from rallebench.services.context import Context
 from rallebench.services.leases import Lease
 
@@ -56,7 +52,6 @@ class Kind:
     ``guarded``: see ``engine.driver.perform``.
     """
 
-    play: Callable[[ExperimentRequest], Experiment]
     noun: str
     document: Document
     fixed: bool = True
@@ -65,10 +60,13 @@ class Kind:
 
 
 def kind_of(name: str) -> Kind:
-    """An experiment's kind: a suite, or one of the workbench's own."""
-    if maker := builder_of(name):
-        return Kind(MAKERS[maker], NOUN, document, False, ("articles",), True)
-    return OWN[name] if name in OWN else Kind(SUITES[name], "suite", suite_document, fixed=False)
+    """What the experiments of that kind have in common. Raises NotFoundError."""
+    return _KINDS[EXPERIMENTS.entry(name).traits["place"]]
+
+
+def nouns_of_experiments() -> frozenset[str]:
+    """What experiments are called as jobs, the dataset builders left out."""
+    return frozenset(kind.noun for kind in _KINDS.values()) - {NOUN}
 
 
 def plan_json(plan: Plan) -> dict[str, Any]:
@@ -77,7 +75,7 @@ def plan_json(plan: Plan) -> dict[str, Any]:
 
 
 class Experiments:
-    """The verbs of the Suites and Sweep tabs, of trade-offs, baselines and batches."""
+    """The verbs about suites, sweeps, trade-offs, baselines, batches and dataset builders."""
 
     def __init__(self, workbench: Workbench) -> None:
         self._workbench = workbench
@@ -87,9 +85,9 @@ class Experiments:
         """Everything that ``run`` would run. Loads nothing, writes nothing. Raises RalleError for a wrong request, and
         MismatchError if a run of that name was made with other settings."""
         request = self._checked(request)
-        kind = kind_of(request.kind)
+        kind, play = kind_of(request.kind), EXPERIMENTS[request.kind]
         with self._workbench.models.lease(f"the plan of the {kind.noun} {request.name!r}") as lease:
-            return plan(request, kind.play, Context(self._workbench, lease))
+            return plan(request, play, Context(self._workbench, lease))
 
     def pilot(
         self,
@@ -102,7 +100,7 @@ class Experiments:
     ) -> Operation[CostEstimate]:
         """Ask a few questions of each run of a plan; returns what the whole will cost. See ``engine.pilot``."""
         request = self._checked(request)
-        kind = kind_of(request.kind)
+        kind, play = kind_of(request.kind), EXPERIMENTS[request.kind]
         with self._workbench.models.lease(
             f"the probe of the {kind.noun} {request.name!r}"
         ) as lease:
@@ -110,7 +108,7 @@ class Experiments:
                 yield from pilot(
                     planned,
                     request,
-                    kind.play,
+                    play,
                     Context(self._workbench, lease),
                     questions=questions,
                     batch_size=batch_size,
@@ -129,13 +127,13 @@ class Experiments:
         is wrong before the first run. ``lease``: that of the work which it is part of. See ``engine.driver``."""
         check_options(options.batch_size, options.max_errors)
         request = self._checked(request)
-        kind = kind_of(request.kind)
+        kind, play = kind_of(request.kind), EXPERIMENTS[request.kind]
         own = self._workbench.models.lease(f"the {kind.noun} {request.name!r}")
         with own:
             return (
                 yield from driver.perform(
                     request,
-                    kind.play,
+                    play,
                     Context(self._workbench, lease or own),
                     self.store,
                     options,
@@ -181,7 +179,7 @@ class Experiments:
         """The request, if it can be made. Raises UsageError, NotFoundError."""
         if request.kind == SWEEP:
             checked_sweep_name(request.name)
-        elif request.kind not in OWN and not builder_of(request.kind):
+        elif request.kind in SUITES:
             if SUITES.entry(request.kind).traits.get("needs_llm", True) and not request.llm:
                 raise UsageError(
                     f"The suite {request.kind!r} needs a language model.",
@@ -199,7 +197,7 @@ class Experiments:
         """The names of all experiments that were begun, or of those of a ``noun`` such as "sweep", the newest first; of
         trade-offs those that have ended."""
         names = [n for n in self.store.names() if not noun or self.store.noun_of(n) == noun]
-        if noun != OWN[TRADEOFF].noun:
+        if noun != _KINDS["tradeoffs"].noun:
             return names
         return [name for name in names if (self.store.folder(name) / REPORT).is_file()]
 
@@ -261,13 +259,15 @@ def suite_document(result: ExperimentResult) -> dict[str, Any]:
 
 
 SWEEP, TRADEOFF, BASELINES, BATCH = "sweep", "tradeoff", "baselines", "batch"
-OWN = {
-    SWEEP: Kind(sweep, "sweep", _data),
-    BASELINES: Kind(baselines, "baselines", _data),
-    BATCH: Kind(batch, "batch", _data, fixed=False),
-    TRADEOFF: Kind(tradeoff, "trade-off", _data),
+_KINDS = {
+    "suites": Kind("suite", suite_document, fixed=False),
+    "builders": Kind(NOUN, document, False, ("articles",), True),
+    "sweeps": Kind("sweep", _data),
+    "runs": Kind("baselines", _data),
+    "batches": Kind("batch", _data, fixed=False),
+    "tradeoffs": Kind("trade-off", _data),
 }
-"""Name → kind, of the experiments that are no suites."""
+"""Place of an experiment → what those of that place have in common."""
 
 
 def suite_name(kind: str, llm: str, settings: Mapping[str, Any], limit: int | None) -> str:

@@ -16,7 +16,7 @@ from rallebench.core.runs import Backends
 from rallebench.core.types import Chain, Example, Generate, Note, Retrieve
 from rallebench.engine.estimate import CostEstimate
 from rallebench.engine.plan import Plan, PlannedRun
-from rallebench.engine.reply_cache import Memo
+from rallebench.engine.reply_cache import ReplyCache
 from rallebench.experiments.sweeps import remarks
 from rallebench.experiments.sweeps.running import variants_of
 from rallebench.llms import LLMS
@@ -192,7 +192,7 @@ def _cached(workbench: Workbench, request: ExperimentRequest) -> int | None:
     return known
 
 
-def _of_question(chain: Chain, example: Example, backends: Backends, memo: Memo) -> int:
+def _of_question(chain: Chain, example: Example, backends: Backends, memo: ReplyCache) -> int:
     """The model calls for a question that the cache answers, up to the first step that it lacks."""
     known = 0
     with closing(chain_flow(chain).make(backends)(example.question)) as flow:

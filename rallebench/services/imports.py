@@ -10,7 +10,7 @@ from functools import partial
 from itertools import islice
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from rallebench.core.errors import NotFoundError, RalleError, UsageError
 from rallebench.core.events import Operation, Progress
@@ -66,7 +66,6 @@ class ImportRequest:
     chunking: Chunking | None = None
     indexes: tuple[str, ...] = ()
     encoder: str = "minilm"
-    sample: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +183,6 @@ def _perform(workbench: Workbench, request: ImportRequest) -> Operation[ImportRe
             request.source,
             form=request.form if request.kind == "dataset" else "",
             skip_bad=request.skip_bad,
-            sample=request.sample,
         )
     indexes = (yield from _indexes(workbench, request)) if corpus else ()
     uploads.forget(workbench.workspace, request.source)
@@ -235,11 +233,3 @@ def _indexes(workbench: Workbench, request: ImportRequest) -> Operation[tuple[st
             if not isinstance(piece, Manifest):
                 yield Progress(name, piece.done, piece.total or None, f"{name}: {piece.stage}")
     return tuple(names.values())
-
-
-def document_at(workbench: Workbench, corpus: str, number: int) -> Passage:
-    """Document ``number`` of a corpus, from 1, of an imported one, a file or a folder. Raises UsageError."""
-    document: Any = next(islice(workbench.data.documents(corpus), number - 1, None), None)
-    if number < 1 or document is None:
-        raise UsageError(f"The corpus has no document {number}; choose a smaller number from 1.")
-    return document  # type: ignore[no-any-return]

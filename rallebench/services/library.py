@@ -259,10 +259,10 @@ def _states(workbench: Workbench) -> dict[str, str]:
 def about_index(manifest: Manifest) -> str:
     """Encoder, cutting and what else tells an index from others.
 
-        >>> from rallebench.workspace.entries import Manifest
-        >>> about_index(Manifest(name="x", retriever="dense", kind="flat", corpus_sha256="", passages=1, fingerprint="",
-        ...     encoder_name="minilm", dim=384, chunking={"size": 100, "unit": "words"}))
-        'minilm, 384 dimensions, 100 words'
+    >>> from rallebench.workspace.entries import Manifest
+    >>> about_index(Manifest(name="x", retriever="dense", kind="flat", corpus_sha256="", passages=1, fingerprint="",
+    ...     encoder_name="minilm", dim=384, chunking={"size": 100, "unit": "words"}))
+    'minilm, 384 dimensions, 100 words'
     """
     parts = [manifest.encoder_name, f"{manifest.dim} dimensions" if manifest.dim else ""]
     if manifest.chunking:

@@ -8,12 +8,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from rallebench.chains.saved import chain_from_json
 from rallebench.core.events import complete
 from rallebench.core.types import Chain, Episode, Message
 from rallebench.engine.store import RunFolder
 from rallebench.services.workbench import Workbench
 from rallebench.tracking.models import log_model
-from rallebench.workspace.entries import chain_from_json
 
 WORKSPACE_VARIABLE = "RALLEBENCH_WORKSPACE"
 """The environment variable that names the workspace where the model's config does not."""

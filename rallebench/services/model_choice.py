@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from rallebench.core.entries import LLMEntry
 from rallebench.llms import presets
-from rallebench.workspace.entries import LLMEntry
 
 if TYPE_CHECKING:
     from rallebench.services.workbench import Workbench

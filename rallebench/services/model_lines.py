@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -13,8 +14,11 @@ from rallebench.core.errors import RalleError, StoppedError
 from rallebench.core.memory import size
 from rallebench.encoders.references import encoders
 from rallebench.http.endpoint import OPENAI
+from rallebench.reader.delta import said_of
+from rallebench.reader.spans import WEIGHTS
 from rallebench.retrievers import needs_encoder
 from rallebench.services.jobs import Job
+from rallebench.services.memory_usage import LoadedBackend
 from rallebench.services.model_entries import key_of
 from rallebench.services.model_keys import typed
 from rallebench.services.model_tests import ELSEWHERE, prices
@@ -37,7 +41,7 @@ class ModelLine:
     backend: str
     about: str
     state: str
-    news: str
+    news: str | RalleError
     memory: str
     local: bool
     own: bool
@@ -85,7 +89,9 @@ def _model(workbench: Workbench, name: str, entry: LLMEntry, own: bool) -> Model
     )
 
 
-def _state(workbench: Workbench, name: str, entry: LLMEntry, test: Job | None) -> tuple[str, str]:
+def _state(
+    workbench: Workbench, name: str, entry: LLMEntry, test: Job | None
+) -> tuple[str, str | RalleError]:
     going = workbench.models.loading().get(name)
     if going is not None:
         word = "cancelling" if going.cancelled else "waiting" if going.waiting else "loading"
@@ -96,12 +102,12 @@ def _state(workbench: Workbench, name: str, entry: LLMEntry, test: Job | None) -
     )
     if test is not None and test.done and not isinstance(test.error, StoppedError):
         if test.error is not None:
-            return "failed", str(test.error)
+            return "failed", test.error
         if entry.backend == ELSEWHERE:
             return "answers", ""
     if workbench.models.is_loaded(name):
         return "loaded", ""
-    return ("failed", str(failed)) if failed else ("ready", "")
+    return ("failed", failed) if failed else ("ready", "")
 
 
 def about(entry: LLMEntry) -> str:
@@ -144,12 +150,18 @@ def _memory(workbench: Workbench, name: str, entry: LLMEntry) -> str:
     if entry.backend == ELSEWHERE:
         return ""
     if loaded is not None:
-        return str(memory.Memory(loaded.ram, loaded.vram))
+        return taken(loaded)
     with suppress(RalleError):
         room = workbench.models.room(name)
         if room is not None:
             return f"{size(room.need.total)}, {'fits' if room.fits else 'does not fit'}"
     return ""
+
+
+def taken(held: LoadedBackend) -> str:
+    """What a loaded thing took."""
+    total = memory.Memory(held.ram, held.vram)
+    return str(total) if total.ram + total.vram >= 1_000_000 else "less than 1 MB"
 
 
 def parts(workbench: Workbench) -> list[PartLine]:
@@ -172,8 +184,7 @@ def parts(workbench: Workbench) -> list[PartLine]:
     for name, line in workspace.retrievers().items():
         held = status.get(name)
         state = "loaded" if held else "loading" if name in going else "ready"
-        taken = str(memory.Memory(held.ram, held.vram)) if held else ""
-        lines.append(PartLine(name, "retriever", state, taken, line))
+        lines.append(PartLine(name, "retriever", state, taken(held) if held else "", line))
     return lines
 
 
@@ -183,9 +194,21 @@ def other_encoders(workbench: Workbench) -> dict[str, str]:
     return {name: line for name, line in encoders().items() if name not in used}
 
 
+def reader_borders() -> tuple[dict[str, float], int, list[dict[str, float]]]:
+    """(the reader's usual borders of declining, on how many prompts others were measured, a row for each of those)."""
+    about = said_of(WEIGHTS)
+    return about["refuse_below"], about["calibration"]["prompts"], about["trade_off"]
+
+
+@lru_cache(maxsize=1)
+def has_gpu() -> bool:
+    """Whether this machine has a GPU; looked up once, since that may start a program."""
+    return bool(memory.free_vram_bytes())
+
+
 def memory_line() -> str:
     """What this process holds of what there is, and whether there is a GPU."""
     held, free = memory.Memory.now(), memory.free_ram_bytes()
     vram = f"{size(held.vram)} of GPU memory" if held.vram else ""
-    gpu = vram or ("GPU free" if memory.free_vram_bytes() else "no GPU")
+    gpu = vram or ("GPU free" if has_gpu() else "no GPU")
     return f"{size(held.ram)} of {size(held.ram + free)} memory in use · {gpu}"

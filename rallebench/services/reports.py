@@ -12,6 +12,7 @@ from rallebench.analysis.exporting import answered
 from rallebench.analysis.ranking import MultiRunComparison, compare_many, with_mean
 from rallebench.analysis.runs import waterfall_of
 from rallebench.chains.chain import prompt_of
+from rallebench.chains.saved import chain_from_json
 from rallebench.core.errors import UsageError
 from rallebench.core.tables import Code, Cost, Fold, Section
 from rallebench.core.types import Episode, Example
@@ -19,7 +20,6 @@ from rallebench.engine.answers import heads
 from rallebench.engine.ralle_files import prompts_text
 from rallebench.engine.score import cost_of, score_episode
 from rallebench.engine.store import RunFolder
-from rallebench.workspace.entries import chain_from_json
 from rallebench.workspace.paths import Workspace
 
 MOST_FLIPPED, MOST_RADARS = 200, 3

@@ -12,6 +12,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from rallebench.chains.saved import chain_from_json
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.files import write_json
 from rallebench.core.types import Chain
@@ -19,7 +20,6 @@ from rallebench.engine.store import RunFolder
 from rallebench.metrics.recorded import IMPORTED
 from rallebench.services.variants import difference_label
 from rallebench.services.workbench import Workbench
-from rallebench.workspace.entries import chain_from_json
 
 BIN = "bin"
 TITLE = "title.json"

@@ -12,6 +12,7 @@ from rallebench.analysis.changes import Change, changes
 from rallebench.analysis.paired import PairedComparison
 from rallebench.analysis.ranking import MultiRunComparison, compare_many
 from rallebench.analysis.runs import SharedQuestions, compare_runs
+from rallebench.chains.saved import chain_from_json
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.tables import Table
 from rallebench.core.types import Chain, Episode, Example
@@ -20,7 +21,6 @@ from rallebench.metrics import METRICS, STANDARD_KS, card
 from rallebench.metrics.judges import JUDGES
 from rallebench.services.episodes import is_agents
 from rallebench.services.workbench import Workbench
-from rallebench.workspace.entries import chain_from_json
 from rallebench.workspace.flows import chain_flow
 
 __all__ = ["RunFolder", "chain_flow", "is_agents"]

@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+from rallebench.chains.saved import chain_from_json
 from rallebench.core.errors import RalleError, StoppedError, UsageError
 from rallebench.core.events import Operation, Warned
 from rallebench.core.runs import RunResult
@@ -18,13 +19,11 @@ from rallebench.engine.score import choose_metrics, examples_of
 from rallebench.engine.store import RunFolder, list_runs
 from rallebench.experiments.benchmark import Benchmark, prepare
 from rallebench.metrics.judges import JUDGES
-from rallebench.metrics.recorded import IMPORTED
 from rallebench.services.comparing import compare
 from rallebench.services.context import Context
 from rallebench.services.jobs import Job, JobManager
 from rallebench.services.leases import Lease
 from rallebench.services.models import ModelManager
-from rallebench.workspace.entries import chain_from_json
 from rallebench.workspace.flows import Agent, chain_flow
 from rallebench.workspace.judges import split_judges
 from rallebench.workspace.paths import Workspace
@@ -32,7 +31,7 @@ from rallebench.workspace.paths import Workspace
 
 @dataclass(frozen=True, slots=True)
 class OpenedQuestion:
-    """A question of a run, as Develop shows it."""
+    """A question of a run, with the chain and the episode it had."""
 
     chain: Chain
     dataset: str
@@ -53,20 +52,9 @@ def _chain_of(stored: Mapping[str, Any], run: str) -> Chain:
     if chain is None:
         raise UsageError(
             f"The run {run!r} was made by {stored['spec']['workflow']!r}, not by a chain, so there is no chain to open or "
-            f"to continue here; read it in {where_read(stored)}."
+            "to continue."
         )
     return chain_from_json(chain)
-
-
-def where_read(stored: Mapping[str, Any]) -> str:
-    """Where the questions of a run that no chain made can be read, by its ``run.json``."""
-    if "agent" in stored["spec"]["settings"]:
-        return "Agent"
-    return (
-        "Runs or Compare"
-        if stored["spec"]["workflow"] == IMPORTED
-        else "Suites, under Read the answers"
-    )
 
 
 PHASES = ("running", "scoring", "tracking")
@@ -81,7 +69,7 @@ def phase_of(job: Job) -> str:
 
 
 class Runs:
-    """The verbs of the Benchmark and Runs tabs."""
+    """The verbs about runs."""
 
     def __init__(
         self,

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 
+from rallebench.chains.saved import chain_to_json
 from rallebench.core.errors import BackendError
 from rallebench.core.events import complete
 from rallebench.core.types import Chain, Episode, Message, Question
 from rallebench.services.workbench import Workbench
-from rallebench.workspace.entries import chain_to_json
 
 
 class LoadedChain:
@@ -62,7 +62,7 @@ Needs the package rallebench, and the workspace below with the indexes and model
 
 import sys
 
-from rallebench.workspace.entries import chain_from_json
+from rallebench.chains.saved import chain_from_json
 from rallebench.core.errors import RalleError
 from rallebench.services.standalone import LoadedChain
 

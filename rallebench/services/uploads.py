@@ -14,7 +14,7 @@ from contextlib import closing
 from pathlib import Path, PurePosixPath
 from typing import IO
 
-from rallebench.core.disk import unwritten
+from rallebench.core.disk import disk_error
 from rallebench.core.errors import BadFileError, NotFoundError, UsageError
 from rallebench.core.sources import MAX_RATIO, MAX_UNPACKED
 from rallebench.workspace.paths import Workspace
@@ -55,7 +55,7 @@ def lay_out(workspace: Workspace, files: Sequence[tuple[Path, str]]) -> Path:
     except FileNotFoundError:
         raise NotFoundError("An uploaded file is no longer there; send it again.") from None
     except OSError as error:
-        raise unwritten("the upload", folder, error) from error
+        raise disk_error(folder, error, "the upload") from error
     return _only(folder)
 
 
@@ -101,7 +101,7 @@ def unpacked(workspace: Workspace, source: Path) -> Path:
         raise
     except OSError as error:
         shutil.rmtree(folder, ignore_errors=True)
-        raise unwritten("the files of the archive", folder, error) from error
+        raise disk_error(folder, error, "the files of the archive") from error
     return inside
 
 

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from rallebench.analysis.paired import PairedComparison, compare
+from rallebench.chains.saved import chain_to_json
 from rallebench.core.types import Action, Chain, Episode, Example, digest
 from rallebench.engine.clusters import clusters_of
 from rallebench.metrics import METRICS
 from rallebench.services.workbench import Workbench
-from rallebench.workspace.entries import chain_to_json
 
 FEW = 30
 """Questions below which a difference is hardly ever shown."""

@@ -11,6 +11,7 @@ from typing import Any
 
 from rallebench import sandbox
 from rallebench.chains.chain import as_flow
+from rallebench.chains.saved import chain_to_json
 from rallebench.core.errors import NotFoundError, UsageError
 from rallebench.core.prompts import prompts_folder, read_prompt
 from rallebench.core.registry import unknown
@@ -20,7 +21,6 @@ from rallebench.core.types import Chain, Episode, Flow, Generate, Question, dige
 from rallebench.environments import ENVIRONMENTS
 from rallebench.workflows import WORKFLOWS, EpisodeLimits, Shot
 from rallebench.workflows._prompts import read_shots
-from rallebench.workspace.entries import chain_to_json
 from rallebench.workspace.environments import Acting, make_environment
 from rallebench.workspace.paths import Workspace
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from rallebench.core.entries import Combination, LLMEntry, Manifest
 from rallebench.core.errors import NotFoundError, RalleError, UsageError
 from rallebench.core.prompts import prompts_folder, read_prompt
 from rallebench.core.registry import unknown
@@ -17,7 +18,7 @@ from rallebench.encoders.references import open_encoder, with_settings
 from rallebench.llms import LLMS
 from rallebench.retrievers import COMBINATIONS, INDEX_KINDS, needs_encoder
 from rallebench.retrievers.composites import INDEX, QUERY_QUANTIZATION
-from rallebench.workspace.entries import Combination, LLMEntry, Manifest, read_manifest
+from rallebench.workspace.entries import read_manifest
 from rallebench.workspace.indexes.build import build_index
 from rallebench.workspace.indexes.checks import check_index
 from rallebench.workspace.paths import STARTER, STARTER_INDEXES, Workspace

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from rallebench.chains.ralle import Experiment, experiment_from_json, load_chain_file
+from rallebench.core.entries import Combination, LLMEntry, Manifest
 from rallebench.core.errors import BadFileError, NotFoundError, RalleError, UsageError
 from rallebench.core.files import read_json, sha256_file
 from rallebench.core.prompts import prompts_folder
@@ -31,9 +32,6 @@ from rallebench.retrievers.composites import (
     resolve,
 )
 from rallebench.workspace.entries import (
-    Combination,
-    LLMEntry,
-    Manifest,
     read_combinations,
     read_llm_entries,
     read_manifest,

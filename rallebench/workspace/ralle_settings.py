@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from rallebench.chains.ralle import as_object
+from rallebench.core.entries import LLMEntry
 from rallebench.core.errors import BadFileError, UsageError
 from rallebench.core.files import read_json, write_json
 from rallebench.encoders.references import presets
-from rallebench.workspace.entries import LLMEntry
 from rallebench.workspace.indexes.importing import kind_of
 
 FILES = ("system", "llms", "query_encoders", "corpora", "retrievers", "datasets")

@@ -9,16 +9,16 @@ from typing import Any
 
 import pytest
 
+from rallebench.chains.overrides import override
 from rallebench.chains.ralle import (
     Experiment,
     experiment_from_json,
     experiment_to_json,
     load_chain_file,
-    override,
 )
+from rallebench.chains.saved import chain_to_json, save_chain
 from rallebench.core.errors import BadFileError, UsageError
 from rallebench.core.types import Action, Chain
-from rallebench.workspace.entries import chain_to_json, save_chain
 from rallebench.workspace.paths import Workspace
 
 REWRITE = "'What is \"' + '{}'.format(question).split('[START_ENT]')[1].split('[END_ENT]')[0][1:-1] + '\" ?'"

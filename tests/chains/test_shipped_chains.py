@@ -11,6 +11,7 @@ from project import PROJECT
 import rallebench
 from rallebench.chains.chain import as_flow, prompt_of
 from rallebench.chains.ralle import experiment_from_json, experiment_to_json, load_chain_file
+from rallebench.chains.saved import chain_to_json
 from rallebench.chains.template import check
 from rallebench.core.errors import TemplateError
 from rallebench.core.types import (
@@ -26,7 +27,6 @@ from rallebench.core.types import (
     Retrieve,
 )
 from rallebench.datasets.reading import read_examples
-from rallebench.workspace.entries import chain_to_json
 
 CHAINS = PROJECT / "prompts" / "chains"
 QUESTIONS = Path(rallebench.__file__).parent / "starter" / "questions"

@@ -147,7 +147,7 @@ def test_a_bad_corpus_is_refused_with_its_line_and_no_index_appears(
         pytest.skip("the file is read by the same lines for every kind")
     corpus = write(tmp_path / name, content)
     before = everything(workspace)
-    ran = rallebench("index", "--corpus", corpus, "--name", "bad", "--kind", *kind)
+    ran = rallebench("index --corpus", corpus, "--name", "bad", "--kind", *kind)
     refused(ran, str(corpus), message)
     assert everything(workspace) == before
 
@@ -156,7 +156,7 @@ def test_a_folder_without_documents_as_corpus_is_refused(
     rallebench: CommandLine, workspace: Path, tmp_path: Path
 ) -> None:
     before = everything(workspace)
-    ran = rallebench("index", "--corpus", tmp_path, "--name", "x", "--kind", "bm25")
+    ran = rallebench("index --corpus", tmp_path, "--name", "x", "--kind", "bm25")
     refused(ran, str(tmp_path), "is a folder without documents (.txt, .md, .html, .pdf)")
     assert everything(workspace) == before
 
@@ -187,8 +187,8 @@ def test_a_page_id_that_is_null_is_no_page(rallebench: CommandLine, tmp_path: Pa
         {"id": 2, "text": "Triton", "wikipedia_id": 7},
     ]
     corpus = write_lines(tmp_path / "c.jsonl", rows)
-    rallebench.json("index", "--corpus", corpus, "--name", "x", "--kind", "bm25")
-    found = rallebench.json("search", "--index", "x", "-k", "1", "Titan", "Triton")
+    rallebench.json("index --corpus", corpus, "--name", "x", "--kind", "bm25")
+    found = rallebench.json("search --index x -k 1 Titan Triton")
     assert [entry["hits"][0]["page_id"] for entry in found] == ["1", "7"], (
         "without one the passage's id is it"
     )
@@ -233,9 +233,7 @@ def test_a_bad_question_set_is_refused_with_its_line_before_anything_is_asked(
     content, message = QUESTION_SETS[case]
     questions = write(tmp_path / "q.jsonl", content)
     before = everything(workspace)
-    ran = rallebench(
-        "run", "--chain", "read", "--dataset", questions, "--limit", "1", "--no-mlflow"
-    )
+    ran = rallebench("run --chain read --dataset", questions, "--limit", "1", "--no-mlflow")
     refused(ran, str(questions), message)
     assert everything(workspace) == before
 
@@ -245,7 +243,7 @@ def test_gold_pages_that_the_corpus_lacks_are_one_warning_with_the_count(
 ) -> None:
     far = [record(f"far{n}", "Where?", "x", f"p9{n}") for n in range(3)]
     questions = write_lines(tmp_path / "q.jsonl", [*RECORDS[:2], *far])
-    ran = rallebench("run", "--chain", "read", "--dataset", questions, "--no-mlflow", "--json")
+    ran = rallebench("run --chain read --dataset", questions, "--no-mlflow", "--json")
     assert ran.code == 0
     assert (ran.json["n"], ran.json["n_errors"]) == (5, 0)
     warning = "2 of 5 gold pages are in this index (tiny); the others cannot be retrieved: "
@@ -376,8 +374,8 @@ def test_a_template_that_cannot_work_is_refused_before_the_run(
     path = tmp_path / "x.json"
     path.write_text(json.dumps(chain("x", action)))
     before = everything(workspace)
-    refused(rallebench("run", "--chain", path, "--dataset", "tiny-qa", "--no-mlflow"), message)
-    refused(rallebench("ask", "--chain", path, "--question", "q"), message)
+    refused(rallebench("run --chain", path, "--dataset", "tiny-qa", "--no-mlflow"), message)
+    refused(rallebench("ask --chain", path, "--question", "q"), message)
     assert everything(workspace) == before
 
 
@@ -389,7 +387,7 @@ def test_a_template_that_explodes_costs_its_question_not_the_machine(
         json.dumps(chain("x", generate(bomb, target="echo", dialect="eval")))
     )
     ran = rallebench(
-        "run", "--chain", tmp_path / "x.json", "--dataset", "tiny-qa", "--no-mlflow", "--json"
+        "run --chain", tmp_path / "x.json", "--dataset", "tiny-qa", "--no-mlflow", "--json"
     )
     assert ran.code == 0
     assert (ran.json["n"], ran.json["n_errors"]) == (8, 1)
@@ -402,7 +400,7 @@ def test_an_empty_template_ends_the_chain_where_it_stands(
     (tmp_path / "x.json").write_text(
         json.dumps(chain("x", generate("{question}"), retrieve(""), generate()))
     )
-    printed = rallebench.json("ask", "--chain", tmp_path / "x.json", "--question", "q")
+    printed = rallebench.json("ask --chain", tmp_path / "x.json", "--question", "q")
     assert (printed["answer"], len(printed["steps"])) == ("Titan", 1)
 
 
@@ -413,7 +411,7 @@ def test_what_stands_in_a_question_or_a_passage_is_never_interpreted(
     question = "{response[0]} {{question}} {question.__class__} '+__import__('os')+' %s Titan"
     rows = [{"id": "{question}", "text": f"Titan {question}", "title": "{title}"}]
     corpus = write_lines(tmp_path / "c.jsonl", rows)
-    rallebench.json("index", "--corpus", corpus, "--name", "braces", "--kind", "bm25")
+    rallebench.json("index --corpus", corpus, "--name", "braces", "--kind", "bm25")
     read = "{response[0]}|{question}" if dialect == "fstring" else "response[0] + '|' + question"
     again = "{prompt[1]}|{response[1]}" if dialect == "fstring" else "prompt[1] + '|' + response[1]"
     actions = (
@@ -422,7 +420,7 @@ def test_what_stands_in_a_question_or_a_passage_is_never_interpreted(
         {"kind": "identity", "template": again, "dialect": dialect},
     )
     (tmp_path / "x.json").write_text(json.dumps(chain("x", *actions)))
-    printed = rallebench.json("ask", "--chain", tmp_path / "x.json", "--question", question)
+    printed = rallebench.json("ask --chain", tmp_path / "x.json", "--question", question)
     sent = f"{{title}}, Titan {question}|{question}"
     assert printed["steps"][0]["prompt"] == question
     assert printed["steps"][1]["prompt"] == sent
@@ -438,10 +436,8 @@ def test_what_stands_in_a_question_or_a_passage_is_never_interpreted(
 def test_k_larger_than_the_corpus_returns_all_passages_and_an_empty_query_none(
     kind: tuple[str, ...], rallebench: CommandLine, workspace: Path
 ) -> None:
-    rallebench.json("index", "--corpus", workspace / "corpus.tsv", "--name", "x", "--kind", *kind)
-    full, empty, blank = rallebench.json(
-        "search", "--index", "x", "-k", "1000000", "moon of Pluto", "", "  \t"
-    )
+    rallebench.json("index --corpus", workspace / "corpus.tsv", "--name", "x", "--kind", *kind)
+    full, empty, blank = rallebench.json("search --index x -k 1000000", "moon of Pluto", "", "  \t")
     assert sorted(hit["doc_id"] for hit in full["hits"]) == [doc_id for doc_id, *_ in PASSAGES]
     assert full["hits"][0]["doc_id"] == "6"
     assert empty["hits"] == blank["hits"] == []
@@ -454,7 +450,7 @@ def test_an_empty_query_in_a_chain_retrieves_nothing_and_goes_on(
     chain = json.loads(path.read_text())
     chain["actions"][0]["template"] = " "
     path.write_text(json.dumps(chain))
-    printed = rallebench.json("ask", "--chain", "read", "--question", "Which moon?")
+    printed = rallebench.json("ask --chain read --question", "Which moon?")
     assert printed["steps"][0]["hits"] == []
     assert printed["answer"] == "Titan"
 
@@ -697,7 +693,7 @@ def test_a_file_where_the_runs_should_be_is_one_sentence(
     rallebench: CommandLine, workspace: Path
 ) -> None:
     (workspace / "runs").write_text("in the way")
-    ran = rallebench("run", "--chain", "closed", "--dataset", "tiny-qa", "--no-mlflow")
+    ran = rallebench("run --chain closed --dataset tiny-qa --no-mlflow")
     assert ran.code == 1
     assert str(workspace / "runs") in ran.last and "Traceback" not in ran.err
     assert (workspace / "runs").read_text() == "in the way"
@@ -707,7 +703,7 @@ def test_a_file_where_the_cache_should_be_leaves_a_run_without_it_and_is_said(
     rallebench: CommandLine, workspace: Path
 ) -> None:
     (workspace / "cache").write_text("in the way")
-    ran = rallebench("run", "--chain", "closed", "--dataset", "tiny-qa", "--no-mlflow")
+    ran = rallebench("run --chain closed --dataset tiny-qa --no-mlflow")
     assert ran.code == 0
     assert str(workspace / "cache") in ran.err and "neither taken from it nor kept" in ran.err
     assert (workspace / "cache").read_text() == "in the way"
@@ -749,12 +745,7 @@ def test_what_is_written_never_replaces_a_pipe_a_folder_or_what_it_is_made_of(
 def test_an_export_never_replaces_a_file_of_the_workspace(
     rallebench: CommandLine, tmp_path: Path
 ) -> None:
-    assert (
-        rallebench(
-            "run", "--chain", "read", "--dataset", "tiny-qa", "--name", "kept", "--no-mlflow"
-        ).code
-        == 0
-    )
+    assert rallebench("run --chain read --dataset tiny-qa --name kept --no-mlflow").code == 0
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     for verb in (("export", "kept", "--format", "csv"), ("report", "kept")):
@@ -776,13 +767,10 @@ def test_half_a_surrogate_pair_in_a_question_can_be_exported(
 ) -> None:
     file = tmp_path / "odd.jsonl"
     file.write_text('{"id": "1", "input": "who \\ud800 is", "output": [{"answer": "Titan"}]}\n')
-    assert (
-        rallebench("run", "--chain", "read", "--dataset", file, "--name", "odd", "--no-mlflow").code
-        == 0
-    )
+    assert rallebench("run --chain read --dataset", file, "--name", "odd", "--no-mlflow").code == 0
     for form in ("csv", "jsonl", "kilt"):
         out = tmp_path / f"out.{form}"
-        assert rallebench("export", "odd", "--format", form, "--out", out).code == 0
+        assert rallebench("export odd --format", form, "--out", out).code == 0
         assert "ud800" in out.read_text("utf-8") or form == "kilt"
 
 
@@ -798,7 +786,7 @@ def test_a_question_set_whose_name_ends_like_a_file_is_no_other_one(
         assert rallebench("import", file, "--kind", "dataset", "--name", name).code == 0
         assert (
             rallebench(
-                "run", "--chain", "read", "--dataset", name, "--name", f"of {name}", "--no-mlflow"
+                "run --chain read --dataset", name, "--name", f"of {name}", "--no-mlflow"
             ).code
             == 0
         )
@@ -810,10 +798,10 @@ def test_questions_of_any_known_form_are_run_as_they_are_and_others_are_refused(
     rallebench: CommandLine, tmp_path: Path
 ) -> None:
     (tmp_path / "q.csv").write_text("Question,Answer\nWhich moon?,Titan\n")
-    ran = rallebench("run", "--chain", "read", "--dataset", tmp_path / "q.csv", "--no-mlflow")
+    ran = rallebench("run --chain read --dataset", tmp_path / "q.csv", "--no-mlflow")
     assert ran.code == 0, ran.err
     (tmp_path / "q.json").write_text('[{"id": 1}]')
-    ran = rallebench("run", "--chain", "read", "--dataset", tmp_path / "q.json", "--no-mlflow")
+    ran = rallebench("run --chain read --dataset", tmp_path / "q.json", "--no-mlflow")
     assert ran.code == 2 and "q.json" in ran.last and "Traceback" not in ran.err
 
 
@@ -874,7 +862,7 @@ def test_a_run_that_is_being_worked_on_cannot_be_resumed_meanwhile(
     while "1/8" not in working.stderr.readline():
         assert working.poll() is None
     ran = rallebench(*run, "--resume")
-    refused(ran, "The run 'x' is being worked on by another process; wait for it or stop it.")
+    refused(ran, "The run 'x' is locked by another process; wait for it or stop it.")
     working.communicate(timeout=60)
     assert working.returncode == 0
     assert len(read_lines(workspace / "runs" / "x" / "episodes.jsonl")) == 8
@@ -1013,7 +1001,7 @@ def test_a_memory_that_is_no_database_is_named_with_the_mend(
 ) -> None:
     (workspace / "cache").mkdir()
     memory = write(workspace / "cache" / "memo.sqlite", b"no database at all " * 100)
-    ran = rallebench("ask", "--chain", "closed", "--question", "q")
+    ran = rallebench("ask --chain closed --question q")
     assert ran.code == 1
     assert f"The memory {memory} cannot be opened" in ran.last and "delete it" in ran.last
     assert memory.read_bytes().startswith(b"no database")
@@ -1025,7 +1013,7 @@ def test_a_damaged_memory_costs_time_and_no_answer(
 ) -> None:
     import sqlite3
 
-    first = rallebench.json("run", "--chain", "read", "--dataset", "tiny-qa", "--no-mlflow")
+    first = rallebench.json("run --chain read --dataset tiny-qa --no-mlflow")
     memory = workspace / "cache" / "memo.sqlite"
     if damage == "row":
         with sqlite3.connect(memory) as database:
@@ -1035,7 +1023,7 @@ def test_a_damaged_memory_costs_time_and_no_answer(
         content = memory.read_bytes()
         assert len(content) > 3 * 4096
         memory.write_bytes(content[:4096] + b"\x5a" * (len(content) - 4096))
-    ran = rallebench("run", "--chain", "read", "--dataset", "tiny-qa", "--no-mlflow", "--json")
+    ran = rallebench("run --chain read --dataset tiny-qa --no-mlflow --json")
     assert ran.code == 0, ran.err
     assert ran.json["n_errors"] == 0
     assert ran.json["metrics"]["em"] == first["metrics"]["em"]
@@ -1058,13 +1046,13 @@ def test_a_damaged_manifest_is_named_with_the_mend(
     write(folder / "manifest.json", content)
     before = everything(workspace)
     refused(
-        rallebench("search", "--index", "tiny", "x"),
+        rallebench("search --index tiny x"),
         message,
         f"Remove the folder {folder}; build it again.",
     )
-    ran = rallebench("run", "--chain", "read", "--dataset", "tiny-qa", "--no-mlflow")
+    ran = rallebench("run --chain read --dataset tiny-qa --no-mlflow")
     refused(ran, "Action 1 of 'read': ", message)
-    names = [row["name"] for row in rallebench.json("list", "retrievers")["retrievers"]]
+    names = [row["name"] for row in rallebench.json("list retrievers")["retrievers"]]
     assert "tiny" not in names and "starter-bm25" in names
     assert everything(workspace) == before
 
@@ -1080,11 +1068,11 @@ def test_a_manifest_that_was_edited_is_not_believed(
     path = workspace / "indexes" / "tiny" / "manifest.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), field: value}))
     said = f"{path} was edited after the index was built; undo that, or "
-    search = rallebench("search", "--index", "tiny", "x")
+    search = rallebench("search --index tiny x")
     refused(search, said, f"remove the folder {path.parent}; build it again.")
     assert search.last.count("again") == 1
     build = rallebench(
-        "index", "--corpus", str(workspace / "corpus.tsv"), "--name", "tiny", "--kind", "bm25"
+        "index --corpus", str(workspace / "corpus.tsv"), "--name", "tiny", "--kind", "bm25"
     )
     refused(build, said, f"Remove the folder {path.parent} before.")
 
@@ -1099,7 +1087,7 @@ def test_an_index_whose_files_changed_is_not_searched(
     (folder / name).unlink()
     if content is not None:
         (folder / name).write_bytes(content)
-    ran = rallebench("search", "--index", "tiny", "x")
+    ran = rallebench("search --index tiny x")
     assert ran.code == 1
     assert f"{folder / name} is missing or was changed after the index was built" in ran.last
     assert (
@@ -1111,10 +1099,10 @@ def test_an_index_whose_files_changed_is_not_searched(
 def test_a_damaged_starter_index_says_that_it_is_built_anew(
     rallebench: CommandLine, workspace: Path
 ) -> None:
-    rallebench.json("search", "--index", "starter-bm25", "Titan")
+    rallebench.json("search --index starter-bm25 Titan")
     folder = workspace / "indexes" / "starter-bm25"
     (folder / "manifest.json").write_text("{")
-    ran = rallebench("search", "--index", "starter-bm25", "Titan")
+    ran = rallebench("search --index starter-bm25 Titan")
     refused(ran, f"Remove the folder {folder}; it is built anew when next asked for.")
     assert (folder / "manifest.json").read_text() == "{", (
         "what somebody may want to mend is not touched"
@@ -1136,9 +1124,9 @@ def test_an_index_whose_build_was_killed_is_not_there_and_is_built_again(
         building.kill()
         building.wait()
     assert list((workspace / "indexes").glob(".x.*.part")), "a killed process cannot clean up"
-    assert "x" not in [row["name"] for row in rallebench.json("list", "retrievers")["retrievers"]]
-    refused(rallebench("search", "--index", "x", "passage"), "There is no index 'x'.")
-    rallebench.json("index", "--corpus", workspace / "corpus.tsv", "--name", "x", "--kind", "bm25")
+    assert "x" not in [row["name"] for row in rallebench.json("list retrievers")["retrievers"]]
+    refused(rallebench("search --index x passage"), "There is no index 'x'.")
+    rallebench.json("index --corpus", workspace / "corpus.tsv", "--name", "x", "--kind", "bm25")
     assert sorted(path.name for path in (workspace / "indexes").iterdir()) == ["tiny", "x"]
 
 
@@ -1147,7 +1135,7 @@ def test_a_folder_that_is_no_index_is_never_replaced(
 ) -> None:
     (workspace / "indexes" / "x").mkdir()
     (workspace / "indexes" / "x" / "thesis.txt").write_text("precious")
-    ran = rallebench("index", "--corpus", workspace / "corpus.tsv", "--name", "x", "--kind", "bm25")
+    ran = rallebench("index --corpus", workspace / "corpus.tsv", "--name", "x", "--kind", "bm25")
     refused(
         ran,
         f"{workspace / 'indexes' / 'x'} exists and is no index; choose another name or move it away.",

@@ -122,24 +122,24 @@ def test_list_leaves_out_backups_and_files_that_are_being_written(
         (workspace / "datasets" / name).write_text("{}")
     (workspace / "datasets" / "zipped.jsonl.gz").write_bytes(b"")
     (chains / ".read.json").write_text("{}")
-    found = {row["name"]: row["about"] for row in rallebench.json("list", "datasets")["datasets"]}
+    found = {row["name"]: row["about"] for row in rallebench.json("list datasets")["datasets"]}
     assert found["tiny-qa"].endswith("tiny-qa.jsonl")
     assert "zipped" in found and not any(name.startswith(".") for name in found)
-    assert ".read" not in [row["name"] for row in rallebench.json("list", "chains")["chains"]]
+    assert ".read" not in [row["name"] for row in rallebench.json("list chains")["chains"]]
 
 
 def test_list_of_one_kind_prints_that_kind(rallebench: CommandLine) -> None:
-    assert rallebench.json("list", "encoders").keys() == {"encoders"}
+    assert rallebench.json("list encoders").keys() == {"encoders"}
 
 
 def test_list_of_an_unknown_kind_names_the_nearest(rallebench: CommandLine) -> None:
-    ran = rallebench("list", "metric")
+    ran = rallebench("list metric")
     assert ran.code == 2
     assert ran.last.startswith("There is no kind 'metric'. Did you mean 'metrics'?")
 
 
 def test_the_starter_question_set_has_at_least_a_hundred_questions(rallebench: CommandLine) -> None:
-    paths = {row["name"]: row["about"] for row in rallebench.json("list", "datasets")["datasets"]}
+    paths = {row["name"]: row["about"] for row in rallebench.json("list datasets")["datasets"]}
     assert len(Path(paths["starter-qa"]).read_text(encoding="utf-8").splitlines()) >= 100
 
 
@@ -165,7 +165,7 @@ def test_index_prints_the_manifest_with_seconds_passages_and_bytes(
         assert (printed["parameters"]["k1"], printed["parameters"]["b"]) == (1.2, 0.0)
     else:
         assert (printed["encoder"], printed["dim"]) == ("hashing/256/1", 256)
-    (found,) = rallebench.json("search", "--index", "mine", "-k", "1", "largest moon of Pluto")
+    (found,) = rallebench.json("search --index mine -k 1", "largest moon of Pluto")
     assert [hit["page_id"] for hit in found["hits"]] == ["p6"]
 
 
@@ -197,7 +197,7 @@ def test_index_cuts_documents_into_chunks_that_keep_their_page(
     )
     assert printed["chunking"] == {"size": 5, "overlap": 1, "unit": "words"}
     assert printed["passages"] > len(PASSAGES)
-    (found,) = rallebench.json("search", "--index", "cut", "-k", "1", "telescope of his own")
+    (found,) = rallebench.json("search --index cut -k 1", "telescope of his own")
     assert found["hits"][0]["doc_id"].startswith("5#")
     assert found["hits"][0]["page_id"] == "p5"
 
@@ -217,7 +217,7 @@ def test_index_warns_of_passages_that_the_page_map_lacks(
 
 def test_search_prints_hits_best_first_for_every_query_in_order(rallebench: CommandLine) -> None:
     queries = ["moon of Neptune", "Black Sea", "", "Wörter, die keiner kennt"]
-    found = rallebench.json("search", "--index", "tiny", "-k", "3", *queries)
+    found = rallebench.json("search --index tiny -k 3", *queries)
     assert [entry["query"] for entry in found] == queries
     for entry in found:
         assert entry.keys() == {"query", "hits"}
@@ -234,14 +234,12 @@ def test_search_reads_queries_from_a_file_one_per_line(
     rallebench: CommandLine, tmp_path: Path
 ) -> None:
     (tmp_path / "queries.txt").write_bytes("\ufeffTriton\r\n\r\nzwölf Flüsse, Danube\n".encode())
-    found = rallebench.json(
-        "search", "--index", "tiny", "--queries", tmp_path / "queries.txt", "Titan"
-    )
+    found = rallebench.json("search --index tiny --queries", tmp_path / "queries.txt", "Titan")
     assert [entry["query"] for entry in found] == ["Titan", "Triton", "", "zwölf Flüsse, Danube"]
 
 
 def test_search_for_people_shows_rank_score_title_and_text(rallebench: CommandLine) -> None:
-    ran = rallebench("search", "--index", "tiny", "-k", "1", "Charon")
+    ran = rallebench("search --index tiny -k 1 Charon")
     assert ran.code == 0
     assert "  1. [" in ran.out
     assert "Charon (page p6)\n     Charon is the largest moon of Pluto." in ran.out
@@ -275,7 +273,7 @@ def test_render_interprets_one_template(
 
 
 def test_render_for_people_prints_the_prompt_and_nothing_else(rallebench: CommandLine) -> None:
-    assert rallebench("render", "--template", "{question}!", "--question", "Wer").out == "Wer!\n"
+    assert rallebench("render --template {question}! --question Wer").out == "Wer!\n"
 
 
 def test_half_a_surrogate_pair_is_printed_as_json_that_every_parser_takes(
@@ -313,7 +311,7 @@ def test_ask_prints_the_answer_and_every_step(rallebench: CommandLine) -> None:
 
 
 def test_ask_runs_an_identity_action(rallebench: CommandLine) -> None:
-    printed = rallebench.json("ask", "--chain", "title", "--question", "Where is Lamar County?")
+    printed = rallebench.json("ask --chain title --question", "Where is Lamar County?")
     assert printed["answer"] == "Paris, Texas"
     identity = printed["steps"][1]
     assert identity.keys() == {"kind", "target", "prompt", "response", "seconds", "cached"}
@@ -327,13 +325,13 @@ def test_ask_runs_an_identity_action(rallebench: CommandLine) -> None:
 def test_ask_takes_a_chain_file_and_overrides(rallebench: CommandLine, tmp_path: Path) -> None:
     (tmp_path / "mine.json").write_text(json.dumps(chain("mine", retrieve(), generate())))
     more = ("--llm", "echo", "--set", "k=3", "--set", "2.max_tokens=2")
-    printed = rallebench.json("ask", "--chain", tmp_path / "mine.json", "--question", "moon", *more)
+    printed = rallebench.json("ask --chain", tmp_path / "mine.json", "--question", "moon", *more)
     assert len(printed["steps"][0]["hits"]) == 3
     assert printed["answer"] == "Passages: Titan"
 
 
 def test_ask_fails_with_the_models_own_sentence(rallebench: CommandLine) -> None:
-    ran = rallebench("ask", "--chain", "closed", "--llm", "mute", "--question", "x", "--json")
+    ran = rallebench("ask --chain closed --llm mute --question x --json")
     assert (ran.code, ran.out) == (1, "")
     assert ran.last == "The script of 'mute' has said all its 0 replies; add more, or a default."
 
@@ -344,7 +342,7 @@ def test_ask_fails_with_the_models_own_sentence(rallebench: CommandLine) -> None
 def test_run_prints_counts_seconds_and_metrics_with_intervals(
     rallebench: CommandLine, workspace: Path
 ) -> None:
-    printed = rallebench.json("run", "--chain", "read", *ON_TINY, "--name", "first")
+    printed = rallebench.json("run --chain read", *ON_TINY, "--name", "first")
     assert printed.keys() == {"run", "n", "n_errors", "seconds", "metrics", "clusters", "cost"}
     assert (printed["run"], printed["n"], printed["n_errors"]) == ("first", len(RECORDS), 0)
     for metric in printed["metrics"].values():
@@ -373,15 +371,13 @@ def test_run_prints_counts_seconds_and_metrics_with_intervals(
     }
     ralles = {"output.jsonl", "output_reduced.jsonl", "results.json", "config.json", "prompt.txt"}
     assert ours | ralles <= files
-    assert "scoring" in rallebench("run", "--chain", "read", *ON_TINY).err
+    assert "scoring" in rallebench("run --chain read", *ON_TINY).err
 
 
 def test_run_uses_the_starters_question_set_unless_told_otherwise(
     rallebench: CommandLine, workspace: Path
 ) -> None:
-    printed = rallebench.json(
-        "run", "--chain", "closed", "--limit", "3", "--no-mlflow", "--name", "first"
-    )
+    printed = rallebench.json("run --chain closed --limit 3 --no-mlflow --name first")
     assert printed["n"] == 3
     assert run_json(workspace, "first")["spec"]["dataset"] == "starter-qa"
 
@@ -399,7 +395,7 @@ def test_run_asks_the_first_questions_of_the_file(rallebench: CommandLine, works
         "--name",
         "x",
     )
-    printed = rallebench.json("run", "--chain", "read", "--dataset", questions, *more)
+    printed = rallebench.json("run --chain read --dataset", questions, *more)
     assert printed["n"] == 3
     assert printed["metrics"].keys() == {"em", "recall@5", "recall_at_5"}
     assert printed["metrics"]["em"]["value"] == 1 / 3
@@ -412,14 +408,14 @@ def test_run_overrides_models_retrievers_and_settings(
     rallebench: CommandLine, workspace: Path
 ) -> None:
     more = ("--llm", "echo", "--retriever", "starter-bm25", "--set", "k=3", "--set", "max_tokens=4")
-    rallebench.json("run", "--chain", "read", *ON_TINY, "--limit", "2", "--name", "x", *more)
+    rallebench.json("run --chain read", *ON_TINY, "--limit", "2", "--name", "x", *more)
     search, read = run_json(workspace, "x")["spec"]["settings"]["chain"]["actions"]
     assert (search["target"], search["k"]) == ("starter-bm25", 3)
     assert (read["target"], read["generation"]) == ("echo", {"max_tokens": 4})
 
 
 def test_run_for_people_shows_a_line_per_metric(rallebench: CommandLine) -> None:
-    ran = rallebench("run", "--chain", "read", *ON_TINY, "--name", "first", "--metrics", "em")
+    ran = rallebench("run --chain read", *ON_TINY, "--name", "first", "--metrics", "em")
     assert ran.code == 0
     first, _, metric, basis, _, *cost = ran.out.splitlines()
     assert first.startswith("first: 8 questions, 0 failed, ")
@@ -429,7 +425,7 @@ def test_run_for_people_shows_a_line_per_metric(rallebench: CommandLine) -> None
 
 
 def test_a_run_whose_first_five_questions_all_fail_is_stopped(rallebench: CommandLine) -> None:
-    ran = rallebench("run", "--chain", "closed", "--llm", "mute", *ON_TINY, "--json")
+    ran = rallebench("run --chain closed --llm mute", *ON_TINY, "--json")
     assert (ran.code, ran.out) == (1, "")
     assert ran.last.startswith(
         "The first 5 questions all failed, so the run was stopped: The script of 'mute'"
@@ -496,7 +492,7 @@ def test_a_folder_of_chains_runs_each_as_its_own_file_says(
     rallebench: CommandLine, workspace: Path, experiments: Path
 ) -> None:
     found = rallebench.json(
-        "run", "--chain", experiments, "--no-mlflow", "--name", "night", "--limit", "-1"
+        "run --chain", experiments, "--no-mlflow", "--name", "night", "--limit", "-1"
     )
     assert [result["run"] for result in found] == [
         "night-00_read",
@@ -517,18 +513,7 @@ def test_a_folder_of_chains_runs_each_as_its_own_file_says(
 def test_a_number_of_questions_below_all_is_refused(
     rallebench: CommandLine, workspace: Path
 ) -> None:
-    ran = rallebench(
-        "run",
-        "--chain",
-        "read",
-        "--dataset",
-        "tiny-qa",
-        "--no-mlflow",
-        "--name",
-        "x",
-        "--limit",
-        "-3",
-    )
+    ran = rallebench("run --chain read --dataset tiny-qa --no-mlflow --name x --limit -3")
     assert (ran.code, "The number of questions is -3" in ran.err) == (2, True)
     assert not (workspace / "runs" / "x").exists()
 
@@ -536,10 +521,10 @@ def test_a_number_of_questions_below_all_is_refused(
 def test_num_evaluate_of_a_ralle_file_is_its_limit(
     rallebench: CommandLine, experiments: Path
 ) -> None:
-    found = rallebench.json("run", "--chain", experiments / "deep", "--no-mlflow", "--name", "few")
+    found = rallebench.json("run --chain", experiments / "deep", "--no-mlflow", "--name", "few")
     assert [(result["run"], result["n"]) for result in found] == [("few-er-01_closed", 2)]
     alone = experiments / "deep" / "er" / "01_closed.json"
-    assert rallebench.json("run", "--chain", alone, "--no-mlflow")["n"] == 2
+    assert rallebench.json("run --chain", alone, "--no-mlflow")["n"] == 2
 
 
 def test_overrides_apply_to_every_chain_that_has_such_an_action(
@@ -557,7 +542,7 @@ def test_overrides_apply_to_every_chain_that_has_such_an_action(
         "--limit",
         "1",
     )
-    found = rallebench.json("run", "--chain", experiments, *ON_TINY, "--name", "x", *more)
+    found = rallebench.json("run --chain", experiments, *ON_TINY, "--name", "x", *more)
     assert [result["n"] for result in found] == [1, 1, 1]
     for result in found:
         made = run_json(workspace, result["run"])
@@ -575,7 +560,7 @@ def test_one_wrong_chain_of_a_folder_is_found_before_any_is_run(
     bad = experiment(RALLE_RETRIEVE, RALLE_READ | {"llm_name": "lama"})
     (experiments / "zz.json").write_text(json.dumps(bad))
     before = everything(workspace)
-    ran = rallebench("run", "--chain", experiments, "--no-mlflow")
+    ran = rallebench("run --chain", experiments, "--no-mlflow")
     assert ran.code == 2
     assert ran.last.startswith(
         f"{experiments / 'zz.json'}: Action 2 of 'zz': There is no language model 'lama'."
@@ -588,7 +573,7 @@ def test_a_chain_that_fails_does_not_keep_the_others_from_running(
 ) -> None:
     mute = experiment(RALLE_READ | {"llm_name": "mute", "prompt_template": "{question}"})
     (experiments / "00_mute.json").write_text(json.dumps(mute))
-    ran = rallebench("run", "--chain", experiments, *ON_TINY, "--name", "x", "--json")
+    ran = rallebench("run --chain", experiments, *ON_TINY, "--name", "x", "--json")
     assert ran.code == 1 and [result["run"] for result in ran.json] == [
         "x-00_read",
         "x-deep-er-01_closed",
@@ -607,7 +592,7 @@ def test_a_stopped_folder_is_resumed_with_the_chains_that_never_began(
     first = ("run", "--chain", experiments / "00_read.json", "--no-mlflow", "--name", "x-00_read")
     # A run is what it asks, so the chain's name must be the one that the folder gives it.
     rallebench.json(*first)
-    found = rallebench.json("run", "--chain", experiments, "--no-mlflow", "--name", "x", "--resume")
+    found = rallebench.json("run --chain", experiments, "--no-mlflow", "--name", "x", "--resume")
     assert [result["run"] for result in found] == ["x-00_read", "x-deep-er-01_closed", "x-own"]
     lines = (workspace / "runs" / "x-00_read" / "episodes.jsonl").read_text().splitlines()
     assert len(lines) == len(RECORDS), "nothing was asked again"
@@ -783,7 +768,7 @@ def test_score_prints_kilts_structure(
     answer = {"answer": "Titan", "provenance": [{"wikipedia_id": "p1"}]}
     guess = [{"id": record["id"], "output": [answer]} for record in RECORDS]
     write_lines(tmp_path / "guess.jsonl", guess)
-    printed = rallebench.json("score", "--gold", gold, "--guess", tmp_path / "guess.jsonl")
+    printed = rallebench.json("score --gold", gold, "--guess", tmp_path / "guess.jsonl")
     assert {"kilt", "downstream", "retrieval"} <= printed.keys()
     assert {"accuracy", "em", "f1", "rougel", "has_answer"} <= printed["downstream"].keys()
     assert {"KILT-accuracy", "KILT-em", "KILT-f1", "KILT-rougel"} <= printed["kilt"].keys()
@@ -794,10 +779,10 @@ def test_score_prints_kilts_structure(
 def test_score_of_a_runs_own_file_equals_the_runs_report(
     rallebench: CommandLine, workspace: Path
 ) -> None:
-    metrics = rallebench.json("run", "--chain", "title", *ON_TINY, "--name", "x")["metrics"]
+    metrics = rallebench.json("run --chain title", *ON_TINY, "--name", "x")["metrics"]
     guess = workspace / "runs" / "x" / "output_reduced.jsonl"
     printed = rallebench.json(
-        "score", "--gold", workspace / "datasets" / "tiny-qa.jsonl", "--guess", guess
+        "score --gold", workspace / "datasets" / "tiny-qa.jsonl", "--guess", guess
     )
     for part in ("downstream", "kilt"):
         for name, value in printed[part].items():
@@ -840,8 +825,8 @@ def test_track_sends_a_run_to_mlflow_and_prints_its_id(
 ) -> None:
     pytest.importorskip("mlflow", reason="MLflow is not installed")
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
-    rallebench.json("run", "--chain", "read", *ON_TINY, "--name", "x")
-    printed = rallebench.json("track", "x")
+    rallebench.json("run --chain read", *ON_TINY, "--name", "x")
+    printed = rallebench.json("track x")
     assert printed.keys() == {"run", "mlflow_run_id"}
     assert printed["run"] == "x"
     remembered = json.loads((workspace / "runs" / "x" / "mlflow.json").read_text())
@@ -1179,9 +1164,9 @@ def test_a_workspace_that_is_a_file_is_refused(
 
 
 def test_a_run_of_that_name_is_never_overwritten(rallebench: CommandLine, workspace: Path) -> None:
-    rallebench.json("run", "--chain", "read", *ON_TINY, "--name", "x")
+    rallebench.json("run --chain read", *ON_TINY, "--name", "x")
     before = everything(workspace)
-    ran = rallebench("run", "--chain", "read", *ON_TINY, "--name", "x")
+    ran = rallebench("run --chain read", *ON_TINY, "--name", "x")
     assert ran.code == 2
     assert "The run 'x' exists already" in ran.last and "add --resume" in ran.last
     assert everything(workspace) == before

@@ -10,8 +10,9 @@ import pytest
 from loopback import Loopback, models, serving
 from small_workspace import CommandLine
 
+from rallebench.chains.saved import save_chain
+from rallebench.core.entries import Combination
 from rallebench.core.types import Action, Chain
-from rallebench.workspace.entries import Combination, save_chain
 from rallebench.workspace.paths import Workspace
 
 
@@ -25,11 +26,9 @@ def saved(rallebench: CommandLine) -> dict[str, Any]:
 
 
 def test_a_preset_is_listed_added_changed_and_deleted(rallebench: CommandLine) -> None:
-    listed = {row["name"]: row["about"] for row in rallebench.json("list", "presets")["presets"]}
+    listed = {row["name"]: row["about"] for row in rallebench.json("list presets")["presets"]}
     assert "SmolLM2 135M Instruct" in listed["smollm2-135m"]
-    made = rallebench.json(
-        "models", "add", "tiny", "--preset", "smollm2-135m", "--set", "quantization=8bit"
-    )
+    made = rallebench.json("models add tiny --preset smollm2-135m --set quantization=8bit")
     assert (
         made.keys() == {"name", "backend", "settings", "said"} and made["backend"] == "transformers"
     )
@@ -38,45 +37,43 @@ def test_a_preset_is_listed_added_changed_and_deleted(rallebench: CommandLine) -
         made["settings"]["model"] == "HuggingFaceTB/SmolLM2-135M-Instruct"
         and made["settings"]["quantization"] == "8bit"
     )
-    rallebench.json("models", "change", "tiny", "--set", "max_tokens=9")
+    rallebench.json("models change tiny --set max_tokens=9")
     assert saved(rallebench)["tiny"]["settings"] == {**made["settings"], "max_tokens": 9}
-    assert "tiny" in [row["name"] for row in rallebench.json("list", "llms")["llms"]]
-    assert rallebench.json("models", "delete", "tiny")["users"] == [] and saved(rallebench) == {}
+    assert "tiny" in [row["name"] for row in rallebench.json("list llms")["llms"]]
+    assert rallebench.json("models delete tiny")["users"] == [] and saved(rallebench) == {}
 
 
 def test_an_added_model_answers_at_once(rallebench: CommandLine) -> None:
-    rallebench.json("models", "add", "oracle", "--backend", "scripted", "--set", "default=Titan")
-    answered = rallebench.json("models", "ask", "oracle", "What?")
+    rallebench.json("models add oracle --backend scripted --set default=Titan")
+    answered = rallebench.json("models ask oracle What?")
     assert (answered["name"], answered["response"], answered["prompt"]) == (
         "oracle",
         "Titan",
         "What?",
     )
-    assert rallebench("models", "ask", "oracle", "What?").out == "Titan\n"
+    assert rallebench("models ask oracle What?").out == "Titan\n"
 
 
 def test_a_servers_models_are_found_by_address_preset_or_entry(rallebench: CommandLine) -> None:
     with Loopback(serving("b", "a", text="The Kura.")) as server:
         base_url = f"base_url={server.url}"
-        assert rallebench.json("models", "find", "--base-url", server.url)["models"] == ["a", "b"]
-        assert rallebench("models", "find", "--preset", "ollama", "--set", base_url).out == "a\nb\n"
-        rallebench.json(
-            "models", "add", "mine", "--preset", "ollama", "--set", base_url, "--set", "model=a"
-        )
-        assert rallebench.json("models", "find", "mine") == {
+        assert rallebench.json("models find --base-url", server.url)["models"] == ["a", "b"]
+        assert rallebench("models find --preset ollama --set", base_url).out == "a\nb\n"
+        rallebench.json("models add mine --preset ollama --set", base_url, "--set", "model=a")
+        assert rallebench.json("models find mine") == {
             "base_url": server.url,
             "models": ["a", "b"],
         }
-        assert rallebench("models", "ask", "mine", "Which river?").out == "The Kura.\n"
+        assert rallebench("models ask mine", "Which river?").out == "The Kura.\n"
         written = f"ollama?model=a&base_url={server.url}"
-        assert rallebench.json("models", "ask", written, "Which river?")["response"] == "The Kura."
+        assert rallebench.json("models ask", written, "Which river?")["response"] == "The Kura."
     with Loopback(models()) as server:
-        assert "has no models yet" in rallebench("models", "find", "--base-url", server.url).out
+        assert "has no models yet" in rallebench("models find --base-url", server.url).out
 
 
 def test_deleting_tells_what_named_the_model(rallebench: CommandLine) -> None:
     workspace = Workspace(rallebench.workspace)
-    rallebench.json("models", "add", "oracle", "--backend", "scripted", "--set", "default=Titan")
+    rallebench.json("models add oracle --backend scripted --set default=Titan")
     save_chain(
         Chain("mine", (Action("generate", "{question}", "fstring", "oracle"),)),
         workspace.path / "chains" / "mine.json",
@@ -84,7 +81,7 @@ def test_deleting_tells_what_named_the_model(rallebench: CommandLine) -> None:
     workspace.save_retriever(
         "judged", Combination(kind="llm-rerank", of=["starter-bm25"], settings={"llm": "oracle"})
     )
-    gone = rallebench.json("models", "delete", "oracle")
+    gone = rallebench.json("models delete oracle")
     assert gone["users"] == ["the chain mine", "the retriever judged"]
     assert gone["said"][0].endswith(
         "The chain mine, the retriever judged can no longer run with it."
@@ -124,7 +121,7 @@ def test_deleting_tells_what_named_the_model(rallebench: CommandLine) -> None:
 def test_a_wrong_request_is_one_sentence_and_changes_nothing(
     rallebench: CommandLine, arguments: tuple[str, ...], words: str
 ) -> None:
-    rallebench.json("models", "add", "echo", "--backend", "scripted", "--set", "echo=true")
+    rallebench.json("models add echo --backend scripted --set echo=true")
     before = saved(rallebench)
     ran = rallebench("models", *arguments)
     assert ran.code == 2 and words in ran.err.splitlines()[-1] and ran.out == ""
@@ -134,5 +131,5 @@ def test_a_wrong_request_is_one_sentence_and_changes_nothing(
 def test_a_server_that_is_down_is_a_failure_not_a_wrong_request(rallebench: CommandLine) -> None:
     with Loopback() as server:
         url = server.url
-    ran = rallebench("models", "find", "--base-url", url)
+    ran = rallebench("models find --base-url", url)
     assert ran.code == 1 and "cannot be reached" in ran.err and len(ran.err.splitlines()) == 1

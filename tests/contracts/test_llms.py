@@ -15,7 +15,7 @@ import tiny_models
 from rallebench.core.errors import RalleError
 from rallebench.core.runs import Backends
 from rallebench.core.types import Evidence, Generate, Message, Passage, Reply
-from rallebench.engine.reply_cache import memo_key
+from rallebench.engine.reply_cache import cache_key
 from rallebench.llms import LLMS, StreamingLLM
 
 SECRET = "sk-verysecret0123456789"
@@ -107,7 +107,7 @@ def texts(llm: Any, requests: list[Generate]) -> list[str]:
 
 
 def is_remembered(llm: Any, request: Generate) -> bool:
-    return memo_key(request, Backends(llms={"llm": llm})) is not None
+    return cache_key(request, Backends(llms={"llm": llm})) is not None
 
 
 def test_there_is_one_result_per_request_in_the_asked_order(make: Make) -> None:

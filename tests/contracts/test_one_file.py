@@ -15,7 +15,8 @@ from small_workspace import CommandLine, command, environment, make_workspace
 
 from rallebench.corpora import CORPORA
 from rallebench.datasets import DATASETS
-from rallebench.experiments.papers import SCORERS, SUITES
+from rallebench.experiments import EXPERIMENTS
+from rallebench.experiments.papers import SCORERS
 from rallebench.metrics.judges import JUDGES
 from rallebench.retrievers import INDEX_KINDS
 from rallebench.services.workbench import Workbench
@@ -193,7 +194,7 @@ from rallebench.core.experiments import Report, Table
 from rallebench.core.runs import DatasetRef, FlowSpec, Rates, RunRequest
 from rallebench.core.settings import Setting
 from rallebench.core.types import Example, Generate, Gold, Message, Outcome, Question
-from rallebench.experiments.papers import SUITES
+from rallebench.experiments import EXPERIMENTS
 
 EXAMPLE = Example(Question("q1", "Who discovered Titan?"), Gold(("Titan",)), {"id": "q1", "input": "Who discovered Titan?"})
 
@@ -206,7 +207,7 @@ def ask(llm, number):
     return flow
 
 
-@SUITES.register("repeats", form={"times": Setting(int, 2, 1, 9, about="how often")})
+@EXPERIMENTS.register("repeats", place="suites", form={"times": Setting(int, 2, 1, 9, about="how often")})
 def repeats(request):
     """How often one question is answered right."""
     rates = Rates({"right": "1 if the answer is Titan, else 0."}, lambda example, episode: {"right": float(episode.answer == "Titan")})
@@ -326,7 +327,7 @@ def test_a_judge_is_a_metric_of_any_run(install: Install, cli: CommandLine) -> N
 
 
 def test_a_suite_is_planned_run_resumed_and_reported(install: Install, cli: CommandLine) -> None:
-    install(SUITES, "repeats_suite", SUITE)
+    install(EXPERIMENTS, "repeats_suite", SUITE)
     suite = ("suite", "repeats", "--llm", "titan", "--set", "times=3", "--no-mlflow")
     assert [run["label"] for run in cli.json(*suite, "--plan")["plan"]] == ["0", "1", "2"]
     report = cli.json(*suite, "--name", "s")

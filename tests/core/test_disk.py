@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from rallebench.core.disk import is_full, room, unwritten
+from rallebench.core.disk import disk_error, is_full, room
 from rallebench.core.errors import BackendError, Hint
 from rallebench.core.files import write_json
 from rallebench.corpora.imported import import_corpus
@@ -106,16 +106,16 @@ def test_what_is_needed_stands_beside_what_is_free(tmp_path: Path) -> None:
 )
 def test_a_full_disk_is_recognised_whoever_says_it(error: Exception, tmp_path: Path) -> None:
     assert is_full(error)
-    assert "the disk is full" in str(unwritten("the index", tmp_path, error))
+    assert "the disk is full" in str(disk_error(tmp_path, error, "the index"))
 
 
 def test_any_other_reason_is_told_as_it_is_without_the_hidden_folder(tmp_path: Path) -> None:
     error = OSError(errno.EROFS, "Read-only file system")
-    said = str(unwritten("the index", tmp_path / "mine", error))
+    said = str(disk_error(tmp_path / "mine", error, "the index"))
     assert said == (
         f"Could not write the index {tmp_path / 'mine'}: Read-only file system. "
         "Nothing was left half-written."
     )
     assert "/w/indexes/mine/x" in str(
-        unwritten("it", tmp_path, ValueError("odd: /w/indexes/.mine.0f4b66d01c2e.part/x"))
+        disk_error(tmp_path, ValueError("odd: /w/indexes/.mine.0f4b66d01c2e.part/x"), "it")
     )

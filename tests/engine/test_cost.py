@@ -29,7 +29,7 @@ from rallebench.core.types import (
 )
 from rallebench.engine import loop
 from rallebench.engine.cost import prices_of, recorded_prices, run_cost, step_to_json, total, usd_of
-from rallebench.engine.reply_cache import Memo
+from rallebench.engine.reply_cache import ReplyCache
 from rallebench.engine.run_file import run_json
 from rallebench.engine.score import cost_of, score_run
 from rallebench.engine.single import run_one
@@ -242,7 +242,7 @@ QUESTIONS = [Question(f"q{n}", text) for n, text in enumerate(("one", "two", "ba
 
 
 def test_a_remembered_reply_keeps_the_cost_of_when_it_was_asked(tmp_path: Path) -> None:
-    using, memo = Backends({}, {"gpt": Late()}), Memo(tmp_path / "memo.sqlite")
+    using, memo = Backends({}, {"gpt": Late()}), ReplyCache(tmp_path / "memo.sqlite")
     first = {e.qid: e for e in loop.run(ask, QUESTIONS[:2], using, memo=memo, batch_size=5)}
     again = {e.qid: e for e in loop.run(ask, QUESTIONS[:2], using, memo=memo, batch_size=5)}
     *_, alone = run_one(ask(QUESTIONS[0]), using, memo=memo)

@@ -194,7 +194,9 @@ def test_a_run_is_stopped_while_it_is_judged_and_goes_on_with_the_judgements(
     job = bench.runs.start(prepared(bench.workspace, chain, "tiny-qa", name="r", **asked))
     folder = rallebench.workspace / "runs" / "r" / "judges"
     end = time.monotonic() + 60
-    while not list(folder.glob("*/episodes.jsonl")) and time.monotonic() < end:
+    while time.monotonic() < end and not any(
+        path.stat().st_size for path in folder.glob("*/episodes.jsonl")
+    ):
         time.sleep(0.01)
     bench.runs.stop("r")
     assert job.wait(60)

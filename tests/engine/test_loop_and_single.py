@@ -29,7 +29,7 @@ from rallebench.core.types import (
     Retrieve,
 )
 from rallebench.engine import loop
-from rallebench.engine.reply_cache import Memo
+from rallebench.engine.reply_cache import ReplyCache
 from rallebench.engine.single import Delta, StepDone, run_one
 from rallebench.retrievers.in_memory import InMemory
 
@@ -302,7 +302,7 @@ def test_a_bug_in_a_flow_costs_one_question_only() -> None:
 
 
 def test_what_was_answered_is_not_asked_again() -> None:
-    memo, model, retriever = Memo(None), Upper(), InMemory(PASSAGES, "mem")
+    memo, model, retriever = ReplyCache(None), Upper(), InMemory(PASSAGES, "mem")
     using = Backends({"mem": retriever}, {"upper": model})
     first = {e.qid: e for e in loop.run(chain_flow, QUESTIONS, using, memo=memo)}
     asked, searched = sum(model.batches), retriever.queries
@@ -315,7 +315,7 @@ def test_what_was_answered_is_not_asked_again() -> None:
 
 
 def test_the_memory_of_the_loop_serves_the_single_runner() -> None:
-    memo, model = Memo(None), Upper()
+    memo, model = ReplyCache(None), Upper()
     list(loop.run(chain_flow, QUESTIONS, backends(model), memo=memo))
     before = len(model.batches)
     single(chain_flow, QUESTIONS[0], backends(model), memo=memo)
@@ -335,7 +335,7 @@ def test_the_memory_of_the_loop_serves_the_single_runner() -> None:
     ],
 )
 def test_whatever_changes_an_answer_is_part_of_the_key(changed: Generate) -> None:
-    memo, asked = Memo(None), Generate("upper", (Message("user", "hi"),))
+    memo, asked = ReplyCache(None), Generate("upper", (Message("user", "hi"),))
     memo.put([(asked, Reply("remembered"), 1.0)], backends())
     found = memo.get(asked, backends())
     assert found is not None and found[0].text == "remembered"
@@ -346,13 +346,13 @@ def test_another_model_under_the_same_name_is_asked_anew() -> None:
     class Other(Upper):
         fingerprint = "other"
 
-    memo, asked = Memo(None), Generate("upper", (Message("user", "hi"),))
+    memo, asked = ReplyCache(None), Generate("upper", (Message("user", "hi"),))
     memo.put([(asked, Reply("remembered"), 1.0)], backends())
     assert memo.get(asked, backends(Other())) is None
 
 
 def test_sampled_generations_are_remembered_only_with_a_seed() -> None:
-    memo = Memo(None)
+    memo = ReplyCache(None)
     for seed, expected in ((None, False), (1, True)):
         asked = Generate("upper", (Message("user", "hi"),), temperature=0.7, seed=seed)
         memo.put([(asked, Reply("sampled"), 1.0)], backends())
@@ -360,7 +360,7 @@ def test_sampled_generations_are_remembered_only_with_a_seed() -> None:
 
 
 def test_a_smaller_k_is_the_prefix_of_a_deeper_search() -> None:
-    memo, using = Memo(None), backends()
+    memo, using = ReplyCache(None), backends()
     query = "largest moon of Saturn city"
     deep = single_retrieval(using, query, 3)
     memo.put([(Retrieve("mem", query, 3), deep, 0.1)], using)
@@ -372,7 +372,7 @@ def test_a_smaller_k_is_the_prefix_of_a_deeper_search() -> None:
 
 
 def test_a_search_that_found_fewer_than_asked_answers_any_depth() -> None:
-    memo, using = Memo(None), backends()
+    memo, using = ReplyCache(None), backends()
     found = single_retrieval(using, "Titan", 3)
     assert len(found.hits) == 1
     memo.put([(Retrieve("mem", "Titan", 3), found, 0.1)], using)
@@ -392,11 +392,11 @@ def single_retrieval(using: Backends, query: str, k: int) -> Reply:
 
 def test_processes_that_open_a_new_memory_at_the_same_moment_all_get_it(tmp_path: Any) -> None:
     code = (
-        "import sys, time; from rallebench.engine.reply_cache import Memo\n"
+        "import sys, time; from rallebench.engine.reply_cache import ReplyCache\n"
         "print(flush=True); at = float(sys.stdin.readline())\n"
         "for n in range(40):\n"
         "    while time.time() < at + n / 50: pass\n"
-        "    Memo(f'{sys.argv[1]}/{n}.db')\n"
+        "    ReplyCache(f'{sys.argv[1]}/{n}.db')\n"
     )
     opening = [
         subprocess.Popen(
@@ -420,11 +420,11 @@ def test_processes_that_open_a_new_memory_at_the_same_moment_all_get_it(tmp_path
 
 def test_the_memory_survives_on_disk_and_refuses_a_file_that_is_none(tmp_path: Any) -> None:
     asked = Generate("upper", (Message("user", "hi"),))
-    first = Memo(tmp_path / "memo.sqlite")
+    first = ReplyCache(tmp_path / "memo.sqlite")
     first.put([(asked, Reply("remembered", confidence=0.5, logprobs=(-0.1,)), 1.5)], backends())
     first.close()
-    again = Memo(tmp_path / "memo.sqlite").get(asked, backends())
+    again = ReplyCache(tmp_path / "memo.sqlite").get(asked, backends())
     assert again == (Reply("remembered", confidence=0.5, logprobs=(-0.1,)), 1.5, 1)
     (tmp_path / "bad.sqlite").write_bytes(b"not a database" * 100)
     with pytest.raises(BackendError, match=r"bad\.sqlite cannot be opened"):
-        Memo(tmp_path / "bad.sqlite")
+        ReplyCache(tmp_path / "bad.sqlite")

@@ -23,7 +23,7 @@ from rallebench.core.runs import RunOptions
 from rallebench.core.types import Flow, Generate, Message, Outcome
 from rallebench.engine.estimate import QUANTITIES, Interval
 from rallebench.engine.plan import plan
-from rallebench.experiments.builders import MAKERS
+from rallebench.experiments import BUILDERS, EXPERIMENTS
 from rallebench.services.builders import builder_request, open_builder
 from rallebench.services.workbench import Workbench
 
@@ -63,8 +63,12 @@ def moons(request: ExperimentRequest) -> Experiment:
 
 @pytest.fixture
 def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workbench]:
-    assert "moons" not in MAKERS, "the registry is loaded before a builder is added"
-    monkeypatch.setitem(MAKERS._entries, "moons", Entry("moons", moons))
+    assert "moons" not in BUILDERS, "the registry is loaded before a builder is added"
+    monkeypatch.setitem(
+        EXPERIMENTS._entries,
+        "build-moons",
+        Entry("build-moons", moons, traits={"place": "builders"}),
+    )
     bench = Workbench(make_workspace(tmp_path / "workspace"))
     yield bench
     bench.close()
@@ -80,6 +84,10 @@ def test_a_plan_and_a_pilot_of_a_builder_ask_and_write_nothing_and_promise_no_co
     before = everything(bench.workspace.path)
     planned = bench.experiments.plan(request(bench))
     assert planned.rows == ("1-names", "2-replies") and not planned.runs and not planned.open_end
+    (note,) = planned.notes
+    assert "2-replies" in note and "1-names" not in note, (
+        "only stages that ask a model cost requests"
+    )
     estimate = complete(bench.experiments.pilot(planned, request(bench)))
     assert estimate.total == dict.fromkeys(QUANTITIES, Interval()), "not known, which is not 0"
     assert "the sums are not known" in estimate.notes[0]

@@ -455,7 +455,7 @@ def test_the_state_tells_of_a_whole_batch_while_the_next_one_is_still_being_answ
     worker = threading.Thread(
         target=done, args=(folder, Scripted(reply, "far")), kwargs={"batch_size": 4}
     )
-    with folder.lock():
+    with folder.locked():
         worker.start()
         deadline = time.monotonic() + 10
         while folder.state()["done"] < 4 and time.monotonic() < deadline:
@@ -514,7 +514,7 @@ def test_a_run_is_running_as_long_as_its_lock_is_held_whatever_process_has_the_n
     folder.set_state("running", done=3, total=12)  # its process id is ours, which lives
     assert folder.state()["state"] == "interrupted"
     assert folder.state()["done"] == 3
-    with folder.lock():
+    with folder.locked():
         assert folder.state()["state"] == "running"
     assert folder.state()["state"] == "interrupted"
     folder.set_state("done", done=12, total=12)
@@ -542,17 +542,19 @@ def test_the_state_of_a_damaged_run_can_still_be_shown(folder: RunFolder) -> Non
 
 
 def test_a_run_is_worked_on_by_one_only_and_free_again_afterwards(folder: RunFolder) -> None:
-    lock = folder.lock()
-    with pytest.raises(UsageError, match="The run 'x' is being worked on by another process"):
-        RunFolder(folder.path).lock()
-    lock.release()
-    RunFolder(folder.path).lock().release()
+    with (
+        folder.locked(),
+        pytest.raises(UsageError, match="The run 'x' is locked by another process"),
+    ):
+        RunFolder(folder.path).locked().__enter__()
+    with RunFolder(folder.path).locked():
+        pass
 
 
 def test_the_lock_of_a_killed_process_is_free(folder: RunFolder) -> None:
     code = (
         "import sys, time\nfrom pathlib import Path\nfrom rallebench.engine.store import RunFolder\n"
-        "lock = RunFolder(Path(sys.argv[1])).lock()\nprint('locked', flush=True)\ntime.sleep(60)"
+        "with RunFolder(Path(sys.argv[1])).locked():\n    print('locked', flush=True)\n    time.sleep(60)"
     )
     root = str(PROJECT)
     holder = subprocess.Popen(
@@ -562,11 +564,12 @@ def test_the_lock_of_a_killed_process_is_free(folder: RunFolder) -> None:
     )
     assert holder.stdout is not None and holder.stdout.readline() == b"locked\n"
     with pytest.raises(UsageError):
-        folder.lock()
+        folder.locked().__enter__()
     holder.kill()
     holder.wait()
     holder.stdout.close()
-    folder.lock().release()
+    with folder.locked():
+        pass
 
 
 # ── episodes as JSON ─────────────────────────────────────────────────────────

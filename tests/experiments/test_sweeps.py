@@ -37,11 +37,6 @@ def workspace(tmp_path: Path) -> Path:
     return make_workspace(tmp_path / "workspace")
 
 
-@pytest.fixture
-def rallebench(capfd: pytest.CaptureFixture[str], workspace: Path) -> CommandLine:
-    return CommandLine(capfd, workspace)
-
-
 SWEEP = ("sweep", "--chain", "read", "--dataset", "tiny-qa", "--no-mlflow", "--name", "s")
 
 

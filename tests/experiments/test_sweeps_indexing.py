@@ -44,11 +44,6 @@ def workspace(tmp_path: Path) -> Path:
     return make_workspace(tmp_path / "workspace")
 
 
-@pytest.fixture
-def rallebench(capfd: pytest.CaptureFixture[str], workspace: Path) -> CommandLine:
-    return CommandLine(capfd, workspace)
-
-
 def indexes(workspace: Path, *texts: str, chain: Chain = CHAIN) -> list[Described]:
     found = indexing.indexes(
         Workspace(workspace),

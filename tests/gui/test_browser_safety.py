@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 from browsing import PATIENCE, go, press, says
 
+from rallebench.chains.saved import save_chain
+from rallebench.core.entries import LLMEntry
 from rallebench.core.types import Action, Chain
-from rallebench.workspace.entries import LLMEntry, save_chain
 from rallebench.workspace.paths import Workspace
 from tests.gui.conftest import serving, watch
 

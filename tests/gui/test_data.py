@@ -65,7 +65,7 @@ def test_the_lists_name_what_there_is_and_coverage_follows(page: Page) -> None:
     assert "starter 371 220" in texts(patch["#data-corpora"]).replace("comes with rallebench ", "")
     assert "tiny words corpus.tsv" in texts(patch["#data-indexes"])
     row = texts(patch["#data-datasets"]).partition("tiny-qa")[2]
-    assert row.split("Read records")[0].split() == [
+    assert row.split("Read records")[0].split()[:7] == [
         "8",
         "short",
         "answers",
@@ -73,7 +73,6 @@ def test_the_lists_name_what_there_is_and_coverage_follows(page: Page) -> None:
         "%",
         "100.0",
         "%",
-        "⋯",
     ]
 
 
@@ -225,7 +224,7 @@ def test_an_import_that_fails_says_so_in_the_panel(page: Page, tmp_path: Path) -
     page.call("data.import", {"kind": "corpus", "form": "tsv", "name": "rows", "cut": "whole"})
     ended(page, "import", "rows")
     panel = page.call("data.import_open")["#data-import"]
-    assert "problem" in panel and "d1" in panel and "leaves bad rows out" in panel
+    assert "problem" in panel and "d1" in panel and "tick the field" in panel
     assert "rows" not in page.workbench.data.corpora()
     back = page.call("data.import_open", {"step": "preview"})["#data-import"]
     assert "step 2 of 3" in texts(back) and "Leave bad rows out" in back
@@ -321,6 +320,14 @@ def test_a_search_marks_the_gold_of_the_chosen_question(page: Page) -> None:
     assert "gold page" in found and "first gold page at rank 1" in found and "Danube" in found
     cut = page.call("data.search", {**fields, "query": "moon", "q": "q6", "k": "1"})["#index-hits"]
     assert "cuts it off" in cut or "rank 1" in cut
+
+
+def test_another_index_is_asked_the_same_question(page: Page) -> None:
+    fields = {"id": "starter-bm25", "set": "tiny-qa", "q": "q4", "query": "Which river?"}
+    go = page.call("data.search_switch", fields)["go"]
+    body = page.open(go)["#v-data-index"]
+    assert 'value="Which river?"' in body and 'value="q4"' in body
+    assert '<option value="starter-bm25" selected>' in body
 
 
 def test_a_question_is_chosen_by_id_or_words(page: Page) -> None:

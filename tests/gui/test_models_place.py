@@ -13,6 +13,7 @@ from small_workspace import make_workspace
 
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.gui.frame import Page
+from rallebench.gui.places.models import progress
 from rallebench.services.jobs import Job
 from rallebench.services.workbench import Workbench
 
@@ -74,6 +75,11 @@ def test_a_model_is_loaded_and_unloaded_from_its_card(page: Page) -> None:
         page.call("models.cancel", {"id": "titan"})
 
 
+def test_the_bar_of_a_load_moves_where_the_load_counts() -> None:
+    assert progress("encoding passages 64/256") == '<progress value="0.25"></progress>'
+    assert progress("opening") == "<progress></progress>"
+
+
 def test_a_retriever_is_loaded_from_the_list(page: Page) -> None:
     page.call("models.load_part", {"id": "tiny"})
     ended(page, "load", "tiny")
@@ -109,7 +115,7 @@ def test_the_models_of_a_server_are_offered_added_with_prices_and_tested(page: P
         ended(page, "test", "qwen")
     entry = page.workbench.models.entry("qwen")
     assert entry.settings["prices"] == {"prompt": 0.15, "completion": 0.6}
-    assert "$0.15 in, $0.6 out a million" in texts(card(page, "qwen"))
+    assert "$0.15 in, $0.60 out a million" in texts(card(page, "qwen"))
     assert "answers" in card(page, "qwen") and "failed" not in card(page, "qwen")
 
 
@@ -132,7 +138,7 @@ def test_a_typed_key_is_used_and_written_nowhere(page: Page) -> None:
     files = [p for p in page.workbench.workspace.path.rglob("*") if p.is_file()]
     assert not [p for p in files if KEY.encode() in p.read_bytes()]
     assert "password" in page.call("models.key_form", {"id": "m"})["dialog"]
-    assert "forgotten" in page.call("models.key", {"id": "m"})["say"]
+    assert "forgotten" in page.call("models.key_forget", {"id": "m"})["say"]
 
 
 @pytest.mark.parametrize(
@@ -185,6 +191,15 @@ def test_a_prompt_is_asked_and_its_answer_escaped(page: Page) -> None:
         page.call("models.try", {"id": "echo", "prompt": " "})
 
 
+def test_the_readers_border_is_told_beside_what_it_costs(page: Page) -> None:
+    body = texts(page.open("models/one?id=extractive-reader")["#v-models-one"])
+    assert (
+        "What declining costs" in body
+        and "Right answers kept" in body
+        and "Memory it needs" in body
+    )
+
+
 def test_settings_are_changed_and_only_what_differs_is_saved(page: Page) -> None:
     page.call("models.load", {"id": "titan"})
     ended(page, "load", "titan")
@@ -203,7 +218,7 @@ def test_a_price_is_two_fields_and_empty_means_unknown(page: Page) -> None:
         ended(page, "test", "m")
     assert "Price unknown" in texts(card(page, "m"))
     page.call("models.price", {"id": "m", "price_in": "1", "price_out": "2.5"})
-    assert "$1 in, $2.5 out a million" in texts(card(page, "m"))
+    assert "$1.00 in, $2.50 out a million" in texts(card(page, "m"))
     assert 'value="2.5"' in page.call("models.price_form", {"id": "m"})["dialog"]
     with pytest.raises(UsageError, match="two parts"):
         page.call("models.price", {"id": "m", "price_in": "1", "price_out": ""})

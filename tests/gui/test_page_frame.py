@@ -185,7 +185,13 @@ def test_the_page_is_small_and_whole(page: Page) -> None:
 
 def test_jobs_are_listed_with_their_end(page: Page) -> None:
     jobs = server_functions(page)[-1]
-    assert jobs({}) == {"any": False, "active": 0, "chip": "Jobs", "list": "", "versions": {}}
+    assert jobs({}) == {
+        "any": False,
+        "active": 0,
+        "chip": "Jobs",
+        "list": "",
+        "versions": {"loaded": ""},
+    }
     list(page.workbench.models.load("titan", "language model"))
     state = jobs({})
     assert state["any"] and "Load titan" in state["list"] and state["versions"]

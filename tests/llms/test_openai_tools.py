@@ -10,7 +10,7 @@ from loopback import Behaviour, Loopback, answer, good_stream
 from rallebench.core.runs import Backends
 from rallebench.core.types import Generate, Message, ToolCall, ToolSpec
 from rallebench.engine.record import request_from_json, request_to_json
-from rallebench.engine.reply_cache import memo_key
+from rallebench.engine.reply_cache import cache_key
 from rallebench.llms import LLMS
 from rallebench.llms.scripted import Scripted
 
@@ -84,7 +84,7 @@ def test_calls_of_a_message_are_kept_in_a_run_and_tell_requests_apart_in_the_mem
     backends = Backends({}, {"gpt": Scripted()})
     assert request_from_json(request_to_json(SECOND)) == SECOND
     bare = Generate("gpt", tuple(Message(m.role, m.content) for m in SECOND.messages), (SEARCH,))
-    assert memo_key(SECOND, backends) != memo_key(bare, backends)
+    assert cache_key(SECOND, backends) != cache_key(bare, backends)
 
 
 def test_a_message_without_calls_is_kept_as_it_always_was() -> None:

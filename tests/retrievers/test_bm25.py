@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rallebench.core.entries import Manifest
 from rallebench.core.text import tokenize
 from rallebench.retrievers.bm25 import K1, B, BM25Kind
-from rallebench.workspace.entries import Manifest
 from rallebench.workspace.indexes.build import build_index
 
 

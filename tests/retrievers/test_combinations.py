@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 from small_workspace import CommandLine, chain, copy_workspace, generate, make_workspace, retrieve
 
+from rallebench.core.entries import Combination
 from rallebench.core.errors import BadFileError, NotFoundError, RalleError, UsageError
 from rallebench.core.events import complete
 from rallebench.encoders.hashing import Hashing
 from rallebench.retrievers import embedding_tokens
 from rallebench.services.workbench import Workbench
 from rallebench.workspace.checking import check_chain
-from rallebench.workspace.entries import Combination
 from rallebench.workspace.indexes.build import build_index
 from rallebench.workspace.paths import Workspace
 

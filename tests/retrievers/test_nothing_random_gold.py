@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 from listed import Listed, ids
 
+from rallebench.core.entries import Combination
 from rallebench.core.errors import UsageError
 from rallebench.core.types import Example, Gold, Passage, Question
 from rallebench.corpora.store import PassageStore, write_store
 from rallebench.retrievers.composites import check_settings
 from rallebench.retrievers.references import shuffled
-from rallebench.workspace.entries import Combination
 from rallebench.workspace.opening import open_combination
 
 PASSAGES = (

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from listed import Listed, ids, passage, scores
 
+from rallebench.core.entries import Combination
 from rallebench.core.errors import BackendError, UsageError
 from rallebench.core.types import Generate
 from rallebench.llms.scripted import Scripted, prompt_of
 from rallebench.retrievers.composites import check_settings
-from rallebench.workspace.entries import Combination
 from rallebench.workspace.opening import open_combination
 
 LETTERS = Listed(

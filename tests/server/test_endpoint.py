@@ -189,15 +189,13 @@ def test_a_taken_port_is_refused_before_anything_is_loaded(
 ) -> None:
     rallebench = CommandLine(capfd, make_workspace(tmp_path / "workspace"))
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        ran = rallebench("serve", "--chain", "read", "--port", str(taken.getsockname()[1]))
+        ran = rallebench("serve --chain read --port", str(taken.getsockname()[1]))
     assert (
         ran.code == 2
         and "cannot be listened on (Address already in use); choose another port" in ran.last
     )
     assert "load" not in ran.err
-    assert (
-        "Two chains have one name" in rallebench("serve", "--chain", "read", "--chain", "read").last
-    )
+    assert "Two chains have one name" in rallebench("serve --chain read --chain read").last
 
 
 def test_a_page_of_another_site_cannot_ask(client: TestClient) -> None:

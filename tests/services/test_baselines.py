@@ -24,6 +24,7 @@ from small_workspace import (
 )
 
 from rallebench.analysis.baselines import compare_baselines
+from rallebench.chains.overrides import with_overrides
 from rallebench.core.errors import StoppedError, UsageError
 from rallebench.core.events import Operation, complete
 from rallebench.core.runs import RunOptions
@@ -33,7 +34,6 @@ from rallebench.experiments import baselines
 from rallebench.experiments.baselines import baseline_name, written
 from rallebench.services.jobs import pieces_of
 from rallebench.services.workbench import Workbench
-from rallebench.workspace.overrides import with_overrides
 
 TWO = chain(
     "two",

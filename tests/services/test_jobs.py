@@ -41,7 +41,9 @@ class Gate:
             self.closed += 1
 
 
-def test_followers_hear_everything_from_the_beginning_and_read_the_result(jobs: JobManager) -> None:
+def test_jobs_follow_hears_everything_from_the_beginning_and_reads_the_result(
+    jobs: JobManager,
+) -> None:
     gate = Gate()
     job = jobs.submit("sweep", "ks", 1, gate.work)
     first = job.follow()
@@ -54,7 +56,9 @@ def test_followers_hear_everything_from_the_beginning_and_read_the_result(jobs: 
     assert list(state.tasks) == ["a", "b"] and state.ended >= state.started
 
 
-def test_the_same_work_is_joined_and_other_work_of_that_name_is_refused(jobs: JobManager) -> None:
+def test_jobs_submit_joins_the_same_work_and_refuses_other_work_of_that_name(
+    jobs: JobManager,
+) -> None:
     gate = Gate()
     job = jobs.submit("sweep", "ks", 1, gate.work)
     assert jobs.submit("sweep", "ks", 1, gate.work) is job
@@ -64,7 +68,7 @@ def test_the_same_work_is_joined_and_other_work_of_that_name_is_refused(jobs: Jo
     assert jobs.list(active=True) == (job, other) and jobs.list("suite") == (other,)
 
 
-def test_a_stop_ends_the_work_at_its_next_event_and_what_it_holds_is_released(
+def test_jobs_stop_ends_the_work_at_its_next_event_and_releases_what_it_holds(
     jobs: JobManager,
 ) -> None:
     gate = Gate()
@@ -123,7 +127,9 @@ def test_an_unexpected_error_is_a_sentence_for_followers_and_a_traceback_in_the_
     assert job.status == "failed" and job.warning == "beware" and "Traceback" in caplog.text
 
 
-def test_an_ended_job_is_there_until_it_is_forgotten_or_begun_again(jobs: JobManager) -> None:
+def test_jobs_get_and_list_know_an_ended_job_until_it_is_forgotten_or_begun_again(
+    jobs: JobManager,
+) -> None:
     gate = Gate()
     gate.opened.set()
     job = jobs.submit("import", "x", 1, gate.work)
@@ -137,7 +143,7 @@ def test_an_ended_job_is_there_until_it_is_forgotten_or_begun_again(jobs: JobMan
         jobs.stop("import x")
 
 
-def test_an_active_job_cannot_be_forgotten(jobs: JobManager) -> None:
+def test_jobs_forget_leaves_an_active_job(jobs: JobManager) -> None:
     job = jobs.submit("import", "x", 1, Gate().work)
     jobs.forget("import x")
     assert jobs.get("import", "x") is job
@@ -220,7 +226,7 @@ def test_progress_of_a_task_is_collapsed_for_late_followers_and_the_rest_is_kept
     assert (job.message, job.newest, state.version) == ("scoring", events[4], 55)
 
 
-def test_a_state_is_of_one_moment_though_the_job_ends_meanwhile(jobs: JobManager) -> None:
+def test_jobs_state_is_of_one_moment_though_the_job_ends_meanwhile(jobs: JobManager) -> None:
     reading, ended = threading.Event(), threading.Event()
 
     class Slow(dict[str, object]):
@@ -258,7 +264,7 @@ def test_after_closing_no_work_begins() -> None:
     assert manager.list() == ()
 
 
-def test_closing_stops_every_job_and_waits_for_its_end() -> None:
+def test_jobs_close_stops_every_job_and_waits_for_its_end() -> None:
     manager, gate = JobManager(), Gate()
     job = manager.submit("sweep", "ks", 1, gate.work)
     next(job.follow())

@@ -13,8 +13,10 @@ from performing import plan, prepared, probe, run_suite, sweep
 from small_suites import small_suites  # noqa: F401 - a fixture
 from small_workspace import READ, chain, generate, make_workspace, retrieve
 
+from rallebench.chains.saved import chain_from_json
 from rallebench.cli import serve as serving
 from rallebench.cli.main import main
+from rallebench.core.entries import Combination, LLMEntry
 from rallebench.core.errors import NotFoundError, RalleError, UsageError
 from rallebench.core.events import complete
 from rallebench.core.experiments import ExperimentRequest, Report, RowsRequest
@@ -22,8 +24,7 @@ from rallebench.core.registry import Entry
 from rallebench.core.runs import RunOptions
 from rallebench.core.types import Chain, Generate, Message, Outcome, Question, Reply
 from rallebench.engine.driver import ExperimentResult
-from rallebench.experiments.builders import MAKERS
-from rallebench.experiments.papers import settings_of
+from rallebench.experiments import BUILDERS, EXPERIMENTS, SUITES
 from rallebench.llms import LLMS
 from rallebench.llms.scripted import Scripted
 from rallebench.services.builders import builder_request
@@ -31,7 +32,6 @@ from rallebench.services.jobs import Job, operation_of
 from rallebench.services.leases import Lease
 from rallebench.services.standalone import LoadedChain
 from rallebench.services.workbench import Workbench
-from rallebench.workspace.entries import Combination, LLMEntry, chain_from_json
 
 SECONDS = 30
 CHAIN: Chain = chain_from_json(chain("closed", generate("{question}", "gated")))
@@ -95,9 +95,13 @@ def bench(
     monkeypatch: pytest.MonkeyPatch,
     small_suites: None,  # noqa: F811
 ) -> Iterator[Workbench]:
-    assert "gated" not in LLMS and "small" not in MAKERS, "asking loads the registries"
+    assert "gated" not in LLMS and "small" not in BUILDERS, "asking loads the registries"
     monkeypatch.setitem(LLMS._entries, "gated", Entry("gated", gated))
-    monkeypatch.setitem(MAKERS._entries, "small", Entry("small", small_maker))
+    monkeypatch.setitem(
+        EXPERIMENTS._entries,
+        "build-small",
+        Entry("build-small", small_maker, traits={"place": "builders"}),
+    )
     Gated.begun, Gated.gate, Gated.late = threading.Event(), threading.Event(), 0
     bench = Workbench(make_workspace(tmp_path / "workspace"))
     bench.workspace.save_llm("gated", LLMEntry(backend="gated"))
@@ -123,7 +127,7 @@ def one_sweep(bench: Workbench) -> Iterator[Any]:
 
 def asked_of_a_suite(bench: Workbench) -> ExperimentRequest:
     return ExperimentRequest(
-        bench.workspace, "gated", settings_of("small-alone", {"times": "1"}), 2
+        bench.workspace, "gated", SUITES.settings("small-alone", {"times": "1"}), 2
     )
 
 

@@ -62,22 +62,8 @@ def test_a_run_keeps_it_outside_its_fingerprint_and_mlflow_gets_it(
     workspace: Workspace, capfd: pytest.CaptureFixture[str]
 ) -> None:
     rallebench = CommandLine(capfd, workspace.path)
-    asked = (
-        "run",
-        "--chain",
-        "read",
-        "--llm",
-        "titan",
-        "--dataset",
-        "tiny-qa",
-        "--no-mlflow",
-        "--limit",
-        "2",
-    )
-    assert (
-        rallebench(*asked, "--name", "one").code == 0
-        and rallebench(*asked, "--name", "two").code == 0
-    )
+    words = "run --chain read --llm titan --dataset tiny-qa --no-mlflow --limit 2 --name"
+    assert [rallebench(words, name).code for name in ("one", "two")] == [0, 0]
     one, two = (RunFolder.open(workspace.runs, name) for name in ("one", "two"))
     assert set(one.spec()["memory"]) == {"titan", "tiny"}
     assert one.spec()["fingerprint"] == two.spec()["fingerprint"]

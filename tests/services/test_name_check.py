@@ -13,31 +13,15 @@ from small_workspace import CommandLine, everything, make_workspace
 pytestmark = pytest.mark.usefixtures("small_suites")
 
 BEGUN = {
-    "run": (
-        "run",
-        "--chain",
-        "closed",
-        "--dataset",
-        "tiny-qa",
-        "--limit",
-        "1",
-        "--no-mlflow",
-        "--name",
-    ),
-    "sweep": (
-        "sweep",
-        "--chain",
-        "closed",
-        "--vary",
-        "llm=titan",
-        "--dataset",
-        "tiny-qa",
-        "--limit",
-        "1",
-        "--no-mlflow",
-        "--name",
-    ),
-    "suite": ("suite", "small-alone", "--llm", "titan", "--limit", "1", "--no-mlflow", "--name"),
+    kind: tuple(words.split())
+    for kind, words in (
+        ("run", "run --chain closed --dataset tiny-qa --limit 1 --no-mlflow --name"),
+        (
+            "sweep",
+            "sweep --chain closed --vary llm=titan --dataset tiny-qa --limit 1 --no-mlflow --name",
+        ),
+        ("suite", "suite small-alone --llm titan --limit 1 --no-mlflow --name"),
+    )
 }
 """Kind → the words that begin one of that kind, its name last."""
 
@@ -93,5 +77,5 @@ def test_track_says_that_a_name_is_of_no_such_kind(
     rallebench: CommandLine, kind: str, sentence: str
 ) -> None:
     assert rallebench(*BEGUN["sweep"], "n").code == 0
-    ran = rallebench("track", "n", "--kind", kind)
+    ran = rallebench("track n --kind", kind)
     assert ran.code == 2 and sentence in ran.last

@@ -24,6 +24,8 @@ from small_workspace import (
 )
 from small_workspace import chain as chain_file
 
+from rallebench.chains.saved import chain_from_json
+from rallebench.core.entries import LLMEntry, Manifest
 from rallebench.core.errors import (
     BackendError,
     BadFileError,
@@ -42,7 +44,6 @@ from rallebench.llms.scripted import Scripted
 from rallebench.services.jobs import Job
 from rallebench.services.runs import phase_of
 from rallebench.services.workbench import Workbench
-from rallebench.workspace.entries import LLMEntry, Manifest, chain_from_json
 from rallebench.workspace.indexes.build import Building
 
 TITAN = Question("q1", "Which moon of Saturn has a thick atmosphere?")
@@ -115,7 +116,7 @@ def ended(job: Job, seconds: float = 30.0) -> Job:
 # ── load, status, unload ─────────────────────────────────────────────────────
 
 
-def test_load_tells_what_it_does_and_status_lists_what_is_there(workbench: Workbench) -> None:
+def test_models_load_tells_its_stages_and_status_lists_what_is_loaded(workbench: Workbench) -> None:
     assert workbench.models.status() == []
     said = [
         *workbench.models.load("tiny", "retriever"),
@@ -186,7 +187,7 @@ def test_a_load_that_fails_leaves_nothing_and_can_be_tried_again(
         assert workbench.models.status() == []
 
 
-def test_unload_gives_back_and_the_rest_stays(workbench: Workbench) -> None:
+def test_models_unload_gives_the_memory_back_and_the_rest_stays(workbench: Workbench) -> None:
     for name in ("counted", "echo"):
         list(workbench.models.load(name, "language model"))
     said = workbench.models.unload("counted")
@@ -218,7 +219,7 @@ def test_close_lets_go_of_everything(workbench: Workbench) -> None:
     assert workbench.models.backends.llms == {}
 
 
-def test_load_for_loads_what_a_chain_names_and_nothing_else(workbench: Workbench) -> None:
+def test_models_lease_loads_what_a_chain_names_and_nothing_else(workbench: Workbench) -> None:
     with workbench.models.lease("the test") as lease:
         backends = complete(lease.load_for(READ_CHAIN.llms, READ_CHAIN.retrievers))
     assert (list(backends.retrievers), list(backends.llms)) == (["tiny"], ["titan"])
@@ -244,7 +245,7 @@ def test_a_model_of_gigabytes_is_loaded_only_when_asked_to(workbench: Workbench)
 # ── develop ──────────────────────────────────────────────────────────────────
 
 
-def test_questions_are_read_again_when_their_file_changes(workbench: Workbench) -> None:
+def test_asking_questions_reads_again_when_the_file_changes(workbench: Workbench) -> None:
     assert len(workbench.asking.questions("tiny-qa")) == len(RECORDS)
     assert workbench.asking.questions("tiny-qa") is workbench.asking.questions("tiny-qa")
     write_lines(workbench.workspace.path / "datasets" / "tiny-qa.jsonl", RECORDS[:3])
@@ -255,7 +256,7 @@ def test_questions_are_read_again_when_their_file_changes(workbench: Workbench) 
     ]
 
 
-def test_an_example_is_found_by_its_id_and_other_text_is_a_question_of_ones_own(
+def test_asking_example_is_found_by_its_id_and_other_text_is_the_users_own_question(
     workbench: Workbench,
 ) -> None:
     assert workbench.asking.example("tiny-qa", "q5").gold.answers == ("Christiaan Huygens",)
@@ -265,7 +266,7 @@ def test_an_example_is_found_by_its_id_and_other_text_is_a_question_of_ones_own(
         workbench.asking.example("tiny-qa", " ")
 
 
-def test_plan_action_interprets_the_template_and_runs_nothing(workbench: Workbench) -> None:
+def test_asking_plan_action_interprets_the_template_and_runs_nothing(workbench: Workbench) -> None:
     step = workbench.asking.execute_action(READ_CHAIN, 0, TITAN, ())
     prompt = workbench.asking.plan_action(READ_CHAIN, 1, TITAN, (step,))
     assert prompt == READ.format(response=[step.reply.text], question=TITAN.text)
@@ -274,7 +275,7 @@ def test_plan_action_interprets_the_template_and_runs_nothing(workbench: Workben
         workbench.asking.plan_action(READ_CHAIN, 1, TITAN, ())
 
 
-def test_execute_action_runs_one_action_on_the_earlier_answers_and_remembers_it(
+def test_asking_execute_action_runs_one_action_on_the_earlier_answers_and_remembers_it(
     workbench: Workbench,
 ) -> None:
     first = workbench.asking.execute_action(READ_CHAIN, 0, TITAN, ())
@@ -286,7 +287,7 @@ def test_execute_action_runs_one_action_on_the_earlier_answers_and_remembers_it(
     assert not workbench.asking.execute_action(changed, 1, TITAN, (first,)).cached
 
 
-def test_execute_chain_runs_every_action_up_to_the_last(workbench: Workbench) -> None:
+def test_asking_execute_chain_runs_every_action_up_to_the_last(workbench: Workbench) -> None:
     long = Chain("long", tuple(Action("identity", f"{n}: {{question}}") for n in range(8)))
     events = list(workbench.asking.execute_chain(long, Question("q", "?")))
     assert sum(isinstance(event, StepDone) for event in events) == 8
@@ -303,7 +304,7 @@ def test_execute_chain_ends_with_the_error_of_the_action_that_failed(workbench: 
     assert episode.error.startswith("The script of 'mute' has said all")
 
 
-def test_gold_rank_looks_deeper_than_k(workbench: Workbench) -> None:
+def test_asking_gold_rank_looks_deeper_than_k(workbench: Workbench) -> None:
     step = workbench.asking.execute_action(
         READ_CHAIN.replace_action(0, k=1), 0, Question("q", "largest moon Pluto"), ()
     )
@@ -314,7 +315,9 @@ def test_gold_rank_looks_deeper_than_k(workbench: Workbench) -> None:
     assert workbench.asking.gold_rank(step, frozenset()) is None
 
 
-def test_chat_streams_the_last_answer_and_knows_the_earlier_turns(workbench: Workbench) -> None:
+def test_asking_chat_streams_the_last_answer_and_knows_the_earlier_turns(
+    workbench: Workbench,
+) -> None:
     chain = Chain("c", (Action("generate", "{history}|{question}", target="echo"),))
     history = (Message("user", "Hello"), Message("assistant", "Hi there"))
     events = list(workbench.asking.chat(chain, history, "Who are you?"))
@@ -325,7 +328,7 @@ def test_chat_streams_the_last_answer_and_knows_the_earlier_turns(workbench: Wor
     assert len(pieces) > 3
 
 
-def test_ask_model_never_remembers(workbench: Workbench) -> None:
+def test_asking_ask_model_never_remembers(workbench: Workbench) -> None:
     list(workbench.models.load("echo", "language model"))
     for _ in range(2):
         step = workbench.asking.ask_model("echo", "Say this")
@@ -337,7 +340,7 @@ def test_ask_model_never_remembers(workbench: Workbench) -> None:
 # ── chains ───────────────────────────────────────────────────────────────────
 
 
-def test_a_saved_chain_is_listed_and_loads_as_it_was(workbench: Workbench) -> None:
+def test_asking_save_chain_lists_the_chain_and_loads_it_as_it_was(workbench: Workbench) -> None:
     changed = READ_CHAIN.replace_action(
         1, generation={"max_tokens": 3, "stop": ["\n"], "top_p": 0.5}
     )
@@ -378,7 +381,7 @@ def test_a_chain_that_could_not_be_read_again_is_not_saved(
 # ── runs ─────────────────────────────────────────────────────────────────────
 
 
-def test_start_run_works_in_the_background_and_leaves_a_run_folder(workbench: Workbench) -> None:
+def test_runs_start_works_in_the_background_and_leaves_a_run_folder(workbench: Workbench) -> None:
     job = ended(workbench.runs.start(plan(workbench)))
     assert (phase_of(job), job.error) == ("done", None)
     folder = workbench.runs.open("x")
@@ -400,7 +403,7 @@ def test_a_run_of_a_name_that_runs_is_refused(workbench: Workbench) -> None:
     ended(job)
 
 
-def test_stop_run_ends_soon_and_resume_goes_on_where_it_stopped(workbench: Workbench) -> None:
+def test_runs_stop_ends_soon_and_resume_continues_where_it_stopped(workbench: Workbench) -> None:
     job = workbench.runs.start(plan(workbench, SLOW_CHAIN, batch_size=1))
     while (folder := workbench.runs.folder_of(job)) is None or not folder.lines():
         time.sleep(0.01)
@@ -437,7 +440,7 @@ def test_a_wish_to_stop_that_came_too_late_does_not_stop_the_next_session(
     assert phase_of(ended(workbench.runs.start(untracked(workbench.runs.resume("x"))))) == "done"
 
 
-def test_a_run_may_be_resumed_from_another_folder(
+def test_runs_resume_works_from_another_folder(
     workbench: Workbench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "elsewhere").mkdir()
@@ -483,7 +486,7 @@ def test_a_damaged_run_stands_in_the_list_and_harms_no_other(workbench: Workbenc
 # ── indexes ──────────────────────────────────────────────────────────────────
 
 
-def test_build_index_yields_progress_and_the_manifest_last(workbench: Workbench) -> None:
+def test_data_build_index_yields_progress_and_the_manifest_last(workbench: Workbench) -> None:
     corpus = workbench.workspace.path / "corpus.tsv"
     *progress, manifest = workbench.data.build_index("dense", corpus, "flat", encoder="hashing")
     assert all(isinstance(piece, Building) for piece in progress)

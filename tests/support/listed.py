@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from rallebench.core.entries import Combination
 from rallebench.core.types import Hit, Passage
 from rallebench.retrievers import COMBINATIONS
 from rallebench.retrievers.composites import check_settings
-from rallebench.workspace.entries import Combination
 
 
 def passage(doc_id: str, text: str = "", page: str = "") -> Passage:

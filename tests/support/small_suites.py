@@ -25,7 +25,7 @@ from rallebench.core.types import (
     Question,
     Retrieve,
 )
-from rallebench.experiments.papers import SUITES
+from rallebench.experiments import EXPERIMENTS
 from rallebench.experiments.runs import scored_run
 from rallebench.metrics.judges import Judgement, ended
 
@@ -143,7 +143,7 @@ def unforeseen(asked: ExperimentRequest) -> Experiment:
 @pytest.fixture
 def small_suites(monkeypatch: pytest.MonkeyPatch) -> None:
     """The three, beside those that there are."""
-    SUITES.names()
+    EXPERIMENTS.names()
     made: dict[str, Any] = {
         "small-alone": alone,
         "small-judged": judged,
@@ -151,5 +151,7 @@ def small_suites(monkeypatch: pytest.MonkeyPatch) -> None:
     }
     for name, suite in made.items():
         monkeypatch.setitem(
-            SUITES._entries, name, Entry(name, suite, str(suite.__doc__), form=SETTINGS)
+            EXPERIMENTS._entries,
+            name,
+            Entry(name, suite, str(suite.__doc__), {"place": "suites"}, SETTINGS),
         )

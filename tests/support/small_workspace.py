@@ -15,7 +15,7 @@ import pytest
 from project import PROJECT
 
 from rallebench.cli.main import main
-from rallebench.workspace.entries import Manifest
+from rallebench.core.entries import Manifest
 from rallebench.workspace.indexes.build import build_index
 
 PASSAGES = (
@@ -121,13 +121,21 @@ def read_lines(path: Path) -> list[Any]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
+def scripted(models: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Entries of scripted models: name → settings."""
+    return {name: {"backend": "scripted", "settings": dict(s)} for name, s in models.items()}
+
+
+def numbers(part: Mapping[str, Any]) -> dict[str, Any]:
+    """Metric → mean, of a part of a suite's report."""
+    return {name: mean["value"] for name, mean in part["metrics"].items()}
+
+
 def make_workspace(folder: Path) -> Path:
     """Models, three chains, a question set, the corpus as a file, and the index ``tiny`` (BM25) over it."""
     for name in ("chains", "datasets"):
         (folder / name).mkdir(parents=True)
-    entries = {
-        name: {"backend": "scripted", "settings": settings} for name, settings in MODELS.items()
-    }
+    entries = scripted(MODELS)
     (folder / "llms.json").write_text(json.dumps(entries))
     chains = (
         chain("read", retrieve(), generate()),
@@ -245,5 +253,19 @@ class CommandLine:
     def report(self, suite: str, *pairs: str, **more: Any) -> Any:
         """The report of a suite that must succeed."""
         ran = self.suite(suite, *pairs, **{**more, "flags": (*more.get("flags", ()), "--json")})
+        assert ran.code == 0, ran.err
+        return ran.json
+
+    def build(
+        self, maker: str, *pairs: str, name: str, articles: Any = "", llm: str = "", flags: Any = ()
+    ) -> Ran:
+        """A dataset builder with the settings ``pairs``, as in questions=2."""
+        words = [word for pair in pairs for word in ("--set", pair)]
+        words += ["--llm", llm] * bool(llm) + ["--articles", str(articles)] * bool(articles)
+        return self("build-dataset", maker, "--name", name, *words, *flags)
+
+    def built(self, maker: str, *pairs: str, **more: Any) -> Any:
+        """The document of a dataset builder that must succeed."""
+        ran = self.build(maker, *pairs, **{**more, "flags": (*more.get("flags", ()), "--json")})
         assert ran.code == 0, ran.err
         return ran.json

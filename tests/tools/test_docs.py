@@ -49,7 +49,7 @@ def test_check_writes_nothing_and_names_the_command(
 
 def test_every_name_a_user_can_write_is_in_the_manual() -> None:
     registries = docs._registries()
-    assert {"LLMS", "ENCODERS", "WORKFLOWS", "SUITES", "METRICS"} <= registries.keys()
+    assert {"LLMS", "ENCODERS", "WORKFLOWS", "EXPERIMENTS", "METRICS"} <= registries.keys()
     text = docs.registries()
     for variable, registry in registries.items():
         if variable not in docs.ELSEWHERE:

@@ -11,7 +11,7 @@ from rallebench import sandbox
 from rallebench.core.runs import Backends
 from rallebench.core.types import Episode, Generate, Outcome, Question
 from rallebench.engine import loop
-from rallebench.engine.reply_cache import Memo
+from rallebench.engine.reply_cache import ReplyCache
 from rallebench.engine.single import run_one
 from rallebench.llms.scripted import Line, Scripted
 from rallebench.workflows import REASONS, WORKFLOWS
@@ -68,7 +68,7 @@ def test_batched_and_single_runs_end_alike(workflow: str, own: dict[str, bool]) 
         *_, episode = run_one(make(question), backends(), qid=question.qid, workflow=workflow)  # type: ignore[arg-type]
         assert isinstance(episode, Episode)
         single[question.qid] = ended(episode)
-    together, memo = backends(), Memo(None)
+    together, memo = backends(), ReplyCache(None)
     for _ in range(2):  # the second time everything but the programs comes from memory
         found = {
             e.qid: e

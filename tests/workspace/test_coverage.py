@@ -24,8 +24,8 @@ from small_workspace import (
 from rallebench.core.events import Operation, Warned
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.datasets.reading import read_questions
+from rallebench.experiments import SUITES
 from rallebench.experiments.benchmark import Benchmark
-from rallebench.experiments.papers import settings_of
 from rallebench.services.jobs import Job
 from rallebench.services.workbench import Workbench
 from rallebench.workspace.coverage import MOST_PASSAGES, coverage
@@ -140,7 +140,7 @@ def test_a_sweep_tells_each_index_once_before_its_first_variant(folder: Path) ->
 
 
 def test_the_plan_of_a_suite_tells_it(folder: Path) -> None:
-    settings = settings_of("kilt-nq", {"file": "foreign", "retriever": "tiny"})
+    settings = SUITES.settings("kilt-nq", {"file": "foreign", "retriever": "tiny"})
     planned = plan("kilt-nq", ExperimentRequest(Workspace(folder), "titan", settings), "s")
     assert planned.notes[0].startswith(f"foreign: {SENTENCE}")
 

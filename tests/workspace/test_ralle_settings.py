@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 from project import PROJECT
 
+from rallebench.core.entries import LLMEntry
 from rallebench.core.errors import BadFileError, UsageError
 from rallebench.llms import LLMS
-from rallebench.workspace.entries import LLMEntry
 from rallebench.workspace.indexes.build import kinds
 from rallebench.workspace.ralle_settings import (
     BaseSettings,

@@ -15,7 +15,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 from rallebench.core.errors import BadFileError, MissingPackageError
-from rallebench.experiments.builders.articles import Article, Reading
+from rallebench.experiments.builders.articles import Reading, SourceArticle
 
 LAST_EDIT = (
     "The dump holds one revision of each page, so its dates are those of the last edit, not of the first; a dump with the "
@@ -28,7 +28,7 @@ _PICTURES = re.compile(
 _UNREAD = ("ref", "table", "gallery", "math", "timeline", "score", "syntaxhighlight", "imagemap")
 
 
-def read_dump(reading: Reading) -> Iterator[Article]:
+def read_dump(reading: Reading) -> Iterator[SourceArticle]:
     """The pages of a dump. Raises BadFileError for what is no dump, and for one that ends in the middle."""
     path = reading.source.path
     opened: Any = {".bz2": bz2.open, ".gz": gzip.open}.get(path.suffix.lower(), open)
@@ -90,10 +90,10 @@ def _pages(handle: Any) -> Iterator[tuple[dict[str, Any], int]]:
             root.clear()
 
 
-def _article(entry: dict[str, Any]) -> Article:
+def _article(entry: dict[str, Any]) -> SourceArticle:
     """Its text is wikitext still: parsing costs more than reading, and not every article is taken."""
     title = entry.get("title", "")
-    return Article(
+    return SourceArticle(
         entry.get("id") or title,
         title,
         entry.get("text", ""),

@@ -11,14 +11,14 @@ from typing import Any
 
 from rallebench import __version__
 from rallebench.core.errors import BackendError
-from rallebench.experiments.builders.articles import Article
+from rallebench.experiments.builders.articles import SourceArticle
 
 SECONDS = 30.0
 DRAW = 500
 """The API gives at most so many random pages at once."""
 
 
-def random_articles(api: str, number: int, known: Iterable[str] = ()) -> Iterator[Article]:
+def random_articles(api: str, number: int, known: Iterable[str] = ()) -> Iterator[SourceArticle]:
     """``number`` articles of namespace 0, not those that are ``known``, with the time of their first revision; a page without
     text is passed over.
 
@@ -42,7 +42,7 @@ def random_articles(api: str, number: int, known: Iterable[str] = ()) -> Iterato
                 yield article
 
 
-def _article(api: str, page: str) -> Article | None:
+def _article(api: str, page: str) -> SourceArticle | None:
     options = {
         "prop": "extracts|revisions|info",
         "explaintext": "1",
@@ -57,7 +57,7 @@ def _article(api: str, page: str) -> Article | None:
     if not entry.get("extract"):
         return None
     date = next((str(revision.get("timestamp", "")) for revision in entry.get("revisions", [])), "")
-    return Article(
+    return SourceArticle(
         page,
         str(entry.get("title", "")),
         str(entry["extract"]),

@@ -39,7 +39,7 @@ QUESTION, ANSWER = ("question", "query"), ("answer", "answers")
 
 
 @dataclass(frozen=True, slots=True)
-class Article:
+class SourceArticle:
     """``date`` as it was written, '' if there is none. ``question`` and ``answers``: what the article brings with it.
     ``wikitext``: whether the text is MediaWiki's, see ``text_of``."""
 
@@ -95,7 +95,7 @@ def stamp_of(path: Path) -> str:
     )[:12]
 
 
-def read_articles(kind: str, path: Path) -> tuple[Reading, Iterator[Article]]:
+def read_articles(kind: str, path: Path) -> tuple[Reading, Iterator[SourceArticle]]:
     """The articles of a source, in its request, ids made distinct. Raises BadFileError while reading if it holds none."""
     reading = Reading(Source(path, Problems(skip=True)))
     if kind == "dump":
@@ -106,7 +106,7 @@ def read_articles(kind: str, path: Path) -> tuple[Reading, Iterator[Article]]:
     return reading, _distinct(readers[kind](reading))
 
 
-def _distinct(articles: Iterator[Article]) -> Iterator[Article]:
+def _distinct(articles: Iterator[SourceArticle]) -> Iterator[SourceArticle]:
     seen: Counter[str] = Counter()
     for article in articles:
         seen[article.id] += 1
@@ -118,14 +118,14 @@ def _distinct(articles: Iterator[Article]) -> Iterator[Article]:
 
 
 def drawn(
-    articles: Iterator[Article], number: int | None, at_random: bool, seed: int
-) -> Iterator[Article]:
+    articles: Iterator[SourceArticle], number: int | None, at_random: bool, seed: int
+) -> Iterator[SourceArticle]:
     """The first ``number`` articles, or so many drawn at random (of which as many are in memory); all if None."""
     if number is None or not at_random:
         yield from islice(articles, None if number is None else min(number, sys.maxsize))
         return
     # The smallest of keys that depend on seed and id alone: the same draw on every machine.
-    draws: list[tuple[int, int, Article]] = []
+    draws: list[tuple[int, int, SourceArticle]] = []
     for place, article in enumerate(articles):
         key = -int.from_bytes(
             hashlib.sha256(f"{seed} {article.id}".encode("utf-8", "replace")).digest()[:8], "big"
@@ -137,7 +137,7 @@ def drawn(
     yield from (article for _, _, article in sorted(draws, key=lambda draw: -draw[1]))
 
 
-def text_of(article: Article) -> str:
+def text_of(article: SourceArticle) -> str:
     """The article's plain text."""
     if not article.wikitext:
         return article.text
@@ -149,7 +149,7 @@ def text_of(article: Article) -> str:
 # ── the kinds ────────────────────────────────────────────────────────────────
 
 
-def _listed(reading: Reading) -> Iterator[Article]:
+def _listed(reading: Reading) -> Iterator[SourceArticle]:
     """JSON lines with content (or text), and optionally id, title, url, date, question and answer."""
     source = reading.source
     for number, row in source.objects():
@@ -162,7 +162,7 @@ def _listed(reading: Reading) -> Iterator[Article]:
             continue
         answers = _first(row, ANSWER)
         title = _text(_first(row, TITLE))
-        yield Article(
+        yield SourceArticle(
             _text(_first(row, ID)) or digest([title, text])[:12],
             title,
             text,
@@ -186,14 +186,16 @@ def _text(value: Any) -> str:
     )
 
 
-def _documents(reading: Reading) -> Iterator[Article]:
+def _documents(reading: Reading) -> Iterator[SourceArticle]:
     """The files of a folder; a date that begins a file's name is its date."""
     for passage in read_corpus(reading.source.path, form="folder", source=reading.source):
         begun = re.match(r"\d{4}-\d{2}-\d{2}", Path(passage.doc_id).name)
-        yield Article(passage.doc_id, passage.title, passage.text, date=begun[0] if begun else "")
+        yield SourceArticle(
+            passage.doc_id, passage.title, passage.text, date=begun[0] if begun else ""
+        )
 
 
-def _pages(reading: Reading) -> Iterator[Article]:
+def _pages(reading: Reading) -> Iterator[SourceArticle]:
     """The pages of a corpus: neighbouring passages of one page are one article."""
     path = reading.source.path
     form = IMPORTED if is_imported(path) else ""
@@ -201,13 +203,13 @@ def _pages(reading: Reading) -> Iterator[Article]:
     for passage in read_corpus(path, form=form, source=reading.source):
         own = passage.page_id or passage.doc_id
         if texts and own != page:
-            yield Article(page, title, "\n".join(texts))
+            yield SourceArticle(page, title, "\n".join(texts))
             texts = []
         if not texts:
             page, title = own, passage.title
         texts.append(passage.text)
     if texts:
-        yield Article(page, title, "\n".join(texts))
+        yield SourceArticle(page, title, "\n".join(texts))
 
 
 # ── dates ────────────────────────────────────────────────────────────────────

@@ -15,10 +15,10 @@ from rallebench.core.errors import UsageError
 from rallebench.core.experiments import Experiment, ExperimentRequest, Report, Row
 from rallebench.core.prompts import check_own
 from rallebench.engine.rowfile import RowFile
-from rallebench.experiments.builders import MAKERS
+from rallebench.experiments import EXPERIMENTS
 from rallebench.experiments.builders._barag import checking, stages
 from rallebench.experiments.builders._barag.definitions import SETTINGS
-from rallebench.experiments.builders._barag.stages import Plan
+from rallebench.experiments.builders._barag.stages import BaragPlan
 from rallebench.experiments.builders._prompts import read_prompt
 from rallebench.experiments.builders.articles import kind_of, read_date, read_dates, stamp_of
 from rallebench.workspace.paths import READER
@@ -35,7 +35,9 @@ PROMPTS: Mapping[str, tuple[str, ...]] = {
 """File below ``prompts/making/barag`` → what must stand in it in braces."""
 
 
-@MAKERS.register("barag", form=SETTINGS, articles=True)
+@EXPERIMENTS.register(
+    "build-barag", place="builders", needs_llm=False, form=SETTINGS, articles=True
+)
 def barag(request: ExperimentRequest) -> Experiment:
     """Questions on recent articles that a model cannot answer without them."""
     plan = planned(request)
@@ -48,7 +50,7 @@ def barag(request: ExperimentRequest) -> Experiment:
     return _report(plan, store, written, checked)
 
 
-def planned(request: ExperimentRequest) -> Plan:
+def planned(request: ExperimentRequest) -> BaragPlan:
     """Everything that can be wrong is found here. Raises UsageError."""
     s = request.settings
     if s["source"] == "mediawiki":
@@ -71,7 +73,7 @@ def planned(request: ExperimentRequest) -> Plan:
     if s["answers"]:
         prompts["questions"] = prompts["questions-with-answers"]
     stamp = "" if kind == "mediawiki" else stamp_of(path)
-    return Plan(request, kind, path, stamp, after, dates, prompts)
+    return BaragPlan(request, kind, path, stamp, after, dates, prompts)
 
 
 def _check_models(request: ExperimentRequest, dated: bool) -> None:
@@ -106,7 +108,7 @@ def _check_models(request: ExperimentRequest, dated: bool) -> None:
 # ── what comes out ───────────────────────────────────────────────────────────
 
 
-def _report(plan: Plan, store: RowFile, written: RowFile, checked: RowFile) -> Report:
+def _report(plan: BaragPlan, store: RowFile, written: RowFile, checked: RowFile) -> Report:
     """KILT's form with provenance, the study's own form, and the corpus of all articles that are kept."""
     good = {row["id"] for row in checked if row["keep"]}
     rows = [row for row in written if row["id"] in good]

@@ -16,20 +16,21 @@ from rallebench.core.prompts import check_own, filled
 from rallebench.core.settings import Setting
 from rallebench.core.types import Episode, Flow, Generate, Message, Outcome
 from rallebench.engine.rowfile import RowFile
-from rallebench.experiments.builders import MAKERS
+from rallebench.experiments import EXPERIMENTS
 from rallebench.experiments.builders import _crud as cutting
 from rallebench.experiments.builders._prompts import read_prompt
 from rallebench.experiments.builders._replies import declined, fields_of, text_field, text_of_reply
 from rallebench.experiments.builders.articles import (
     SOURCES,
-    Article,
+    SourceArticle,
     drawn,
     kind_of,
     read_articles,
     stamp_of,
     text_of,
 )
-from rallebench.experiments.papers.crud.tasks import TASKS, Task, tasks_of
+from rallebench.experiments.papers.common import own_prompts
+from rallebench.experiments.papers.crud.tasks import TASKS, CrudTask, tasks_of
 
 PROMPTS = {
     "summary": ("summary.txt", ("ARTICLE",)),
@@ -46,8 +47,10 @@ Reading = Callable[[Row, Fields], "Row | str"]
 """Input, the fields of the reply → the record's fields, or why there is none."""
 
 
-@MAKERS.register(
-    "crud",
+@EXPERIMENTS.register(
+    "build-crud",
+    place="builders",
+    needs_llm=False,
     form={
         "tasks": Setting(str, "all", about="as in summary,qa1, or quest_answer, or all"),
         "source": Setting(
@@ -64,9 +67,7 @@ Reading = Callable[[Row, Fields], "Row | str"]
         "temperature": Setting(float, 0.7, 0, 2),
         "max_tokens": Setting(int, 2048, 1, 100_000),
         "seed": Setting(int, 0, 0),
-        "prompts": Setting(
-            str, "", about="folder with prompts of your own, named as in prompts/making/crud"
-        ),
+        "prompts": own_prompts("making/crud"),
     },
 )
 def crud(request: ExperimentRequest) -> Experiment:
@@ -143,7 +144,7 @@ def _articles(request: ExperimentRequest) -> RowsRequest:
     )
 
 
-def _row(article: Article, shortest: int, longest: int) -> Row:
+def _row(article: SourceArticle, shortest: int, longest: int) -> Row:
     text = text_of(article).strip()
     row = {"id": article.id, "title": article.title, "date": article.date, "text": text[:longest]}
     if len(text) < shortest:
@@ -175,7 +176,7 @@ def _groups(label: str, articles: RowFile, size: int) -> RowsRequest:
 
 
 def _stage(
-    request: ExperimentRequest, task: Task, label: str, inputs: RowFile, prompt: str
+    request: ExperimentRequest, task: CrudTask, label: str, inputs: RowFile, prompt: str
 ) -> RowsRequest:
     if task.name == "continuation":
         return RowsRequest(
@@ -345,7 +346,7 @@ OURS = frozenset(
 )
 
 
-def _record(task: Task, row: Row) -> Row:
+def _record(task: CrudTask, row: Row) -> Row:
     """A row as CRUD-RAG has it."""
     assert task.name in TASKS
     return {
@@ -355,7 +356,7 @@ def _record(task: Task, row: Row) -> Row:
     }
 
 
-def _question(task: Task, row: Row) -> Row:
+def _question(task: CrudTask, row: Row) -> Row:
     """The same in KILT's form, the articles as pages that are needed together."""
     pages = [{"wikipedia_id": name} for name in row["articles"]]
     output = [{"answer": row["answers"], "provenance": pages}]

@@ -5,14 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from rallebench.core.experiments import Experiment, ExperimentRequest
-from rallebench.experiments.builders import MAKERS
-from rallebench.experiments.papers import SUITES
-
-SUITE = "rgb-testbed"
+from rallebench.experiments import EXPERIMENTS
+from rallebench.experiments.papers.rgb.from_index import SETTINGS, testbed
 
 
-@MAKERS.register("rgb", form=SUITES.entry(SUITE).form, articles=False)
+@EXPERIMENTS.register("build-rgb", place="builders", form=SETTINGS, needs_llm=False, articles=False)
 def rgb(request: ExperimentRequest) -> Experiment:
     """RGB's records: positive, negative and false documents from an index, for the questions of a set or of articles."""
-    report = yield from SUITES[SUITE](request)
+    report = yield from testbed(request)
     return replace(report, data={"records": dict(report.data.get("records", {}))})

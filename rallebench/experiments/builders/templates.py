@@ -21,7 +21,7 @@ from rallebench.core.types import Episode
 from rallebench.datasets.r_eval import as_record
 from rallebench.datasets.tasks import DOMAINS
 from rallebench.engine.rowfile import RowFile, short
-from rallebench.experiments.builders import MAKERS
+from rallebench.experiments import EXPERIMENTS
 from rallebench.experiments.builders._prompts import read_prompt
 from rallebench.experiments.builders._templates import proposing
 from rallebench.experiments.builders._templates.filling import (
@@ -32,7 +32,7 @@ from rallebench.experiments.builders._templates.filling import (
     missing_strata,
 )
 from rallebench.experiments.builders._templates.tables import (
-    Table,
+    SourceTable,
     places,
     read_labels,
     read_table,
@@ -87,11 +87,11 @@ SETTINGS = {
 
 
 @dataclass(frozen=True)
-class Plan:
+class TemplatePlan:
     """What is made of what; all of it checked."""
 
     request: ExperimentRequest
-    tables: Mapping[str, Table]
+    tables: Mapping[str, SourceTable]
     templates: tuple[Template, ...]
     stamp: str
     prompt: str
@@ -113,7 +113,9 @@ class Plan:
         )
 
 
-@MAKERS.register("templates", form=SETTINGS, articles=False)
+@EXPERIMENTS.register(
+    "build-templates", place="builders", needs_llm=False, form=SETTINGS, articles=False
+)
 def templates(request: ExperimentRequest) -> Experiment:
     """Questions from templates with the columns of a table or the relations of triples, with one or several hops."""
     plan = planned(request)
@@ -129,7 +131,7 @@ def templates(request: ExperimentRequest) -> Experiment:
     return _report(plan, usable, list(drawn_rows))
 
 
-def planned(request: ExperimentRequest) -> Plan:
+def planned(request: ExperimentRequest) -> TemplatePlan:
     """Reads the tables; everything that can be wrong is found here. Raises UsageError."""
     s = request.settings
     if request.settings["articles"]:
@@ -166,12 +168,12 @@ def planned(request: ExperimentRequest) -> Plan:
     }
     for template in read:
         check(template, tables)
-    return Plan(
+    return TemplatePlan(
         request, tables, read, short([stamp_of(files), short(labels) if labels else ""]), prompt
     )
 
 
-def _templates_given(plan: Plan) -> RowsRequest:
+def _templates_given(plan: TemplatePlan) -> RowsRequest:
     rows = [template.as_json() for template in plan.templates]
     summary = {
         "notes": [
@@ -190,7 +192,7 @@ def _templates_given(plan: Plan) -> RowsRequest:
     )
 
 
-def _proposed(plan: Plan, known_rows: Sequence[Row]) -> RowsRequest:
+def _proposed(plan: TemplatePlan, known_rows: Sequence[Row]) -> RowsRequest:
     s, request = plan.request.settings, plan.request
     number = s["propose"]
     taken = {row["question"]: row["id"] for row in known_rows}
@@ -237,7 +239,7 @@ def _proposed(plan: Plan, known_rows: Sequence[Row]) -> RowsRequest:
     )
 
 
-def _usable(plan: Plan, row: Row) -> Template:
+def _usable(plan: TemplatePlan, row: Row) -> Template:
     """The template of a row; one that a person wrote is checked as those of the file were."""
     parts = (
         "id",
@@ -265,7 +267,7 @@ def _usable(plan: Plan, row: Row) -> Template:
     return template
 
 
-def _questions(plan: Plan, usable: Sequence[Template]) -> RowsRequest:
+def _questions(plan: TemplatePlan, usable: Sequence[Template]) -> RowsRequest:
     """Each template's questions, at most as many as are asked for in all, in the order in which they are taken."""
     s = plan.request.settings
     known = {template.id: template for template in usable}
@@ -315,7 +317,7 @@ def _questions(plan: Plan, usable: Sequence[Template]) -> RowsRequest:
     )
 
 
-def _report(plan: Plan, usable: Sequence[Template], rows: Sequence[Row]) -> Report:
+def _report(plan: TemplatePlan, usable: Sequence[Template], rows: Sequence[Row]) -> Report:
     drawn = [
         [
             Filled(r["question"], tuple(r["answers"]), template.id)
@@ -352,7 +354,7 @@ def _report(plan: Plan, usable: Sequence[Template], rows: Sequence[Row]) -> Repo
 
 
 def record(
-    question: Filled, plan: Plan, known: Mapping[str, Template], number: int
+    question: Filled, plan: TemplatePlan, known: Mapping[str, Template], number: int
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """(in KILT's form, in R-Eval's form) of a question."""
     template = known[question.template]

@@ -10,6 +10,7 @@ from typing import Any
 
 from rallebench.core.errors import BadFileError, NotFoundError
 from rallebench.engine.statistics import means
+from rallebench.experiments.papers.common import sentences
 from rallebench.experiments.runs import bounds_of
 
 
@@ -44,15 +45,6 @@ def gold_notes(changed: int, gold: Path, missing: int, n: int, where: str) -> tu
         (changed, f"{changed} rows have another answer than {gold.name}; the latter's counts."),
         (missing, f"{missing} of {n} records have no row; they are in no {where}."),
     )
-
-
-def sentences(*pairs: tuple[Any, str]) -> tuple[str, ...]:
-    """The sentences whose count, or condition, holds.
-
-    >>> sentences((2, "2 rows failed."), (0, "0 rows differ."))
-    ('2 rows failed.',)
-    """
-    return tuple(sentence for count, sentence in pairs if count)
 
 
 def json_lines(rows: Iterable[Any]) -> str:

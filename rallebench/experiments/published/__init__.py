@@ -24,7 +24,7 @@ FREE = "free"
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class PublishedRow:
     """``values``: column → what is printed, None where nothing is; ``brackets``: column → the second value of that cell."""
 
     system: str
@@ -42,12 +42,12 @@ class PublishedTable:
     about: str
     source: str
     columns: tuple[str, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[PublishedRow, ...]
     units: Any
     digits: Any
     doubts: tuple[str, ...]
 
-    def row(self, system: str = "", **settings: Any) -> Row:
+    def row(self, system: str = "", **settings: Any) -> PublishedRow:
         """The row of a system ('': any) with these settings. Raises LookupError unless there is exactly one."""
         rows = [
             row
@@ -61,7 +61,7 @@ class PublishedTable:
             )
         return rows[0]
 
-    def shares(self, row: Row, *, brackets: bool = False) -> dict[str, float]:
+    def shares(self, row: PublishedRow, *, brackets: bool = False) -> dict[str, float]:
         """Column → a printed percentage as a share from 0 to 1, without the empty cells."""
         cells = row.brackets if brackets else row.values
         return {
@@ -72,7 +72,7 @@ class PublishedTable:
         """The unit of a column."""
         return str(_of(self.units, column, ""))
 
-    def printed(self, row: Row, column: str) -> str:
+    def printed(self, row: PublishedRow, column: str) -> str:
         """A cell as the paper prints it, '' where it prints none.
 
         >>> two = published_table("barag_table2")
@@ -103,7 +103,7 @@ def published_table(name: str) -> PublishedTable:
         raise NotFoundError(unknown("published table", name, list(published_names())))
     value = read_json(FOLDER / f"{name}.json")
     rows = (
-        Row(row["system"], row["settings"], row["values"], row.get("brackets", {}))
+        PublishedRow(row["system"], row["settings"], row["values"], row.get("brackets", {}))
         for row in value["rows"]
     )
     return PublishedTable(

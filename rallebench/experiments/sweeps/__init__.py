@@ -9,11 +9,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rallebench.chains.ralle import override
+from rallebench.chains.overrides import override, with_overrides
 from rallebench.core.errors import UsageError
 from rallebench.core.registry import unknown
 from rallebench.core.types import Chain
-from rallebench.workspace.overrides import with_overrides
 
 MOST_VARIANTS = 64
 STRATEGIES = ("one-factor", "grid")

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from rallebench.chains.ralle import override
+from rallebench.chains.overrides import override
 from rallebench.core.errors import UsageError
 from rallebench.core.registry import unknown
 from rallebench.core.types import Chain

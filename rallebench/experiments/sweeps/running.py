@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from rallebench.chains.saved import chain_from_json, chain_to_json
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.experiments import (
     Experiment,
@@ -17,13 +18,13 @@ from rallebench.core.experiments import (
 )
 from rallebench.core.runs import FlowSpec, RunRequest
 from rallebench.core.types import Chain
-from rallebench.engine.driver import ended_result, is_of
 from rallebench.engine.experiment_store import ExperimentStore, run_name
 from rallebench.engine.store import RunFolder
+from rallebench.engine.stored_runs import ended_result, is_of
+from rallebench.experiments import EXPERIMENTS
 from rallebench.experiments.benchmark import Benchmark, prepare
 from rallebench.experiments.sweeps import Variant, expand, factor, indexing
 from rallebench.experiments.sweeps.results import as_json, deciding, ranked
-from rallebench.workspace.entries import chain_from_json, chain_to_json
 from rallebench.workspace.flows import chain_flow
 from rallebench.workspace.paths import Workspace, parse_settings
 
@@ -55,6 +56,7 @@ def variants_of(settings: Mapping[str, Any]) -> list[Variant]:
     return expand(chain_from_json(settings["chain"]), factors, settings["strategy"])
 
 
+@EXPERIMENTS.register("sweep", place="sweeps")
 def sweep(request: ExperimentRequest) -> Experiment:
     """Run every variant, rank them. A variant that fails is reported, and the others are run."""
     workspace, settings = request.workspace, request.settings

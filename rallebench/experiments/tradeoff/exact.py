@@ -15,12 +15,12 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rallebench.core.entries import Manifest
 from rallebench.core.errors import RalleError
 from rallebench.corpora.store import PassageStore
 from rallebench.encoders.references import open_encoder
 from rallebench.engine.measure import run_program
 from rallebench.vector_indexes import VECTOR_INDEXES
-from rallebench.workspace.entries import Manifest
 from rallebench.workspace.indexes.checks import check_index
 from rallebench.workspace.indexes.vectors import VECTORS, vectors_of
 from rallebench.workspace.paths import Workspace

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from typing import Any
 
+from rallebench.core.entries import Manifest
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.experiments import (
     Experiment,
@@ -17,12 +18,12 @@ from rallebench.core.registry import unknown
 from rallebench.core.settings import checked
 from rallebench.core.types import Episode, Example, Hit, Outcome, Passage, Reply, Retrieve, Step
 from rallebench.datasets.reading import read_questions
+from rallebench.experiments import EXPERIMENTS
 from rallebench.experiments.sweeps.indexing import starter_index
 from rallebench.experiments.tradeoff import Point, Tradeoff
 from rallebench.metrics import METRICS
 from rallebench.retrievers import INDEX_KINDS, search_form
 from rallebench.vector_indexes import VECTOR_INDEXES
-from rallebench.workspace.entries import Manifest
 from rallebench.workspace.paths import STARTER_INDEXES, Workspace
 
 QUALITY = {"Rprec": 1, "success_rate@1": 1, "success_rate@5": 5, "success_rate@10": 10}
@@ -81,6 +82,7 @@ def settings_of(
     return tried or [{}]
 
 
+@EXPERIMENTS.register("tradeoff", place="tradeoffs")
 def tradeoff(request: ExperimentRequest) -> Experiment:
     """Measure every index. One that fails is a Point with its error, and the others are measured."""
     workspace, settings = request.workspace, request.settings

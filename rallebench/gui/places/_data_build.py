@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlencode
 
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.memory import size
@@ -20,24 +19,24 @@ from rallebench.services import catalog, gold_coverage
 from rallebench.services.jobs import Job
 
 FIRST_KIND, FIRST_WAY = "bm25", "rrf"
-PATH_FIELD = '<input name="path" placeholder="a file or folder that is not imported">'
-NAME_FIELD = '<input name="name" required placeholder="what chains call it">'
+FOREIGN = "Vectors or index of another program"
+PAGES = "path of a JSON, TSV or JSONL file"
 AT_ONCE = 0.4
 """Seconds that a form waits for a job to say what is wrong with it."""
 
 
 def register(page: Page) -> None:
     """The actions of both drawers."""
-    for name, handler in (
-        ("build_form", build_form),
-        ("build_kind", build_kind),
-        ("estimate", estimate),
-        ("build", build),
-        ("combine_form", combine_form),
-        ("combine_way", combine_way),
-        ("combine", combine),
-    ):
-        page.action(f"data.{name}", handler)
+    page.actions(
+        "data",
+        build_form=build_form,
+        build_kind=build_kind,
+        estimate=estimate,
+        build=build,
+        combine_form=combine_form,
+        combine_way=combine_way,
+        combine=combine,
+    )
 
 
 def options(registry: str) -> list[tuple[str, str]]:
@@ -63,35 +62,31 @@ def build_form(page: Page, event: Event) -> Patch:
     body = (
         f"<h2>Build an index</h2><div data-form data-problems class='stack'>"
         f"{form.labelled('Corpus', choice)}"
-        f"{form.labelled('… or a path', PATH_FIELD)}"
+        f"{form.text('path', '… or a path', hint='a file or folder that is not imported')}"
         f"{form.labelled('Kind', kinds)}<div id='build-settings' class='stack'>{settings_of_kind(FIRST_KIND, corpus)}</div>"
         f"{html.fold('Chunking', chunk_fields(None), gist='rows stay whole', id='build-chunking')}"
-        f"{html.fold('Page map', page_map_field(), gist='for a corpus that is not imported', id='build-pages')}"
+        f"{html.fold('Page map', form.text('pages', 'File', hint=PAGES, about='Passage id → page id.'), gist='for a corpus that is not imported', id='build-pages')}"
         "<div id='build-estimate'></div>"
         f"<div class='buttons'>{html.button('Estimate', 'data.estimate')}{html.button('Build', 'data.build', kind='primary')}</div></div>"
     )
     return {"drawer": body}
 
 
-def page_map_field() -> str:
-    """The path of a page map."""
-    field = '<input name="pages" placeholder="path of a JSON, TSV or JSONL file">'
-    return form.labelled("File", field, "Passage id → page id.")
-
-
 def settings_of_kind(kind: str, corpus: str) -> str:
     """The fields that a kind has: its own, its encoder, the vectors of another program, and a name."""
     item = catalog.entry("index_kinds", kind)
-    name = f'<input name="name" value="{e(f"{corpus}-{kind}" if corpus else "")}" placeholder="made of corpus and kind">'
-    parts = [form.labelled("Name", name)]
+    name = f"{corpus}-{kind}" if corpus else ""
+    parts = [form.text("name", "Name", name, "made of corpus and kind")]
     if catalog.needs_encoder(kind):
-        more = '<input name="encoder_other" placeholder="sentence_transformers:/models/mine">'
         parts.append(form.labelled("Encoder", form.select("encoder", encoder_options(), "minilm")))
-        foreign = (
-            '<input name="source" placeholder=".npy, .npmmap, a Faiss file or a DiskANN folder">'
-        )
-        inside = form.labelled("Encoder, written out", more) + form.labelled(
-            "Vectors or index of another program", foreign, "Rows in the order of the corpus."
+        inside = form.text(
+            "encoder_other", "Encoder, written out", "", "sentence_transformers:/models/mine"
+        ) + form.text(
+            "source",
+            FOREIGN,
+            "",
+            ".npy, .npmmap, a Faiss file or a DiskANN folder",
+            "Rows in the order of the corpus.",
         )
         parts.append(html.fold("Another encoder, or foreign vectors", inside, id="build-foreign"))
     if item.form:
@@ -142,10 +137,9 @@ def estimated(piece: Any) -> str:
             f"about {text(piece.seconds, 'duration')}" if piece.seconds >= 1 else "less than 1 s",
         ),
     )
-    rows = "".join(f"<dt>{e(name)}</dt><dd>{e(value)}</dd>" for name, value in facts)
     warnings = "".join(html.warning(sentence) for sentence in piece.warnings)
     basis = "".join(f"<li>{e(line)}</li>" for line in piece.basis)
-    return f'<dl class="defs">{rows}</dl>{warnings}{html.fold("How this was measured", f"<ul class=note>{basis}</ul>")}'
+    return f"{html.defs(facts)}{warnings}{html.fold('How this was measured', f'<ul class=note>{basis}</ul>')}"
 
 
 def build(page: Page, event: Event) -> Patch:
@@ -198,7 +192,7 @@ def combine_form(page: Page, event: Event) -> Patch:
         f"{form.labelled('Way', form.select('way', options('composites'), way, more=follow))}"
         f"<fieldset class='plain'><legend class='note'>Made of, in this order</legend><div class='checks'>{boxes}</div></fieldset>"
         f"<div id='combine-settings'>{settings_of_way(page, way)}</div>"
-        f"{form.labelled('Name', NAME_FIELD)}"
+        f"{form.text('name', 'Name', hint='what chains call it')}"
         f"<div class='buttons'>{html.button('Save', 'data.combine', kind='primary')}</div></div>"
     )
     return {"drawer": body}
@@ -229,5 +223,5 @@ def combine(page: Page, event: Event) -> Patch:
         raise UsageError("No retriever is chosen; tick at least one.")
     name = event.text("name")
     page.workbench.data.combine(name, way, event.many("parts"), own)
-    go = f"#/data/index?{urlencode({'id': name})}"
+    go = html.address("data/index", id=name)
     return {"drawer": "", "say": f"Saved {on_page(name)}.", "go": go}

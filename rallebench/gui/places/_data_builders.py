@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from typing import Any
-from urllib.parse import urlencode
 
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.events import Progress
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.gui import form, html
 from rallebench.gui.frame import Event, Page, Patch
-from rallebench.gui.html import e, problem
+from rallebench.gui.html import e
 from rallebench.gui.places._data_build import raise_at_once
 from rallebench.gui.places._data_import import whole_path
 from rallebench.gui.wording import on_page
@@ -36,19 +35,19 @@ JOB = "dataset"
 def register(page: Page) -> None:
     """The view and its actions."""
     page.view("data/builder", open_builder)
-    for name, handler in (
-        ("builder_form", redraw),
-        ("builder_plan", plan),
-        ("builder_pilot", pilot),
-        ("builder_start", start),
-        ("builder_continue", go_on),
-        ("builder_follow", follow),
-        ("builder_rows", rows),
-        ("builder_edit", edit),
-        ("builder_save", save),
-        ("builder_toggle", toggle),
-    ):
-        page.action(f"data.{name}", handler)
+    page.actions(
+        "data",
+        builder_form=redraw,
+        builder_plan=plan,
+        builder_pilot=pilot,
+        builder_start=start,
+        builder_continue=go_on,
+        builder_follow=follow,
+        builder_rows=rows,
+        builder_edit=edit,
+        builder_save=save,
+        builder_toggle=toggle,
+    )
 
 
 def stage_name(label: str) -> str:
@@ -80,8 +79,7 @@ def listing(page: Page) -> str:
     """What was begun, the newest first."""
     names = service.builders_begun(page.workbench.workspace)
     rows = "".join(
-        f'<li><a class="nm" href="#/data/builder?{urlencode({"id": name})}">{e(name)}</a></li>'
-        for name in names
+        f"<li>{html.link(name, html.address('data/builder', id=name), 'nm')}</li>" for name in names
     )
     body = f"<ul>{rows}</ul>" if rows else '<p class="note">None yet.</p>'
     return f'<h3 class="sub first">Begun or built <small>{len(names)}</small></h3>{body}'
@@ -102,12 +100,9 @@ def draw(page: Page, event: Event) -> str:
     corpora = list(gold_coverage.indexed_corpora(page.workbench))
     parts = [
         form.labelled("Builder", form.select("maker", makers, builder, more=follow)),
-        f'<div class="fields">{form.labelled("Name", named_field("name", event.text("name"), "of the dataset"))}',
+        f'<div class="fields">{form.text("name", "Name", event.text("name"), "of the dataset")}',
         form.labelled("Model", form.select("llm", writers(page), event.text("llm"), blank="none")),
-        form.labelled(
-            "Articles or questions at most", named_field("limit", event.text("limit"), "all")
-        )
-        + "</div>",
+        form.text("limit", "Articles or questions at most", event.text("limit"), "all") + "</div>",
     ]
     if item.traits.get("articles", True):
         chosen = event.text("articles") or event.query.get("articles", "")
@@ -117,7 +112,7 @@ def draw(page: Page, event: Event) -> str:
         )
         parts.append(
             f'<div class="pair">{form.labelled("Articles of a corpus", corpus)}'
-            f"{form.labelled('… or a path', named_field('path', event.text('path') or path, 'folder, JSON lines or MediaWiki dump'))}</div>"
+            f"{form.text('path', '… or a path', event.text('path') or path, 'folder, JSON lines or MediaWiki dump')}</div>"
         )
     choices: dict[str, Any] = {"judge": writers(page)}
     choices["index"] = list(page.workbench.workspace.retrievers())
@@ -140,11 +135,6 @@ def draw(page: Page, event: Event) -> str:
         + "</div>"
     )
     return f'<div class="stack">{"".join(parts)}</div>'
-
-
-def named_field(name: str, value: str, hint: str) -> str:
-    """A text field."""
-    return f'<input name="{name}" value="{e(value)}" placeholder="{e(hint)}">'
 
 
 def writers(page: Page) -> list[str]:
@@ -239,7 +229,7 @@ def start(page: Page, event: Event) -> Patch:
     """Build it as a job."""
     request = request_of(page, event)
     begin(page, request)
-    return {"go": f"#/data/builder?{urlencode({'id': request.name})}"}
+    return {"go": html.address("data/builder", id=request.name)}
 
 
 def go_on(page: Page, event: Event) -> Patch:
@@ -253,7 +243,9 @@ def go_on(page: Page, event: Event) -> Patch:
 
 def stored_view(page: Page, event: Event, name: str) -> str:
     """The stages of a dataset, and the rows of the chosen stage."""
-    builder = service.builder_of(service.open_builder(page.workbench.workspace, name).request.kind)
+    builder = service.BUILDERS.name_of(
+        service.open_builder(page.workbench.workspace, name).request.kind
+    )
     back = html.button("Continue", "data.builder_continue", kind="primary", id=name)
     job = page.workbench.jobs.get(JOB, name)
     crumb = html.crumb("Build dataset", "#/data/builder", name, builder, buttons=back)
@@ -282,15 +274,13 @@ def stages_view(page: Page, name: str) -> str:
             if news
             else "starting"
         )
-        progress = (
-            f'<div class="doing box"><span>{e(words)}</span>{stop}<progress></progress></div>'
-        )
+        progress = html.doing(words, stop)
     elif job is not None and job.error is not None:
-        progress = problem(job.error)
+        progress = html.problem(job.error)
     try:
         stored = service.open_builder(page.workbench.workspace, name)
     except RalleError as error:
-        return progress or problem(error)
+        return progress or html.problem(error)
     lines = [stage_cells(name, label, counts) for label, counts in stored.stages.items()]
     heads = ["Stage", ">In", ">Kept", "Left out", "Worth a look", ">Requests", ">Tokens"]
     body = html.rows(heads, lines) if lines else '<p class="note">This builder keeps no stages.</p>'
@@ -315,7 +305,7 @@ def stage_cells(name: str, label: str, counts: Mapping[str, Any]) -> list[str]:
         if counts.get("calls")
         else ""
     )
-    link = f"#/data/builder?{urlencode({'id': name, 'stage': label})}"
+    link = html.address("data/builder", id=name, stage=label)
     return [
         f'<a class="nm" href="{e(link)}">{e(stage_name(label))}</a>',
         f"{counts.get('inputs', 0):,}",
@@ -338,7 +328,7 @@ def ended(report: Mapping[str, Any]) -> str:
         else records or "no question is left"
     )
     links = (
-        html.link("Read records", f"#/data/dataset?{urlencode({'id': name})}", "button")
+        html.link("Read records", html.address("data/dataset", id=name), "button")
         if questions
         else ""
     )
@@ -387,7 +377,7 @@ def state(row: Mapping[str, Any]) -> str:
     words = "kept" if row["keep"] else str(row.get("why") or "left out")
     more = " · verdict not read" if row.get("unknown") else ""
     hand = " · by hand" if row.get("edited") else ""
-    return f'<span class="state {"good" if row["keep"] else "bad"}">{e(words + more + hand)}</span>'
+    return html.state(words + more + hand, kind="good" if row["keep"] else "bad")
 
 
 def row_view(row: Mapping[str, Any]) -> str:
@@ -411,11 +401,8 @@ def edit(page: Page, event: Event) -> Patch:
     save = html.button(
         "Save", "data.builder_save", kind="primary", id=name, stage=stage, row=row_id
     )
-    return {
-        "dialog": f"<h2>Edit a row of {e(stage_name(stage))}</h2><div data-form>"
-        f'<textarea class="mono" name="json" rows="16" aria-label="The row as JSON">{e(whole)}</textarea>'
-        f'<div class="buttons"><button type="button" data-close>Cancel</button>{save}</div></div>'
-    }
+    body = f'<textarea class="mono" name="json" rows="16" aria-label="The row as JSON">{e(whole)}</textarea>'
+    return {"dialog": html.dialog(f"Edit a row of {stage_name(stage)}", body, save)}
 
 
 def save(page: Page, event: Event) -> Patch:

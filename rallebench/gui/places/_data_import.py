@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlencode
 
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.events import Progress
@@ -31,14 +30,14 @@ CHARACTERS = 280
 
 def register(page: Page) -> None:
     """The actions of the panel."""
-    for name, handler in (
-        ("preview", preview),
-        ("rechunk", rechunk),
-        ("import", start),
-        ("import_again", again),
-        ("import_open", open_panel),
-    ):
-        page.action(f"data.{name}", handler)
+    page.actions(
+        "data",
+        preview=preview,
+        rechunk=rechunk,
+        import_again=again,
+        import_open=open_panel,
+        **{"import": start},
+    )
 
 
 def whole_path(text: str) -> str:
@@ -216,14 +215,15 @@ def building(job: Job) -> str:
     for name, news in tasks[:-1]:
         lines += f'<div class="doing"><span><span class="good">✓</span> {e(news.message if name == "corpus" else name)}</span></div>'
     for name, news in tasks[-1:]:
-        share = f' value="{100 * news.done / news.total:.0f}"' if news.total else ""
-        lines += f'<div class="doing"><span>{e(news.message or name)}</span><progress max="100"{share}></progress></div>'
+        share = news.done / news.total if news.total else None
+        lines += html.doing(news.message or name, share=share)
     if not job.done:
         stop = html.button("Stop", "jobs.stop", id=job.id)
         return f'{lines or "<p>Starting…</p>"}<p class="note">It goes on if you leave this page.</p><div class="buttons">{stop}</div>'
     other = html.button("Import another", "data.import_again")
     if job.error is not None:
-        return f'<p class="problem">{e(on_page(job.error))}</p><div class="buttons">{other}</div>'
+        back = html.button("Back", "data.import_open", step="preview")
+        return f'{html.problem(job.error)}<div class="buttons">{back}{other}</div>'
     return done(job, job.result) + f'<div class="buttons">{other}</div>'
 
 
@@ -233,9 +233,7 @@ def done(job: Job, result: ImportResult) -> str:
     if result.corpus:
         left_out = f", {result.corpus.skipped:,} bad rows left out" if result.corpus.skipped else ""
         parts.append(f"{result.corpus.passages:,} passages{left_out}")
-        links.append(
-            html.link("Read passages", f"#/data/corpus?{urlencode({'id': job.name})}", "button")
-        )
+        links.append(html.link("Read passages", html.address("data/corpus", id=job.name), "button"))
         lost = result.corpus.passages_without_page if result.corpus.has_pages else 0
         if lost:
             parts.append(f"{lost:,} of them without a page, which can never count as gold pages")
@@ -244,14 +242,11 @@ def done(job: Job, result: ImportResult) -> str:
             f", {result.dataset.skipped:,} bad rows left out" if result.dataset.skipped else ""
         )
         parts.append(f"{result.dataset.questions:,} questions{skipped}")
-        links.append(
-            html.link("Use in Build", f"#/build/one?{urlencode({'set': job.name})}", "button")
-        )
+        links.append(html.link("Use in Build", html.address("build/one", set=job.name), "button"))
     if result.indexes:
         last = result.indexes[-1]
-        links.append(
-            html.link(f"Search {last}", f"#/data/index?{urlencode({'id': last})}", "button")
-        )
+        links.append(html.link(f"Search {last}", html.address("data/index", id=last), "button"))
+        links.append(html.button(f"Use {last} in Build", "data.use", id=last))
         parts.append(f"indexes {', '.join(result.indexes)}")
     return (
         f'<p class="good"><b>Imported {e(job.name)}.</b></p><p>{e("; ".join(parts))}.</p>'

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from typing import Any
-from urllib.parse import urlencode
 
 from rallebench.core.errors import RalleError
 from rallebench.core.types import Example, Passage
@@ -13,6 +12,7 @@ from rallebench.gui.form import labelled
 from rallebench.gui.frame import Event, Page, Patch
 from rallebench.gui.html import e
 from rallebench.gui.places._data_chunks import chunk_fields, chunking_of, marked
+from rallebench.gui.wording import on_page
 from rallebench.services import gold_coverage, library, passages
 
 ROW = 50
@@ -24,14 +24,9 @@ def register(page: Page) -> None:
     page.view("data/dataset", open_dataset)
     page.rows("data-passages", passage_rows)
     page.rows("data-records", record_rows)
-    for name, handler in (
-        ("passage", pick_passage),
-        ("record", pick_record),
-        ("filter", refilter),
-        ("cut", cut),
-        ("covered", covered),
-    ):
-        page.action(f"data.{name}", handler)
+    page.actions(
+        "data", passage=pick_passage, record=pick_record, filter=refilter, cut=cut, covered=covered
+    )
 
 
 def reader(
@@ -52,17 +47,16 @@ def reader(
 
 def missing(error: Exception) -> Patch:
     """Back to the lists, which say what is not there."""
-    return {"go": "#/data/list", "say": str(error)}
+    return {"go": "#/data/list", "say": on_page(error)}
 
 
 def refilter(page: Page, event: Event) -> Patch:
     """The list with the words that are typed; the address keeps them."""
     view, name, find = event.text("view"), event.text("id"), event.text("find")
     listing = corpus_list if view == "corpus" else dataset_list
-    query = {"id": name} | ({"find": find} if find else {})
     return {
         f"#{view}-list": listing(page, name, find, -1),
-        "address": f"#/data/{view}?{urlencode(query)}",
+        "address": html.address(f"data/{view}", id=name, find=find),
     }
 
 
@@ -179,7 +173,7 @@ def open_dataset(page: Page, event: Event) -> Patch:
     delete = (
         html.button("Delete…", "data.ask", what="dataset", id=name) if line and line.own else ""
     )
-    use = html.link("Use in Build", f"#/build/one?{urlencode({'set': name})}", "button")
+    use = html.link("Use in Build", html.address("build/one", set=name), "button")
     body = reader(
         "dataset",
         name,
@@ -234,19 +228,18 @@ def record_view(page: Page, dataset: str, example: Example) -> str:
         ("Reference", gold.reference),
         ("Turns before", str(len(question.history)) if question.history else ""),
     ]
-    rows = "".join(f"<dt>{key}</dt><dd>{e(value)}</dd>" for key, value in facts if value)
     record = e(json.dumps(dict(example.record), ensure_ascii=False, indent=1, default=str))
     lazy = f'<div id="dataset-covered"><span data-lazy data-do="data.covered" data-id="{e(dataset)}">…</span></div>'
     build = html.link(
-        "Open in Build", f"#/build/one?{urlencode({'set': dataset, 'q': question.qid})}", "button"
+        "Open in Build", html.address("build/one", set=dataset, q=question.qid), "button"
     )
     search = html.link(
         "Search an index for it",
-        f"#/data/index?{urlencode({'set': dataset, 'q': question.qid})}",
+        html.address("data/index", set=dataset, q=question.qid),
         "button",
     )
     return (
-        f"<h2>{e(question.text)}</h2><dl class='defs'>{rows}</dl><div class='row'>{build}{search}</div>"
+        f"<h2>{e(question.text)}</h2>{html.defs(facts)}<div class='row'>{build}{search}</div>"
         f"{html.fold('Coverage by index', lazy, gist='share of its gold pages', id='dataset-coverage')}"
         f"{html.fold('Record', f'<pre class=pre>{record}</pre>', gist='as it is in the file', id='dataset-record')}"
     )
@@ -259,7 +252,7 @@ def covered(page: Page, event: Event) -> Patch:
     shares = gold_coverage.index_coverage(page.workbench, event.text("id"))
     rows = [
         [
-            html.link(name, f"#/data/index?{urlencode({'id': name})}", "nm"),
+            html.link(name, html.address("data/index", id=name), "nm"),
             badge(share),
             f"{share.held:,} of {share.total:,}" if share else "–",
         ]

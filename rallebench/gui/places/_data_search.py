@@ -6,13 +6,13 @@ import json
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
-from urllib.parse import urlencode
 
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.types import Example, Gold
 from rallebench.gui import form, html
 from rallebench.gui.frame import Event, Page, Patch
 from rallebench.gui.html import e
+from rallebench.gui.wording import on_page
 from rallebench.services import catalog, library
 from rallebench.services.data import Search
 from rallebench.services.library import RetrieverLine
@@ -24,8 +24,9 @@ OFFERED = 200
 def register(page: Page) -> None:
     """The view and its actions."""
     page.view("data/index", open_index)
-    for name, handler in (("search", search), ("search_questions", offer), ("index_head", again)):
-        page.action(f"data.{name}", handler)
+    page.actions(
+        "data", search=search, search_questions=offer, search_switch=switch, index_head=again
+    )
 
 
 def line_of(page: Page, name: str) -> RetrieverLine:
@@ -44,15 +45,20 @@ def open_index(page: Page, event: Event) -> Patch:
     try:
         line = line_of(page, name)
     except RalleError as error:
-        return {"go": "#/data/list", "say": f"{error}"}
+        return {"go": "#/data/list", "say": on_page(error)}
     body = (
         f'<div class="wrap-page wide" data-form data-problems><div id="index-head">{head(page, line)}</div>'
-        f'<input type="hidden" name="id" value="{e(name)}">'
         f'<div class="index-cols"><div class="stack">{search_form(page, event, name, names)}<div id="index-hits">{hint()}</div></div>'
         f'<aside class="stack" id="index-about">{about(page, line)}</aside></div>'
         '<span data-follow="*" data-do="data.index_head"></span></div>'
     )
     return {"#v-data-index": body, "title": name}
+
+
+def switch(page: Page, event: Event) -> Patch:
+    """Open another index with the same question."""
+    query = {"id": event.text("id"), "set": event.text("set"), "q": event.text("q")}
+    return {"go": html.address("data/index", **query, query=event.text("query"))}
 
 
 def hint() -> str:
@@ -102,21 +108,16 @@ def search_form(page: Page, event: Event, name: str, names: list[str]) -> str:
             query = page.workbench.asking.example(chosen, question).question.text
     follow = ' data-on="change" data-do="data.search_questions"'
     knobs = page.workbench.data.knobs_of(name)
-    more = (
-        html.fold(
-            "Search settings",
-            form.draw(knobs, {}, {}, prefix="knob-"),
-            gist=", ".join(knobs),
-            id="index-knobs",
-        )
-        if knobs
-        else ""
-    )
+    fields = form.draw(knobs, {}, {}, prefix="knob-")
+    gist = ", ".join(knobs)
+    more = html.fold("Search settings", fields, gist=gist, id="index-knobs") if knobs else ""
+    other = ' data-on="change" data-do="data.search_switch"'
+    index = form.labelled("Index", form.select("id", names, name, more=other))
     return (
         f'<div class="ask"><span id="index-query">{query_field(query)}</span>'
         '<input name="k" type="number" min="1" max="1000" value="10" aria-label="k" title="k: how many passages">'
         f"{html.button('Search', 'data.search', kind='primary')}</div>"
-        f'<div class="pair">{form.labelled("Dataset", form.select("set", sets, chosen, more=follow))}'
+        f'<div class="pair three">{index}{form.labelled("Dataset", form.select("set", sets, chosen, more=follow))}'
         f'<label class="field"><span>Question whose gold is marked</span><span id="index-question">{question_field(page, chosen, question)}</span></label></div>{more}'
     )
 
@@ -155,7 +156,7 @@ def offer(page: Page, event: Event) -> Patch:
     example = example_of(page, event)
     query = {"set": event.text("set")}
     query |= {"q": example.question.qid} if example else {}
-    address = f"#/data/index?{urlencode({'id': event.text('id'), **query})}"
+    address = html.address("data/index", id=event.text("id"), **query)
     text_of = example.question.text if example else event.text("query")
     return {
         "address": address,
@@ -237,7 +238,6 @@ def about(page: Page, line: RetrieverLine) -> str:
         whole = manifest.model_dump()
     users = library.retriever_users(page.workbench, line.name)
     facts.append(("Used by", ", ".join(users)))
-    rows = "".join(f"<dt>{e(key)}</dt><dd>{e(value)}</dd>" for key, value in facts if value)
     manifest_text = e(json.dumps(whole, ensure_ascii=False, indent=1, default=str))
     fold = html.fold(
         "Manifest" if manifest else "Entry",
@@ -251,7 +251,9 @@ def about(page: Page, line: RetrieverLine) -> str:
         if line.own and (line.bytes is not None or line.parts or line.state == "damaged")
         else ""
     )
-    return f'<h3 class="sub first">About</h3><dl class="defs">{rows}</dl>{fold}<div class="row">{delete}</div>'
+    return (
+        f'<h3 class="sub first">About</h3>{html.defs(facts)}{fold}<div class="row">{delete}</div>'
+    )
 
 
 def words_of_cut(chunking: dict[str, Any] | None) -> str:

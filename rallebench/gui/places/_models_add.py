@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlencode
 
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.memory import size
 from rallebench.gui import form, html
 from rallebench.gui.frame import Event, Page, Patch
 from rallebench.gui.html import e
+from rallebench.gui.wording import on_page
 from rallebench.services import catalog, model_choice, model_keys, model_tests
 from rallebench.services.model_choice import LLMEntry
 
@@ -20,15 +21,15 @@ QUANTIZATIONS = (("none", "as stored"), ("8bit", "8-bit"), ("4bit", "4-bit"))
 
 def register(page: Page) -> None:
     """The actions of the cards."""
-    for name, handler in (
-        ("find", find),
-        ("add_server", add_server),
-        ("add_folder", add_folder),
-        ("preset_facts", preset_facts),
-        ("add_preset", add_preset),
-        ("add_other", add_other),
-    ):
-        page.action(f"models.{name}", handler)
+    page.actions(
+        "models",
+        find=find,
+        add_server=add_server,
+        add_folder=add_folder,
+        preset_facts=preset_facts,
+        add_preset=add_preset,
+        add_other=add_other,
+    )
 
 
 def draw(page: Page, event: Event) -> str:
@@ -47,11 +48,10 @@ def server() -> str:
     )
     address = '<input name="base_url" value="http://127.0.0.1:11434/v1" list="models-servers" data-on="enter" data-do="models.find">'
     key = '<input name="key" type="password" autocomplete="off" placeholder="none">'
-    variable = '<input name="api_key_env" placeholder="OPENAI_API_KEY">'
     return (
         "<h4><b>Server</b></h4><p>vLLM, llama.cpp, Ollama, LM Studio, OpenAI</p>"
         f"{form.labelled('Address', address)}<datalist id='models-servers'>{options}</datalist>"
-        f"{html.fold('Key', form.labelled('Key', key, 'Kept in memory until rallebench ends, in no file.') + form.labelled('… or the variable that holds it', variable), gist='where the server wants one', id='models-key')}"
+        f"{html.fold('Key', form.labelled('Key', key, 'Kept in memory until rallebench ends, in no file.') + form.text('api_key_env', '… or the variable that holds it', hint='OPENAI_API_KEY'), gist='where the server wants one', id='models-key')}"
         f"{html.button('Find models', 'models.find')}<div id='models-found' class='stack'></div>"
     )
 
@@ -70,19 +70,13 @@ def find(page: Page, event: Event) -> Patch:
             "The server answers but has no model yet; load or fetch one there, then find models again."
         )
     field = form.select("model", list(names), names[0])
-    price = '<input name="{}" inputmode="decimal" placeholder="unknown">'
     body = (
-        f"{form.labelled('Model', field)}{form.labelled('Name', named('model_name', names[0]), 'what chains call it; empty takes the model’s')}"
-        f'<div class="pair">{form.labelled("$ a million tokens in", price.format("price_in"))}{form.labelled("$ a million tokens out", price.format("price_out"))}</div>'
+        f"{form.labelled('Model', field)}{form.text('model_name', 'Name', hint=names[0], about='what chains call it; empty takes the model’s')}"
+        f"{price_fields({})}"
         f"{html.button('Add and test', 'models.add_server', kind='primary')}"
     )
     note = f'<p class="note">{len(names)} model{"s" * (len(names) != 1)} there.</p>'
     return {"#models-found": note + body}
-
-
-def named(name: str, hint: str) -> str:
-    """The field of a name."""
-    return f'<input name="{name}" placeholder="{e(hint)}">'
 
 
 def free_name(page: Page, wish: str) -> str:
@@ -99,10 +93,31 @@ def add_server(page: Page, event: Event) -> Patch:
     if not model:
         raise UsageError("Choose a model of the server.")
     entry = LLMEntry(backend=model_tests.ELSEWHERE, settings={"model": model, **address_of(event)})
-    entry = model_tests.with_prices(
-        entry, event.number("price_in", "The price in"), event.number("price_out", "The price out")
-    )
+    entry = priced(event, entry)
     return added(page, event.text("model_name") or free_name(page, model), entry, test=True)
+
+
+def price_fields(now: Mapping[str, float]) -> str:
+    """The two fields of a price."""
+    kinds = (("price_in", "in", "prompt"), ("price_out", "out", "completion"))
+    more = ' inputmode="decimal"'
+    fields = [
+        form.text(
+            name,
+            f"$ a million tokens {way}",
+            f"{now[kind]:g}" if kind in now else "",
+            "unknown",
+            more=more,
+        )
+        for name, way, kind in kinds
+    ]
+    return f'<div class="pair">{"".join(fields)}</div>'
+
+
+def priced(event: Event, entry: LLMEntry) -> LLMEntry:
+    """The entry with the prices of the form."""
+    pair = event.number("price_in", "The price in"), event.number("price_out", "The price out")
+    return model_tests.with_prices(entry, *pair)
 
 
 def added(
@@ -132,7 +147,7 @@ def folder() -> str:
     path = '<input name="path" placeholder="/models/qwen3-4b" data-on="enter" data-do="models.add_folder">'
     return (
         "<h4><b>Local folder or GGUF</b></h4><p>A transformers folder; a GGUF file needs a llama.cpp server</p>"
-        f"{form.labelled('Path', path)}<div class='pair'>{form.labelled('Name', named('name', 'made of the folder'))}"
+        f"{form.labelled('Path', path)}<div class='pair'>{form.text('name', 'Name', hint='made of the folder')}"
         f"{form.labelled('Memory', form.select('quantization', QUANTIZATIONS, 'none'))}</div>"
         f"{html.button('Check and add', 'models.add_folder')}"
     )
@@ -198,7 +213,7 @@ def facts(page: Page, name: str, quantization: str) -> str:
         needs = page.workbench.models.needs(settings)
         lines += needs.sentences
     except RalleError as error:
-        lines.append(str(error))
+        lines.append(on_page(error))
     return f'<p class="note">{e(" ".join(lines))}</p>'
 
 
@@ -223,7 +238,7 @@ def other() -> str:
     backends = list(catalog.names("llms"))
     settings = '<textarea name="settings" rows="3" class="mono" placeholder=\'{"decline_below": 0.3}\'></textarea>'
     inside = (
-        f"{form.labelled('Backend', form.select('backend', backends, backends[0]))}{form.labelled('Name', named('other_name', 'what chains call it'))}"
+        f"{form.labelled('Backend', form.select('backend', backends, backends[0]))}{form.text('other_name', 'Name', hint='what chains call it')}"
         f"{form.labelled('Settings, as JSON', settings)}{html.button('Add', 'models.add_other')}"
     )
     return html.fold("Another backend", inside, gist="settings as JSON", id="models-other")
@@ -236,8 +251,3 @@ def add_other(page: Page, event: Event) -> Patch:
         raise UsageError('The settings must be a JSON object, as in {"decline_below": 0.3}.')
     entry = LLMEntry(backend=event.text("backend"), settings=settings)
     return added(page, event.text("other_name"), entry)
-
-
-def address(name: str) -> str:
-    """The address of a model."""
-    return f"#/models/one?{urlencode({'id': name})}"

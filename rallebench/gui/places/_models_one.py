@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from rallebench.core.errors import RalleError
+from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.memory import size
 from rallebench.gui import form, html
 from rallebench.gui.frame import Event, Page, Patch
-from rallebench.gui.html import e, problem
+from rallebench.gui.html import e
+from rallebench.gui.places._models_add import price_fields, priced
 from rallebench.gui.wording import on_page
 from rallebench.services import catalog, model_keys, model_lines, model_tests
 from rallebench.services.jobs import Job
@@ -34,16 +35,17 @@ WEIGHTS = {"none": "as stored", "8bit": "8-bit", "4bit": "4-bit"}
 def register(page: Page) -> None:
     """The view and its actions."""
     page.view("models/one", open_one)
-    for name, handler in (
-        ("try", try_prompt),
-        ("tried", follow),
-        ("change", change),
-        ("price_form", price_form),
-        ("price", price),
-        ("key_form", key_form),
-        ("key", key),
-    ):
-        page.action(f"models.{name}", handler)
+    page.actions(
+        "models",
+        tried=follow,
+        change=change,
+        price_form=price_form,
+        price=price,
+        key_form=key_form,
+        key=key,
+        key_forget=forget_key,
+        **{"try": try_prompt},
+    )
 
 
 def open_one(page: Page, event: Event) -> Patch:
@@ -60,6 +62,7 @@ def open_one(page: Page, event: Event) -> Patch:
     buttons += html.button("Delete…", "models.ask", kind="danger", id=name) if own else ""
     crumb = html.crumb("Models", "#/models/list", name, model_lines.about(entry), buttons=buttons)
     settings = settings_form(page, name, entry) if own else f"<p>{e(entry.about)}</p>"
+    settings += borders() if entry.backend == "extractive-reader" else ""
     body = (
         f'<div class="wrap-page">{crumb}<div class="one-cols"><div class="stack">{prompt_form(name)}'
         f'<div id="model-answer">{answer(page.workbench.jobs.get("test", name))}</div></div>'
@@ -99,9 +102,9 @@ def answer(job: Job | None) -> str:
         return '<p class="note">The answer comes here; the model is loaded if it is not.</p>'
     if not job.done:
         stop = html.button("Stop", "jobs.stop", id=job.id)
-        return f'<div class="doing"><span>{e(job.message or "starting")}</span>{stop}<progress></progress></div>'
+        return html.doing(job.message or "starting", stop)
     if job.error is not None:
-        return problem(job.error)
+        return html.problem(job.error)
     result = job.result
     tokens = (
         f"{result.prompt_tokens:,} + {result.completion_tokens:,} tokens"
@@ -123,7 +126,11 @@ def settings_form(page: Page, name: str, entry: LLMEntry) -> str:
         return f'<p class="problem">{e(name)} has the backend {e(entry.backend)}, which is not known here.</p>'
     rare = [setting for setting in known if setting not in FIRST]
     fields = form.draw(known, entry.settings, {}, prefix="set-", folded=rare)
-    prices = price_fields(entry) if entry.backend == model_tests.ELSEWHERE else ""
+    prices = (
+        price_fields(model_tests.prices(entry) or {})
+        if entry.backend == model_tests.ELSEWHERE
+        else ""
+    )
     save = html.button("Save", "models.change", id=name)
     return f'<h3 class="sub first">Settings</h3><div data-form data-problems class="stack">{fields}{prices}<div class="row">{save}</div></div>'
 
@@ -134,29 +141,6 @@ def known_of(entry: LLMEntry) -> Mapping[str, Any] | None:
         return None
     known = catalog.entry("llms", entry.backend).form
     return {name: setting for name, setting in known.items() if name != "prices"}
-
-
-def price_fields(entry: LLMEntry) -> str:
-    """The two fields of a price."""
-    now = model_tests.prices(entry) or {}
-    fields = [
-        form.labelled(
-            label,
-            f'<input name="{name}" inputmode="decimal" value="{e(f"{now[kind]:g}" if kind in now else "")}" placeholder="unknown">',
-        )
-        for label, name, kind in (
-            ("$ a million tokens in", "price_in", "prompt"),
-            ("$ a million tokens out", "price_out", "completion"),
-        )
-    ]
-    return f'<div class="pair">{"".join(fields)}</div>'
-
-
-def priced(event: Event, entry: LLMEntry) -> LLMEntry:
-    """The entry with the prices of the form."""
-    return model_tests.with_prices(
-        entry, event.number("price_in", "The price in"), event.number("price_out", "The price out")
-    )
 
 
 def change(page: Page, event: Event) -> Patch:
@@ -198,6 +182,29 @@ def forms(page: Page, name: str) -> str:
     )
 
 
+def borders() -> str:
+    """What the built-in reader loses and gains by declining more."""
+    usual, prompts, rows = model_lines.reader_borders()
+    note = (
+        f"decline_below is the confidence below which the reader withholds its answer: {usual['short']:g} where the prompt "
+        f"says what to do without an answer, else {usual['plain']:g}. To set it, add the reader again under Another backend. "
+        f"Measured on {prompts} prompts of five passages, half of them without the answer."
+    )
+    heads = [
+        ">decline_below",
+        ">Right answers kept",
+        ">Declined without an answer",
+        ">Answers that are right",
+    ]
+    keys = ("right_kept", "absent_declined", "given_right")
+    cells = [[f"{row['below']:.2f}", *(f"{100 * row[key]:.0f} %" for key in keys)] for row in rows]
+    return html.fold(
+        "What declining costs",
+        f'<p class="note">{e(note)}</p>{html.rows(heads, cells)}',
+        id="model-borders",
+    )
+
+
 # price and key
 
 
@@ -206,9 +213,11 @@ def price_form(page: Page, event: Event) -> Patch:
     name = event.text("id")
     entry = page.workbench.models.entry(name)
     save = html.button("Save", "models.price", kind="primary", id=name)
+    note = "<p>Empty means unknown; runs then name no dollars.</p>"
     return {
-        "dialog": f"<h2>Price of {e(name)}</h2><p>Empty means unknown; runs then name no dollars.</p><div data-form>{price_fields(entry)}"
-        f'<div class="buttons"><button type="button" data-close>Cancel</button>{save}</div></div>'
+        "dialog": html.dialog(
+            f"Price of {name}", note + price_fields(model_tests.prices(entry) or {}), save
+        )
     }
 
 
@@ -225,17 +234,28 @@ def key_form(page: Page, event: Event) -> Patch:
     """The key of a server."""
     name = event.text("id")
     save = html.button("Use this key", "models.key", kind="primary", id=name)
-    forget = html.button("Forget the key", "models.key", id=name)
+    forget = html.button("Forget it", "models.key_forget", id=name)
+    note = "<p>It is kept in memory until rallebench ends, and is in no file, log or run.</p>"
     field = '<input name="key" type="password" autocomplete="off">'
-    return {
-        "dialog": f"<h2>Key of {e(name)}</h2><p>It is kept in memory until rallebench ends, and is in no file, log or run.</p>"
-        f"<div data-form>{form.labelled('Key', field)}<div class='buttons'>{save}</div></div><div class='buttons'>{forget}</div>"
-    }
+    body = note + form.labelled("Key", field)
+    return {"dialog": html.dialog(f"Key of {name}", body, forget, save)}
 
 
 def key(page: Page, event: Event) -> Patch:
-    """Hold the typed key, or forget it."""
+    """Hold the typed key."""
+    if not event.text("key"):
+        raise UsageError("The key is empty; type it, or forget the one that is held.")
+    return hold(page, event, event.text("key"))
+
+
+def forget_key(page: Page, event: Event) -> Patch:
+    """Forget the key that was typed."""
+    return hold(page, event, "")
+
+
+def hold(page: Page, event: Event, words: str) -> Patch:
+    """Hold these words as the key of a model."""
     from rallebench.gui.places.models import refresh
 
-    sentence = model_keys.set_key(page.workbench, event.text("id"), event.text("key"))
+    sentence = model_keys.set_key(page.workbench, event.text("id"), words)
     return {"say": sentence, "dialog": "", **refresh(page, event)}

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from urllib.parse import urlencode
 
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.gui import html
 from rallebench.gui.frame import PLACES, Event, Page, Patch
-from rallebench.gui.html import e, problem
+from rallebench.gui.html import e
 from rallebench.gui.places import (
     _data_build,
     _data_builders,
@@ -40,36 +39,23 @@ KINDS = {
 }
 """Kind of an index or way of combining → what it is called; the exact name is the tooltip."""
 
-STATES = {
-    "loaded": "good",
-    "checked": "good",
-    "damaged": "bad",
-    "loading": "busy",
-    "building": "busy",
-}
-
 
 @PLACES.register("data", label="Data", order=4)
 def data(page: Page) -> None:
     """Import, look, index, search, delete."""
     page.view("data/list", open_list)
-    for name, handler in (
-        ("refresh", refresh),
-        ("ask", ask_delete),
-        ("delete", delete),
-        ("verify", verify),
-        ("load", load),
-        ("unload", unload),
-        ("use", use),
-    ):
-        page.action(f"data.{name}", handler)
+    page.actions(
+        "data",
+        refresh=refresh,
+        ask=ask_delete,
+        delete=delete,
+        verify=verify,
+        load=load,
+        unload=unload,
+        use=use,
+    )
     for part in (_data_import, _data_build, _data_search, _data_read, _data_builders):
         part.register(page)
-
-
-def address(view: str, **query: str) -> str:
-    """An address of this place."""
-    return f"#/data/{view}?{urlencode(query)}"
 
 
 # the view
@@ -81,9 +67,9 @@ def open_list(page: Page, event: Event) -> Patch:
         f'<div id="data-{part}">{draw}</div>' for part, draw in lists_of(page, quick=True).items()
     )
     buttons = (
-        html.link("Search an index", address("index"), "button quiet")
+        html.link("Search an index", html.address("data/index"), "button quiet")
         + html.button("New hybrid", "data.combine_form")
-        + html.link("Build dataset", address("builder"), "button")
+        + html.link("Build dataset", html.address("data/builder"), "button")
     )
     body = (
         f'<div class="wrap-page wide"><div class="crumb"><h1>Data<span data-lazy data-do="data.refresh"></span></h1><span class="gap"></span>{buttons}</div>'
@@ -101,7 +87,7 @@ def lists_of(page: Page, *, quick: bool = False) -> dict[str, str]:
     try:
         retrievers = library.retrievers(page.workbench)
     except RalleError as error:
-        retrievers, failure = [], problem(error)
+        retrievers, failure = [], html.problem(error)
     return {
         "corpora": corpora_table(library.corpora(page.workbench)),
         "indexes": failure + index_table(retrievers),
@@ -126,7 +112,7 @@ def title(text: str, count: int, about: str = "") -> str:
 def named(name: str, view: str, about: str = "") -> str:
     """The name of a row, which opens it."""
     small = f"<small>{e(about)}</small>" if about else ""
-    return f'<a class="nm" href="{e(address(view, id=name))}">{e(name)}</a>{small}'
+    return f'<a class="nm" href="{e(html.address(f"data/{view}", id=name))}">{e(name)}</a>{small}'
 
 
 def corpora_table(lines: list[CorpusLine]) -> str:
@@ -138,9 +124,11 @@ def corpora_table(lines: list[CorpusLine]) -> str:
             "–" if line.pages is None else f"{line.pages:,}",
             html.amount(line.bytes),
             html.menu(
-                html.link("Read passages", address("corpus", id=line.name)),
+                html.link("Read passages", html.address("data/corpus", id=line.name)),
                 html.button("Build an index…", "data.build_form", id=line.name),
-                html.link("Build dataset from it", address("builder", articles=line.name)),
+                html.link(
+                    "Build dataset from it", html.address("data/builder", articles=line.name)
+                ),
                 html.button("Delete…", "data.ask", what="corpus", id=line.name) if line.own else "",
                 label=f"Actions for {line.name}",
             ),
@@ -171,8 +159,8 @@ def index_table(lines: list[RetrieverLine]) -> str:
 def state(line: RetrieverLine) -> str:
     """The state of an index in a word, and why if it is damaged."""
     words = line.state or ("not built" if line.bytes is None and not line.parts else "ready")
-    about = f' title="{e(line.about)}"' if line.state == "damaged" or words == "not built" else ""
-    return f'<span class="state {STATES.get(line.state, "")}"{about}>{e(words)}</span>'
+    about = line.about if words in ("damaged", "not built") else ""
+    return html.state(words, about)
 
 
 def index_menu(line: RetrieverLine) -> str:
@@ -181,7 +169,7 @@ def index_menu(line: RetrieverLine) -> str:
     built = line.bytes is not None or line.state == "damaged"
     switch = ("Unload", "data.unload") if line.state == "loaded" else ("Load", "data.load")
     return html.menu(
-        html.link("Search", address("index", id=line.name)),
+        html.link("Search", html.address("data/index", id=line.name)),
         html.button("Use in Build", "data.use", id=line.name),
         html.button(*switch, id=line.name) if line.state != "damaged" else "",
         html.button("Verify", "data.verify", id=line.name) if built and not line.parts else "",
@@ -225,8 +213,8 @@ def dataset_table(page: Page, lines: list[DatasetLine], quick: bool) -> str:
 def dataset_menu(line: DatasetLine) -> str:
     """What can be done with a dataset."""
     return html.menu(
-        html.link("Read records", address("dataset", id=line.name)),
-        html.link("Use in Build", f"#/build/one?{urlencode({'set': line.name})}"),
+        html.link("Read records", html.address("data/dataset", id=line.name)),
+        html.link("Use in Build", html.address("build/one", set=line.name)),
         html.button("Delete…", "data.ask", what="dataset", id=line.name) if line.own else "",
         label=f"Actions for {line.name}",
     )
@@ -306,10 +294,7 @@ def ask_delete(page: Page, event: Event) -> Patch:
     label = {"vectors": "these vectors", "stored": "these files"}.get(what, f"the {what} {name}")
     sentence = after if what in ("vectors", "stored") else lost or "Nothing else uses it."
     yes = html.button("Delete", "data.delete", kind="danger", what=what, id=name)
-    return {
-        "dialog": f"<h2>Delete {e(label)}?</h2><p>{e(sentence)}</p>"
-        f'<div class="buttons"><button type="button" data-close>Keep it</button>{yes}</div>'
-    }
+    return {"dialog": html.dialog(f"Delete {label}?", f"<p>{e(sentence)}</p>", yes, keep="Keep it")}
 
 
 def delete(page: Page, event: Event) -> Patch:
@@ -327,7 +312,7 @@ def delete(page: Page, event: Event) -> Patch:
         raise UsageError("Nothing is chosen, so there is nothing to delete.")
     sentence = verbs[event.text("what")](name)
     patch = {**refresh(page, event), "#data-more": more(page), "dialog": "", "say": sentence}
-    return patch | ({"go": "#/data/list"} if event.flag("leave") else {})
+    return patch | ({"go": "#/data/list"} if event.query.get("id") else {})
 
 
 def verify(page: Page, event: Event) -> Patch:

@@ -2,43 +2,35 @@
 
 from __future__ import annotations
 
+import re
 import time
-from urllib.parse import urlencode
 
 from rallebench.core.errors import RalleError
 from rallebench.gui import html
 from rallebench.gui.frame import PLACES, Event, Page, Patch
-from rallebench.gui.html import e, problem
+from rallebench.gui.html import e
 from rallebench.gui.places import _models_add, _models_one
 from rallebench.gui.wording import on_page
+from rallebench.render.numbers import text
 from rallebench.services import library, model_lines, model_tests
 from rallebench.services.model_lines import ModelLine, PartLine
-
-STATES = {
-    "loaded": "good",
-    "answers": "good",
-    "failed": "bad",
-    "loading": "busy",
-    "waiting": "busy",
-    "cancelling": "busy",
-}
 
 
 @PLACES.register("models", label="Models", order=5)
 def models(page: Page) -> None:
     """Look, test, load, add, change, delete."""
     page.view("models/list", open_list)
-    for name, handler in (
-        ("refresh", refresh),
-        ("test", test),
-        ("load", load),
-        ("load_part", load_part),
-        ("cancel", cancel),
-        ("unload", unload),
-        ("ask", ask_delete),
-        ("delete", delete),
-    ):
-        page.action(f"models.{name}", handler)
+    page.actions(
+        "models",
+        refresh=refresh,
+        test=test,
+        load=load,
+        load_part=load_part,
+        cancel=cancel,
+        unload=unload,
+        ask=ask_delete,
+        delete=delete,
+    )
     for part in (_models_add, _models_one):
         part.register(page)
 
@@ -61,11 +53,11 @@ def drawn(page: Page) -> dict[str, str]:
     try:
         cards = "".join(card(line) for line in model_lines.models(page.workbench))
     except RalleError as error:
-        cards = problem(error)
+        cards = html.problem(error)
     try:
         parts = parts_table(model_lines.parts(page.workbench))
     except RalleError as error:
-        parts = problem(error)
+        parts = html.problem(error)
     return {"line": e(model_lines.memory_line()), "cards": cards, "parts": parts}
 
 
@@ -92,7 +84,7 @@ def card(line: ModelLine) -> str:
         if testing and line.test
         else html.button("Test", "models.test", disabled=busy, **data)
     )
-    address = f"#/models/one?{urlencode({'id': line.name})}"
+    address = html.address("models/one", id=line.name)
     menu = html.menu(
         html.link("Open", address),
         html.link("Change…", address) if line.own else "",
@@ -101,18 +93,24 @@ def card(line: ModelLine) -> str:
         html.button("Delete…", "models.ask", **data) if line.own else "",
         label=f"Actions for {line.name}",
     )
-    rows = "".join(f"<dt>{key}</dt><dd>{e(value)}</dd>" for key, value in facts(line))
     news = (
         f'<p class="{"problem" if line.state == "failed" else "note"}">{e(on_page(line.news))}</p>'
         if line.news
         else ""
     )
-    bar = "<progress></progress>" if line.state == "loading" or testing else ""
+    bar = progress(line.news) if line.state == "loading" or testing else ""
     return (
         f'<article class="mc"><h4><a class="nm" href="{e(address)}">{e(line.name)}</a>'
-        f'<span class="state {STATES.get(line.state, "")}">{e(word(line))}</span></h4><p class="kind" title="{e(line.about)}">{e(line.about)}</p>'
-        f'<dl>{rows}</dl>{news}{bar}<div class="mf">{test_button}{switch}<span class="gap"></span>{menu}</div></article>'
+        f'{html.state(word(line))}</h4><p class="kind" title="{e(line.about)}">{e(line.about)}</p>'
+        f'{html.defs(facts(line))}{news}{bar}<div class="mf">{test_button}{switch}<span class="gap"></span>{menu}</div></article>'
     )
+
+
+def progress(news: object) -> str:
+    """The bar of a load, with its share where the news end in a count such as "64/256"."""
+    count = re.search(r" (\d+)/(\d+)$", str(news))
+    value = f' value="{min(1.0, int(count[1]) / max(1, int(count[2]))):.2f}"' if count else ""
+    return f"<progress{value}></progress>"
 
 
 def word(line: ModelLine) -> str:
@@ -149,9 +147,8 @@ def price(line: ModelLine) -> str:
         return "none"
     if line.prices is None:
         return "unknown"
-    return (
-        f"${line.prices.get('prompt', 0):g} in, ${line.prices.get('completion', 0):g} out a million"
-    )
+    dollars = [text(line.prices.get(kind, 0.0), "usd") for kind in ("prompt", "completion")]
+    return f"{dollars[0]} in, {dollars[1]} out a million"
 
 
 def parts_table(lines: list[PartLine]) -> str:
@@ -159,7 +156,7 @@ def parts_table(lines: list[PartLine]) -> str:
     rows = []
     for line in lines:
         name = (
-            f'<a class="nm" href="#/data/index?{urlencode({"id": line.name})}">{e(line.name)}</a>'
+            html.link(line.name, html.address("data/index", id=line.name), "nm")
             if line.kind == "retriever"
             else f'<b class="nm">{e(line.name)}</b>'
         )
@@ -170,8 +167,9 @@ def parts_table(lines: list[PartLine]) -> str:
             if line.kind == "retriever"
             else ""
         )
-        state = f'<span class="state {STATES.get(line.state, "")}">{e(line.state)}</span>'
-        rows.append([name, line.kind, state, e(line.memory or "–"), e(line.about), menu])
+        rows.append(
+            [name, line.kind, html.state(line.state), e(line.memory or "–"), e(line.about), menu]
+        )
     heads = ["Name", "Kind", "State", ">Memory", "About", ""]
     title = '<h3 class="sub">Encoders, retrievers and rerankers <small>an encoder is loaded with its index</small></h3>'
     return title + html.rows(heads, rows, kind="roomy parts")
@@ -231,10 +229,8 @@ def ask_delete(page: Page, event: Event) -> Patch:
     name = event.text("id")
     lost = library.lost_with(page.workbench, "model", name)
     yes = html.button("Delete", "models.delete", kind="danger", id=name)
-    return {
-        "dialog": f"<h2>Delete the model {e(name)}?</h2><p>{e(f'{lost} Downloaded weights stay.'.strip())}</p>"
-        f'<div class="buttons"><button type="button" data-close>Keep it</button>{yes}</div>'
-    }
+    body = f"<p>{e(f'{lost} Downloaded weights stay.'.strip())}</p>"
+    return {"dialog": html.dialog(f"Delete the model {name}?", body, yes, keep="Keep it")}
 
 
 def delete(page: Page, event: Event) -> Patch:

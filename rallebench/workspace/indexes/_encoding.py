@@ -25,8 +25,8 @@ from rallebench.workspace.indexes._shards import (
     PROGRESS,
     VECTORS,
     Building,
+    EncodedPassages,
     Passages,
-    Stored,
     passage_text,
     read_progress,
 )
@@ -66,12 +66,12 @@ class Work:
             os.replace(self.folder / PART, self.folder / VECTORS)
         yield Building("encoding passages", self.shape[0], self.shape[0], self._seconds())
 
-    def stored(self) -> Stored:
+    def stored(self) -> EncodedPassages:
         """The finished vectors."""
         import numpy as np
 
         vectors = np.load(self.folder / VECTORS, mmap_mode="r")
-        return Stored(vectors, self.header["dtype"], self.header["measured"])
+        return EncodedPassages(vectors, self.header["dtype"], self.header["measured"])
 
     @property
     def _firsts(self) -> range:

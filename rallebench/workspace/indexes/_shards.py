@@ -49,7 +49,7 @@ class Passages(Protocol):
 
 
 @dataclass(frozen=True)
-class Stored:
+class EncodedPassages:
     """Vectors on the disk, read-only: float32 (n, dim), unit length. ``encoding`` says how they were made."""
 
     vectors: NDArray[np.float32]

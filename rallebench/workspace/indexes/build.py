@@ -7,7 +7,8 @@ from collections.abc import Generator, Mapping
 from pathlib import Path
 from typing import Any
 
-from rallebench.core.disk import DiskError, is_full, unwritten
+from rallebench.core.disk import DiskError, disk_error, is_full
+from rallebench.core.entries import Manifest, sealed
 from rallebench.core.errors import BackendError, UsageError
 from rallebench.core.events import mapped
 from rallebench.core.files import sha256_file, write_json
@@ -23,7 +24,7 @@ from rallebench.encoders import Encoder
 from rallebench.encoders.references import check_encoder, open_encoder
 from rallebench.retrievers import INDEX_KINDS, needs_encoder
 from rallebench.vector_indexes import VECTOR_INDEXES
-from rallebench.workspace.entries import Manifest, read_manifest, sealed
+from rallebench.workspace.entries import read_manifest
 from rallebench.workspace.indexes.cache import storing_progress
 from rallebench.workspace.indexes.checks import search_known
 from rallebench.workspace.indexes.importing import check_fits, look, taken
@@ -137,7 +138,7 @@ def _unbuilt(order: Order, error: OSError | RuntimeError | BackendError) -> Back
     if isinstance(error, DiskError):
         return error
     if isinstance(error, OSError) or is_full(error):
-        return unwritten("the index", order.target, error, order.needed)
+        return disk_error(order.target, error, "the index", order.needed)
     if isinstance(error, BackendError):
         return type(error)(with_final_names(str(error)))
     reason = with_final_names(" ".join(str(error).split())[-200:])

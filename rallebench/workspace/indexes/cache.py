@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rallebench.core.disk import unwritten
+from rallebench.core.disk import disk_error
 from rallebench.core.errors import NotFoundError, RalleError, UsageError
 from rallebench.core.events import mapped
 from rallebench.core.files import read_json, write_json
 from rallebench.core.folders import beside
-from rallebench.core.sources import files_in
+from rallebench.core.sources import stamps
 from rallebench.core.types import digest
 from rallebench.corpora.chunking import Chunking
 from rallebench.corpora.imported import is_imported, read_card, store_corpus
@@ -83,7 +83,7 @@ def cut(
             with contextlib.suppress(OSError):  # another process was faster; both are the same
                 os.rename(half, folder)
     except OSError as error:
-        raise unwritten("the passages", folder, error) from error
+        raise disk_error(folder, error, "the passages") from error
     return Cut(folder, count, sha)
 
 
@@ -105,19 +105,12 @@ def storing_progress(
 
 def _identity(corpus: Path, page_map: Path | None) -> list[Any]:
     """What changes when a corpus does: the sha256 where it has one, else its files' sizes and times."""
-    pages = _stamps(page_map) if page_map else []
+    pages = stamps(page_map) if page_map else []
     if is_imported(corpus):
         return [read_card(corpus).sha256, pages]
     if is_index(corpus):
         return [read_manifest(corpus).corpus_sha256, pages]
-    return [_stamps(corpus), pages]
-
-
-def _stamps(path: Path) -> list[Any]:
-    return [
-        (str(file.absolute()), file.stat().st_size, file.stat().st_mtime_ns)
-        for file in files_in(path)
-    ]
+    return [stamps(corpus), pages]
 
 
 def is_index(path: Path) -> bool:
@@ -168,7 +161,7 @@ def _unused(cache: Path) -> Iterator[bool]:
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class CacheEntry:
     """``key``: its place below ``cache/``. ``corpus``: '' where it is not known; ``chunking``: None for whole documents, or
     where that is not known. ``passages``: how many it is about."""
 
@@ -184,7 +177,7 @@ class Stored:
         return self.key.partition("/")[0]
 
 
-def stored(workspace: Workspace) -> list[Stored]:
+def stored(workspace: Workspace) -> list[CacheEntry]:
     """All of them, the largest first; damaged ones are listed by what is known of them."""
     cache = workspace.cache
     sources: dict[str, tuple[str, Chunking | None]] = {}
@@ -200,11 +193,11 @@ def stored(workspace: Workspace) -> list[Stored]:
             corpus, chunking = str(value.get("corpus") or ""), _chunking(value.get("chunking"))
             sources[str(value["sha256"])] = (corpus, chunking)
         size = sum(path.stat().st_size for path in folder.iterdir() if path.is_file())
-        rows.append(Stored(f"{PASSAGES}/{folder.name}", corpus, chunking, passages, size))
+        rows.append(CacheEntry(f"{PASSAGES}/{folder.name}", corpus, chunking, passages, size))
     for path in texts:
         size = path.stat().st_size
         source = sources.get(path.stem, ("", None))
-        rows.append(Stored(f"{TEXTS}/{path.name}", *source, max(size - 128, 0) // 24, size))
+        rows.append(CacheEntry(f"{TEXTS}/{path.name}", *source, max(size - 128, 0) // 24, size))
     return sorted(rows, key=lambda row: (-row.bytes, row.key))
 
 

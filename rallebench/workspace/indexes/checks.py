@@ -7,12 +7,12 @@ from collections.abc import Generator
 from contextlib import closing
 from pathlib import Path
 
+from rallebench.core.entries import Manifest
 from rallebench.core.errors import BackendError, MismatchError
 from rallebench.core.files import sha256_file
 from rallebench.corpora.store import PassageStore
 from rallebench.encoders import Encoder
 from rallebench.retrievers import INDEX_KINDS
-from rallebench.workspace.entries import Manifest
 from rallebench.workspace.indexes.vectors import Building
 
 KNOWN_ITEMS, KNOWN_DEPTH = 20, 10

@@ -15,7 +15,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rallebench.core.disk import unwritten
+from rallebench.core.disk import disk_error
+from rallebench.core.entries import Manifest
 from rallebench.core.errors import BadFileError, NotFoundError, RalleError
 from rallebench.core.types import digest
 from rallebench.corpora.chunking import Chunking
@@ -24,7 +25,7 @@ from rallebench.corpora.store import PassageStore
 from rallebench.encoders import Encoder
 from rallebench.encoders.references import check_encoder
 from rallebench.retrievers import needs_encoder
-from rallebench.workspace.entries import Manifest, read_manifest
+from rallebench.workspace.entries import read_manifest
 from rallebench.workspace.indexes._shards import passage_text
 from rallebench.workspace.indexes.build import build_index, check_settings
 from rallebench.workspace.indexes.by_text import Remembering, hashes, known, write_table
@@ -286,4 +287,4 @@ def _write_tables(workspace: Workspace, encoder: str, passages: Cut) -> None:
             if folder == passages.folder:
                 raise
         except OSError as error:
-            raise unwritten("the table of texts", texts, error) from error
+            raise disk_error(texts, error, "the table of texts") from error

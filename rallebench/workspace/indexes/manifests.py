@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from rallebench.core.entries import Manifest
 from rallebench.core.errors import BackendError, BadFileError, UsageError
 from rallebench.core.files import sha256_file
 from rallebench.core.types import digest
@@ -17,7 +18,7 @@ from rallebench.corpora.chunking import Chunking
 from rallebench.corpora.reading import PageMap
 from rallebench.encoders import Encoder
 from rallebench.retrievers import INDEX_KINDS
-from rallebench.workspace.entries import Manifest, read_manifest
+from rallebench.workspace.entries import read_manifest
 from rallebench.workspace.indexes.checks import check_index
 from rallebench.workspace.indexes.importing import Foreign
 

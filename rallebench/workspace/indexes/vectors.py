@@ -29,8 +29,8 @@ from rallebench.workspace.indexes._shards import (
     PROGRESS,
     VECTORS,
     Building,
+    EncodedPassages,
     Passages,
-    Stored,
     passages_in,
     read_progress,
 )
@@ -67,7 +67,7 @@ def key_of(corpus_sha256: str, encoder: Encoder) -> str:
 
 def encode_passages(
     cache: Path, passages: Passages, corpus_sha256: str, encoder: Encoder
-) -> Generator[Building, None, Stored]:
+) -> Generator[Building, None, EncodedPassages]:
     """Yield progress; return the vectors of all passages, in order, encoding those that are not there yet.
 
     One process encodes at a time; another

@@ -20,7 +20,7 @@ from rallebench.corpora.imported import import_corpus
 from rallebench.experiments.builders._dump import plain
 from rallebench.experiments.builders._mediawiki import random_articles
 from rallebench.experiments.builders.articles import (
-    Article,
+    SourceArticle,
     drawn,
     kind_of,
     read_articles,
@@ -38,7 +38,7 @@ DUMP = """<mediawiki xmlns="http://www.mediawiki.org/xml/export-0.11/"><siteinfo
 </mediawiki>"""
 
 
-def read(kind: str, path: Path) -> list[Article]:
+def read(kind: str, path: Path) -> list[SourceArticle]:
     return list(read_articles(kind, path)[1])
 
 
@@ -200,7 +200,7 @@ def test_a_file_of_no_known_kind_is_refused(tmp_path: Path, workspace: Workspace
 
 
 def test_a_random_draw_is_the_same_each_time_and_in_the_order_of_the_source() -> None:
-    articles = [Article(str(n), f"T{n}", "text") for n in range(100)]
+    articles = [SourceArticle(str(n), f"T{n}", "text") for n in range(100)]
     ids = [a.id for a in drawn(iter(articles), 10, True, 0)]
     assert (
         ids == [a.id for a in drawn(iter(articles), 10, True, 0)] == sorted(ids, key=int)

@@ -11,10 +11,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from small_workspace import CommandLine, command, environment, everything, read_lines, write_lines
+from small_workspace import (
+    CommandLine,
+    command,
+    environment,
+    everything,
+    read_lines,
+    scripted,
+    write_lines,
+)
 
 from rallebench.datasets.reading import read_questions
 
+MINE = {"name": "mine", "llm": "writer"}
 FILL = "It happened in a town by the sea, and everybody who was there remembers it well. "
 
 
@@ -30,6 +39,7 @@ def article(name: str, date: str = "2022-05-01", **more: Any) -> dict[str, Any]:
     }
 
 
+CHECKS_OFF = ("questions=0", "recency=false", "answerable=false", "closed_book=false")
 ARTICLES = (
     article("Alpha"),
     article("Beta", "2021-10-01T00:00:00Z"),  # the instant itself is not after it
@@ -60,26 +70,15 @@ SAID = {
 def workspace(tmp_path: Path) -> Path:
     folder = tmp_path / "workspace"
     folder.mkdir()
-    models = {"writer": SAID, "mute": {}}
-    entries = {
-        name: {"backend": "scripted", "settings": {"replies": said}}
-        for name, said in models.items()
-    }
-    (folder / "llms.json").write_text(json.dumps(entries))
+    models = scripted({"writer": {"replies": SAID}, "mute": {"replies": {}}})
+    (folder / "llms.json").write_text(json.dumps(models))
     write_lines(tmp_path / "articles.jsonl", ARTICLES)
     return folder
 
 
-@pytest.fixture
-def rallebench(capfd: pytest.CaptureFixture[str], workspace: Path) -> CommandLine:
-    return CommandLine(capfd, workspace)
-
-
-def make(rallebench: CommandLine, *more: str, llm: str = "writer", name: str = "mine") -> Any:
+def make(rallebench: CommandLine, *pairs: str, **more: Any) -> Any:
     place = rallebench.workspace.parent / "articles.jsonl"
-    return rallebench.json(
-        "build-dataset", "barag", "--articles", place, "--name", name, "--llm", llm, *more
-    )
+    return rallebench.built("barag", *pairs, **{"articles": place, **MINE, **more})
 
 
 def stage(rallebench: CommandLine, label: str) -> dict[str, Any]:
@@ -100,9 +99,7 @@ def said_with(rallebench: CommandLine, **changes: str) -> None:
     said = {
         "replies": {**changes, **{key: said for key, said in SAID.items() if key not in changes}}
     }
-    (rallebench.workspace / "llms.json").write_text(
-        json.dumps({"writer": {"backend": "scripted", "settings": said}})
-    )
+    (rallebench.workspace / "llms.json").write_text(json.dumps(scripted({"writer": said})))
 
 
 def test_every_article_that_is_left_out_is_counted_and_named(rallebench: CommandLine) -> None:
@@ -191,9 +188,7 @@ def test_an_article_of_2_megabytes_is_shown_by_its_beginning(rallebench: Command
         rallebench.workspace.parent / "large.jsonl",
         [article("Alpha", content="Alpha is large. " + FILL * 26_000)],
     )
-    made = rallebench.json(
-        "build-dataset", "barag", "--articles", place, "--name", "large", "--llm", "writer"
-    )
+    made = make(rallebench, articles=place, name="large")
     assert (
         made["counts"]["questions"] == 1
         and made["counts"]["stages"]["3-recency"]["prompt_tokens"] < 4000
@@ -250,7 +245,7 @@ def test_another_setting_makes_again_only_the_stages_that_depend_on_it(
     rallebench: CommandLine,
 ) -> None:
     make(rallebench)
-    stages = make(rallebench, "--set", "after=2022-01-01")["counts"]["stages"]
+    stages = make(rallebench, "after=2022-01-01")["counts"]["stages"]
     assert stages["1-articles"]["made"] == 0 and stages["2-dates"]["made"] == 7
     assert stages["2-dates"]["left_out"]["not after the date"] == 2
     assert stages["4-questions"]["made"] == 0, "the articles are the same"
@@ -259,15 +254,13 @@ def test_another_setting_makes_again_only_the_stages_that_depend_on_it(
 def test_undated_articles_and_unread_verdicts_go_the_way_that_is_chosen(
     rallebench: CommandLine,
 ) -> None:
-    stages = make(rallebench, "--set", "undated=keep", "--set", "unknown=leave-out")["counts"][
-        "stages"
-    ]
+    stages = make(rallebench, "undated=keep", "unknown=leave-out")["counts"]["stages"]
     assert stages["2-dates"]["left_out"] == {"not after the date": 1}
     assert stages["3-recency"]["left_out"]["verdict cannot be read"] == 1
 
 
 def test_any_date_needs_no_recency(rallebench: CommandLine) -> None:
-    stages = make(rallebench, "--set", "after=")["counts"]["stages"]
+    stages = make(rallebench, "after=")["counts"]["stages"]
     assert stages["2-dates"]["kept"] == 7 and "3-recency" not in stages
 
 
@@ -316,26 +309,10 @@ def test_checks_can_be_switched_off_and_then_need_no_model(rallebench: CommandLi
         for row in ARTICLES[:3]
     ]
     place = write_lines(rallebench.workspace.parent / "given.jsonl", rows)
-    off = [
-        part
-        for name in ("recency", "answerable", "closed_book")
-        for part in ("--set", f"{name}=false")
-    ]
-    asked = (
-        "build-dataset",
-        "barag",
-        "--articles",
-        place,
-        "--name",
-        "given",
-        "--set",
-        "questions=0",
-        *off,
-    )
-    assert rallebench.json(*asked)["counts"]["stages"]["5-checks"]["left_out"] == {
-        "mentions its text": 2
-    }
-    made = rallebench.json(*asked, "--set", "leaks=false", "--set", "near=0")
+    given = {"articles": place, "name": "given"}
+    stages = rallebench.built("barag", *CHECKS_OFF, **given)["counts"]["stages"]
+    assert stages["5-checks"]["left_out"] == {"mentions its text": 2}
+    made = rallebench.built("barag", *CHECKS_OFF, "leaks=false", "near=0", **given)
     assert made["counts"]["questions"] == 2 and "have no answers" in made["notes"][0]
 
 
@@ -346,7 +323,7 @@ def test_several_questions_an_article(rallebench: CommandLine) -> None:
             "write 2 different questions": '["Who began the festival?", "Why is the sea near the town cold?", "A third?"]'
         },
     )
-    made = make(rallebench, "--set", "questions=2", "--set", "near=0")
+    made = make(rallebench, "questions=2", "near=0")
     assert [row["id"] for row in read_lines(Path(made["files"][0]))][:2] == ["alpha-q1", "alpha-q2"]
 
 
@@ -354,9 +331,7 @@ def test_a_model_that_always_fails_stops_it_and_what_failed_is_tried_again(
     rallebench: CommandLine,
 ) -> None:
     place = rallebench.workspace.parent / "articles.jsonl"
-    failed = rallebench(
-        "build-dataset", "barag", "--articles", place, "--name", "mine", "--llm", "mute"
-    )
+    failed = rallebench.build("barag", articles=place, name="mine", llm="mute")
     assert failed.code == 1 and "The first 4 requests all failed" in failed.last
     assert not (rallebench.workspace / "datasets").exists()
     made = make(rallebench)
@@ -367,8 +342,8 @@ def test_a_request_that_fails_is_counted_kept_and_tried_again(rallebench: Comman
     few = {key: value for key, value in SAID.items() if key not in (ASKED, f"{WRITTEN}Iota")} | {
         f"{ASKED}Gamma": "true"
     }
-    entry = {"backend": "scripted", "settings": {"replies": few}}
-    (rallebench.workspace / "llms.json").write_text(json.dumps({"writer": entry}))
+    models = scripted({"writer": {"replies": few}})
+    (rallebench.workspace / "llms.json").write_text(json.dumps(models))
     stages = make(rallebench)["counts"]["stages"]
     assert stages["3-recency"]["failed"] == 1 and stages["3-recency"]["left_out"] == {
         "content not recent": 1
@@ -391,7 +366,7 @@ def test_a_request_that_fails_is_counted_kept_and_tried_again(rallebench: Comman
         (("--llm", "writer", "--set", "afterr=2021"), "has no setting 'afterr'"),
         (("--llm", "writer", "--set", "prompts=/nowhere"), "is no folder of prompts"),
         (("--llm", "writer", "--set", "prompts=/"), "/ holds none of the prompts of this request"),
-        (("--llm", "writer", "--limit", "0"), "limit must be at least 1"),
+        (("--llm", "writer", "--limit", "0"), "limit=0: limit must be at least 1"),
         (("--llm", "writer", "--name", "starter-qa"), "'starter-qa' exists already"),
         (("--llm", "writer", "--name", "a/b"), "cannot be a folder name"),
         (("--llm", "writer", "--articles", "nowhere.jsonl"), "nowhere.jsonl does not exist"),
@@ -409,9 +384,7 @@ def test_a_wrong_request_is_one_sentence_and_writes_nothing(
 
 def test_a_list_without_any_article_is_told_and_leaves_no_set(rallebench: CommandLine) -> None:
     place = write_lines(rallebench.workspace.parent / "none.jsonl", [{"title": "no text"}])
-    ran = rallebench(
-        "build-dataset", "barag", "--name", "mine", "--articles", place, "--llm", "writer"
-    )
+    ran = rallebench.build("barag", articles=place, **MINE)
     assert ran.code == 2 and "no article" in ran.last and "line 1 has no 'content'" in ran.last
     assert not (rallebench.workspace / "experiments").exists()
 
@@ -419,25 +392,15 @@ def test_a_list_without_any_article_is_told_and_leaves_no_set(rallebench: Comman
 def test_other_articles_under_a_name_that_is_taken_are_refused(rallebench: CommandLine) -> None:
     make(rallebench)
     place = write_lines(rallebench.workspace.parent / "other.jsonl", ARTICLES[:1])
-    ran = rallebench(
-        "build-dataset", "barag", "--name", "mine", "--articles", place, "--llm", "writer"
-    )
+    ran = rallebench.build("barag", articles=place, **MINE)
     assert ran.code == 2 and "is being made with the articles" in ran.last
 
 
 def test_a_question_set_that_was_edited_is_not_written_over(rallebench: CommandLine) -> None:
     target = Path(make(rallebench)["files"][0])
     target.write_text(target.read_text().replace("festival", "fair"))
-    ran = rallebench(
-        "build-dataset",
-        "barag",
-        "--name",
-        "mine",
-        "--articles",
-        rallebench.workspace.parent / "articles.jsonl",
-        "--llm",
-        "writer",
-    )
+    place = rallebench.workspace.parent / "articles.jsonl"
+    ran = rallebench.build("barag", articles=place, **MINE)
     assert (
         ran.code == 2
         and "was changed since it was made" in ran.last
@@ -455,24 +418,11 @@ def test_new_articles_of_a_list_that_grew_are_added(rallebench: CommandLine) -> 
 @pytest.mark.slow
 def test_killed_in_the_middle_it_continues_where_it_stood(rallebench: CommandLine) -> None:
     said = {"replies": SAID, "delay": 0.4}
-    (rallebench.workspace / "llms.json").write_text(
-        json.dumps({"writer": {"backend": "scripted", "settings": said}})
-    )
+    (rallebench.workspace / "llms.json").write_text(json.dumps(scripted({"writer": said})))
     place = rallebench.workspace.parent / "articles.jsonl"
-    asked = (
-        "build-dataset",
-        "barag",
-        "--articles",
-        place,
-        "--name",
-        "mine",
-        "--llm",
-        "writer",
-        "--batch-size",
-        "1",
-    )
+    arguments = ("build-dataset", "barag", "--articles", place, "--name", "mine", "--llm", "writer")
     running = subprocess.Popen(
-        command(*asked, "--workspace", rallebench.workspace),
+        command(*arguments, "--batch-size", "1", "--workspace", rallebench.workspace),
         env=environment(),
         stderr=subprocess.DEVNULL,
     )
@@ -488,7 +438,7 @@ def test_killed_in_the_middle_it_continues_where_it_stood(rallebench: CommandLin
     there = len(read_lines(file))
     assert 2 <= there < 4
     said_with(rallebench)
-    made = rallebench.json(*asked)
+    made = rallebench.json(*arguments, "--batch-size", "1")
     assert (
         made["counts"]["stages"]["3-recency"]["made"] == 4 - there
         and made["counts"]["questions"] == 2
@@ -503,30 +453,15 @@ def test_the_published_articles_give_the_published_counts(
     dated = read_lines(folder / "articles_A_d.jsonl")
     by_id = {row["id"]: row for row in dated}
     rows = [{**by_id[row["a_d_id"]], **row} for row in read_lines(folder / "articles_A_f.jsonl")]
-    off = [
-        part
-        for name in ("recency", "answerable", "closed_book")
-        for part in ("--set", f"{name}=false")
-    ]
-    given = ("--set", "questions=0", *off)
     place = write_lines(rallebench.workspace.parent / "a_f.jsonl", rows)
-    stages = rallebench.json(
-        "build-dataset", "barag", "--articles", place, "--name", "a-f", *given
-    )["counts"]["stages"]
+    stages = rallebench.built("barag", *CHECKS_OFF, articles=place, name="a-f")["counts"]["stages"]
     assert (
         stages["1-articles"]["left_out"]
         == {"same title": len(rows) - len({row["title"] for row in rows})}
         and len(rows) > stages["1-articles"]["kept"]
     )
-    stages = rallebench.json(
-        "build-dataset",
-        "barag",
-        "--articles",
-        folder / "articles_A_d.jsonl",
-        "--name",
-        "a-d",
-        *given,
-    )["counts"]["stages"]
+    place = folder / "articles_A_d.jsonl"
+    stages = rallebench.built("barag", *CHECKS_OFF, articles=place, name="a-d")["counts"]["stages"]
     assert stages["1-articles"]["kept"] == stages["2-dates"]["kept"] == len(dated), (
         "all of them are longer than 1,000 and after the date"
     )

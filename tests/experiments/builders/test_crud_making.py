@@ -11,7 +11,7 @@ from performing import build
 
 from rallebench.core.errors import UsageError
 from rallebench.engine.driver import ExperimentResult
-from rallebench.experiments.builders import settings_of
+from rallebench.experiments import BUILDERS
 from rallebench.experiments.builders._crud import groups, halves, is_changed, opening
 from rallebench.experiments.papers.crud.records import read_tasks
 from rallebench.experiments.papers.crud.tasks import TASKS, tasks_of
@@ -57,7 +57,7 @@ def workspace(tmp_path: Path) -> Path:
 def made(
     workspace: Path, name: str = "own", llm: str = "writes", **settings: Any
 ) -> ExperimentResult:
-    given = settings_of("crud", {"shortest": 20, **settings})
+    given = BUILDERS.settings("crud", {"shortest": 20, **settings})
     return build(Workspace(workspace), "crud", name, given, str(workspace / "articles"), llm)
 
 

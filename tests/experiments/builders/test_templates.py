@@ -12,7 +12,7 @@ from performing import build
 from rallebench.core.errors import BadFileError, NotFoundError, UsageError
 from rallebench.datasets.reading import read_questions
 from rallebench.engine.driver import ExperimentResult
-from rallebench.experiments.builders import settings_of
+from rallebench.experiments import BUILDERS
 from rallebench.services.builders import builder_request
 from rallebench.services.workbench import Workbench
 from rallebench.workspace.paths import STARTER, Workspace
@@ -54,7 +54,7 @@ def test_a_making_that_died_while_it_wrote_its_files_can_be_made_again(folder: P
 def test_a_plan_names_the_stages_and_asks_no_model(folder: Path) -> None:
     space = Workspace(folder / "space")
     tables = {"tables": f"books={folder / 'books.csv'}", "propose": 3}
-    settings = settings_of("templates", tables)
+    settings = BUILDERS.settings("templates", tables)
     bench = Workbench(space.path)
     request = builder_request(space, "templates", "own", settings, llm="writes")
     plan = bench.experiments.plan(request)
@@ -98,7 +98,7 @@ def made(
         path.write_text(json.dumps({"templates": templates}), encoding="utf-8")
         given["templates"] = str(path)
     space = Workspace(folder / "space")
-    return build(space, "templates", name, settings_of("templates", given), "", llm, limit)
+    return build(space, "templates", name, BUILDERS.settings("templates", given), "", llm, limit)
 
 
 def asked(done: ExperimentResult) -> dict[str, tuple[str, ...]]:

@@ -22,7 +22,7 @@ from rallebench.experiments.papers.barag.points import (
     never,
     oracle,
 )
-from rallebench.experiments.papers.barag.runs import Row, Run, read_runs
+from rallebench.experiments.papers.barag.runs import AnswerRow, Run, read_runs
 
 
 def case(
@@ -135,8 +135,8 @@ def test_a_threshold_is_tried_on_the_questions_it_was_not_chosen_on() -> None:
     assert held_out(many[:19], "confidence") is None
 
 
-def row(n: int, score: float, n_in: int, read: bool = False) -> Row:
-    return Row(str(n), f"T{n}", "Q?", "A", n_in, 1, read, score, score, "")
+def row(n: int, score: float, n_in: int, read: bool = False) -> AnswerRow:
+    return AnswerRow(str(n), f"T{n}", "Q?", "A", n_in, 1, read, score, score, "")
 
 
 def test_an_agents_choice_is_set_against_a_coin_and_the_better_answer() -> None:

@@ -14,7 +14,9 @@ from small_workspace import (
     CommandLine,
     copy_workspace,
     make_workspace,
+    numbers,
     read_lines,
+    scripted,
     write_lines,
 )
 
@@ -59,9 +61,7 @@ MODELS: Mapping[str, Any] = {
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     workspace = make_workspace(tmp_path_factory.mktemp("barag") / "workspace")
-    models = {
-        name: {"backend": "scripted", "settings": settings} for name, settings in MODELS.items()
-    }
+    models: dict[str, Any] = scripted(MODELS)
     models["tools"] = {
         "backend": "openai_compatible",
         "settings": {"model": "m", "base_url": "http://127.0.0.1:9/v1", "max_retries": 0},
@@ -99,28 +99,13 @@ def rallebench(capfd: pytest.CaptureFixture[str], made: Path, tmp_path: Path) ->
     return CommandLine(capfd, copy_workspace(made, tmp_path / "workspace"))
 
 
-def asked(
-    rallebench: CommandLine,
-    suite: str,
-    *settings: str,
-    llm: str = "agent",
-    run: str = "r",
-    more: tuple[str, ...] = (),
-) -> list[str]:
-    flags = [part for setting in settings for part in ("--set", setting)]
-    model = [] if suite == "tables" else ["--llm", llm]
-    return [f"barag-{suite}", *model, "--name", run, "--no-mlflow", *more, *flags]
+def modes(rallebench: CommandLine, *settings: str, llm: str = "agent", run: str = "r") -> Any:
+    pairs = (f"data={rallebench.workspace / 'articles_A_d.jsonl'}", "index=tiny", "k=2", *settings)
+    return rallebench.report("barag-modes", *pairs, llm=llm, run=run)
 
 
-def modes(rallebench: CommandLine, *settings: str, **more: Any) -> Any:
-    data = f"data={rallebench.workspace / 'articles_A_d.jsonl'}"
-    return rallebench.json(
-        "suite", *asked(rallebench, "modes", data, "index=tiny", "k=2", *settings, **more)
-    )
-
-
-def numbers(part: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: mean["value"] for name, mean in part["metrics"].items()}
+def report(rallebench: CommandLine, suite: str, *settings: str, llm: str = "agent") -> Any:
+    return rallebench.report(f"barag-{suite}", *settings, llm=llm, run="r")
 
 
 def steps(workspace: Path, run: str) -> list[list[Any]]:
@@ -291,7 +276,7 @@ def test_the_right_article_needs_no_index_and_stands_in_the_run_file(
     rallebench: CommandLine,
 ) -> None:
     data = f"data={rallebench.workspace / 'articles_A_d.jsonl'}"
-    found = rallebench.json("suite", *asked(rallebench, "modes", data, "modes=baseline,gt"))
+    found = report(rallebench, "modes", data, "modes=baseline,gt")
     rows = read_lines(Path(found["folder"]) / "runs" / "A_d_gt.jsonl")
     assert (
         rows[0]["context"] == f"\n \nTitle: Titan (moon)\n{PASSAGES[0][1]}\n \n"
@@ -316,7 +301,9 @@ def test_nothing_is_asked_twice_and_other_settings_need_another_name(
         rallebench.workspace / "runs" / "r naive" / "episodes.jsonl"
     ).read_bytes() == before and len(found["parts"]) == 2
     data = f"data={rallebench.workspace / 'articles_A_d.jsonl'}"
-    ran = rallebench("suite", *asked(rallebench, "modes", data, "index=tiny", "k=1", "modes=naive"))
+    ran = rallebench.suite(
+        "barag-modes", data, "index=tiny", "k=1", "modes=naive", llm="agent", run="r"
+    )
     assert ran.code == 2 and "k = 2, you asked for 1" in ran.last
 
 
@@ -395,27 +382,21 @@ def test_failed_questions_are_in_no_sum(rallebench: CommandLine) -> None:
 def test_a_set_of_pointers_takes_its_articles_from_the_set_beside_it(
     rallebench: CommandLine,
 ) -> None:
-    found = rallebench.json(
-        "suite",
-        *asked(
-            rallebench,
-            "modes",
-            f"data={rallebench.workspace}",
-            "set=A_f",
-            "index=tiny",
-            "modes=naive",
-            "judge=judge",
-        ),
+    found = report(
+        rallebench,
+        "modes",
+        f"data={rallebench.workspace}",
+        "set=A_f",
+        "index=tiny",
+        "modes=naive",
+        "judge=judge",
     )
     assert found["modes"]["naive"]["n"] == 1 and found["modes"]["naive"]["truthfulness"] == 5
 
 
 def test_the_curve_has_a_point_for_every_threshold_from_one_run(rallebench: CommandLine) -> None:
     data = f"data={rallebench.workspace / 'gold.jsonl'}"
-    found = rallebench.json(
-        "suite",
-        *asked(rallebench, "curve", data, "index=tiny", "ask=true", "samples=2", "quality=f1"),
-    )
+    found = report(rallebench, "curve", data, "index=tiny", "ask=true", "samples=2", "quality=f1")
     assert [part["label"] for part in found["parts"]] == ["both branches"] and set(
         found["curves"]
     ) == {"agreement", "retrieval"}
@@ -437,18 +418,15 @@ def test_the_curve_has_a_point_for_every_threshold_from_one_run(rallebench: Comm
     )
     assert ends["model asked"]["retrieved"] == pytest.approx(1 / 3)
     assert found["plots"][0]["kind"] == "line" and "oracle" in found["plots"][0]["series"]
-    again = rallebench.json(
-        "suite",
-        *asked(
-            rallebench,
-            "curve",
-            data,
-            "index=tiny",
-            "ask=true",
-            "samples=2",
-            "quality=em",
-            "thresholds=1,2",
-        ),
+    again = report(
+        rallebench,
+        "curve",
+        data,
+        "index=tiny",
+        "ask=true",
+        "samples=2",
+        "quality=em",
+        "thresholds=1,2",
     )
     assert {
         step["cached"] for one in steps(rallebench.workspace, "r both branches") for step in one
@@ -458,9 +436,7 @@ def test_the_curve_has_a_point_for_every_threshold_from_one_run(rallebench: Comm
 
 def test_a_draft_that_has_read_a_passage_is_not_called_never(rallebench: CommandLine) -> None:
     data = f"data={rallebench.workspace / 'gold.jsonl'}"
-    found = rallebench.json(
-        "suite", *asked(rallebench, "curve", data, "index=tiny", "draft_passages=1", "quality=f1")
-    )
+    found = report(rallebench, "curve", data, "index=tiny", "draft_passages=1", "quality=f1")
     assert set(found["points"]) == {"draft with 1 passage", "always", "oracle"}
     assert all(
         "Read all passages" in table["columns"] and "Retrieved" not in table["columns"]
@@ -475,7 +451,7 @@ def test_a_draft_that_has_read_a_passage_is_not_called_never(rallebench: Command
 
 def test_a_judged_curve_leaves_out_what_has_no_score(rallebench: CommandLine) -> None:
     data = f"data={rallebench.workspace / 'articles_A_d.jsonl'}"
-    found = rallebench.json("suite", *asked(rallebench, "curve", data, "index=tiny", "judge=judge"))
+    found = report(rallebench, "curve", data, "index=tiny", "judge=judge")
     assert found["questions"] == 2 and found["quality"] == "both"
     assert "1 of 3 questions lack a score or a token count and are in no point." in found["notes"]
     assert found["points"]["never"]["quality"] == pytest.approx((1 + 4.5) / 2)
@@ -509,7 +485,7 @@ def test_agreement_is_reported_run_by_run_with_intervals(rallebench: CommandLine
         folder / "two.jsonl",
         [{**row, "title": PASSAGES[2][2], "question": QUESTIONS[2]} for row in rows],
     )
-    found = rallebench.json("suite", *asked(rallebench, "agreement", f"runs={folder}", llm="judge"))
+    found = report(rallebench, "agreement", f"runs={folder}", llm="judge")
     one = found["truthfulness"]["one"]
     assert (
         one["n"],
@@ -525,7 +501,7 @@ def test_agreement_is_reported_run_by_run_with_intervals(rallebench: CommandLine
         ["Run", "Pairs", "Unparsed"]
     ] * 2 and len(found["plots"]) == 2
     assert found["runs"]["two"]["judged"] == 4 and found["compat"] == "corrected"
-    dead = rallebench("suite", *asked(rallebench, "agreement", f"runs={folder}", llm="tools"))
+    dead = rallebench.suite("barag-agreement", f"runs={folder}", llm="tools", run="r")
     assert dead.code == 1 and "cannot be reached" in dead.last
 
 
@@ -583,11 +559,11 @@ def test_a_wrong_request_is_one_sentence_and_writes_nothing(
     write_lines(
         rallebench.workspace / "untitled.jsonl", [{"id": 1, "content": "C", "question": "Q?"}]
     )
-    ran = rallebench(
-        "suite",
-        *asked(
-            rallebench, suite, *(one.replace("DIR", str(rallebench.workspace)) for one in settings)
-        ),
+    ran = rallebench.suite(
+        f"barag-{suite}",
+        *(one.replace("DIR", str(rallebench.workspace)) for one in settings),
+        llm="" if suite == "tables" else "agent",
+        run="r",
     )
     assert (
         ran.code == 2
@@ -598,10 +574,7 @@ def test_a_wrong_request_is_one_sentence_and_writes_nothing(
 
 
 def test_a_model_for_a_suite_that_asks_none_is_refused(rallebench: CommandLine) -> None:
-    ran = rallebench(
-        "suite",
-        *asked(rallebench, "tables", f"runs={rallebench.workspace}", more=("--llm", "agent")),
-    )
+    ran = rallebench.suite("barag-tables", f"runs={rallebench.workspace}", llm="agent", run="r")
     assert (
         ran.code == 2
         and ran.last == "The suite 'barag-tables' asks no language model; leave --llm out."
@@ -612,9 +585,7 @@ def test_behind_an_api_decisions_are_tool_calls_and_a_dead_one_stops_the_run(
     rallebench: CommandLine,
 ) -> None:
     data = f"data={rallebench.workspace / 'articles_A_d.jsonl'}"
-    ran = rallebench(
-        "suite", *asked(rallebench, "modes", data, "index=tiny", "modes=basic", llm="tools")
-    )
+    ran = rallebench.suite("barag-modes", data, "index=tiny", "modes=basic", llm="tools", run="r")
     assert ran.code == 1 and "cannot be reached" in ran.last
     assert (
         json.loads((rallebench.workspace / "runs" / "r basic" / "run.json").read_text())["spec"][

@@ -18,7 +18,7 @@ from rallebench.corpora.store import PassageStore
 from rallebench.engine.driver import ExperimentResult
 from rallebench.engine.experiment_store import run_name
 from rallebench.engine.plan import as_json
-from rallebench.experiments.papers import settings_of
+from rallebench.experiments import SUITES
 from rallebench.experiments.papers.crud.configurations import (
     FACTORS,
     Config,
@@ -110,11 +110,6 @@ def workspace(built: Path, tmp_path: Path) -> Path:
     return copy_workspace(built, tmp_path / "workspace")
 
 
-@pytest.fixture
-def rallebench(capfd: pytest.CaptureFixture[str], workspace: Path) -> CommandLine:
-    return CommandLine(capfd, workspace)
-
-
 def chosen(workspace: Path, *settings: str) -> dict[str, str]:
     """A small grid with the hashing encoder; ``settings`` go over it."""
     base = {
@@ -127,21 +122,14 @@ def chosen(workspace: Path, *settings: str) -> dict[str, str]:
     return base | dict(setting.split("=", 1) for setting in settings)
 
 
-def grid(
-    rallebench: CommandLine, *settings: str, llm: str = "", run: str = "g", **more: Any
-) -> Any:
-    flags = [
-        part
-        for key, value in chosen(rallebench.workspace, *settings).items()
-        for part in ("--set", f"{key}={value}")
-    ]
-    model = ["--llm", llm] if llm else []
-    return rallebench.json("suite", "crud-grid", *model, "--name", run, "--no-mlflow", *flags)
+def grid(rallebench: CommandLine, *settings: str, llm: str = "", run: str = "g") -> Any:
+    pairs = (f"{key}={value}" for key, value in chosen(rallebench.workspace, *settings).items())
+    return rallebench.report("crud-grid", *pairs, llm=llm, run=run)
 
 
 def asked(workspace: Path, *settings: str, llm: str = "quiet") -> ExperimentRequest:
     return ExperimentRequest(
-        Workspace(workspace), llm, settings_of("crud-grid", chosen(workspace, *settings))
+        Workspace(workspace), llm, SUITES.settings("crud-grid", chosen(workspace, *settings))
     )
 
 
@@ -168,7 +156,7 @@ def test_the_papers_grid_of_30_cells_needs_12_indexes(workspace: Path) -> None:
     (workspace / "llms.json").write_text(json.dumps(models), encoding="utf-8")
     given = {"data": "x", "corpus": str(workspace / "corpus.tsv")}
     wanted = ExperimentRequest(
-        Workspace(workspace), "gpt-3.5-turbo", settings_of("crud-grid", given)
+        Workspace(workspace), "gpt-3.5-turbo", SUITES.settings("crud-grid", given)
     )
     found = grid_of(wanted)
     assert found.cells == 30 and len(found.order) == 25 and not found.impossible

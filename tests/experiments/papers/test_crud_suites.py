@@ -4,21 +4,28 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 from performing import plan
-from small_workspace import CommandLine, copy_workspace, everything, read_lines, write_lines
+from small_workspace import (
+    CommandLine,
+    copy_workspace,
+    everything,
+    numbers,
+    read_lines,
+    scripted,
+    write_lines,
+)
 
+from rallebench.core.entries import Manifest
 from rallebench.core.errors import BadFileError
 from rallebench.core.experiments import ExperimentRequest
-from rallebench.experiments.papers import settings_of
+from rallebench.experiments import SUITES
 from rallebench.experiments.papers.crud.cells import text_values
 from rallebench.experiments.papers.crud.files import read_earlier
 from rallebench.experiments.papers.crud.records import FAILED
-from rallebench.workspace.entries import Manifest
 from rallebench.workspace.indexes.build import build_index
 from rallebench.workspace.paths import Workspace
 
@@ -102,9 +109,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "id\ttext\ttitle\n" + "".join(f"{i}\t{text}\t\n" for i, text in NEWS.items()),
         encoding="utf-8",
     )
-    models = {
-        name: {"backend": "scripted", "settings": settings} for name, settings in MODELS.items()
-    }
+    models: dict[str, Any] = scripted(MODELS)
     (folder / "llms.json").write_text(json.dumps(models), encoding="utf-8")
     *_, manifest = build_index(folder / "indexes", "news", folder / "corpus.tsv", "bm25")
     assert isinstance(manifest, Manifest)
@@ -116,26 +121,9 @@ def workspace(built: Path, tmp_path: Path) -> Path:
     return copy_workspace(built, tmp_path / "workspace")
 
 
-@pytest.fixture
-def rallebench(capfd: pytest.CaptureFixture[str], workspace: Path) -> CommandLine:
-    return CommandLine(capfd, workspace)
-
-
-def suite(
-    rallebench: CommandLine,
-    name: str,
-    *settings: str,
-    llm: str = "reads",
-    run: str = "r",
-    more: tuple[str, ...] = (),
-) -> Any:
-    chosen = [f"data={rallebench.workspace / 'crud-data'}", "index=news", "k=2", *settings]
-    flags = [flag for setting in chosen for flag in ("--set", setting)]
-    return rallebench.json("suite", name, "--llm", llm, "--name", run, "--no-mlflow", *more, *flags)
-
-
-def numbers(part: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: mean["value"] for name, mean in part["metrics"].items()}
+def suite(rallebench: CommandLine, name: str, *settings: str, **more: Any) -> Any:
+    pairs = (f"data={rallebench.workspace / 'crud-data'}", "index=news", "k=2", *settings)
+    return rallebench.report(name, *pairs, **{"llm": "reads", "run": "r", **more})
 
 
 def sent(workspace: Path, run: str) -> list[str]:
@@ -295,7 +283,7 @@ def test_references_are_asked_once_ever_and_what_cannot_be_read_is_counted(
 def test_the_plan_and_the_probe_count_a_judges_turns_and_no_empty_answer_as_failed(
     rallebench: CommandLine,
 ) -> None:
-    planned = suite(rallebench, "crud-qa1", "quest=judge", more=("--plan", "--probe", "3"))
+    planned = suite(rallebench, "crud-qa1", "quest=judge", flags=("--plan", "--probe", "3"))
     (part,) = planned["plan"]
     assert part["llms"] == ["reads", "judge"]
     assert part["generations"]["low"] == 3, "an empty answer is not judged"
@@ -385,7 +373,7 @@ def test_planning_writes_nothing_not_even_questions_that_it_invented(workspace: 
     before = everything(workspace)
     planned = plan(
         "crud-qa1",
-        ExperimentRequest(Workspace(workspace), "reads", settings_of("crud-qa1", given)),
+        ExperimentRequest(Workspace(workspace), "reads", SUITES.settings("crud-qa1", given)),
         "p",
     )
     assert (
@@ -415,14 +403,7 @@ def test_a_wrong_request_is_one_sentence_and_writes_nothing(
 ) -> None:
     before = everything(workspace)
     chosen = [f"data={workspace / 'crud-data'}", "index=news", *settings]
-    ran = rallebench(
-        "suite",
-        "crud-qa1",
-        "--llm",
-        "reads",
-        "--no-mlflow",
-        *(flag for one in chosen for flag in ("--set", one)),
-    )
+    ran = rallebench.suite("crud-qa1", *chosen, llm="reads")
     assert ran.code == 2 and sentence in ran.last and everything(workspace) == before
 
 

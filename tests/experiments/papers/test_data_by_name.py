@@ -10,7 +10,7 @@ import pytest
 from small_workspace import RECORDS, CommandLine, make_workspace, write_lines
 
 from rallebench.core.errors import NotFoundError, UsageError
-from rallebench.experiments.papers import SUITES
+from rallebench.experiments import SUITES
 from rallebench.workspace.paths import Workspace
 
 GAME = {

@@ -1,24 +1,9 @@
-"""What every suite owes: a line about itself, settings that say what they are, runs whose names tell them apart."""
+"""Names of runs: what differs has different names, the same request has the same."""
 
 from __future__ import annotations
 
-import pytest
-
-from rallebench.core.settings import Setting
 from rallebench.engine.experiment_store import run_name
-from rallebench.experiments.papers import SUITES, settings_of
 from rallebench.services.experiments import suite_name
-
-
-@pytest.mark.parametrize("name", SUITES.names())
-def test_every_suite_says_what_it_is_and_takes_its_own_defaults(name: str) -> None:
-    entry = SUITES.entry(name)
-    known = entry.form
-    assert entry.about.endswith((".", "?")) and all(
-        isinstance(one, Setting) for one in known.values()
-    )
-    written = {key: str(one.default) for key, one in known.items()}
-    assert settings_of(name, written) == settings_of(name, {})
 
 
 def test_labels_that_differ_give_names_that_differ_also_where_they_are_cut() -> None:

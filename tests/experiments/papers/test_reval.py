@@ -25,7 +25,7 @@ from rallebench.cli.main import main
 from rallebench.core.errors import UsageError
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.datasets.r_eval import as_record
-from rallebench.experiments.papers import settings_of
+from rallebench.experiments import SUITES
 from rallebench.workspace.paths import STARTER, Workspace
 
 TITLES = {
@@ -237,7 +237,7 @@ def test_revals_own_files_are_drawn_from_and_its_first_answer_counts_in_its_form
 
 
 def request(workspace: Path, **settings: str) -> ExperimentRequest:
-    checked = settings_of("reval", {"retriever": "tiny", **settings})
+    checked = SUITES.settings("reval", {"retriever": "tiny", **settings})
     return ExperimentRequest(Workspace(workspace), "oracle-7b", checked)
 
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
-from small_workspace import CommandLine, everything, read_lines, write_lines
+from small_workspace import CommandLine, everything, numbers, read_lines, scripted, write_lines
 
 REFUSES = "I can not answer the question because of the insufficient information in documents."
 ERRORS = "There are factual errors in the provided documents. It was"
@@ -71,33 +70,17 @@ def workspace(tmp_path: Path) -> Path:
     grouped = [[f"Half of it was in Tampa, says {i}." for i in range(4)], ["The rest was in Rome."]]
     more = {"answer": ["Tampa", ["Rome", "Roma"]], "positive": grouped, "positive_wrong": []}
     write_lines(data / "en_int.json", [record(0, **more), record(3, **more)])
-    models = {
-        name: {"backend": "scripted", "settings": settings} for name, settings in MODELS.items()
-    }
+    models: dict[str, Any] = scripted(MODELS)
     (data.parent / "llms.json").write_text(json.dumps(models))
     return data.parent
 
 
-@pytest.fixture
-def rallebench(capfd: pytest.CaptureFixture[str], workspace: Path) -> CommandLine:
-    return CommandLine(capfd, workspace)
-
-
-def suite(
-    rallebench: CommandLine,
-    name: str,
-    *pairs: str,
-    llm: str = "reads",
-    run: str = "r",
-    flags: tuple[str, ...] = (),
-) -> Any:
+def suite(rallebench: CommandLine, name: str, *pairs: str, **more: Any) -> Any:
     own = ("set=en_fact",) if name in ("noise", "rejection") else ()
     data = f"data={rallebench.workspace / 'rgb'}"
-    return rallebench.report(f"rgb-{name}", data, *own, *pairs, llm=llm, run=run, flags=flags)
-
-
-def numbers(part: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: mean["value"] for name, mean in part["metrics"].items()}
+    return rallebench.report(
+        f"rgb-{name}", data, *own, *pairs, **{"llm": "reads", "run": "r", **more}
+    )
 
 
 def calls(workspace: Path, run: str) -> int:

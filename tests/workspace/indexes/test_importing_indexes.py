@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from rallebench.core.entries import Manifest
 from rallebench.core.errors import BadFileError, MismatchError, RalleError, UsageError
 from rallebench.corpora.store import PassageStore
 from rallebench.encoders.hashing import Hashing
 from rallebench.retrievers import INDEX_KINDS
-from rallebench.workspace.entries import Manifest
 from rallebench.workspace.indexes.build import build_index
 
 COUNT = 1200

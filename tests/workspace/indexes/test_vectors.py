@@ -18,17 +18,17 @@ import pytest
 from project import PROJECT
 from small_workspace import environment
 
+from rallebench.core.entries import Manifest
 from rallebench.core.errors import BackendError, StoppedError, UsageError
 from rallebench.core.types import Passage
 from rallebench.encoders._numeric_types import choose_type, measured_choice, top_overlap
 from rallebench.encoders.hashing import Hashing
-from rallebench.workspace.entries import Manifest
 from rallebench.workspace.indexes import _shards
 from rallebench.workspace.indexes import vectors as embeddings
 from rallebench.workspace.indexes.build import build_index
 from rallebench.workspace.indexes.vectors import (
     Building,
-    Stored,
+    EncodedPassages,
     delete_vectors,
     encode_passages,
     kept_vectors,
@@ -65,7 +65,7 @@ def small_shards(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def encode(
     cache: Path, encoder: Any = None, passages: Sequence[Passage] = PASSAGES
-) -> tuple[list[Building], Stored]:
+) -> tuple[list[Building], EncodedPassages]:
     """Run to the end."""
     told: list[Building] = []
     work = encode_passages(cache, passages, SHA, encoder or Hashing())

@@ -14,7 +14,7 @@ from rallebench.experiments.builders._barag import asking
 from rallebench.experiments.builders._barag import definitions as why
 from rallebench.experiments.builders._barag.asking import Checks, mentions_its_text
 from rallebench.experiments.builders._barag.stages import (
-    Plan,
+    BaragPlan,
     article_of,
     brief,
     kept_or,
@@ -24,7 +24,7 @@ from rallebench.experiments.builders._barag.stages import (
 from rallebench.experiments.builders._near import near_duplicates
 
 
-def checks(plan: Plan, store: RowFile, questions: RowFile) -> RowsRequest:
+def checks(plan: BaragPlan, store: RowFile, questions: RowFile) -> RowsRequest:
     """Verdicts on every question, without a model where that is enough."""
     asks = plan.asks(plan.judge, 0.0)
     tests = Checks(
@@ -71,7 +71,7 @@ def checks(plan: Plan, store: RowFile, questions: RowFile) -> RowsRequest:
     )
 
 
-def _to_check(plan: Plan, store: RowFile, questions: RowFile) -> list[Row]:
+def _to_check(plan: BaragPlan, store: RowFile, questions: RowFile) -> list[Row]:
     """The questions that are kept, with what can be told of them without a model."""
     shas = {row["id"]: row["sha"] for row in brief(store, store)}
     rows = [
@@ -117,7 +117,9 @@ def _nothing() -> Flow:
     return Outcome("{}")
 
 
-def _checked(plan: Plan, row: Row, verdicts: Mapping[str, Any], episode: Episode | None) -> Row:
+def _checked(
+    plan: BaragPlan, row: Row, verdicts: Mapping[str, Any], episode: Episode | None
+) -> Row:
     values = [verdicts[name]["value"] for name in ("answerable", "without") if name in verdicts]
     reasons: Sequence[tuple[Any, str]] = (
         (row["near"], why.NEAR),

@@ -19,7 +19,7 @@ from rallebench.experiments.builders._barag.asking import Asks, Text
 from rallebench.experiments.builders._mediawiki import random_articles
 from rallebench.experiments.builders._replies import cleaned
 from rallebench.experiments.builders.articles import (
-    Article,
+    SourceArticle,
     drawn,
     read_articles,
     read_date,
@@ -31,7 +31,7 @@ DRAWN = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class BaragPlan:
     """All that the stages need, checked. ``after`` None: any date."""
 
     request: ExperimentRequest
@@ -72,14 +72,14 @@ class Plan:
 # ── 1  articles ──────────────────────────────────────────────────────────────
 
 
-def articles(plan: Plan) -> RowsRequest:
+def articles(plan: BaragPlan) -> RowsRequest:
     """Long enough, and each only once."""
     titles: dict[str, str] = {}
     texts: dict[str, str] = {}
     summary: dict[str, Any] = {}
 
     def make(entry: Row) -> list[Row]:
-        article: Article = entry["article"]
+        article: SourceArticle = entry["article"]
         text = text_of(article)
         row = {
             "id": article.id,
@@ -121,7 +121,7 @@ def articles(plan: Plan) -> RowsRequest:
     )
 
 
-def _sourced(plan: Plan, summary: dict[str, Any]) -> Iterator[Article]:
+def _sourced(plan: BaragPlan, summary: dict[str, Any]) -> Iterator[SourceArticle]:
     if plan.kind == "mediawiki":
         yield from _online(plan)
         return
@@ -148,7 +148,7 @@ def _sourced(plan: Plan, summary: dict[str, Any]) -> Iterator[Article]:
     summary["notes"] = reading.notes
 
 
-def _online(plan: Plan) -> Iterator[Article]:
+def _online(plan: BaragPlan) -> Iterator[SourceArticle]:
     """Those that an earlier session drew, then new ones."""
     drawn_rows = RowFile(plan.request.folder / "1-articles.jsonl")
     drawn_rows.settle_all()
@@ -156,14 +156,14 @@ def _online(plan: Plan) -> Iterator[Article]:
     known = set()
     for row in drawn_rows:
         known.add(row["id"])
-        yield Article(
+        yield SourceArticle(
             row["id"], row["title"], row["content"], row.get("url", ""), row.get("date", "")
         )
     if number > len(known):
         yield from random_articles(plan.setting("api"), number - len(known), known)
 
 
-def _same(article: Article, titles: dict[str, str], texts: dict[str, str]) -> Row:
+def _same(article: SourceArticle, titles: dict[str, str], texts: dict[str, str]) -> Row:
     """Why and of which earlier article this one is a duplicate; {} if it is none."""
     title, text = " ".join(article.title.casefold().split()), digest(article.text)[:16]
     for reason, seen, key in ((why.SAME_TITLE, titles, title), (why.SAME_TEXT, texts, text)):
@@ -173,7 +173,7 @@ def _same(article: Article, titles: dict[str, str], texts: dict[str, str]) -> Ro
     return {}
 
 
-def _too_short(plan: Plan, text: str) -> str:
+def _too_short(plan: BaragPlan, text: str) -> str:
     return "" if len(text) > plan.setting("length") else why.SHORT
 
 
@@ -185,7 +185,7 @@ def kept_or(reason: str) -> Row:
 # ── 2  dates ─────────────────────────────────────────────────────────────────
 
 
-def dates(plan: Plan, articles: RowFile) -> RowsRequest:
+def dates(plan: BaragPlan, articles: RowFile) -> RowsRequest:
     """Later than the date."""
 
     def make(row: Row) -> list[Row]:
@@ -214,7 +214,7 @@ def dates(plan: Plan, articles: RowFile) -> RowsRequest:
     return RowsRequest("2-dates", "date filter", inputs, make, depends_on=of)
 
 
-def _early(plan: Plan, date: str) -> str:
+def _early(plan: BaragPlan, date: str) -> str:
     """Why an article is left out for its date, '' if it is not. As in the study, the instant itself is not after it."""
     if plan.after is None:
         return ""
@@ -228,7 +228,7 @@ def _early(plan: Plan, date: str) -> str:
 # ── 3  recency ───────────────────────────────────────────────────────────────
 
 
-def recency(plan: Plan, store: RowFile, dated: RowFile) -> RowsRequest:
+def recency(plan: BaragPlan, store: RowFile, dated: RowFile) -> RowsRequest:
     """About what happened since the date, by a model's verdict."""
     asks = plan.asks(plan.judge, 0.0)
     date = plan.after.date().isoformat() if plan.after else ""
@@ -273,7 +273,7 @@ def recency(plan: Plan, store: RowFile, dated: RowFile) -> RowsRequest:
     )
 
 
-def unknown_or(plan: Plan, value: bool | None, reason: str, episode: Episode) -> Row:
+def unknown_or(plan: BaragPlan, value: bool | None, reason: str, episode: Episode) -> Row:
     """``keep`` and ``why`` of a verdict; one that could not be read is counted and goes the way that was chosen."""
     if value is not None:
         return kept_or(reason)
@@ -308,7 +308,7 @@ def whole(store: RowFile, name: str) -> Row:
 # ── 4  questions ─────────────────────────────────────────────────────────────
 
 
-def questions(plan: Plan, store: RowFile, articles: RowFile) -> RowsRequest:
+def questions(plan: BaragPlan, store: RowFile, articles: RowFile) -> RowsRequest:
     """Written by a model, or those that the articles bring."""
     inputs, number, answers = (
         brief(store, articles),

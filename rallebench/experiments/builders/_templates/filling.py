@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from rallebench.experiments.builders._templates.tables import Table
+from rallebench.experiments.builders._templates.tables import SourceTable
 from rallebench.experiments.builders._templates.template import PLACE, Template, indexed
 
 EMPTY = "with an empty value"
@@ -45,7 +45,7 @@ class _Group:
 
 
 def fill(
-    template: Template, tables: Mapping[str, Table], several: str = "drop"
+    template: Template, tables: Mapping[str, SourceTable], several: str = "drop"
 ) -> tuple[list[Filled], dict[str, int]]:
     """(its questions in the table's order, why → how many were left out). ``several``: where the template does not say."""
     left_out: Counter[str] = Counter()
@@ -71,7 +71,7 @@ def fill(
 
 
 def _groups(
-    template: Template, tables: Mapping[str, Table], left_out: Counter[str]
+    template: Template, tables: Mapping[str, SourceTable], left_out: Counter[str]
 ) -> dict[str, _Group]:
     groups: dict[str, _Group] = {}
     key = tables[template.table].key
@@ -90,7 +90,7 @@ def _groups(
     return groups
 
 
-def _joined(template: Template, tables: Mapping[str, Table]) -> Iterator[tuple[int, Row]]:
+def _joined(template: Template, tables: Mapping[str, SourceTable]) -> Iterator[tuple[int, Row]]:
     """(number of the base row, the row with what is joined to it)."""
     lookups = []
     for join in template.joins:

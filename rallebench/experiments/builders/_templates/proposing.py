@@ -11,7 +11,7 @@ from rallebench.core.errors import BackendError, UsageError
 from rallebench.core.prompts import filled
 from rallebench.core.types import Flow, Generate, Message, Outcome
 from rallebench.experiments.builders._replies import text_of_reply
-from rallebench.experiments.builders._templates.tables import Table
+from rallebench.experiments.builders._templates.tables import SourceTable
 from rallebench.experiments.builders._templates.template import Template, check, template_of
 from rallebench.llms._structured import json_of
 
@@ -22,7 +22,7 @@ _QUESTION, _ANSWER = ("question", "template", "q"), ("answer", "answer_column", 
 
 def propose(
     prompt: str,
-    tables: Mapping[str, Table],
+    tables: Mapping[str, SourceTable],
     table: str,
     number: int,
     llm: str,
@@ -43,7 +43,7 @@ def propose(
     return Outcome(text_of_reply(reply))
 
 
-def described(table: Table) -> str:
+def described(table: SourceTable) -> str:
     """A table's columns with the beginning of its first values."""
     rows = []
     for column in table.columns:
@@ -57,7 +57,7 @@ def described(table: Table) -> str:
 
 def read_proposals(
     reply: str,
-    tables: Mapping[str, Table],
+    tables: Mapping[str, SourceTable],
     table: str,
     most: int,
     taken: Mapping[str, str] | None = None,
@@ -120,7 +120,7 @@ def _by_line(reply: str) -> list[Any]:
 
 
 def numbered(
-    template: Mapping[str, Any], name: str, table: str, tables: Mapping[str, Table]
+    template: Mapping[str, Any], name: str, table: str, tables: Mapping[str, SourceTable]
 ) -> Template:
     """A proposal as a template of its own id."""
     return replace(template_of({**template, "table": table}, list(tables), name), id=name)

@@ -26,7 +26,7 @@ Row = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Table:
+class SourceTable:
     """``columns``: all that any of the first rows has. ``skipped``: bad rows that were left out."""
 
     name: str
@@ -98,7 +98,7 @@ def read_table(
     *,
     skip_bad: bool = False,
     labels: Mapping[str, tuple[str, ...]] | None = None,
-) -> Table:
+) -> SourceTable:
     """A whole table. Raises BadFileError for the first bad row unless ``skip_bad``, and for a table without rows.
 
     ``labels``: of triples, id → names; the first stands for the id, and ``head_names``, ``tail_names`` hold them all.
@@ -116,7 +116,7 @@ def read_table(
             )
     if not rows:
         raise BadFileError(f"{path} holds no row.")
-    return Table(name, tuple(columns), tuple(rows), source.problems.count)
+    return SourceTable(name, tuple(columns), tuple(rows), source.problems.count)
 
 
 def read_labels(path: Path) -> dict[str, tuple[str, ...]]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from rallebench.core.errors import BadFileError, UsageError
-from rallebench.experiments.builders._templates.tables import Table
+from rallebench.experiments.builders._templates.tables import SourceTable
 
 SEVERAL = ("drop", "all", "any")
 PLACE = re.compile(r"\{([^{}]+)\}")
@@ -211,7 +211,7 @@ def _strata(value: Any) -> tuple[str, tuple[tuple[str, int], ...]] | None:
     return str(next(iter(value))), tuple((str(key), int(count)) for key, count in counts.items())
 
 
-def check(template: Template, tables: Mapping[str, Table]) -> None:
+def check(template: Template, tables: Mapping[str, SourceTable]) -> None:
     """Whether every column is there. Raises UsageError, one sentence that names it and those that are."""
     columns = list(tables[template.table].columns)
     for join in template.joins:

@@ -14,12 +14,14 @@ from rallebench.core.runs import RunRequest, RunResult
 from rallebench.core.settings import Setting
 from rallebench.core.types import digest
 from rallebench.engine.statistics import means
-from rallebench.experiments.papers import SUITES
-from rallebench.experiments.papers.barag.articles import PREFIX, Article, by_title, example_of
+from rallebench.experiments import EXPERIMENTS
+from rallebench.experiments.papers.barag import PAPER
+from rallebench.experiments.papers.barag.articles import PREFIX, BaragArticle, by_title, example_of
 from rallebench.experiments.papers.barag.coefficients import COLUMNS, agreement_of, by_given
 from rallebench.experiments.papers.barag.judged import JUDGING, judge_of, notes_of, report_of
-from rallebench.experiments.papers.barag.runs import Row, Run, read_runs
+from rallebench.experiments.papers.barag.runs import AnswerRow, Run, read_runs
 from rallebench.experiments.papers.barag.study import JUDGE_PROMPTS, SCORES
+from rallebench.experiments.papers.common import compat, names_in, own_prompts
 from rallebench.experiments.runs import replay, scored_run
 
 REPORTED = ("form", "compat", "temperature", "seed", "repeats", "swap")
@@ -28,8 +30,10 @@ Pairs = list[tuple[float, "float | None", str]]
 """(given score, the judge's, the article's title) of each answer."""
 
 
-@SUITES.register(
+@EXPERIMENTS.register(
     "barag-agreement",
+    place="suites",
+    paper=PAPER,
     named_by=("runs", "only"),
     form={
         "runs": Setting(str, "", about="folder of scored run files (JSON lines), or one of them"),
@@ -39,15 +43,8 @@ Pairs = list[tuple[float, "float | None", str]]
             about=f"folder of {PREFIX}*.jsonl, one file, or a question set; default: beside the runs, or above them",
         ),
         "only": Setting(str, "", about="names of runs, as in A_d_20240123_100407,…; default: all"),
-        "compat": Setting(
-            str,
-            "corrected",
-            choices=("corrected", "original"),
-            about="original: the judge's system prompt is not sent",
-        ),
-        "prompts": Setting(
-            str, "", about="folder with prompts of your own, named as in prompts/judges"
-        ),
+        "compat": compat("original: the judge's system prompt is not sent"),
+        "prompts": own_prompts("judges"),
         **JUDGING,
     },
 )
@@ -110,7 +107,7 @@ class ScoredAnswers:
     """The answers of a run file that have scores and an article, by question id; ``lost``: how many have not."""
 
     run: Run
-    answers: Mapping[str, tuple[Row, Article]]
+    answers: Mapping[str, tuple[AnswerRow, BaragArticle]]
     lost: int
 
     def pairs(self, result: RunResult, score: str) -> Pairs:
@@ -124,9 +121,9 @@ class ScoredAnswers:
 
 
 def _sample(
-    run: Run, articles: Mapping[tuple[str, str], Article], limit: int | None
+    run: Run, articles: Mapping[tuple[str, str], BaragArticle], limit: int | None
 ) -> ScoredAnswers:
-    answers: dict[str, tuple[Row, Article]] = {}
+    answers: dict[str, tuple[AnswerRow, BaragArticle]] = {}
     lost = 0
     for number, row in enumerate(run.rows[:limit]):
         article = articles.get((row.title, row.question)) or articles.get((row.title, ""))
@@ -173,14 +170,14 @@ def _figure(name: str, pairs: Pairs) -> Figure:
 
 
 def _chosen(runs: tuple[Run, ...], only: str) -> tuple[Run, ...]:
-    names = [part.strip() for part in only.split(",") if part.strip()]
+    names = names_in(only)
     known = {run.name: run for run in runs}
     for name in names:
         if name not in known:
             raise NotFoundError(
                 f"There is no run {name!r} among these; they are: {', '.join(known)}."
             )
-    return tuple(known[name] for name in dict.fromkeys(names)) or runs
+    return tuple(known[name] for name in names) or runs
 
 
 def _article_files(request: ExperimentRequest) -> list[Path]:

@@ -18,7 +18,7 @@ CONTENT, QUESTION = ("content", "text"), ("question", "query", "input")
 
 
 @dataclass(frozen=True, slots=True)
-class Article:
+class BaragArticle:
     """``question`` is '' where there is none."""
 
     id: str
@@ -89,7 +89,7 @@ def read_set(path: Path, limit: int | None = None) -> ArticleSet:
     return ArticleSet(name, path, examples, articles=True, without=left_out)
 
 
-def example_of(article: Article) -> Example:
+def example_of(article: BaragArticle) -> Example:
     """The question of an article; its content is the reference, so that a judge sees it and no model does."""
     record = {
         "id": article.id,
@@ -101,7 +101,7 @@ def example_of(article: Article) -> Example:
     return Example(Question(article.id, article.question), Gold(reference=article.content), record)
 
 
-def _articles(path: Path) -> Iterator[Article]:
+def _articles(path: Path) -> Iterator[BaragArticle]:
     pointed: dict[str, Mapping[str, Any]] | None = None
     seen: set[str] = set()
     for line, row in Source(path).objects():
@@ -123,7 +123,7 @@ def _articles(path: Path) -> Iterator[Article]:
         )
         if not isinstance(content, str) or not isinstance(question, str):
             raise BadFileError(f"{where}: the article and its question should be texts.")
-        yield Article(id, row["title"], question, content, str(row.get("url") or ""))
+        yield BaragArticle(id, row["title"], question, content, str(row.get("url") or ""))
 
 
 def _by_id(path: Path) -> dict[str, Mapping[str, Any]]:
@@ -132,9 +132,9 @@ def _by_id(path: Path) -> dict[str, Mapping[str, Any]]:
     return {str(row.get("id")): row for _, row in Source(path).objects()}
 
 
-def by_title(paths: list[Path]) -> dict[tuple[str, str], Article]:
+def by_title(paths: list[Path]) -> dict[tuple[str, str], BaragArticle]:
     """(title, question) → article, over several files; also (title, '') for each title's first."""
-    articles: dict[tuple[str, str], Article] = {}
+    articles: dict[tuple[str, str], BaragArticle] = {}
     for path in paths:
         for article in _articles(path):
             if article.content.strip():

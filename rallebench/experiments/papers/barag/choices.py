@@ -12,7 +12,7 @@ from rallebench.core.experiments import Table
 from rallebench.engine.statistics import Mean, means
 from rallebench.experiments.papers.barag import points
 from rallebench.experiments.papers.barag.points import BranchedCase, CurvePoint
-from rallebench.experiments.papers.barag.runs import Row, Run
+from rallebench.experiments.papers.barag.runs import AnswerRow, Run
 
 Key = tuple[str, str]
 HEAD = ("Way", "Retrieved", "Input tokens", "Output tokens", "Quality", "Coin")
@@ -42,22 +42,22 @@ def choice_table(title: str, without: Run, always: Run, agent: Run) -> Table | N
     return Table(f"{title}: {len(cases)} questions", HEAD, tuple(lines), note=NOTE + shares)
 
 
-def _scored(run: Run) -> Mapping[Key, Row]:
-    scored: dict[Key, Row] = {}
+def _scored(run: Run) -> Mapping[Key, AnswerRow]:
+    scored: dict[Key, AnswerRow] = {}
     for row in run.rows:
         if row.total is not None and row.n_in is not None and row.n_out is not None:
             scored.setdefault((row.title, row.question), row)
     return scored
 
 
-def _case(without: Row, always: Row, agent: Row) -> BranchedCase:
+def _case(without: AnswerRow, always: AnswerRow, agent: AnswerRow) -> BranchedCase:
     tokens = [(row.n_in or 0, row.n_out or 0) for row in (without, always)]
     return BranchedCase(
         agent.id, _worth(without), _worth(always), tokens[0], tokens[1], wants=agent.read
     )
 
 
-def _worth(row: Row) -> float:
+def _worth(row: AnswerRow) -> float:
     return (row.total or 0) / 2
 
 

@@ -37,7 +37,7 @@ class Agreement:
     mae: Mean
     bias: Mean
     exact: Mean
-    given: float | None
+    mean_given: float | None
     judged: float | None
 
     @property
@@ -47,14 +47,14 @@ class Agreement:
         return (
             self.n,
             self.unparsed,
-            self.given,
+            self.mean_given,
             self.judged,
             *(mean if mean.value is not None else None for mean in means),
         )
 
     def as_json(self) -> dict[str, Any]:
         """For a report."""
-        return asdict(self)
+        return {name.removeprefix("mean_"): value for name, value in asdict(self).items()}
 
 
 COLUMNS = ("Pairs", "Unparsed", "Given", "Judged", *NAMES.values())
@@ -71,8 +71,8 @@ def agreement_of(
 
     ``articles``: the article of each answer; the intervals resample whole articles, without it answers.
 
-    >>> found = agreement_of([1, 2, 4, 5], [1, 3, 4, None])
-    >>> found.n, found.unparsed, round(found.mae.value, 4), round(found.exact.value, 4), round(found.spearman.value, 4)
+    >>> agreement = agreement_of([1, 2, 4, 5], [1, 3, 4, None])
+    >>> agreement.n, agreement.unparsed, *(round(getattr(agreement, name).value, 4) for name in ("mae", "exact", "spearman"))
     (3, 1, 0.3333, 0.6667, 1.0)
     """
     rows = [i for i, score in enumerate(judged) if score is not None]
@@ -85,7 +85,7 @@ def agreement_of(
         n,
         len(scores) - n,
         **measured,
-        given=float(x.mean()) if n else None,
+        mean_given=float(x.mean()) if n else None,
         judged=float(y.mean()) if n else None,
     )
 

@@ -15,8 +15,8 @@ from rallebench.core.experiments import Experiment, ExperimentRequest, Figure, R
 from rallebench.core.runs import Judge, RunRequest, RunResult, Values
 from rallebench.core.settings import Setting
 from rallebench.core.types import Episode, Example, Flow, Question, Step
-from rallebench.experiments.papers import SUITES
-from rallebench.experiments.papers.barag import points
+from rallebench.experiments import EXPERIMENTS
+from rallebench.experiments.papers.barag import PAPER, points
 from rallebench.experiments.papers.barag.judged import JUDGE, JUDGING, judge_of, notes_of, report_of
 from rallebench.experiments.papers.barag.points import BranchedCase, CurvePoint
 from rallebench.experiments.papers.barag.study import (
@@ -27,6 +27,7 @@ from rallebench.experiments.papers.barag.study import (
     tokens_of,
     worth_of,
 )
+from rallebench.experiments.papers.common import failed_note, names_in, sentences
 from rallebench.experiments.runs import scored_run
 from rallebench.workflows.barag import BaragAgent
 from rallebench.workflows.barag_decisions import read_boolean
@@ -61,8 +62,10 @@ READ_ALL = "Read all passages"
 COLUMNS = ("Input tokens", "Output tokens", "Tokens a question", "Quality", "Coin")
 
 
-@SUITES.register(
+@EXPERIMENTS.register(
     "barag-curve",
+    place="suites",
+    paper=PAPER,
     form={
         **DATA,
         **ASKING,
@@ -336,17 +339,15 @@ def _line(curve: Iterable[CurvePoint], n: int) -> tuple[tuple[float, Any], ...]:
 def _losses(result: RunResult, answered: int) -> list[str]:
     """Why questions are in no point; ``answered``: those with both branches."""
     refused = len(result.episodes) - answered
-    notes = [f"{result.n_errors} of {result.n} questions failed; they are in no point."] * bool(
-        result.n_errors
-    )
-    return notes + [f"{refused} questions are blank or too long and were not asked."] * bool(
-        refused
-    )
+    return [
+        *failed_note("", result, "in no point"),
+        *sentences((refused, f"{refused} questions are blank or too long and were not asked.")),
+    ]
 
 
 def _thresholds(text: str) -> tuple[float, ...]:
     try:
-        values = tuple(dict.fromkeys(float(part) for part in text.split(",") if part.strip()))
+        values = tuple(dict.fromkeys(map(float, names_in(text))))
     except ValueError:
         values = (float("nan"),)
     if any(value != value for value in values):

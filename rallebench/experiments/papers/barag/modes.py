@@ -12,7 +12,8 @@ from rallebench.core.experiments import Experiment, ExperimentRequest, Figure, R
 from rallebench.core.runs import Judge, RunRequest, RunResult
 from rallebench.core.settings import Setting
 from rallebench.core.types import Flow, Question
-from rallebench.experiments.papers import SUITES
+from rallebench.experiments import EXPERIMENTS
+from rallebench.experiments.papers.barag import PAPER
 from rallebench.experiments.papers.barag.judged import JUDGE, JUDGING, judge_of, notes_of, report_of
 from rallebench.experiments.papers.barag.runs import lines
 from rallebench.experiments.papers.barag.study import (
@@ -33,6 +34,7 @@ from rallebench.experiments.papers.barag.summary import (
     runs_table,
     summary_of,
 )
+from rallebench.experiments.papers.common import failed_note, names_in
 from rallebench.experiments.runs import scored_run
 from rallebench.workflows.barag import MODES, BaragAgent
 from rallebench.workflows.barag_uncertain import RULE_SETTINGS, Rule, uncertain
@@ -46,8 +48,10 @@ DECIDING = frozenset(("basic", "advanced"))
 """The modes that ask the model whether to search."""
 
 
-@SUITES.register(
+@EXPERIMENTS.register(
     "barag-modes",
+    place="suites",
+    paper=PAPER,
     named_by=("modes",),
     form={
         **DATA,
@@ -137,7 +141,7 @@ def _embedded(answered: RunResult) -> int | None:
 
 
 def _modes(text: str) -> list[str]:
-    chosen = list(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
+    chosen = names_in(text)
     wrong = [mode for mode in chosen if mode not in ALL]
     if wrong or not chosen:
         raise UsageError(f"--set modes={text}: choose of {', '.join(ALL)}.")
@@ -184,11 +188,7 @@ def _samples(settings: Mapping[str, Any]) -> int:
 
 
 def _notes(mode: str, answered: RunResult) -> list[str]:
-    notes = []
-    if answered.n_errors:
-        notes.append(
-            f"{mode}: {answered.n_errors} of {answered.n} questions failed; they are in no sum and no mean."
-        )
+    notes = [*failed_note(mode, answered, "in no sum and no mean")]
     undecided = sum(bool(value) for value in answered.values.get("undecided", {}).values())
     if undecided:
         notes.append(

@@ -10,6 +10,7 @@ from typing import Any
 
 from rallebench.core.errors import BadFileError, NotFoundError, UsageError
 from rallebench.core.sources import Source
+from rallebench.experiments.papers.predictions import json_lines
 from rallebench.workflows.barag import JOIN
 
 MANIFEST = "runs_manifest.json"
@@ -21,7 +22,7 @@ MOST = 1e15
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class AnswerRow:
     """An answer. Scores are None where none could be read, tokens where the backend counts none. ``read``: whether passages were
     read: the file's own ``retrieved``, or a context; the published naive runs have the one without the other."""
 
@@ -56,7 +57,7 @@ class Run:
     name: str
     dataset: str
     description: str
-    rows: tuple[Row, ...]
+    rows: tuple[AnswerRow, ...]
     whole: Mapping[str, Any]
 
 
@@ -92,7 +93,7 @@ def _manifest(folder: Path) -> dict[str, Mapping[str, Any]]:
 
 
 def _run(path: Path, about: Mapping[str, Any]) -> Run:
-    rows: list[Row] = []
+    rows: list[AnswerRow] = []
     seen: dict[str, int] = {}
     for line, row in Source(path).objects():
         rows.append(_row(row, f"{path}, line {line}"))
@@ -116,14 +117,14 @@ def _run(path: Path, about: Mapping[str, Any]) -> Run:
     )
 
 
-def _row(row: Mapping[str, Any], where: str) -> Row:
+def _row(row: Mapping[str, Any], where: str) -> AnswerRow:
     for key in NEEDED:
         if not isinstance(row.get(key), str):
             raise BadFileError(
                 f"{where} has no {key!r}; a run file's row has {', '.join(NEEDED)}, tokens and scores."
             )
     n_in, n_out, truthfulness, relevance = (_number(row, key, where) for key in NUMBERS)
-    return Row(
+    return AnswerRow(
         "" if row.get("id") is None else str(row["id"]).strip(),
         row["title"],
         row["question"],
@@ -160,9 +161,8 @@ def _flag(row: Mapping[str, Any], key: str, where: str) -> bool:
     return bool(value)
 
 
-def lines(rows: Sequence[Row]) -> str:
+def lines(rows: Sequence[AnswerRow]) -> str:
     """The rows as a run file."""
-    contents = (
+    return json_lines(
         {JSON_NAMES.get(name, name): value for name, value in asdict(row).items()} for row in rows
     )
-    return "".join(json.dumps(content, ensure_ascii=False) + "\n" for content in contents)

@@ -24,8 +24,9 @@ from rallebench.core.types import (
     Step,
 )
 from rallebench.experiments.papers.barag.articles import ArticleSet, find_file, read_set
-from rallebench.experiments.papers.barag.runs import Row, read_runs
+from rallebench.experiments.papers.barag.runs import AnswerRow, read_runs
 from rallebench.experiments.papers.barag.summary import PERFECT, total_of
+from rallebench.experiments.papers.common import own_prompts
 from rallebench.metrics.cost import completion_tokens_of, prompt_tokens_of
 from rallebench.metrics.exact_match import exact_match
 from rallebench.metrics.judges import JUDGES
@@ -59,11 +60,7 @@ ASKING = {
         choices=("auto", "tools", "text"),
         about="how a decision is asked for; auto: tools behind an API",
     ),
-    "prompts": Setting(
-        str,
-        "",
-        about="folder with prompts of your own, named as in prompts/suites/barag and prompts/judges",
-    ),
+    "prompts": own_prompts("suites/barag and prompts/judges"),
 }
 COSTS = ("n_input_tokens", "n_output_tokens", "n_embedding_tokens", "retrieved", "undecided")
 DEFINITIONS = {
@@ -239,7 +236,7 @@ def has_read(episode: Episode) -> bool:
     return episode.outcome is not None and episode.outcome.stop_reason == READ
 
 
-def rows_of(study: Study, result: RunResult) -> list[Row]:
+def rows_of(study: Study, result: RunResult) -> list[AnswerRow]:
     """A run's answers as a run file has them, with a judge's scores where it has any."""
     return [
         _row(
@@ -253,14 +250,14 @@ def rows_of(study: Study, result: RunResult) -> list[Row]:
     ]
 
 
-def _row(study: Study, example: Example, episode: Episode, scores: list[float | None]) -> Row:
+def _row(study: Study, example: Example, episode: Episode, scores: list[float | None]) -> AnswerRow:
     """In the original the flag stays down where retrieval is no decision."""
     sent, written = tokens_of(episode.steps)
     read = has_read(episode)
     title = str(example.record.get("title") or "")
     hits = episode.hits or tuple(Hit(passage, 0.0) for passage in example.question.passages)
     by_definition = episode.workflow in ("barag-naive", "barag-gt")
-    return Row(
+    return AnswerRow(
         example.question.qid,
         title,
         example.question.text,

@@ -9,7 +9,7 @@ from typing import Any
 
 from rallebench.core.experiments import Figure, Table
 from rallebench.engine.statistics import Mean, means
-from rallebench.experiments.papers.barag.runs import Row
+from rallebench.experiments.papers.barag.runs import AnswerRow
 
 BINS = tuple(range(2, 11))
 """Unit bins, centred on these."""
@@ -72,7 +72,7 @@ class Summary:
         }
 
 
-def summary_of(rows: Sequence[Row]) -> Summary:
+def summary_of(rows: Sequence[AnswerRow]) -> Summary:
     """The sums over a run's rows."""
     scores = means(
         {"t": [row.truthfulness for row in rows], "r": [row.relevance for row in rows]},

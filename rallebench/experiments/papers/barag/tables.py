@@ -11,7 +11,8 @@ from typing import Any
 
 from rallebench.core.experiments import Experiment, ExperimentRequest, Figure, Report, Table
 from rallebench.core.settings import Setting
-from rallebench.experiments.papers import SUITES
+from rallebench.experiments import EXPERIMENTS
+from rallebench.experiments.papers.barag import PAPER
 from rallebench.experiments.papers.barag.choices import choice_table
 from rallebench.experiments.papers.barag.published import (
     RUNS,
@@ -33,8 +34,10 @@ Runs = Mapping[str, tuple[Run, Summary]]
 COSTS = (("n_in", "input"), ("n_out", "output"))
 
 
-@SUITES.register(
+@EXPERIMENTS.register(
     "barag-tables",
+    place="suites",
+    paper=PAPER,
     needs_llm=False,
     asks=False,
     named_by=("runs",),

@@ -36,7 +36,7 @@ from rallebench.experiments.papers.crud.questing import (
 )
 from rallebench.experiments.papers.crud.records import Record, RecordSet
 from rallebench.experiments.papers.crud.retrieval import joined, reciprocal_rank, separator_of
-from rallebench.experiments.papers.crud.tasks import Task
+from rallebench.experiments.papers.crud.tasks import CrudTask
 from rallebench.experiments.runs import REUSED, replay, scored_run
 from rallebench.metrics.crud_bleu import ORDERS, precisions, unpenalised
 from rallebench.metrics.judges.ragquesteval import spoken
@@ -66,7 +66,7 @@ class CellPlan:
     """All that a cell is made of; ``earlier``: record id → an answer that is not asked for again."""
 
     request: ExperimentRequest
-    task: Task
+    task: CrudTask
     records: RecordSet
     chosen: tuple[Record, ...]
     index: str
@@ -101,7 +101,7 @@ class Cell:
     counts: Mapping[str, int]
 
 
-def check_prompts(request: ExperimentRequest, tasks: Iterable[Task]) -> None:
+def check_prompts(request: ExperimentRequest, tasks: Iterable[CrudTask]) -> None:
     """Raise BadFileError for a folder of prompts that holds none which these tasks, or RAGQuestEval, read."""
     check_own(
         request.settings["prompts"],
@@ -109,7 +109,7 @@ def check_prompts(request: ExperimentRequest, tasks: Iterable[Task]) -> None:
     )
 
 
-def plan_cell(request: ExperimentRequest, task: Task, records: RecordSet) -> CellPlan:
+def plan_cell(request: ExperimentRequest, task: CrudTask, records: RecordSet) -> CellPlan:
     """Check all that can be wrong before anything is asked. Raises UsageError.
 
     Of ``request.settings``: index, k, join, temperature, top_p, top_k, max_tokens, prompts, compat, similarity, reuse,

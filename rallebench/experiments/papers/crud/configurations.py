@@ -11,6 +11,7 @@ from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.registry import unknown
 from rallebench.corpora.chunking import Chunking
 from rallebench.encoders.references import check_encoder
+from rallebench.experiments.papers.common import names_in
 from rallebench.experiments.papers.crud.retrieval import RETRIEVERS, variant
 from rallebench.workspace.indexes.ensure import Described, described
 
@@ -137,7 +138,7 @@ def grid_of(request: ExperimentRequest) -> Grid:
 
 
 def _factors(text: str) -> list[str]:
-    chosen = [name for part in text.split(",") if (name := part.strip())]
+    chosen = names_in(text)
     for name in chosen:
         if name not in FACTORS:
             raise UsageError("--set factors: " + unknown("factor of the grid", name, list(FACTORS)))
@@ -148,7 +149,7 @@ def _factors(text: str) -> list[str]:
 
 def _values(factor: GridFactor, text: str, base: Any) -> list[Any]:
     """The values of a factor with the base's among them, numbers in order."""
-    parts = [part.strip() for part in text.split(",") if part.strip()]
+    parts = names_in(text)
     if factor.ordered:
         return sorted({base, *([_number(factor, part) for part in parts] or factor.papers)})
     return list(dict.fromkeys([base, *(parts or factor.papers)]))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from rallebench.core.errors import BadFileError, NotFoundError
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.files import read_json
-from rallebench.experiments.papers.crud.tasks import Task
+from rallebench.experiments.papers.crud.tasks import CrudTask
 
 if TYPE_CHECKING:
     from rallebench.experiments.papers.crud.cells import Cell
@@ -34,7 +34,7 @@ NAMES = {"similarity": "bertScore"}
 QUEST = ("QA_avg_F1", "QA_recall")
 
 
-def results_path(request: ExperimentRequest, task: Task, index: str, k: int) -> str:
+def results_path(request: ExperimentRequest, task: CrudTask, index: str, k: int) -> str:
     """Where CRUD-RAG would write a task's results: collection, k and the kind of model are in the folder's name."""
     collection, llm = _plain(index or "none"), _plain(request.llm)
     return f"output/{collection}_top{k}_{_plain(request.workspace.llm(request.llm).backend)}/{task.file}_{llm}.json"

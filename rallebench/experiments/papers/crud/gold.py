@@ -14,14 +14,14 @@ from rallebench.core.errors import BadFileError, NotFoundError
 from rallebench.core.files import read_json, write_json
 from rallebench.core.sources import Source
 from rallebench.core.types import digest
-from rallebench.experiments.papers.crud.tasks import Task
+from rallebench.experiments.papers.crud.tasks import CrudTask
 from rallebench.metrics.judges.ragquesteval import texts
 from rallebench.workspace.paths import Workspace
 
 Entry = Mapping[str, Any]
 
 
-def cache_file(workspace: Workspace, task: Task) -> Path:
+def cache_file(workspace: Workspace, task: CrudTask) -> Path:
     """The file of a task's questions."""
     return workspace.path / "crud" / f"quest_gold_{task.file}.json"
 
@@ -38,7 +38,7 @@ def read_cache(path: Path) -> dict[str, Entry]:
     return value
 
 
-def read_published(gold: str, task: Task) -> dict[str, Entry]:
+def read_published(gold: str, task: CrudTask) -> dict[str, Entry]:
     """CRUD-RAG's own gold questions: a folder, or one task's file. Raises UsageError.
 
     ``<Task>_quest_gt_save.json`` is an object by record id; ``quest_gold_<Task>.jsonl`` has ``crud_id`` in every row.

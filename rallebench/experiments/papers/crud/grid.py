@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from rallebench.core.errors import UsageError
 from rallebench.core.experiments import Experiment, ExperimentRequest, Report
 from rallebench.core.settings import Setting
-from rallebench.experiments.papers import SUITES
-from rallebench.experiments.papers.crud import grid_tables, recommending, tables
+from rallebench.experiments import EXPERIMENTS
+from rallebench.experiments.papers.crud import PAPER, grid_tables, recommending, tables
 from rallebench.experiments.papers.crud.cells import check_prompts
 from rallebench.experiments.papers.crud.configurations import FACTORS, grid_of
 from rallebench.experiments.papers.crud.grid_cells import RETRIEVAL, perform_grid
@@ -82,7 +82,9 @@ SETTINGS: Mapping[str, Setting] = {
 }
 
 
-@SUITES.register("crud-grid", form=SETTINGS, needs_llm=False, named_by=("tasks",))
+@EXPERIMENTS.register(
+    "crud-grid", place="suites", paper=PAPER, form=SETTINGS, needs_llm=False, named_by=("tasks",)
+)
 def crud_grid(request: ExperimentRequest) -> Experiment:
     """CRUD-RAG's one-factor grid with its recommendations; without a model it compares retrievers alone."""
     s = request.settings

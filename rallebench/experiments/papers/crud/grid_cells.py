@@ -31,7 +31,7 @@ from rallebench.experiments.papers.crud.configurations import (
 )
 from rallebench.experiments.papers.crud.records import RecordSet
 from rallebench.experiments.papers.crud.retrieval import reciprocal_rank
-from rallebench.experiments.papers.crud.tasks import Task
+from rallebench.experiments.papers.crud.tasks import CrudTask
 from rallebench.experiments.runs import scored_run
 from rallebench.workspace.indexes.ensure import Described
 
@@ -47,7 +47,7 @@ class CellResult:
     """The run of a configuration and a task; ``cell`` is None where nothing was generated."""
 
     config: Config
-    task: Task
+    task: CrudTask
     label: str
     answered: RunResult
     cell: Cell | None = None
@@ -70,7 +70,7 @@ class FailedCell:
     """A cell without a result, and why, in one sentence."""
 
     config: Config
-    task: Task
+    task: CrudTask
     label: str
     why: str
 
@@ -84,7 +84,7 @@ class Outcomes:
     indexes: dict[str, IndexResult | RalleError] = field(default_factory=dict)
     error: RalleError | None = None
 
-    def of(self, config: Config, task: Task) -> CellResult | None:
+    def of(self, config: Config, task: CrudTask) -> CellResult | None:
         """The cell of a configuration and a task."""
         return next((c for c in self.ran if (c.config, c.task) == (config, task)), None)
 
@@ -93,7 +93,10 @@ GridRequests = Generator["RunRequest | IndexRequest | Release", Any, Outcomes]
 
 
 def perform_grid(
-    request: ExperimentRequest, grid: Grid, tasks: Sequence[Task], records: Mapping[str, RecordSet]
+    request: ExperimentRequest,
+    grid: Grid,
+    tasks: Sequence[CrudTask],
+    records: Mapping[str, RecordSet],
 ) -> GridRequests:
     """All cells of a grid. Whatever can be known to be wrong is raised before the first request is yielded."""
     for config in grid.order:
@@ -159,7 +162,7 @@ def _perform(
 
 
 def _plan(
-    request: ExperimentRequest, config: Config, task: Task, records: RecordSet, retriever: str
+    request: ExperimentRequest, config: Config, task: CrudTask, records: RecordSet, retriever: str
 ) -> CellPlan:
     """One cell's plan; its index is named only here, as it may have been built a moment ago."""
     s = request.settings

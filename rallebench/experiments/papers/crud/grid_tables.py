@@ -10,11 +10,12 @@ from rallebench.analysis.paired import PairedComparison
 from rallebench.core.errors import RalleError
 from rallebench.core.experiments import Figure, IndexResult, Table
 from rallebench.engine.statistics import Mean
+from rallebench.experiments.papers.common import listed
 from rallebench.experiments.papers.crud import tables
 from rallebench.experiments.papers.crud.configurations import FACTORS, Config, Grid
 from rallebench.experiments.papers.crud.grid_cells import CellResult, FailedCell, Outcomes
 from rallebench.experiments.papers.crud.recommending import Versus, versus
-from rallebench.experiments.papers.crud.tasks import Task
+from rallebench.experiments.papers.crud.tasks import CrudTask
 
 HEADS: Mapping[str, str] = {
     **{metric: head for head, metric in tables.COLUMNS.items()},
@@ -35,7 +36,7 @@ def metrics_of(outcomes: Outcomes) -> list[str]:
     return [name for name in HEADS if name in scored]
 
 
-def factor_tables(outcomes: Outcomes, grid: Grid, tasks: Sequence[Task]) -> Iterator[Table]:
+def factor_tables(outcomes: Outcomes, grid: Grid, tasks: Sequence[CrudTask]) -> Iterator[Table]:
     """Rows: tasks and their values; columns: metrics with intervals, and the number of answers."""
     names = metrics_of(outcomes)
     note = "All but length (characters) in %. Empty: not measured."
@@ -61,7 +62,7 @@ def _value(grid: Grid, factor: str, value: Any, config: Config) -> str:
 
 
 def factor_plots(
-    outcomes: Outcomes, grid: Grid, tasks: Sequence[Task], metric: str
+    outcomes: Outcomes, grid: Grid, tasks: Sequence[CrudTask], metric: str
 ) -> Iterator[Figure]:
     """The deciding metric over a factor's values, a line or a colour for every task."""
     for name, values in grid.values.items():
@@ -89,7 +90,7 @@ def factor_plots(
 Compared = Mapping[str, Mapping[tuple[str, str], Sequence[Versus]]]
 
 
-def compared_of(outcomes: Outcomes, grid: Grid, tasks: Sequence[Task]) -> Compared:
+def compared_of(outcomes: Outcomes, grid: Grid, tasks: Sequence[CrudTask]) -> Compared:
     """Metric → (task, factor) → its values against the base."""
     groups = {task.name: (task.name,) for task in tasks}
     return {
@@ -99,7 +100,7 @@ def compared_of(outcomes: Outcomes, grid: Grid, tasks: Sequence[Task]) -> Compar
     }
 
 
-def at_a_glance(compared: Compared, grid: Grid, tasks: Sequence[Task], metric: str) -> Table:
+def at_a_glance(compared: Compared, grid: Grid, tasks: Sequence[CrudTask], metric: str) -> Table:
     """Rows: every value of every factor; columns: tasks; cells: the difference to the base of the deciding metric."""
     cells = {
         (task, factor, versus.value): _gap(versus.paired, 1)
@@ -147,7 +148,7 @@ def _gap(paired: PairedComparison, unit: float = 100) -> Mean:
 
 
 def notes_of(
-    outcomes: Outcomes, grid: Grid, retrieving: Sequence[Task], left_out: Sequence[Task]
+    outcomes: Outcomes, grid: Grid, retrieving: Sequence[CrudTask], left_out: Sequence[CrudTask]
 ) -> Iterator[str]:
     """What a reader of the numbers must know, one sentence each."""
     base = [result for result in outcomes.ran if result.config == grid.base]
@@ -176,11 +177,12 @@ def notes_of(
 
 
 def _listed(cells: Sequence[CellResult | FailedCell]) -> str:
-    names = [f"{cell.task.name} {cell.label}" for cell in cells]
-    return ", ".join(names[:6]) + (f" and {len(names) - 6} more" if len(names) > 6 else "")
+    return listed([f"{cell.task.name} {cell.label}" for cell in cells], 6)
 
 
-def report_of(outcomes: Outcomes, grid: Grid, tasks: Sequence[Task], metric: str) -> dict[str, Any]:
+def report_of(
+    outcomes: Outcomes, grid: Grid, tasks: Sequence[CrudTask], metric: str
+) -> dict[str, Any]:
     """The grid in numbers, JSON-able."""
     indexes = outcomes.indexes.values()
     results = [index for index in indexes if isinstance(index, IndexResult)]

@@ -14,7 +14,7 @@ from rallebench.core.types import Episode, Example, Flow, digest
 from rallebench.experiments.papers.crud import gold
 from rallebench.experiments.papers.crud.gold import Entry
 from rallebench.experiments.papers.crud.records import Record
-from rallebench.experiments.papers.crud.tasks import Task
+from rallebench.experiments.papers.crud.tasks import CrudTask
 from rallebench.metrics.judges import JUDGES
 from rallebench.metrics.judges.ragquesteval import COLUMNS, quest_scores
 from rallebench.workspace.judges import judge_named
@@ -41,7 +41,9 @@ class Judged:
     scored: Mapping[str, Mapping[str, Any]]
 
 
-def judging_of(request: ExperimentRequest, task: Task, records: Sequence[Record]) -> Judging | None:
+def judging_of(
+    request: ExperimentRequest, task: CrudTask, records: Sequence[Record]
+) -> Judging | None:
     """RAGQuestEval of these records by the model ``quest``; None without one. Raises UsageError, BadFileError."""
     s = request.settings
     if not s["quest"]:

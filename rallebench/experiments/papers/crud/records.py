@@ -10,7 +10,7 @@ from typing import Any
 from rallebench.core.errors import BadFileError, NotFoundError, UsageError
 from rallebench.core.files import read_json
 from rallebench.core.sources import Source
-from rallebench.experiments.papers.crud.tasks import TASKS, Task
+from rallebench.experiments.papers.crud.tasks import TASKS, CrudTask
 
 FILES = ("split_merged.json", "merged.json")
 """The paper's fifth, and everything."""
@@ -56,7 +56,7 @@ class RecordSet:
 DATA_IS = "CRUD-RAG's split_merged.json, or a file of one task"
 
 
-def read_tasks(path: Path, tasks: tuple[Task, ...]) -> dict[str, RecordSet]:
+def read_tasks(path: Path, tasks: tuple[CrudTask, ...]) -> dict[str, RecordSet]:
     """Task → its records, those that can be asked and scored. Raises UsageError.
 
     ``path``: a folder with ``split_merged.json``, ``merged.json`` or a file per task (``qa1.jsonl``,
@@ -73,7 +73,7 @@ def read_tasks(path: Path, tasks: tuple[Task, ...]) -> dict[str, RecordSet]:
     return records
 
 
-def _file_of(path: Path, task: Task) -> Path:
+def _file_of(path: Path, task: CrudTask) -> Path:
     if path.is_file():
         return path
     names = [
@@ -101,7 +101,7 @@ def _content(path: Path) -> Any:
     return [row for _, row in Source(path).objects()]
 
 
-def _rows(content: Any, task: Task, path: Path, n_tasks: int) -> list[Any]:
+def _rows(content: Any, task: CrudTask, path: Path, n_tasks: int) -> list[Any]:
     if isinstance(content, list):
         if n_tasks > 1:
             raise UsageError(
@@ -126,7 +126,7 @@ def _rows(content: Any, task: Task, path: Path, n_tasks: int) -> list[Any]:
     return rows
 
 
-def _records(rows: list[Any], task: Task, path: Path) -> RecordSet:
+def _records(rows: list[Any], task: CrudTask, path: Path) -> RecordSet:
     records: dict[str, Record] = {}
     left_out: dict[str, list[str]] = {}
     for number, row in enumerate(rows, 1):
@@ -147,7 +147,7 @@ def _records(rows: list[Any], task: Task, path: Path) -> RecordSet:
     return RecordSet(path.name.split(".json")[0], path, tuple(records.values()), len(rows), reasons)
 
 
-def _record(row: Any, task: Task) -> Record | str:
+def _record(row: Any, task: CrudTask) -> Record | str:
     """The record, or why it cannot be used: the end of a sentence about several."""
     if not isinstance(row, Mapping):
         return "are no objects"
@@ -175,7 +175,7 @@ def _text(value: Any) -> str:
     return value.strip() if isinstance(value, str) else ""
 
 
-def _gold(row: Mapping[str, Any], task: Task) -> tuple[GoldDocument, ...]:
+def _gold(row: Mapping[str, Any], task: CrudTask) -> tuple[GoldDocument, ...]:
     if not task.ranked:
         return ()
     for key in GOLD_IDS:

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from rallebench.core.experiments import Experiment, ExperimentRequest, Report
 from rallebench.core.settings import Setting
-from rallebench.experiments.papers import SUITES
+from rallebench.experiments import EXPERIMENTS
+from rallebench.experiments.papers.common import compat, own_prompts, register_each
+from rallebench.experiments.papers.crud import PAPER
 from rallebench.experiments.papers.crud.cells import Cell, check_prompts, perform_cell, plan_cell
 from rallebench.experiments.papers.crud.files import results_of, results_path
 from rallebench.experiments.papers.crud.records import DATA_IS, read_tasks
 from rallebench.experiments.papers.crud.tables import notes_of, plot_of, table_of
-from rallebench.experiments.papers.crud.tasks import TASKS, Task, tasks_of
+from rallebench.experiments.papers.crud.tasks import TASKS, CrudTask, tasks_of
 
 SETTINGS = {
     "data": Setting(
@@ -36,10 +38,8 @@ SETTINGS = {
     "top_p": Setting(float, 0.9, 0, 1, about="0: the model's own"),
     "top_k": Setting(int, 0, 0, 100_000, about="default: 5, behind an API the model's own"),
     "max_tokens": Setting(int, 1280, 1, 100_000),
-    "compat": Setting(str, "corrected", choices=("corrected", "original")),
-    "prompts": Setting(
-        str, "", about="folder with prompts of your own, named as in prompts/suites/crud"
-    ),
+    "compat": compat(),
+    "prompts": own_prompts("suites/crud"),
     "similarity": Setting(
         str, "", about="encoder for the similarity of answer and reference; default: not measured"
     ),
@@ -61,7 +61,7 @@ SETTINGS = {
 }
 
 
-def crud_tasks(request: ExperimentRequest, tasks: tuple[Task, ...]) -> Experiment:
+def crud_tasks(request: ExperimentRequest, tasks: tuple[CrudTask, ...]) -> Experiment:
     """These tasks, one cell each."""
     records = read_tasks(request.workspace.data(request.settings["data"], DATA_IS), tasks)
     check_prompts(request, tasks)
@@ -90,8 +90,10 @@ def crud_tasks(request: ExperimentRequest, tasks: tuple[Task, ...]) -> Experimen
     )
 
 
-@SUITES.register(
+@EXPERIMENTS.register(
     "crud",
+    place="suites",
+    paper=PAPER,
     form={
         **SETTINGS,
         "tasks": Setting(str, "all", about="as in qa1,summary, or quest_answer, or all"),
@@ -102,15 +104,12 @@ def crud(request: ExperimentRequest) -> Experiment:
     return (yield from crud_tasks(request, tasks_of(request.settings["tasks"])))
 
 
-def _register(task: Task) -> None:
-    def of_task(request: ExperimentRequest) -> Experiment:
-        return (yield from crud_tasks(request, (task,)))
-
-    of_task.__name__ = of_task.__qualname__ = f"crud_{task.name}"
-    SUITES.register(
-        f"crud-{task.name}", about=f"CRUD-RAG, {task.key}: {task.about}.", form=SETTINGS
-    )(of_task)
-
-
-for _task in TASKS.values():
-    _register(_task)
+register_each(
+    crud_tasks,
+    {
+        f"crud-{task.name}": (f"CRUD-RAG, {task.key}: {task.about}.", (task,))
+        for task in TASKS.values()
+    },
+    paper=PAPER,
+    form=SETTINGS,
+)

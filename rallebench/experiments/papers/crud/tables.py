@@ -7,8 +7,9 @@ from typing import Any
 
 from rallebench.core.experiments import Figure, Table
 from rallebench.engine.statistics import Mean
+from rallebench.experiments.papers.common import failed_note, listed
 from rallebench.experiments.papers.crud.cells import Cell
-from rallebench.experiments.papers.crud.tasks import Task
+from rallebench.experiments.papers.crud.tasks import CrudTask
 from rallebench.experiments.published import published_table
 from rallebench.workspace.paths import READER
 
@@ -41,7 +42,7 @@ def table_of(cells: Sequence[Cell]) -> Table:
     return Table("CRUD-RAG", ("task", *COLUMNS, "answers"), tuple(rows), note=note)
 
 
-def papers_base(task: Task) -> dict[str, float]:
+def papers_base(task: CrudTask) -> dict[str, float]:
     """Column → what the paper's base system reached: BLEU, ROUGE-L, similarity, precision and recall in %, length in characters."""
     return dict(published_table("crud_table3").row(task=task.printed, base=True).values)
 
@@ -113,9 +114,8 @@ QUEST_NOTES = {
 def _notes(cell: Cell) -> Iterator[str]:
     name, plan, counts = cell.plan.task.name, cell.plan, cell.counts
     for why, ids in plan.records.left_out.items():
-        yield f"{name}: {len(ids)} of {plan.records.total} records {why} and were left out: {_named(ids)}."
-    if counts["failed"]:
-        yield f"{name}: {counts['failed']} of {counts['asked']} questions failed; they are counted here and in no mean."
+        yield f"{name}: {len(ids)} of {plan.records.total} records {why} and were left out: {listed(ids)}."
+    yield from failed_note(name, cell.answered, "counted here and in no mean")
     if counts["empty"]:
         yield f"{name}: {counts['empty']} of {counts['asked']} answers are empty; they are counted here and in no mean."
     if counts["without_documents"]:
@@ -130,7 +130,3 @@ def _notes(cell: Cell) -> Iterator[str]:
             yield f"{name}: {counts[key]} of {counts['quest_asked']} answers {sentence}."
     if counts.get("quest_new_references"):
         yield f"{name}: questions were made of {counts['quest_new_references']} references; those that could be read are kept."
-
-
-def _named(ids: Sequence[str]) -> str:
-    return ", ".join(ids[:5]) + (f" and {len(ids) - 5} more" if len(ids) > 5 else "")

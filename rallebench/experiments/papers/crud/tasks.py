@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 from rallebench.core.errors import UsageError
 from rallebench.core.registry import unknown
+from rallebench.experiments.papers.common import names_in
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class CrudTask:
     """``name``: as our suites have it; ``key``: its list in CRUD's file; ``file``: as CRUD's own files have it.
 
     ``printed``: what the paper's tables call it. ``fields``: the name in braces in the prompt → the record's field; all are sent
@@ -40,9 +41,9 @@ class Task:
         return f"{self.name.rstrip('123')}.txt"
 
 
-def _qa(number: int) -> Task:
+def _qa(number: int) -> CrudTask:
     several = "s" * (number > 1)
-    return Task(
+    return CrudTask(
         f"qa{number}",
         f"questanswer_{number}doc{several}",
         f"QuestAnswer{number}Doc{several}",
@@ -56,7 +57,7 @@ def _qa(number: int) -> Task:
 
 
 _ALL = (
-    Task(
+    CrudTask(
         "summary",
         "event_summary",
         "Summary",
@@ -65,7 +66,7 @@ _ALL = (
         {"event": "event"},
         "summary",
     ),
-    Task(
+    CrudTask(
         "continuation",
         "continuing_writing",
         "ContinueWriting",
@@ -74,7 +75,7 @@ _ALL = (
         {"beginning": "beginning"},
         "continuing",
     ),
-    Task(
+    CrudTask(
         "hallucination",
         "hallu_modified",
         "HalluModified",
@@ -88,7 +89,7 @@ _ALL = (
     *map(_qa, (1, 2, 3)),
 )
 
-TASKS: Mapping[str, Task] = {task.name: task for task in _ALL}
+TASKS: Mapping[str, CrudTask] = {task.name: task for task in _ALL}
 
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "all": tuple(TASKS),
@@ -100,14 +101,14 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
 """All names under which tasks are asked for: ours, those of CRUD's command line, its file and its results."""
 
 
-def tasks_of(text: str) -> tuple[Task, ...]:
+def tasks_of(text: str) -> tuple[CrudTask, ...]:
     """The tasks that a list names, each once, in our order. Raises UsageError.
 
     >>> [task.name for task in tasks_of("quest_answer, event_summary")]
     ['summary', 'qa1', 'qa2', 'qa3']
     """
     names: set[str] = set()
-    for name in filter(None, map(str.strip, text.split(","))):
+    for name in names_in(text):
         if name not in GROUPS:
             raise UsageError(unknown("task of CRUD-RAG", name, list(GROUPS)))
         names.update(GROUPS[name])

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from rallebench.chains.ralle import override
+from rallebench.chains.overrides import override
 from rallebench.core.errors import UsageError
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.types import Chain
+from rallebench.experiments.papers.common import names_in
 from rallebench.experiments.papers.kilt.sets import MODES, KiltSet
 from rallebench.workspace.checking import check_chain
 
@@ -18,7 +19,7 @@ def modes_of(written: str) -> tuple[str, ...]:
     >>> modes_of("read, closed-book")
     ('read', 'closed-book')
     """
-    modes = tuple(dict.fromkeys(part.strip() for part in written.split(",") if part.strip()))
+    modes = tuple(names_in(written))
     strange = [mode for mode in modes if mode not in MODES]
     if strange or not modes:
         raise UsageError(

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from rallebench.core.errors import UsageError
 from rallebench.core.files import read_json
+from rallebench.experiments.papers.common import names_in
 
 TASKS: Mapping[str, str] = {
     "fact": "fact checking",
@@ -90,5 +91,5 @@ def sets_of(written: str) -> tuple[KiltSet, ...]:
     """
     if written.strip() == "all":
         return tuple(SETS.values())
-    names = {set_of(part).name for part in written.split(",") if part.strip()}
+    names = {set_of(part).name for part in names_in(written)}
     return tuple(kilt_set for name, kilt_set in SETS.items() if name in names)

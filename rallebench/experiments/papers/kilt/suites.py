@@ -16,7 +16,9 @@ from rallebench.core.runs import RunRequest
 from rallebench.core.settings import Setting
 from rallebench.core.types import Chain
 from rallebench.engine.score import DEFAULT_METRICS, has_gold
-from rallebench.experiments.papers import SUITES, Suite
+from rallebench.experiments import EXPERIMENTS
+from rallebench.experiments.papers.common import compat, failed_note, register_each
+from rallebench.experiments.papers.kilt import PAPER
 from rallebench.experiments.papers.kilt.chains import chain_of, modes_of
 from rallebench.experiments.papers.kilt.data import Questions, files_of, read
 from rallebench.experiments.papers.kilt.sets import SETS, TASKS, KiltSet, sets_of
@@ -45,7 +47,7 @@ OWN = {
         True,
         about="REWRITE-EL: entity linking asks 'What is \"mention\" ?'; false: the whole text",
     ),
-    "compat": Setting(str, "corrected", choices=("corrected", "original")),
+    "compat": compat(),
 }
 SEVERAL = {
     "datasets": Setting(
@@ -58,27 +60,12 @@ NAMED_BY = ("datasets", "file", "mode", "retriever", "k")
 """Settings that tell the runs of a suite apart by name."""
 
 
-@SUITES.register("kilt", needs_llm=False, form=SEVERAL, named_by=NAMED_BY)
+@EXPERIMENTS.register(
+    "kilt", place="suites", paper=PAPER, needs_llm=False, form=SEVERAL, named_by=NAMED_BY
+)
 def kilt(request: ExperimentRequest) -> Experiment:
     """KILT, several sets with their macro-average, as in RaLLe's tables."""
     return (yield from _answered(request, sets_of(request.settings["datasets"])))
-
-
-def _single(kilt_set: KiltSet) -> Suite:
-    def suite(request: ExperimentRequest) -> Experiment:
-        return (yield from _answered(request, (kilt_set,)))
-
-    return suite
-
-
-for _set in SETS.values():
-    SUITES.register(
-        f"kilt-{_set.name}",
-        about=f"KILT, {_set.label}: {TASKS[_set.task]}, by {_set.headline} and {_set.variant}.",
-        needs_llm=False,
-        form=OWN,
-        named_by=NAMED_BY,
-    )(_single(_set))
 
 
 def _answered(request: ExperimentRequest, sets: Sequence[KiltSet]) -> Experiment:
@@ -103,10 +90,7 @@ def _answered(request: ExperimentRequest, sets: Sequence[KiltSet]) -> Experiment
     for each, mode, run in runs:
         result = yield run
         results.append(SetResult(each.kilt, mode, result))
-        if result.n_errors:
-            notes.append(
-                f"{run.label}: {result.n_errors} of {result.n} questions failed; they are counted here and in no mean."
-            )
+        notes += failed_note(run.label, result, "counted here and in no mean")
     data = {
         "headline": {name: SETS[name].headline for name in questions},
         "averages": averages(results, bracket),
@@ -118,6 +102,22 @@ def _answered(request: ExperimentRequest, sets: Sequence[KiltSet]) -> Experiment
     }
     tables = tables_of(results, request.llm, s["retriever"], bracket)
     return Report(data, tuple(notes), tables=tables, figures=figures_of(results))
+
+
+register_each(
+    _answered,
+    {
+        f"kilt-{each.name}": (
+            f"KILT, {each.label}: {TASKS[each.task]}, by {each.headline} and {each.variant}.",
+            (each,),
+        )
+        for each in SETS.values()
+    },
+    paper=PAPER,
+    needs_llm=False,
+    form=OWN,
+    named_by=NAMED_BY,
+)
 
 
 def _chains(

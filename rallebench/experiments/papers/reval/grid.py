@@ -11,7 +11,8 @@ from rallebench.core.errors import UsageError
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.registry import unknown
 from rallebench.environments import ENVIRONMENTS
-from rallebench.experiments.papers.reval.tasks import TaskQuestions, names_in
+from rallebench.experiments.papers.common import names_in
+from rallebench.experiments.papers.reval.tasks import TaskQuestions
 from rallebench.workflows import WORKFLOWS
 from rallebench.workspace.flows import Agent, prepare_agent
 from rallebench.workspace.paths import READER

@@ -19,7 +19,9 @@ from rallebench.core.files import sha256_file
 from rallebench.core.runs import Backends, RunRequest, RunResult
 from rallebench.core.settings import Setting
 from rallebench.datasets.tasks import DOMAINS
-from rallebench.experiments.papers import SUITES, Suite
+from rallebench.experiments import EXPERIMENTS
+from rallebench.experiments.papers.common import compat, failed_note, register_each
+from rallebench.experiments.papers.reval import PAPER
 from rallebench.experiments.papers.reval.grid import GridCell, grid
 from rallebench.experiments.papers.reval.tasks import tasks_of
 from rallebench.experiments.runs import definitions_of, scored_by, scored_run
@@ -64,31 +66,16 @@ SETTINGS = {
         "",
         about="folder with the tokenizer whose tokens position match compares (the paper: GPT-2's)",
     ),
-    "compat": Setting(str, "corrected", choices=("corrected", "original")),
+    "compat": compat(),
 }
 
 
-@SUITES.register("reval", needs_llm=False, form=SETTINGS, named_by=NAMED_BY)
+@EXPERIMENTS.register(
+    "reval", place="suites", paper=PAPER, needs_llm=False, form=SETTINGS, named_by=NAMED_BY
+)
 def reval(request: ExperimentRequest) -> Grid:
     """R-Eval: workflows × models × tasks, as far as they fit each other, with scores, means and ranks."""
     return (yield from _answered(request, ""))
-
-
-def _domain(domain: str) -> Suite:
-    def suite(request: ExperimentRequest) -> Grid:
-        return (yield from _answered(request, domain))
-
-    return suite
-
-
-for _word, _environment in DOMAINS.items():
-    SUITES.register(
-        f"reval-{_environment}",
-        about=f"R-Eval's systems on the tasks of its environment {_word} alone.",
-        needs_llm=False,
-        form=SETTINGS,
-        named_by=NAMED_BY,
-    )(_domain(_word))
 
 
 def _answered(request: ExperimentRequest, domain: str) -> Grid:
@@ -115,6 +102,22 @@ def _answered(request: ExperimentRequest, domain: str) -> Grid:
         label, why = next(iter(failed.items()))
         raise BackendError(f"No system could be run. {label}: {why}")
     return _report(request, cells, results, failed)
+
+
+register_each(
+    _answered,
+    {
+        f"reval-{environment}": (
+            f"R-Eval's systems on the tasks of its environment {word} alone.",
+            word,
+        )
+        for word, environment in DOMAINS.items()
+    },
+    paper=PAPER,
+    needs_llm=False,
+    form=SETTINGS,
+    named_by=NAMED_BY,
+)
 
 
 def _run(request: ExperimentRequest, cell: GridCell, names: Sequence[str]) -> RunRequest:
@@ -226,8 +229,7 @@ def _notes(
     for label, why in failed.items():
         yield f"{label} failed: {why}"
     for label, result in results.items():
-        if result.n_errors:
-            yield f"{label}: {result.n_errors} of {result.n} questions failed and are in no figure."
+        yield from failed_note(label, result, "in no figure")
     stand_ins = dict.fromkeys(
         cell.questions.dataset
         for cell in cells

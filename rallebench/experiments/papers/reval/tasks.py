@@ -14,6 +14,7 @@ from rallebench.core.registry import unknown
 from rallebench.core.types import Example
 from rallebench.datasets.reading import read_questions
 from rallebench.datasets.tasks import DOMAINS, LEVELS, TASKS, available, sampled, task_of
+from rallebench.experiments.papers.common import names_in
 
 BELOW = ("", "data/KoLA2", "KoLA2")
 """Where R-Eval's files may lie below a folder that is given."""
@@ -28,15 +29,6 @@ class TaskQuestions:
     file: Path
     examples: tuple[Example, ...]
     environments: tuple[str, ...]
-
-
-def names_in(text: str) -> list[str]:
-    """The names of a list with commas, each once.
-
-    >>> names_in("react, pal,,react")
-    ['react', 'pal']
-    """
-    return list(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
 
 
 def tasks_of(request: ExperimentRequest, domain: str = "") -> list[TaskQuestions]:

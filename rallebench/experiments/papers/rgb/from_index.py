@@ -19,9 +19,9 @@ from rallebench.core.sources import Source
 from rallebench.core.types import Episode, Example, Flow, Outcome, Question, Retrieve
 from rallebench.datasets.reading import read_questions
 from rallebench.engine.store import RunFolder
-from rallebench.experiments.papers import SUITES
+from rallebench.experiments import EXPERIMENTS
 from rallebench.experiments.papers.predictions import json_lines
-from rallebench.experiments.papers.rgb import building, writing
+from rallebench.experiments.papers.rgb import PAPER, building, writing
 from rallebench.experiments.papers.rgb.building import Row, SourceQuestion, Split
 from rallebench.experiments.papers.rgb.records import bare_example, read_records, required_of
 from rallebench.experiments.papers.rgb.scoring import assess, is_right
@@ -32,6 +32,33 @@ WORKFLOW = "rgb-testbed"
 METRICS = {
     "positives": "documents that hold a required answer, at word boundaries; over all questions",
     "negatives": "documents that hold none; over all questions",
+}
+SETTINGS = {
+    "data": Setting(str, "", about="question set: a name, a file in KILT's form, or in RGB's"),
+    "articles": Setting(
+        str, "", about="instead: a corpus, of whose articles --llm writes a question each"
+    ),
+    "parts": Setting(
+        int, 1, 1, 5, about="with articles: parts of a question, each with an answer of its own"
+    ),
+    "prompts": Setting(
+        str,
+        "",
+        about="with articles: a folder with prompts of your own, named as in prompts/suites/rgb",
+    ),
+    "index": Setting(str, "", about="the retriever whose passages become documents"),
+    "k": Setting(int, 30, 1, 1000, about="passages per question"),
+    "positives": Setting(
+        int,
+        1,
+        1,
+        1000,
+        about="fewest positives of a record; with fewer than documents, shares of noise mean little",
+    ),
+    "language": Setting(str, "en", choices=("en", "zh"), about="how the files are named"),
+    "known": Setting(
+        str, "", about="run 'without documents': false copies only of what it answered right"
+    ),
 }
 SENTENCES: Mapping[str, str] = {
     "without_positives": "have no document for an answer and were left out",
@@ -44,39 +71,15 @@ SENTENCES: Mapping[str, str] = {
 """Count of the report → what it says of so many questions."""
 
 
-@SUITES.register(
+@EXPERIMENTS.register(
     "rgb-testbed",
+    place="suites",
+    paper=PAPER,
     needs_llm=False,
     named_by=("articles",),
-    form={
-        "data": Setting(str, "", about="question set: a name, a file in KILT's form, or in RGB's"),
-        "articles": Setting(
-            str, "", about="instead: a corpus, of whose articles --llm writes a question each"
-        ),
-        "parts": Setting(
-            int, 1, 1, 5, about="with articles: parts of a question, each with an answer of its own"
-        ),
-        "prompts": Setting(
-            str,
-            "",
-            about="with articles: a folder with prompts of your own, named as in prompts/suites/rgb",
-        ),
-        "index": Setting(str, "", about="the retriever whose passages become documents"),
-        "k": Setting(int, 30, 1, 1000, about="passages per question"),
-        "positives": Setting(
-            int,
-            1,
-            1,
-            1000,
-            about="fewest positives of a record; with fewer than documents, shares of noise mean little",
-        ),
-        "language": Setting(str, "en", choices=("en", "zh"), about="how the files are named"),
-        "known": Setting(
-            str, "", about="run 'without documents': false copies only of what it answered right"
-        ),
-    },
+    form=SETTINGS,
 )
-def testbed_of_ones_own(request: ExperimentRequest) -> Experiment:
+def testbed(request: ExperimentRequest) -> Experiment:
     """RGB's records from a question set and an index: positives, negatives, false copies by the answer."""
     s = request.settings
     _check(request)

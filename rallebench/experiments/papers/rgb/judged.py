@@ -8,7 +8,7 @@ from typing import Any
 
 from rallebench.core.runs import Judge, RunResult, Values
 from rallebench.core.types import Episode, Example, Flow
-from rallebench.experiments.papers.predictions import sentences
+from rallebench.experiments.papers.common import sentences
 from rallebench.experiments.papers.rgb.scoring import as_scored, assess, is_right, named
 from rallebench.experiments.papers.rgb.testing import Testbed
 from rallebench.metrics.judges import VERDICT, judgement_of

@@ -12,8 +12,9 @@ from typing import Any
 from rallebench.core.errors import UsageError
 from rallebench.core.experiments import Experiment, ExperimentRequest, Figure, Report, Table
 from rallebench.core.settings import Setting
-from rallebench.experiments.papers import SUITES
-from rallebench.experiments.papers.rgb import documents, tables
+from rallebench.experiments import EXPERIMENTS
+from rallebench.experiments.papers.common import compat, own_prompts
+from rallebench.experiments.papers.rgb import PAPER, documents, tables
 from rallebench.experiments.papers.rgb.judged import judges_of, report_of
 from rallebench.experiments.papers.rgb.labels import (
     FILE,
@@ -58,10 +59,8 @@ SETTINGS = {
         choices=("role", "merged"),
         about="merged: for servers whose model has no system role",
     ),
-    "compat": Setting(str, "corrected", choices=("corrected", "original")),
-    "prompts": Setting(
-        str, "", about="folder with prompts of your own, named as in prompts/suites/rgb"
-    ),
+    "compat": compat(),
+    "prompts": own_prompts("suites/rgb"),
     "reuse": Setting(
         str, "", about="folder with RGB's result-en, result-zh: answers there are not asked again"
     ),
@@ -81,8 +80,10 @@ BASE, INTEGRATION, FACTS = (
 )
 
 
-@SUITES.register(
+@EXPERIMENTS.register(
     "rgb-noise",
+    place="suites",
+    paper=PAPER,
     form={
         **SETTINGS,
         **LABELS,
@@ -94,8 +95,10 @@ def noise(request: ExperimentRequest) -> Experiment:
     return (yield from _over_noise(_base(request), "noise"))
 
 
-@SUITES.register(
+@EXPERIMENTS.register(
     "rgb-integration",
+    place="suites",
+    paper=PAPER,
     form={**SETTINGS, **LABELS, "noise": Setting(str, "0,0.2,0.4", about="shares of noise")},
 )
 def integration(request: ExperimentRequest) -> Experiment:
@@ -108,7 +111,7 @@ def integration(request: ExperimentRequest) -> Experiment:
     return (yield from _over_noise(testbed, "integration"))
 
 
-@SUITES.register("rgb-rejection", form={**SETTINGS, **JUDGE})
+@EXPERIMENTS.register("rgb-rejection", place="suites", paper=PAPER, form={**SETTINGS, **JUDGE})
 def rejection(request: ExperimentRequest) -> Experiment:
     """RGB, negative rejection: nothing but noise, and the model should say so. Lucky hits stand apart."""
     testbed = _base(request, ("rejection_rate", "lucky_rate", "all_rate"))
@@ -122,8 +125,10 @@ def rejection(request: ExperimentRequest) -> Experiment:
     return _report(answered, {"headline": headline, **judged}, (table,), figure, notes)
 
 
-@SUITES.register(
+@EXPERIMENTS.register(
     "rgb-counterfactual",
+    place="suites",
+    paper=PAPER,
     form={
         **SETTINGS,
         **JUDGE,

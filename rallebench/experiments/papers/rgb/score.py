@@ -8,12 +8,12 @@ from typing import Any
 
 from rallebench.core.errors import BadFileError
 from rallebench.experiments.papers import SCORERS
+from rallebench.experiments.papers.common import sentences
 from rallebench.experiments.papers.predictions import (
     check_file,
     gold_notes,
     means_of,
     not_in_gold,
-    sentences,
 )
 from rallebench.experiments.papers.rgb import files
 from rallebench.experiments.papers.rgb.records import (

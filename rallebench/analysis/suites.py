@@ -1,4 +1,4 @@
-"""Two suite runs against each other, question by question: is what their means differ by more than chance?"""
+"""Two suites against each other, question by question: do their means differ by more than chance?"""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from rallebench.analysis.paired import PairedComparison, compare, shared_scores, with_holm
-from rallebench.core.errors import BadFileError
+from rallebench.analysis.ranking import scores_of
 from rallebench.core.tables import Column, Table
 from rallebench.engine.clusters import clusters_of
 from rallebench.engine.experiment_store import StoredExperiment
 from rallebench.engine.score import examples_of
 from rallebench.engine.statistics import Mean
-from rallebench.engine.store import SCORES, RunFolder
+from rallebench.engine.store import RunFolder
 from rallebench.workspace.paths import Workspace
 
 TITLE = "Differences, question by question"
@@ -34,18 +34,7 @@ def pairs_of(first: StoredExperiment, other: StoredExperiment) -> dict[str, tupl
 
 def values_of(folder: RunFolder) -> dict[str, dict[str, float | None]]:
     """Metric → question → value, of the suite's own metrics. Raises BadFileError for a damaged run."""
-    values: dict[str, dict[str, float | None]] = {
-        name: {} for name in (folder.report() or {}).get("suite") or ()
-    }
-    try:
-        for line in folder.scores():
-            if line["metric"] in values:
-                values[line["metric"]][line["qid"]] = line["value"]
-    except (KeyError, TypeError):
-        raise BadFileError(
-            f"{folder.path / SCORES} was damaged by another program; run the suite again to score it."
-        ) from None
-    return values
+    return scores_of(folder, tuple((folder.report() or {}).get("suite") or ()))
 
 
 def differences(workspace: Workspace, first: StoredExperiment, other: StoredExperiment) -> Table:

@@ -1,16 +1,33 @@
-"""``--set``: a chain with some of its settings changed."""
+"""A chain with some of its settings changed: another model, retriever or k, and ``--set``."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
+from rallebench.chains.saved import MAX_K, checked_generation
 from rallebench.core.errors import UsageError
-from rallebench.core.types import Chain
-from rallebench.workspace.entries import checked_generation
+from rallebench.core.types import Action, Chain
 
-MAX_K = 10_000
-"""As many passages as a saved chain may ask for."""
+
+def override(
+    chain: Chain, llm: str | None = None, retriever: str | None = None, k: int | None = None
+) -> Chain:
+    """The chain with another model, retriever or number of passages in its actions.
+
+    None (or '') keeps a setting; a chain without such an action stays as it is, so that an override fits a whole folder
+    of chains. Raises UsageError if ``k`` is not 1 to 10,000.
+    """
+    if k is not None and not 1 <= k <= MAX_K:
+        raise UsageError(f"k is {k}; the number of passages must be 1 to {MAX_K:,}.")
+    targets = {"generate": llm, "retrieve": retriever}
+
+    def changed(action: Action) -> Action:
+        new_k = k if k and action.kind == "retrieve" else action.k
+        return replace(action, target=targets.get(action.kind) or action.target, k=new_k)
+
+    return replace(chain, actions=tuple(map(changed, chain.actions)))
 
 
 def with_overrides(chain: Chain, settings: Mapping[str, Any], *, all_fit: bool = True) -> Chain:

@@ -1,0 +1,105 @@
+"""Chains as our own JSON: read, checked, written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import Field
+
+from rallebench.core.entries import Strict, parsed
+from rallebench.core.errors import UsageError
+from rallebench.core.files import write_json
+from rallebench.core.settings import Setting
+from rallebench.core.types import Action, Chain
+
+CHAIN_FORMAT: Literal["rallebench-chain/1"] = "rallebench-chain/1"
+MAX_ACTIONS = 8
+MAX_K = 10_000
+
+
+class SavedAction(Strict):
+    """One action as it stands in a chain file."""
+
+    kind: Literal["retrieve", "generate", "identity"]
+    template: str
+    dialect: Literal["fstring", "eval"] = "fstring"
+    target: str = ""
+    k: int = Field(default=5, ge=1, le=MAX_K)
+    generation: dict[str, Any] = Field(default_factory=dict)
+
+
+class SavedChain(Strict):
+    """Our own chain file."""
+
+    format: Literal["rallebench-chain/1"] = CHAIN_FORMAT
+    name: str = Field(min_length=1, max_length=200)
+    about: str = ""
+    actions: list[SavedAction] = Field(min_length=1, max_length=MAX_ACTIONS)
+
+
+def chain_from_json(value: Any, what: str = "the chain") -> Chain:
+    """Our own form → Chain; BadFileError names what is wrong."""
+    saved = parsed(SavedChain, value, what)
+    actions = []
+    for number, action in enumerate(saved.actions, 1):
+        generation = checked_generation(action.generation, f"{what}, action {number}")
+        actions.append(Action(**{**dict(action), "generation": generation}))
+    return Chain(saved.name, tuple(actions), saved.about)
+
+
+def chain_to_json(chain: Chain) -> dict[str, Any]:
+    """Chain → our own form; settings that do not apply to an action are left out."""
+    actions = []
+    for action in chain.actions:
+        saved: dict[str, Any] = {
+            name: getattr(action, name) for name in ("kind", "template", "dialect")
+        }
+        if action.kind != "identity":
+            saved["target"] = action.target
+        if action.kind == "retrieve":
+            saved["k"] = action.k
+        if action.kind == "generate" and action.generation:
+            saved["generation"] = dict(action.generation)
+        actions.append(saved)
+    value: dict[str, Any] = {"format": CHAIN_FORMAT, "name": chain.name}
+    if chain.about:
+        value["about"] = chain.about
+    return {**value, "actions": actions}
+
+
+def save_chain(chain: Chain, path: Path) -> None:
+    """Write our own form, whole or not at all."""
+    write_json(path, chain_to_json(chain))
+
+
+_NUMBERS = {
+    "max_tokens": Setting(int, 1, 1, 100_000),
+    "seed": Setting(int, 0, 0, 2**63 - 1),
+    "temperature": Setting(float, 0.0, 0.0, 5.0),
+}
+
+
+def checked_generation(settings: Mapping[str, Any], what: str) -> dict[str, Any]:
+    """Check the generation settings that every backend shares; others pass through to the backend."""
+    checked = dict(settings)
+    for name, setting in _NUMBERS.items():
+        value = checked.get(name)
+        if value is None:
+            checked.pop(name, None)
+            continue
+        try:
+            checked[name] = setting.reads([] if isinstance(value, str) else value)
+        except ValueError as must_be:
+            raise UsageError(f"{what}: {name} is {value!r}; it must be {must_be}.") from None
+    stop = checked.get("stop")
+    if isinstance(stop, str):
+        checked["stop"] = [stop]
+    elif stop is not None and (
+        not isinstance(stop, list) or not all(isinstance(s, str) for s in stop)
+    ):
+        raise UsageError(f"{what}: stop must be a list of texts.")
+    if not isinstance(checked.get("system", ""), str):
+        raise UsageError(f"{what}: system must be a text.")
+    return checked

@@ -1,0 +1,96 @@
+"""The shapes of JSON files that several packages read: a language model, a combination of retrievers, an index."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from rallebench.core.errors import BadFileError
+from rallebench.core.types import digest
+
+
+class Strict(BaseModel):
+    """A shape that refuses fields it does not name."""
+
+    model_config = ConfigDict(extra="forbid", populate_by_name=True)
+
+
+Shape = TypeVar("Shape", bound=BaseModel)
+
+
+def parsed(shape: type[Shape], value: Any, what: str, more: str = "") -> Shape:
+    """``value`` in a shape. Raises BadFileError about ``what``, one sentence for the first wrong field, then ``more``."""
+    try:
+        return shape.model_validate(value)
+    except ValidationError as error:
+        raise BadFileError(problem(error, what) + more) from None
+
+
+def problem(error: ValidationError, what: str) -> str:
+    """The first validation error as one sentence.
+
+    >>> try: LLMEntry.model_validate({"backend": 5})
+    ... except ValidationError as e: problem(e, "llms.json")
+    "llms.json: 'backend' is wrong (input should be a valid string)."
+    """
+    first = error.errors()[0]
+    where = ".".join(str(part) for part in first["loc"]) or "the file"
+    message = "there is no such field" if first["type"] == "extra_forbidden" else first["msg"]
+    return f"{what}: {where!r} is wrong ({message[:1].lower()}{message[1:]})."
+
+
+class LLMEntry(Strict):
+    """A language model that can be loaded: which backend, and its settings."""
+
+    backend: str
+    about: str = ""
+    settings: dict[str, Any] = Field(default_factory=dict)
+
+
+class Combination(Strict):
+    """A retriever made of others: the way, the names of the others, and its settings."""
+
+    kind: str
+    of: list[str] = Field(min_length=1, max_length=64)
+    about: str = ""
+    settings: dict[str, Any] = Field(default_factory=dict)
+
+
+class Manifest(Strict):
+    """What an index folder says of itself. ``fingerprint`` changes whenever a search result may.
+
+    ``retriever``: ``dense`` for a vector index, else the kind. ``passage_dtype``: the numeric type that passages were encoded in; ``encoding``: the figures it was chosen by.
+    ``seal``: see ``sealed``; '' in a manifest of an earlier version, which is believed as it is.
+    """
+
+    format: Literal["rallebench-index/1"] = "rallebench-index/1"
+    name: str
+    retriever: str
+    kind: str
+    corpus: str = ""
+    corpus_sha256: str
+    chunking: dict[str, Any] | None = None
+    passages: int
+    passages_without_page: int = 0
+    encoder: str = ""
+    encoder_name: str = ""
+    passage_dtype: str = ""
+    encoding: dict[str, Any] = Field(default_factory=dict)
+    dim: int = 0
+    metric: str = "inner product"
+    parameters: dict[str, Any] = Field(default_factory=dict)
+    fingerprint: str
+    files: dict[str, int] = Field(default_factory=dict)
+    sha256: dict[str, str] = Field(default_factory=dict)
+    seconds: float = 0.0
+    bytes: int = 0
+    versions: dict[str, str] = Field(default_factory=dict)
+    seal: str = ""
+
+
+def sealed(value: Mapping[str, Any]) -> dict[str, Any]:
+    """The JSON form of a manifest with the 12 hex digits that no longer fit once anything in it is edited."""
+    rest = {key: item for key, item in value.items() if key != "seal"}
+    return {**rest, "seal": digest(rest)[:12]}

@@ -1,0 +1,149 @@
+"""Data in a real browser: own files to an index that is searched, menus, reading by keyboard, reload and two windows."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from browsing import PATIENCE, expect, go, press, says
+from small_workspace import PASSAGES, RECORDS, write_lines
+
+from tests.gui.conftest import watch
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+
+
+@pytest.fixture
+def data(page: Any) -> Any:
+    go(page, "#/data/list")
+    says(page, "#data-datasets", "100.0 %")
+    return page
+
+
+def moons(folder: Path) -> Path:
+    """A folder of documents, each a page of the questions."""
+    (folder / "sub").mkdir(parents=True)
+    for doc_id, text, title, _ in PASSAGES:
+        (folder / "sub" / f"{doc_id}.md").write_text(f"# {title}\n\n{text}\n")
+    return folder
+
+
+def test_from_a_dropped_folder_to_a_search_that_marks_the_gold(data: Any, tmp_path: Path) -> None:
+    data.set_input_files("#data-import input[webkitdirectory]", str(moons(tmp_path / "moons")))
+    says(data, "#data-import", "moons is a corpus")
+    says(data, "#data-import", "Titan is the largest moon of Saturn")
+    expect(data.locator("#data-import [name=indexes]:checked")).to_have_count(3)
+    data.select_option("#data-import [name=encoder]", "hashing")
+    press(data, "Import and build")
+    says(data, "#data-import", "Imported moons.")
+    says(data, "#data-indexes", "moons-hybrid")
+    says(data, "#data-corpora", "moons")
+    records = [
+        {**row, "output": [{"answer": "x", "provenance": [{"wikipedia_id": f"sub/{n}.md"}]}]}
+        for n, row in enumerate(RECORDS[:6], 1)
+    ]
+    press(data, "Import another")
+    data.fill("#data-import [name=path]", str(write_lines(tmp_path / "moon-qa.jsonl", records)))
+    data.keyboard.press("Enter")
+    says(data, "#data-import", "is a dataset")
+    press(data, "Import")
+    says(data, "#data-import", "6 questions")
+    says(data, "#data-datasets", "moon-qa cannot be scored on starter")
+    go(data, "#/data/index?id=moons-hybrid&set=moon-qa&q=q4")
+    press(data, "Search")
+    says(data, "#index-hits", "first gold page at rank")
+    expect(data.locator("#index-hits .bit.g")).to_have_count(1)
+    says(data, "#index-head", "loaded")
+
+
+def test_the_steps_of_an_import_survive_a_reload_and_are_not_shared(
+    data: Any, browser: Any, served: tuple[str, Path], tmp_path: Path
+) -> None:
+    place = write_lines(tmp_path / "own.jsonl", RECORDS)
+    data.fill("#data-import [name=path]", str(place))
+    press(data, "Preview")
+    says(data, "#data-import", "step 2 of 3")
+    data.reload()
+    says(data, "#data-import", "step 2 of 3")
+    context = browser.new_context()
+    other = context.new_page()
+    complaints = watch(other, served[0])
+    other.goto(f"{served[0]}/#/data/list")
+    says(other, "#data-import", "step 1 of 3")
+    context.close()
+    assert complaints == []
+
+
+def test_what_is_wrong_is_said_where_it_happened(data: Any) -> None:
+    data.fill("#data-import [name=path]", "/nowhere/at-all.tsv")
+    press(data, "Preview")
+    says(data, "#data-import .problem", "/nowhere/at-all.tsv does not exist")
+
+
+def test_a_row_menu_deletes_after_it_says_what_breaks(data: Any, served: tuple[str, Path]) -> None:
+    path = served[1] / "retrievers.json"
+    path.write_text(json.dumps({"mix": {"kind": "rrf", "of": ["starter-bm25", "starter-minilm"]}}))
+    go(data, "#/models/list")
+    go(data, "#/data/list")
+    row = data.locator("#data-indexes tr", has_text="mix")
+    row.locator("summary").click()
+    row.locator("button", has_text="Delete").click()
+    says(data, "dialog[open]", "Delete the combination mix?")
+    data.keyboard.press("Escape")
+    assert "mix" in path.read_text()
+    row.locator("summary").focus()
+    data.keyboard.press("Enter")
+    row.locator("button", has_text="Delete").focus()
+    data.keyboard.press("Enter")
+    says(data, "dialog[open]", "Nothing else uses it.")
+    data.locator("dialog[open] button.danger").click()
+    expect(row).to_have_count(0)
+
+
+def test_records_are_read_with_j_and_k_and_the_filter_by_slash(data: Any) -> None:
+    go(data, "#/data/dataset?id=starter-qa&q=qa-006")
+    says(data, "#dataset-chosen", "tongue")
+    data.keyboard.press("j")
+    says(data, "#dataset-chosen", "qa-007")
+    data.wait_for_function("location.hash.includes('q=qa-007')", timeout=PATIENCE)
+    data.reload()
+    says(data, "#dataset-chosen", "qa-007")
+    data.keyboard.press("/")
+    data.keyboard.type("crocodile", delay=20)
+    says(data, "#dataset-list", "2 questions")
+    assert data.evaluate("document.activeElement.name") == "find"
+    data.wait_for_function("location.hash.includes('find=crocodile')", timeout=PATIENCE)
+    data.go_back()
+    data.wait_for_selector("#v-data-list:not([hidden]) *", timeout=PATIENCE)
+
+
+def test_cuts_are_drawn_anew_when_a_setting_changes(data: Any) -> None:
+    go(data, "#/data/corpus?id=starter")
+    data.click("#corpus-cutting summary")
+    data.select_option("#corpus-cutting [name=cut]", "own")
+    data.fill("#corpus-cutting [name=size]", "20")
+    data.keyboard.press("Tab")
+    says(data, "#corpus-text", "chunks, ")
+    assert data.locator("#corpus-text .chunk.b").count()
+
+
+def test_an_index_is_used_in_build(data: Any) -> None:
+    go(data, "#/data/index?id=starter-bm25")
+    press(data, "Use in Build")
+    data.wait_for_selector("#v-build-one:not([hidden]) *", timeout=PATIENCE)
+    says(data, "#v-build-one", "starter-bm25")
+
+
+@pytest.mark.parametrize("width", [820, 1280, 1920])
+def test_nothing_is_wider_than_the_window(data: Any, width: int) -> None:
+    data.set_viewport_size({"width": width, "height": 900})
+    for view in (
+        "data/list",
+        "data/corpus?id=starter",
+        "data/index?id=starter-bm25",
+        "data/builder",
+    ):
+        go(data, f"#/{view}")
+        assert data.evaluate("document.documentElement.scrollWidth") <= width, view
