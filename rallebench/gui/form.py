@@ -34,7 +34,6 @@ def draw(
         )
 
     more = controls(True)
-    count = "1 setting" if len(hidden) == 1 else f"{len(hidden)} settings"
     fold = (
         f'<details class="fold" id="{e(prefix)}advanced"><summary>Advanced<em>{len(hidden)} setting{"s" * (len(hidden) != 1)}</em></summary><div class="fields">{more}</div></details>'
         if more
