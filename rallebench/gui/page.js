@@ -101,7 +101,7 @@ rb.say = (text, kind = '') => { const t = document.createElement('div'); t.class
   $('#toasts').append(t); setTimeout(() => t.remove(), 4000 + 40 * text.length); };
 const download = file => { const a = document.createElement('a');
   const bytes = file.base64 ? Uint8Array.from(atob(file.base64), c => c.charCodeAt(0)) : file.text;
-  a.href = URL.createObjectURL(new Blob([bytes], {type: file.type || 'application/octet-stream'})); a.download = file.name; a.click(); setTimeout(() => URL.revokeObjectURL(a.href), 10000); };
+  a.href = URL.createObjectURL(new Blob([bytes], {type: file.type || 'text/plain'})); a.download = file.name; a.click(); setTimeout(() => URL.revokeObjectURL(a.href), 10000); };
 let opener = null;
 const dialog = html => { const d = $('#dialog'); if (!html) { d.close(); return; }
   if (!d.open) opener = document.activeElement; fill(d, html); if (!d.open) d.showModal(); $('[autofocus], input:not([type=hidden]), select, textarea, button', d)?.focus(); };

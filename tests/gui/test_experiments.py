@@ -280,7 +280,7 @@ def test_names_and_labels_are_text_never_markup(page: Page) -> None:
 )
 def test_a_ranking_is_saved_in_four_forms(page: Page, form: str, begins: str) -> None:
     ran(page)
-    file = page.call("experiments.export", {"id": "ks", "form": form})["download"]
+    file = page.call("experiments.export", {"id": "ks", "suffix": form})["download"]
     assert file["name"] == f"ks.{form}" and file["text"].startswith(begins)
 
 
@@ -438,7 +438,7 @@ def test_an_index_trade_off_is_measured_drawn_and_saved(page: Page) -> None:
     ended(page)
     one = page.open("experiments/one?id=cost&x=disk&y=Rprec")["#v-experiments-one"]
     assert "tiny has R-precision" in words(one) and "R-precision against Disk" in one
-    assert page.call("experiments.export", {"id": "cost", "form": "csv"})["download"][
+    assert page.call("experiments.export", {"id": "cost", "suffix": "csv"})["download"][
         "text"
     ].startswith("index,")
 
@@ -457,7 +457,7 @@ def test_every_published_table_opens_and_is_saved(page: Page) -> None:
     assert "96.33" in drawn and "67.68 is not" in drawn
     assert (
         "ChatGPT"
-        in page.call("experiments.table", {"table": "rgb:1", "form": "tex"})["download"]["text"]
+        in page.call("experiments.table", {"table": "rgb:1", "suffix": "tex"})["download"]["text"]
     )
     with pytest.raises(NotFoundError):
         page.open("experiments/published?table=rgb:99")

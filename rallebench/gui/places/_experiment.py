@@ -105,7 +105,7 @@ def _buttons(page: Page, stored: StoredExperiment, group: ExperimentRow) -> str:
     )
     forms = [("CSV", "csv"), ("LaTeX", "tex"), ("HTML report", "html"), ("JSON", "json")]
     saves = [
-        button(f"Save as {label}", "experiments.export", id=name, form=form)
+        button(f"Save as {label}", "experiments.export", id=name, suffix=form)
         for label, form in forms
     ]
     saves.append(button("Send to MLflow", "experiments.mlflow", id=name))
@@ -478,7 +478,7 @@ def _means(value: Table) -> Table:
 
 def export(page: Page, event: Event) -> Patch:
     """The experiment as a file."""
-    name, form = event.text("id"), event.text("form")
+    name, form = event.text("id"), event.text("suffix")
     stored = page.workbench.experiments.store.open(name)
     tables, figures, verdict = _tables(page, stored)
     if form == "csv":

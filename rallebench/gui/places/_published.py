@@ -33,8 +33,8 @@ def open_table(page: Page, event: Event) -> Patch:
         else ""
     )
     units = ", ".join(dict.fromkeys(filter(None, (column.help for column in table.heads))))
-    save_as = button("CSV", "experiments.table", table=chosen, form="csv") + button(
-        "LaTeX", "experiments.table", table=chosen, form="tex"
+    save_as = button("CSV", "experiments.table", table=chosen, suffix="csv") + button(
+        "LaTeX", "experiments.table", table=chosen, suffix="tex"
     )
     title = f"{published.PAPERS[paper]}, {_number(chosen)}"
     return {
@@ -71,7 +71,7 @@ def _list(chosen: str) -> str:
 
 def save(page: Page, event: Event) -> Patch:
     """The table as a file."""
-    name, form = event.text("table"), event.text("form")
+    name, form = event.text("table"), event.text("suffix")
     table = published.as_table(published.opened(name))
     text = latex.table(table) if form == "tex" else csv.table(table)
     return {"download": {"name": f"{name.replace(':', '-')}.{form}", "text": text}}
