@@ -73,7 +73,7 @@ class ExperimentGroup:
 
     def settings(self, name: str, written: Mapping[str, Any]) -> dict[str, Any]:
         """All settings of ``name``, those in ``written`` as a user wrote them. Raises UsageError."""
-        return checked(f"{self.noun} {name!r}", self.entry(name).form, written, flag="--set ")
+        return checked(f"{self.noun} {name!r}", self.entry(name).form, written)
 
     def __contains__(self, name: object) -> bool:
         return name in self.names()
