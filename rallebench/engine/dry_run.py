@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Protocol
 
-from rallebench.core.errors import MismatchError, RalleError
+from rallebench.core.errors import RalleError
 from rallebench.core.events import Operation, complete
 from rallebench.core.experiments import (
     Experiment,
@@ -42,7 +42,7 @@ from rallebench.engine.execute import RunContext
 from rallebench.engine.judging import pass_request, with_columns
 from rallebench.engine.rowfile import RowFile
 from rallebench.engine.statistics import Mean
-from rallebench.engine.store import JUDGES, RunFolder, difference
+from rallebench.engine.store import JUDGES, RunFolder
 from rallebench.engine.stored_runs import request_spec, spec_of, stored_result
 
 MOST_RUNS = 500
@@ -225,9 +225,7 @@ class Rehearser:
         if ours == theirs:
             return folder.lines()
         if self._real:
-            raise MismatchError(
-                f"The run {folder.name!r} {difference(theirs, ours)}. Use another name for the new settings."
-            )
+            raise folder.mismatch(theirs, ours)
         return {}
 
 

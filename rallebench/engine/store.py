@@ -128,9 +128,13 @@ class RunFolder:
         """MismatchError, naming both sides, unless ``spec`` would give the same episodes."""
         stored = self.spec()
         if stored["fingerprint"] != spec["fingerprint"]:
-            raise MismatchError(
-                f"The run {self.name!r} {difference(stored['spec'], spec['spec'])}. Use another run name for the new settings."
-            )
+            raise self.mismatch(stored["spec"], spec["spec"])
+
+    def mismatch(self, stored: Mapping[str, Any], requested: Mapping[str, Any]) -> MismatchError:
+        """The error for a request whose specification is not that of this run; the sentence names both sides."""
+        return MismatchError(
+            f"The run {self.name!r} {difference(stored, requested)}. Use another run name for the new settings."
+        )
 
     def records(self) -> list[dict[str, Any]]:
         """The records asked, in order. Raises BadFileError if they are not whole."""
