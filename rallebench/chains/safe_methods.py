@@ -6,7 +6,7 @@ were measured in Python 3.10, 3.11 and 3.13, in each method's worst case on long
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from rallebench.chains.safe_format import format_call
@@ -196,19 +196,14 @@ def _get(
     return mapping.get(check_key(key, budget), default)
 
 
-def _items(budget: Budget, mapping: dict[Value, Value], /) -> list[Value]:
-    budget.elements(2 * len(mapping))
-    return list(mapping.items())
+def _listing(method: Callable[[dict[Value, Value]], Iterable[Value]], each: int) -> Method:
+    """``items``, ``keys`` and ``values`` as lists, for ``each`` elements an entry."""
 
+    def call(budget: Budget, mapping: dict[Value, Value], /) -> list[Value]:
+        budget.elements(each * len(mapping))
+        return list(method(mapping))
 
-def _keys(budget: Budget, mapping: dict[Value, Value], /) -> list[Value]:
-    budget.elements(len(mapping))
-    return list(mapping)
-
-
-def _values(budget: Budget, mapping: dict[Value, Value], /) -> list[Value]:
-    budget.elements(len(mapping))
-    return list(mapping.values())
+    return call
 
 
 _CHANGING = ("lower", "upper", "title", "capitalize", "casefold", "swapcase")
@@ -244,6 +239,11 @@ METHODS: Mapping[type, Mapping[str, Method]] = {
     },
     list: _SEQUENCE,
     tuple: _SEQUENCE,
-    dict: {"get": _get, "items": _items, "keys": _keys, "values": _values},
+    dict: {
+        "get": _get,
+        "items": _listing(dict.items, 2),
+        "keys": _listing(dict.keys, 1),
+        "values": _listing(dict.values, 1),
+    },
 }
 METHOD_NAMES = frozenset(name for methods in METHODS.values() for name in methods)

@@ -126,12 +126,8 @@ def is_loopback(host: str) -> bool:
     >>> [is_loopback(host) for host in ("127.0.0.2", "::1", "[::1]", "localhost", "0.0.0.0", "127.0.0.1.example")]
     [True, True, True, True, False, False]
     """
-    if host.lower() == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host.removeprefix("[").removesuffix("]")).is_loopback
-    except ValueError:
-        return False
+    address = _address(host.removeprefix("[").removesuffix("]"))
+    return host.lower() == "localhost" or (address is not None and address.is_loopback)
 
 
 def access_of(
@@ -145,7 +141,8 @@ def access_of(
     bound = host.removeprefix("[").removesuffix("]").partition("%")[0].lower().removesuffix(".")
     if is_loopback(bound):
         return Access(LOOPBACK.names, True, extra)
-    if bound in ("", "0.0.0.0", "::") or _is_unspecified(bound):
+    address = _address(bound)
+    if not bound or (address is not None and address.is_unspecified):
         return Access(
             frozenset(LOOPBACK.names | (names_of_machine or machine_names)()), True, extra
         )
@@ -161,9 +158,7 @@ def machine_names() -> set[str]:
         f"{name.partition('.')[0]}.local"
     }
     texts = [entry.address for entries in psutil.net_if_addrs().values() for entry in entries]
-    return {name.removesuffix(".") for name in names if authority(name)} | set(
-        filter(None, map(_address, texts))
-    )
+    return {name.removesuffix(".") for name in names if authority(name)} | _normal(texts)
 
 
 def mlflow_options(port: int, allowed: Sequence[str] = ()) -> list[str]:
@@ -198,17 +193,17 @@ def _bracketed(name: str) -> str:
     return f"[{name}]" if ":" in name else name
 
 
-def _address(text: str) -> str:
-    """An IP address in its normal form, '' for any other text."""
+def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    """The IP address of a text, None for any other text."""
     try:
-        return str(ipaddress.ip_address(text.partition("%")[0]))
+        return ipaddress.ip_address(text.partition("%")[0])
     except ValueError:
-        return ""
+        return None
 
 
-def _is_unspecified(host: str) -> bool:
-    address = _address(host)
-    return bool(address) and ipaddress.ip_address(address).is_unspecified
+def _normal(texts: Iterable[str]) -> set[str]:
+    """The IP addresses among the texts, in their normal form."""
+    return {str(address) for text in texts if (address := _address(text)) is not None}
 
 
 def _addresses(host: str) -> set[str]:
@@ -217,7 +212,7 @@ def _addresses(host: str) -> set[str]:
         entries = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError):
         return set()
-    return set(filter(None, (_address(str(entry[4][0])) for entry in entries)))
+    return _normal(str(entry[4][0]) for entry in entries)
 
 
 class HostGuard:

@@ -332,15 +332,13 @@ class RunSpec:
     seed: int = 0
 
     def fingerprint(self) -> str:
-        """12 hex digits over everything that changes an episode; metrics do not, so they are left out."""
-        body = {
-            "dataset": self.dataset,
-            "workflow": self.workflow,
-            "settings": self.settings,
-            "limit": self.limit,
-            "seed": self.seed,
-        }
-        return digest(body)[:12]
+        """12 hex digits over everything that changes an episode."""
+        return digest(self.as_json())[:12]
+
+    def as_json(self) -> dict[str, Any]:
+        """The stored form; metrics change no episode, so they are left out."""
+        value = {"dataset": self.dataset, "workflow": self.workflow, "settings": self.settings}
+        return {**value, "limit": self.limit, "seed": self.seed}
 
 
 Flow = Generator[Request, Reply, Outcome]

@@ -1,1 +1,1 @@
-"""Ask many questions: one loop, one memory, one run folder."""
+"""Ask many questions: one loop, one reply cache, one run folder."""

@@ -73,6 +73,20 @@ def answer(
     folder.forget_stop()
 
 
+def all_failed(noun: str, count: int, message: str) -> BackendError:
+    """The error of a run whose first questions or requests all failed."""
+    return BackendError(f"The first {count} {noun} all failed, so the run was stopped: {message}")
+
+
+def check_errors(noun: str, errors: int, max_errors: int | None, message: str) -> None:
+    """Raise BackendError if more than ``max_errors`` questions or requests failed."""
+    if max_errors is not None and errors > max_errors:
+        raise BackendError(
+            f"{errors} {noun} failed, more than --max-errors {max_errors}, so the run was stopped. "
+            f"The first message: {message}"
+        )
+
+
 class _Counter:
     def __init__(
         self,
@@ -142,14 +156,8 @@ class _Counter:
 
     def check(self, max_errors: int | None) -> None:
         if self.errors == self.new >= min(FIRST_FAILURES, self.total) and not self.already:
-            raise BackendError(
-                f"The first {self.new} questions all failed, so the run was stopped: {self.first_message}"
-            )
-        if max_errors is not None and self.errors > max_errors:
-            raise BackendError(
-                f"{self.errors} questions failed, more than --max-errors {max_errors}, so the run was stopped. "
-                f"The first message: {self.first_message}"
-            )
+            raise all_failed("questions", self.new, self.first_message)
+        check_errors("questions", self.errors, max_errors, self.first_message)
 
     def tell(self, state: str, message: str = "") -> None:
         with self._lock:

@@ -129,7 +129,7 @@ def _rounded(seconds: float) -> float:
 
 
 def asked_now(episode: Episode) -> list[Step]:
-    """The steps that were really asked this time, not remembered."""
+    """The steps that were really asked this time, not taken from the reply cache."""
     return [step for step in episode.steps if not step.cached]
 
 
@@ -205,7 +205,7 @@ def run_cost(
 
     ``episodes``: every question's last attempt; ``earlier``: attempts that were made again.
     ``total``: all last attempts, each step as when it was really asked, ``answered`` and ``failed`` its
-    two parts. ``asked``: what this run really asked, earlier attempts included and memory left out.
+    two parts. ``asked``: what this run really asked, with earlier attempts, without cached replies.
     ``per_question``: distributions over the answered questions. ``per_action``: the same, action by action.
     ``not_included``: retrievers that ask language models themselves.
     """
@@ -229,7 +229,7 @@ def run_cost(
 
 
 def not_recorded(questions: int) -> dict[str, Any]:
-    """The section ``cost`` of a run that somebody else made: every number is None, ``recorded`` False."""
+    """The section ``cost`` of imported predictions: every number is None, ``recorded`` False."""
     unknown: dict[str, Any] = dict.fromkeys(total((), {}), None)
     unknown |= {
         "questions": questions,

@@ -270,7 +270,7 @@ def perform(
     Runs that are complete under the experiment's name are not asked again. Raises RalleError; UsageError comes before
     anything is written, unless a run of that name was made with other settings. ``document``: the report as JSON. ``fixed``:
     the name stands for one request, so that another one is refused, and a run that has ended needs no second look; ``same``: else the settings that must be the same.
-    ``guarded``: files that somebody has changed since they were written are refused, not written over.
+    ``guarded``: a file that was changed since it was written is refused, not written over.
     """
     check_free(store.root, request.kind, request.name, noun)
     with store.locked(request.name, noun):

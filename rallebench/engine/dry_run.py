@@ -8,9 +8,10 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Protocol
 
-from rallebench.core.errors import MismatchError, RalleError
+from rallebench.core.errors import RalleError
 from rallebench.core.events import Operation, complete
 from rallebench.core.experiments import (
     Experiment,
@@ -41,7 +42,7 @@ from rallebench.engine.execute import RunContext
 from rallebench.engine.judging import pass_request, with_columns
 from rallebench.engine.rowfile import RowFile
 from rallebench.engine.statistics import Mean
-from rallebench.engine.store import JUDGES, RunFolder, difference
+from rallebench.engine.store import JUDGES, RunFolder
 from rallebench.engine.stored_runs import request_spec, spec_of, stored_result
 
 MOST_RUNS = 500
@@ -225,9 +226,7 @@ class Rehearser:
         if ours == theirs:
             return folder.lines()
         if self._real:
-            raise MismatchError(
-                f"The run {folder.name!r} {difference(theirs, ours)}. Use another name for the new settings."
-            )
+            raise folder.mismatch(theirs, ours)
         return {}
 
 
@@ -299,27 +298,20 @@ def _answer(
     return episode, [step.request for step in steps], ended
 
 
-def _empty(request: Request) -> Reply:
-    return Reply("")
+def _reply(text: str, request: Request) -> Reply:
+    """A fake reply: ``text``, or up to 20 passages to a retrieval, none of them where ``text`` is empty."""
+    if not text or not isinstance(request, Retrieve):
+        return Reply(text)
+    hits = tuple(
+        Hit(Passage(f"{n}", "A passage.", f"Page {n}", f"{n}"), 1.0 / n)
+        for n in range(1, min(request.k, 20) + 1)
+    )
+    return Reply("A passage.", hits)
 
 
-def _affirming(request: Request) -> Reply:
-    return _reply(request, "Yes. True. 1")
-
-
-def _denying(request: Request) -> Reply:
-    return _reply(request, "No. False. 0")
-
-
-def _reply(request: Request, text: str) -> Reply:
-    if isinstance(request, Retrieve):
-        hits = tuple(
-            Hit(Passage(f"{n}", "A passage.", f"Page {n}", f"{n}"), 1.0 / n)
-            for n in range(1, min(request.k, 20) + 1)
-        )
-        return Reply("A passage.", hits)
-    return Reply(text)
-
-
-FAKES = (FakeReplies(_empty, 0.0), FakeReplies(_affirming, 1.0), FakeReplies(_denying, 0.5))
+FAKES = (
+    FakeReplies(partial(_reply, ""), 0.0),
+    FakeReplies(partial(_reply, "Yes. True. 1"), 1.0),
+    FakeReplies(partial(_reply, "No. False. 0"), 0.5),
+)
 """The experiment is played once with each."""

@@ -85,7 +85,7 @@ def write_ralle_files(
     config: Mapping[str, Any] | None,
 ) -> None:
     """Write RaLLe's files into a run folder, each whole. A failed question stands in ``output.jsonl`` with its
-    error and is left out of ``output_reduced.jsonl``, so that nobody scores it as an empty answer."""
+    error and is left out of ``output_reduced.jsonl``, because it is not an empty answer."""
     pairs = [
         (record, episodes[str(record["id"]).strip()])
         for record in records

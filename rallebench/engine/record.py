@@ -79,14 +79,19 @@ def _calls_from_json(values: Iterable[Mapping[str, str]]) -> tuple[ToolCall, ...
 
 
 def request_from_json(value: Mapping[str, Any]) -> Request:
-    """The inverse of ``request_to_json``."""
+    """The inverse of ``request_to_json``. Raises LookupError or TypeError for anything else."""
     if value["ask"] == "retrieve":
+        _check(str, value["retriever"], value["query"])
+        _check(int, value["k"])
         return Retrieve(value["retriever"], value["query"], value["k"])
     if value["ask"] == "note":
+        _check(str, value["text"])
         return Note(value["text"])
     if value["ask"] == "tool":
+        _check(str, value["tool"])
+        _check(Mapping, value["arguments"])
         return UseTool(value["tool"], value["arguments"])
-    return Generate(
+    request = Generate(
         value["llm"],
         tuple(_message_from_json(message) for message in value["messages"]),
         tuple(
@@ -98,6 +103,15 @@ def request_from_json(value: Mapping[str, Any]) -> Request:
         value.get("seed"),
         value.get("options", {}),
     )
+    _check(
+        str,
+        request.llm,
+        *request.stop,
+        *(text for m in request.messages for text in (m.role, m.content)),
+    )
+    _check((int, float, type(None)), request.max_tokens, request.temperature, request.seed)
+    _check(Mapping, request.options)
+    return request
 
 
 def hit_to_json(hit: Hit) -> dict[str, Any]:
@@ -145,8 +159,8 @@ _EMPTY: Mapping[str, Any] = {
 
 
 def reply_from_json(value: Mapping[str, Any]) -> Reply:
-    """The inverse of ``reply_to_json``."""
-    return Reply(
+    """The inverse of ``reply_to_json``. Raises LookupError or TypeError for anything else."""
+    reply = Reply(
         value["text"],
         tuple(
             Hit(Passage(h["doc_id"], h["text"], h["title"], h["page_id"]), h["score"])
@@ -162,6 +176,16 @@ def reply_from_json(value: Mapping[str, Any]) -> Reply:
         value.get("note", ""),
         value.get("embedding_tokens", 0),
     )
+    _check(str, reply.text, reply.finish_reason, reply.note)
+    _check(int, reply.prompt_tokens, reply.completion_tokens)
+    _check((int, type(None)), reply.embedding_tokens)
+    _check((int, float, type(None)), reply.confidence, reply.first_token_seconds, *reply.logprobs)
+    for hit in reply.hits:
+        _check(str, hit.passage.doc_id, hit.passage.text, hit.passage.title, hit.passage.page_id)
+        _check(_NUMBER, hit.score)
+    for call in reply.tool_calls:
+        _check(str, call.id, call.name, call.arguments)
+    return reply
 
 
 def step_to_json(step: Step) -> dict[str, Any]:
@@ -177,10 +201,7 @@ def step_to_json(step: Step) -> dict[str, Any]:
 
 def step_from_json(value: Mapping[str, Any]) -> Step:
     """The inverse of ``step_to_json``."""
-    reply, request = (
-        checked_reply(reply_from_json(value["reply"])),
-        _checked_request(request_from_json(value)),
-    )
+    reply, request = reply_from_json(value["reply"]), request_from_json(value)
     _check(_NUMBER, value["seconds"], value.get("batch", 1))
     _check(bool, value["cached"])
     return Step(
@@ -224,37 +245,3 @@ def _check(kind: type | tuple[type, ...], *values: Any) -> None:
     """TypeError unless all values are of a kind: JSON of the right shape may hold anything in its places."""
     if not all(isinstance(value, kind) for value in values):
         raise TypeError("a value of another type than was written")
-
-
-def checked_reply(reply: Reply) -> Reply:
-    """The reply. TypeError if something in it is of another type than a reply has."""
-    _check(str, reply.text, reply.finish_reason, reply.note)
-    _check(int, reply.prompt_tokens, reply.completion_tokens, reply.embedding_tokens)
-    _check((int, float, type(None)), reply.confidence, reply.first_token_seconds, *reply.logprobs)
-    for hit in reply.hits:
-        _check(str, hit.passage.doc_id, hit.passage.text, hit.passage.title, hit.passage.page_id)
-        _check(_NUMBER, hit.score)
-    for call in reply.tool_calls:
-        _check(str, call.id, call.name, call.arguments)
-    return reply
-
-
-def _checked_request(request: Request) -> Request:
-    if isinstance(request, Retrieve):
-        _check(str, request.retriever, request.query)
-        _check(int, request.k)
-    elif isinstance(request, Note):
-        _check(str, request.text)
-    elif isinstance(request, UseTool):
-        _check(str, request.tool)
-        _check(Mapping, request.arguments)
-    else:
-        _check(
-            str,
-            request.llm,
-            *request.stop,
-            *(text for m in request.messages for text in (m.role, m.content)),
-        )
-        _check((int, float, type(None)), request.max_tokens, request.temperature, request.seed)
-        _check(Mapping, request.options)
-    return request

@@ -22,7 +22,7 @@ from rallebench.core.errors import BackendError
 from rallebench.core.runs import Backends
 from rallebench.core.types import Generate, Reply, Request, Retrieve, Step, digest
 from rallebench.engine.perform import trim
-from rallebench.engine.record import checked_reply, reply_from_json, reply_to_json, request_to_json
+from rallebench.engine.record import reply_from_json, reply_to_json, request_to_json
 
 log = logging.getLogger(__name__)
 
@@ -120,7 +120,7 @@ class ReplyCache:
                 return None
             value = json.loads(row[2])
             return int(row[0]), CachedReply(
-                checked_reply(reply_from_json(value)), float(row[1]), int(value.get("batch", 1))
+                reply_from_json(value), float(row[1]), int(value.get("batch", 1))
             )
         except (sqlite3.Error, LookupError, TypeError, ValueError, AttributeError) as error:
             if not self._damaged:

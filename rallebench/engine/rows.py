@@ -8,14 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from rallebench.core.errors import BackendError
 from rallebench.core.events import Finished, Operation, Progress, under
 from rallebench.core.experiments import Row, RowsRequest
 from rallebench.core.files import read_json, write_json
 from rallebench.core.runs import Backends, RunOptions
 from rallebench.core.types import Episode, Flow, Question
 from rallebench.engine import loop
-from rallebench.engine.answer import FIRST_FAILURES
+from rallebench.engine.answer import FIRST_FAILURES, all_failed, check_errors
 from rallebench.engine.reply_cache import ReplyCache
 from rallebench.engine.rowfile import RowFile, counts_of, short, with_costs
 
@@ -59,7 +58,7 @@ class RowsFiller:
         self._folder, self._context, self._options = folder, context, options
         self._on_open = on_open
         self._files: list[RowFile] = []
-        self._errors = 0
+        self._errors, self._message = 0, ""
         self._progress_at = 0.0
         self.filled: list[FilledRows] = []
 
@@ -143,15 +142,10 @@ class RowsFiller:
         if not episode.error:
             return
         self._errors += 1
-        most = self._options.max_errors
+        self._message = self._message or episode.error
         if nothing_else and number >= min(FIRST_FAILURES, total):
-            raise BackendError(
-                f"The first {number} requests all failed, so it was stopped: {episode.error}"
-            )
-        if most is not None and self._errors > most:
-            raise BackendError(
-                f"{self._errors} requests failed, more than --max-errors {most}, so it was stopped: {episode.error}"
-            )
+            raise all_failed("requests", number, self._message)
+        check_errors("requests", self._errors, self._options.max_errors, self._message)
 
 
 def flows(request: RowsRequest, inputs: Mapping[str, Row]) -> Callable[[Question], Flow]:

@@ -2,8 +2,8 @@
 
 ``run.json`` resolved spec, fingerprints, versions · ``questions.jsonl`` the records asked ·
 ``episodes.jsonl`` one line per answered question, the last line of a question counts ·
-``scores.jsonl``, ``costs.jsonl``, ``report.json`` a second pass · ``state.json`` where it stands, for whoever
-follows it · RaLLe's own files (``ralle_files``). Nothing is ever deleted.
+``scores.jsonl``, ``costs.jsonl``, ``report.json`` a second pass · ``state.json`` the progress, for other
+processes · RaLLe's own files (``ralle_files``). Nothing is ever deleted.
 """
 
 from __future__ import annotations
@@ -102,22 +102,14 @@ class RunFolder:
     def spec(self) -> dict[str, Any]:
         """``run.json``. Raises BadFileError if it is not what a run writes."""
         value = read_json(self.path / RUN)
-        spec = value.get("spec") if isinstance(value, dict) else None
-        memory = value.get("memory") or {} if isinstance(value, dict) else {}
-        sizes = isinstance(memory, dict) and all(
-            size is None
-            or (
-                isinstance(size, dict)
-                and all(type(size.get(key)) in (int, float) for key in ("ram", "vram"))
-            )
-            for size in memory.values()
-        )
-        if (
-            not sizes
-            or not isinstance(spec, dict)
-            or not spec.keys() >= _SPEC
-            or not value.keys() >= _RUN
-        ):
+        try:
+            sizes = [size for size in (value.get("memory") or {}).values() if size is not None]
+            numbers = [size[key] for size in sizes for key in ("ram", "vram")]
+            whole = value.keys() >= _RUN and value["spec"].keys() >= _SPEC
+            whole = whole and {int, float}.issuperset(map(type, numbers))
+        except (AttributeError, LookupError, TypeError):
+            whole = False
+        if not whole:
             raise BadFileError(
                 f"{self.path / RUN} was damaged by another program; start a run with another name."
             )
@@ -128,9 +120,13 @@ class RunFolder:
         """MismatchError, naming both sides, unless ``spec`` would give the same episodes."""
         stored = self.spec()
         if stored["fingerprint"] != spec["fingerprint"]:
-            raise MismatchError(
-                f"The run {self.name!r} {difference(stored['spec'], spec['spec'])}. Use another run name for the new settings."
-            )
+            raise self.mismatch(stored["spec"], spec["spec"])
+
+    def mismatch(self, stored: Mapping[str, Any], requested: Mapping[str, Any]) -> MismatchError:
+        """The error for a request whose specification is not that of this run; the sentence names both sides."""
+        return MismatchError(
+            f"The run {self.name!r} {difference(stored, requested)}. Use another run name for the new settings."
+        )
 
     def records(self) -> list[dict[str, Any]]:
         """The records asked, in order. Raises BadFileError if they are not whole."""
@@ -275,7 +271,7 @@ class RunFolder:
         return alone(self.path / LOCK, refusal, patience=LOCK_PATIENCE, stays=True)
 
     def ask_to_stop(self) -> None:
-        """Ask whoever works on this run, in any process, to stop after the current batch."""
+        """Ask the process that runs it to stop after the current batch."""
         with contextlib.suppress(OSError):
             (self.path / STOP).touch()
 

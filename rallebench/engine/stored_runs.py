@@ -177,25 +177,17 @@ def is_of(run: RunFolder, request: RunRequest) -> bool:
 
 def spec_of(request: RunRequest) -> dict[str, Any]:
     """What a request asks for, as JSON, without the fingerprints of models and indexes."""
-    spec: dict[str, Any] = json.loads(
-        json.dumps(
-            {
-                "dataset": request.dataset.name,
-                "workflow": request.flow.workflow,
-                "settings": request.fixed(),
-                "limit": request.limit,
-                "seed": request.seed,
-            }
-        )
-    )
-    return spec
+    return _without_backends(json.loads(json.dumps(request.spec({}).as_json())))
 
 
 def request_spec(run: RunFolder) -> dict[str, Any]:
     """The same of a stored run."""
-    stored = run.spec()["spec"]
-    settings = {key: value for key, value in stored["settings"].items() if key != "backends"}
-    return {**stored, "settings": settings}
+    return _without_backends(run.spec()["spec"])
+
+
+def _without_backends(spec: Mapping[str, Any]) -> dict[str, Any]:
+    settings = {key: value for key, value in spec["settings"].items() if key != "backends"}
+    return {**spec, "settings": settings}
 
 
 def stored_result(folder: RunFolder, request: RunRequest) -> RunResult | None:

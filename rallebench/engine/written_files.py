@@ -1,4 +1,4 @@
-"""The files that an experiment writes for its user: they are never written over once somebody has changed them."""
+"""The files that an experiment writes for its user: a file that the user changed is never written over."""
 
 from __future__ import annotations
 

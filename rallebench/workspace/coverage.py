@@ -15,7 +15,7 @@ from rallebench.workspace.entries import read_manifest
 from rallebench.workspace.paths import STARTER, STARTER_INDEXES, Workspace
 
 MOST_PASSAGES = 1_000_000
-"""Of more passages the page ids take too long to read while somebody waits."""
+"""Of more passages the page ids take too long to read before a run."""
 
 
 def corpus_pages(

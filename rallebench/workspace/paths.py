@@ -49,12 +49,16 @@ STARTER_INDEXES: Mapping[str, str] = {"starter-bm25": "bm25", "starter-minilm": 
 
 class Workspace:
     """A folder with ``corpora/``, ``datasets/``, ``indexes/``, ``runs/``, ``cache/``, ``chains/``, ``llms.json``,
-    ``retrievers.json``, ``mlflow.db``."""
+    ``retrievers.json``, ``mlflow.db``. All in ``cache`` can be made again: ``vectors`` (encoded passages), ``memo`` (the reply
+    cache)."""
 
     def __init__(self, path: Path, base_settings: Path | None = None) -> None:
         self.path = Path(path).resolve()
         if self.path.exists() and not self.path.is_dir():
             raise UsageError(f"The workspace {self.path} is a file; give a folder.")
+        self.indexes, self.runs = self.path / "indexes", self.path / "runs"
+        self.corpora, self.cache = self.path / "corpora", self.path / "cache"
+        self.vectors, self.memo = self.cache / "vectors", self.cache / "memo.sqlite"
         self.base: BaseSettings | None = (
             read_base_settings(base_settings) if base_settings else None
         )
@@ -64,31 +68,6 @@ class Workspace:
         """What only the workbench writes: no export replaces a file in them."""
         names = ("cache", "corpora", "experiments", "indexes", "runs")
         return tuple(self.path / name for name in names)
-
-    @property
-    def indexes(self) -> Path:
-        """Where indexes are."""
-        return self.path / "indexes"
-
-    @property
-    def cache(self) -> Path:
-        """What can be made again."""
-        return self.path / "cache"
-
-    @property
-    def runs(self) -> Path:
-        """Where runs are."""
-        return self.path / "runs"
-
-    @property
-    def vectors(self) -> Path:
-        """Encoded passages, see ``embeddings.kept_vectors``."""
-        return self.cache / "vectors"
-
-    @property
-    def memo(self) -> Path:
-        """The step-level memory."""
-        return self.cache / "memo.sqlite"
 
     # question sets
 
@@ -137,11 +116,6 @@ class Workspace:
         return path
 
     # corpora
-
-    @property
-    def corpora(self) -> Path:
-        """Where imported corpora are."""
-        return self.path / "corpora"
 
     def corpus(self, reference: str) -> Path:
         """The folder of an imported corpus given by its name, else ``reference`` as a path, which may not exist.

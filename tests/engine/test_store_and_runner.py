@@ -659,3 +659,8 @@ def test_three_thousand_lines_are_read_in_a_moment(folder: RunFolder) -> None:
     started = time.perf_counter()
     assert len(folder.episodes()) == 3000
     assert time.perf_counter() - started < 3
+
+
+def test_a_search_whose_encoder_counts_no_tokens_can_be_read_again() -> None:
+    reply = Reply("A passage.", embedding_tokens=None)
+    assert reply_from_json(json.loads(json.dumps(reply_to_json(reply)))) == reply

@@ -1,6 +1,6 @@
 """Indexes by what they are, not by their name: found if one is there already, built once under a derived name if not.
 
-For whoever needs many indexes that differ in one thing (sweeps over chunk sizes, a grid over encoders). Three things
+For sets of indexes that differ in one setting (sweeps over chunk sizes, a grid over encoders). Three things
 are shared: the passages of one corpus in one chunking are cut once (``<workspace>/cache/passages/``), a text is
 encoded once by one encoder whatever it is cut out of (``rallebench.workspace.indexes.by_text``), and an index that is there
 under any name is taken as it is.

@@ -62,7 +62,7 @@ def manifest_of(
         key: value for key, value in settings.items() if key != "encoding"
     }  # speeds differ each time
     hashes = {name: sha256_file(half / name) for name in sizes}
-    # What somebody else encoded is known by its bytes alone.
+    # Imported vectors are identified by their bytes alone.
     known_by = [hashes] if "imported" in settings["parameters"] else []
     fingerprint = digest([corpus_sha, order.kind, lasting, *known_by])[:12]
     return Manifest(

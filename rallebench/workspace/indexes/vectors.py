@@ -116,7 +116,7 @@ def vectors_of(cache: Path, corpus_sha256: str, fingerprint: str) -> list[Path]:
 def delete_vectors(cache: Path, key: str) -> int:
     """Delete one folder of cached vectors; return its bytes. Indexes keep what they hold.
 
-    Raises UsageError if there is none of that key, or somebody is writing it.
+    Raises UsageError if there is none of that key, or if another build is writing it.
     """
     folder = Path(cache) / key
     if not key or folder.parent != Path(cache) or not (folder / PROGRESS).exists():
