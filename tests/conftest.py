@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
@@ -13,6 +14,9 @@ os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
 os.environ["NO_PROXY"] = os.environ["no_proxy"] = "127.0.0.1,localhost"
 
 import pytest
+
+if TYPE_CHECKING:
+    from small_workspace import CommandLine
 
 PROJECT = Path(__file__).resolve().parent.parent
 
@@ -24,6 +28,14 @@ def shared_data() -> Path:
     if not folder.is_dir():
         pytest.skip("the published data sets do not lie beside this checkout")
     return folder
+
+
+@pytest.fixture
+def rallebench(capfd: pytest.CaptureFixture[str], workspace: Path) -> CommandLine:
+    """The command line over the ``workspace`` of a test's module."""
+    from small_workspace import CommandLine
+
+    return CommandLine(capfd, workspace)
 
 
 def pytest_collection_finish() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from rallebench.core.errors import BackendError
-from rallebench.core.types import Reply
+from rallebench.core.types import Flow, Outcome, Reply
 from rallebench.llms._structured import in_form, json_of
 
 YES, NO = ("true", "yes", "是", "是的"), ("false", "no", "否", "不是")
@@ -159,3 +159,9 @@ def cleaned(question: str) -> str:
     text = " ".join(question.split())
     wrapped = re.fullmatch(r'["“](.*[?？.])["”]', text)
     return wrapped[1].strip() if wrapped else text
+
+
+def without_request(outcome: Outcome) -> Flow:
+    """The flow of an input of which nothing is asked."""
+    yield from ()
+    return outcome

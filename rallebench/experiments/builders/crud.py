@@ -19,7 +19,13 @@ from rallebench.engine.rowfile import RowFile
 from rallebench.experiments import EXPERIMENTS
 from rallebench.experiments.builders import _crud as cutting
 from rallebench.experiments.builders._prompts import read_prompt
-from rallebench.experiments.builders._replies import declined, fields_of, text_field, text_of_reply
+from rallebench.experiments.builders._replies import (
+    declined,
+    fields_of,
+    text_field,
+    text_of_reply,
+    without_request,
+)
 from rallebench.experiments.builders.articles import (
     SOURCES,
     SourceArticle,
@@ -192,7 +198,7 @@ def _stage(
     def flow(row: Row) -> Flow:
         fields = values(row)
         if fields is None:
-            return _nothing()
+            return without_request(Outcome("", "no sentences"))  # it cannot be cut
         return _asking(
             filled(prompt, fields), request.llm, s["temperature"], s["max_tokens"], s["seed"]
         )
@@ -220,12 +226,6 @@ def _asking(prompt: str, llm: str, temperature: float, max_tokens: int, seed: in
         llm, (Message("user", prompt),), temperature=temperature, max_tokens=max_tokens, seed=seed
     )
     return Outcome(text_of_reply(reply))
-
-
-def _nothing() -> Flow:
-    """For an article that cannot be cut: asks nobody."""
-    yield from ()
-    return Outcome("", "no sentences")
 
 
 def _read(row: Row, episode: Episode, reading: Reading) -> Row:

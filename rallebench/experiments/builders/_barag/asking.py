@@ -139,13 +139,14 @@ def ask(
     return verdict
 
 
+def _boolean(name: str, reason: str = "reason") -> Callable[[Reply], tuple[Any, str]]:
+    """Reads the field ``name`` of a reply, None if it has none, and the field ``reason``."""
+    return lambda reply: (read_boolean(reply, name), text_field(fields_of(reply, name), reason))
+
+
 def recency(asks: Asks, template: str, text: Text, date: str) -> Flow:
     """Whether most of an article is about what happened on or after a date."""
-
-    def read(reply: Reply) -> tuple[Any, str]:
-        return read_boolean(reply, "recent"), text_field(fields_of(reply, "recent"), "reason")
-
-    verdict = yield from ask(asks, template, {"DATE": date}, text, RECENT, read)
+    verdict = yield from ask(asks, template, {"DATE": date}, text, RECENT, _boolean("recent"))
     return Outcome(json.dumps(verdict))
 
 
@@ -177,12 +178,7 @@ def checking(asks: Asks, checks: Checks, question: str, answers: Sequence[str], 
     """``answerable`` from the article; ``without``: whether a model that is not shown it answers right all the same."""
     verdicts: dict[str, Verdict] = {}
     if checks.answerable:
-
-        def read(reply: Reply) -> tuple[Any, str]:
-            return read_boolean(reply, "answerable"), text_field(
-                fields_of(reply, "answerable"), "answer"
-            )
-
+        read = _boolean("answerable", "answer")
         verdicts["answerable"] = yield from ask(
             asks, checks.answerable_prompt, {"QUESTION": question}, text, ANSWERABLE, read
         )
@@ -226,9 +222,5 @@ def _without(
         return {"value": False if answer == "" else None, "reason": reason}
     if find_answers(answer, answers):
         return {"value": True, "reason": "it holds the question's answer"}
-
-    def read(reply: Reply) -> tuple[Any, str]:
-        return read_boolean(reply, "right"), text_field(fields_of(reply, "right"), "reason")
-
     values = {"QUESTION": question, "ANSWER": answer}
-    return (yield from ask(asks, checks.right_prompt, values, text, RIGHT, read))
+    return (yield from ask(asks, checks.right_prompt, values, text, RIGHT, _boolean("right")))

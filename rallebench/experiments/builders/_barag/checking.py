@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 from rallebench.core.experiments import Row, RowsRequest
-from rallebench.core.types import Episode, Flow, Outcome
+from rallebench.core.types import Episode, Outcome
 from rallebench.engine.rowfile import RowFile
 from rallebench.experiments.builders._barag import asking
 from rallebench.experiments.builders._barag import definitions as why
@@ -22,6 +22,7 @@ from rallebench.experiments.builders._barag.stages import (
     whole,
 )
 from rallebench.experiments.builders._near import near_duplicates
+from rallebench.experiments.builders._replies import without_request
 
 
 def checks(plan: BaragPlan, store: RowFile, questions: RowFile) -> RowsRequest:
@@ -106,15 +107,10 @@ def _unless_left_out(flow: Any) -> Any:
 
     def ask(row: Row) -> Any:
         if row["near"] or row["leak"]:
-            return _nothing()
+            return without_request(Outcome("{}"))
         return flow(row)
 
     return ask
-
-
-def _nothing() -> Flow:
-    yield from ()
-    return Outcome("{}")
 
 
 def _checked(

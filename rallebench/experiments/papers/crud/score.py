@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from rallebench.core.errors import BadFileError
-from rallebench.engine.statistics import means
 from rallebench.experiments.papers import SCORERS
+from rallebench.experiments.papers.common import sentences
 from rallebench.experiments.papers.crud.cells import text_values
 from rallebench.experiments.papers.crud.definitions import named
 from rallebench.experiments.papers.crud.files import QUEST, read_results
 from rallebench.experiments.papers.crud.records import read_tasks
 from rallebench.experiments.papers.crud.tasks import tasks_of
-from rallebench.experiments.papers.predictions import check_file
-from rallebench.experiments.runs import bounds_of
+from rallebench.experiments.papers.predictions import check_file, means_of, not_in_gold
 from rallebench.metrics.judges.ragquesteval import quest_scores, texts
 
 OF_TEXT = ("bleu-avg", "bleu-1", "bleu-2", "bleu-3", "bleu-4", "rouge-L", "length")
@@ -62,13 +60,17 @@ def score_crud(guess: Path, gold: Path | None = None) -> dict[str, Any]:
                 and isinstance(theirs, (int, float))
                 and abs(theirs - value) > NEAR
             )
-    notes = [
-        f"{invalid} of {len(rows)} rows have no text; they are in no mean, as in CRUD-RAG."
-    ] * bool(invalid)
-    notes += [f"{missing} records have no row; they are in no mean."] * bool(missing)
-    notes += [
-        f"{short} rows have fewer answers than questions; they are in neither mean of RAGQuestEval, as in CRUD-RAG."
-    ] * bool(short)
+    notes = sentences(
+        (
+            invalid,
+            f"{invalid} of {len(rows)} rows have no text; they are in no mean, as in CRUD-RAG.",
+        ),
+        (missing, f"{missing} records have no row; they are in no mean."),
+        (
+            short,
+            f"{short} rows have fewer answers than questions; they are in neither mean of RAGQuestEval, as in CRUD-RAG.",
+        ),
+    )
     measured = {
         name: column
         for name, column in columns.items()
@@ -81,11 +83,9 @@ def score_crud(guess: Path, gold: Path | None = None) -> dict[str, Any]:
         "invalid": invalid,
         "missing": missing,
         "differ": {name: count for name, count in differ.items() if count},
-        "metrics": {
-            name: asdict(mean) for name, mean in means(measured, ranges=bounds_of(measured)).items()
-        },
+        "metrics": means_of(measured),
         "definitions": named(*measured),
-        "notes": notes,
+        "notes": list(notes),
     }
 
 
@@ -121,7 +121,5 @@ def _references(
     known = {record.id: record.reference for record in records.records}
     strange = [name for name in ids if name not in known]
     if strange:
-        raise BadFileError(
-            f"{guess} answers {strange[0]!r}, which {gold} does not hold; give the file that was asked."
-        )
+        raise not_in_gold(guess, gold, strange[0])
     return known, len(known) - len(ids)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from statistics import fmean
 from typing import Any
 
@@ -50,6 +51,8 @@ class SetResult:
 
 MetricOf = Callable[[KiltSet], str]
 """Set → the metric that a row shows of it, '' if none."""
+_headline: MetricOf = attrgetter("headline")
+_variant: MetricOf = attrgetter("variant")
 Cells = Mapping[str, float]
 """Label of a set → a printed share."""
 
@@ -140,14 +143,6 @@ def averages(results: Sequence[SetResult], bracket: str) -> dict[str, dict[str, 
         }
         for mode in dict.fromkeys(answered.mode for answered in results)
     }
-
-
-def _headline(kilt: KiltSet) -> str:
-    return kilt.headline
-
-
-def _variant(kilt: KiltSet) -> str:
-    return kilt.variant
 
 
 def _bracket(metric: str) -> MetricOf:
