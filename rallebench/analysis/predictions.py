@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rallebench.core.errors import BadFileError, UsageError
+from rallebench.core.errors import BadFileError, Hint, UsageError
 from rallebench.core.files import sha256_file
 from rallebench.core.runs import RunRequest, imported_flow
 from rallebench.core.sources import Source
@@ -116,7 +116,8 @@ def form_of(file: Path) -> str:
     if first.lstrip().startswith("{"):
         return "jsonl"
     raise UsageError(
-        f"{file} is in no known form of predictions; name it with --format ({', '.join(READERS)})."
+        f"{file} is in no known form of predictions ({', '.join(READERS)}).",
+        hint=Hint("choose", "format"),
     )
 
 
@@ -256,7 +257,7 @@ def _checked(
             )
             more = f" and {len(bad) - MAX_EXAMPLES} more" if len(bad) > MAX_EXAMPLES else ""
             raise BadFileError(
-                f"{file} has {what}: {examples}{more}; mend them, or leave them out with --skip-bad."
+                f"{file} has {what}: {examples}{more}; mend them.", hint=Hint("skip-bad")
             )
     return accepted
 

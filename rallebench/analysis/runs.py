@@ -11,7 +11,7 @@ from rallebench.analysis.measures import Measure, headline, measure, shared_meas
 from rallebench.analysis.paired import PairedComparison, compare
 from rallebench.analysis.ranking import scores_of, summary_of
 from rallebench.analysis.waterfall import Waterfall, waterfall
-from rallebench.core.errors import RalleError, UsageError
+from rallebench.core.errors import Hint, RalleError, UsageError
 from rallebench.core.memory import uncollected
 from rallebench.core.types import Example, Retrieve
 from rallebench.engine.clusters import clusters_of
@@ -88,7 +88,8 @@ def compare_runs(
     )
     if not name:
         raise UsageError(
-            f"The runs {a.name!r} and {b.name!r} share no metric; name one with --metric."
+            f"The runs {a.name!r} and {b.name!r} share no metric.",
+            hint=Hint("choose", "metric"),
         )
     measured = measure(name, [a, b])
     qids = set(common.qids)

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, get_args
 
-from rallebench.core.errors import UsageError
+from rallebench.core.errors import Hint, UsageError
 from rallebench.core.registry import unknown
 from rallebench.core.types import Passage
 from rallebench.corpora._blocks import Spans, blocks, recursive
@@ -72,6 +72,7 @@ class Chunking:
 _PLAIN: Mapping[str, str] = {"how": "blocks", "prefix": "", "compat": ""}
 """Defaults that a manifest omits."""
 
+CHOOSE_SIZE = Hint("choose", "chunk-size")
 PRESETS: Mapping[str, Chunking] = {
     "kilt": Chunking(100),
     "barag": Chunking(1024, 48, "characters", "recursive", prefix=f"Title: {TITLE}\n"),
@@ -114,13 +115,11 @@ def choose(
         )
     if size is None:
         if overlap:
-            raise UsageError("--chunk-overlap needs --chunk-size.")
+            raise UsageError("An overlap needs a chunk size.", hint=CHOOSE_SIZE)
         if how:
-            raise UsageError(
-                f"The chunking method {how!r} needs --chunk-size, or take a --chunk-preset."
-            )
+            raise UsageError(f"The chunking method {how!r} needs a chunk size.", hint=CHOOSE_SIZE)
         if unit:
-            raise UsageError("--chunk-unit needs --chunk-size, or take a --chunk-preset.")
+            raise UsageError("A chunk unit needs a chunk size.", hint=CHOOSE_SIZE)
         return None
     method = how or "blocks"
     return Chunking(size, overlap or 0, unit or UNIT_OF.get(method, "words"), method)  # type: ignore[arg-type]

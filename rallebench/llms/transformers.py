@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from rallebench.core.errors import BackendError, BackendMemoryError, NotFoundError, RalleError
+from rallebench.core.errors import BackendError, BackendMemoryError, Hint, NotFoundError, RalleError
 from rallebench.core.memory import Memory, release
 from rallebench.core.settings import form_of
 from rallebench.core.types import Generate, Reply, ToolCall
@@ -295,7 +295,7 @@ class TransformersLLM:
             return token
 
     def _unloaded(self) -> NotFoundError:
-        return NotFoundError(f"{self.name!r} was unloaded; load it again in the Models tab.")
+        return NotFoundError(f"{self.name!r} was unloaded.", hint=Hint("load", self.name))
 
 
 # ── the text of a reply ──────────────────────────────────────────────────────

@@ -1,7 +1,7 @@
 """A chain as an OpenAI-compatible endpoint: other programs talk to it as to a model.
 
 ``GET /v1/models``, ``POST /v1/chat/completions`` (whole or streamed), ``GET /health``. The last user message is
-the question, what stands before it the history; a system message is not used, since the chain has its own
+the question, the earlier messages are the history; a system message is not used, since the chain has its own
 prompts. An answer carries its sources under ``rallebench``.
 """
 
@@ -20,6 +20,7 @@ from typing import Any, TypeVar
 from rallebench.core.errors import UsageError
 from rallebench.core.hosts import LOOPBACK, Access, HostGuard, HostRefusal, is_loopback
 from rallebench.core.types import Chain, Episode, Message
+from rallebench.engine.record import hit_to_json
 from rallebench.engine.single import Delta
 from rallebench.services.workbench import Workbench
 
@@ -120,20 +121,9 @@ def usage(episode: Episode) -> dict[str, int]:
 
 
 def sources(episode: Episode) -> dict[str, Any]:
-    """What was retrieved, each passage once, best first."""
+    """The retrieved passages, each once, best first."""
     hits = {hit.passage.doc_id: hit for hit in episode.hits}
-    return {
-        "sources": [
-            {
-                "doc_id": h.passage.doc_id,
-                "page_id": h.passage.page_id,
-                "title": h.passage.title,
-                "text": h.passage.text,
-                "score": h.score,
-            }
-            for h in hits.values()
-        ]
-    }
+    return {"sources": [hit_to_json(hit) for hit in hits.values()]}
 
 
 def whole(name: str, episode: Episode) -> dict[str, Any]:

@@ -5,28 +5,16 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from rallebench.core.events import Operation, Progress
 from rallebench.core.runs import Backends
 
+if TYPE_CHECKING:
+    from rallebench.services.models import ModelManager
+
 PAUSE = 0.02
 """Seconds between two looks whether all leases are closed."""
-
-
-class BackendTable(Protocol):
-    """What a lease asks of the table of what is loaded."""
-
-    leases: Leases
-
-    @property
-    def backends(self) -> Backends: ...
-
-    def is_loaded_as(self, name: str, kind: str) -> bool: ...
-
-    def refuse_heavy(self, name: str, kind: str) -> None: ...
-
-    def load(self, name: str, kind: str) -> Iterator[str]: ...
 
 
 class Lease:
@@ -36,9 +24,9 @@ class Lease:
     every ``load_for``: a sweep has one for all of its variants.
     """
 
-    def __init__(self, loads: BackendTable, holder: str) -> None:
+    def __init__(self, models: ModelManager, holder: str) -> None:
         self.holder = holder
-        self._loads = loads
+        self._models = models
 
     def load_for(
         self, llms: Iterable[str], retrievers: Iterable[str], *, heavy: bool = True
@@ -52,18 +40,18 @@ class Lease:
             for name in names:
                 for message in self.load(name, kind, heavy=heavy):
                     yield Progress("", message=message)
-        return self._loads.backends
+        return self._models.backends
 
     def load(self, name: str, kind: str, *, heavy: bool = True) -> Iterator[str]:
         """Load and hold a ``retriever`` or ``language model``, yielding progress. Raises RalleError."""
-        new = self._loads.leases.hold(
+        new = self._models.leases.hold(
             self, name
         )  # before it is loaded, so that it is never loaded but free
         try:
-            if not self._loads.is_loaded_as(name, kind):
+            if not self._models.is_loaded_as(name, kind):
                 if not heavy:
-                    self._loads.refuse_heavy(name, kind)
-                yield from self._loads.load(name, kind)
+                    self._models.refuse_heavy(name, kind)
+                yield from self._models.load(name, kind)
         except BaseException:
             if new:
                 self.release([name])
@@ -72,16 +60,16 @@ class Lease:
     def hold(self, names: Iterable[str]) -> Lease:
         """Hold ``names``, whether they are loaded or not."""
         for name in names:
-            self._loads.leases.hold(self, name)
+            self._models.leases.hold(self, name)
         return self
 
     def release(self, names: Iterable[str]) -> None:
         """Hold ``names`` no longer."""
-        self._loads.leases.release(self, names)
+        self._models.leases.release(self, names)
 
     def close(self) -> None:
         """Hold nothing any longer."""
-        self._loads.leases.release(self)
+        self._models.leases.release(self)
 
     def __enter__(self) -> Lease:
         return self

@@ -1068,7 +1068,7 @@ WRONG: dict[str, tuple[tuple[str, ...], str]] = {
             "--chunk-overlap",
             "3",
         ),
-        "--chunk-overlap needs --chunk-size.",
+        "An overlap needs a chunk size; name one with --chunk-size.",
     ),
     "taken index name": (
         (

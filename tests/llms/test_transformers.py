@@ -24,6 +24,7 @@ from rallebench.core.errors import (
     BackendError,
     BackendMemoryError,
     BadFileError,
+    Hint,
     MissingPackageError,
     NotFoundError,
     RalleError,
@@ -728,7 +729,7 @@ def test_an_unloaded_model_says_so(folders: dict[str, Path]) -> None:
     llm = LLMS["transformers"]("tiny", model=str(folders["llama"]), device_map="cpu")
     llm.close()
     (answer,) = llm.generate([ask("who ?")])
-    assert isinstance(answer, NotFoundError) and "was unloaded; load it again" in str(answer)
+    assert isinstance(answer, NotFoundError) and answer.hint == Hint("load", "tiny")
     with pytest.raises(NotFoundError, match="was unloaded"):
         list(llm.stream(ask("who ?")))
 

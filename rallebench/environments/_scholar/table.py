@@ -39,11 +39,11 @@ class ScholarTable:
             meta = dict(self._db.execute("SELECT name, value FROM meta"))
         except sqlite3.Error as error:
             raise BadFileError(
-                f"{path} is no scholar table ({error}); fill it again with 'rallebench import --kind scholars'."
+                f"{path} is no scholar table ({error}); import the scholars again."
             ) from None
         if meta.get("format") != FORMAT:
             raise BadFileError(
-                f"{path} is a scholar table of another version; fill it again with 'rallebench import'."
+                f"{path} is a scholar table of another version; import the scholars again."
             )
         self.path, self.fingerprint = path, str(meta["sha256"])
         self.scholars, self.publications = int(meta["scholars"]), int(meta["publications"])
