@@ -36,6 +36,8 @@ def attributes(**values: Any) -> str:
     >>> attributes(do="runs.delete", run_id='a"b', more=None)
     ' data-do="runs.delete" data-run-id="a&quot;b"'
     """
+    if "form" in values:
+        raise ValueError("data-form marks a form; give the value another name")
     return "".join(
         f' data-{name.replace("_", "-")}="{e(value)}"'
         for name, value in values.items()

@@ -142,3 +142,13 @@ def test_every_control_has_a_name_for_screen_readers(build: Any) -> None:
     for address in ("#/build/one", "#/build/few", "#/build/chat", "#/build/agent"):
         go(build, address)
         assert build.evaluate(nameless) == [], address
+
+
+def test_every_form_of_the_code_is_shown_and_saved(build: Any) -> None:
+    press(build, "Code")
+    for label, words in (("YAML", "actions:"), ("Python", "import"), ("JSON", '"actions"')):
+        build.locator("#drawer .seg button", has_text=label).click()
+        says(build, "#drawer .code", words)
+    with build.expect_download() as saved:
+        press(build, "Download")
+    assert saved.value.suggested_filename == "starter.json"

@@ -222,15 +222,15 @@ def test_a_name_that_is_no_file_name_is_refused(opened: Page) -> None:
 
 @pytest.mark.parametrize("form", ["json", "yaml", "ralle", "python", "command"])
 def test_the_chain_is_taken_away_in_every_form(opened: Page, form: str) -> None:
-    drawer = opened.call("build.code", {**FIELDS, "form": form})["drawer"]
+    drawer = opened.call("build.code", {**FIELDS, "shape": form})["drawer"]
     assert "tiny" in drawer or "--chain read" in drawer
     if form != "command":
-        file = opened.call("build.download", {"form": form})["download"]
+        file = opened.call("build.download", {"shape": form})["download"]
         assert file["name"].startswith("read") and "tiny" in file["text"]
 
 
 def test_a_chain_is_brought_in_as_text_and_undone(opened: Page, tmp_path: Path) -> None:
-    text = opened.call("build.download", {"form": "yaml"})["download"]["text"].replace(
+    text = opened.call("build.download", {"shape": "yaml"})["download"]["text"].replace(
         "k: 2", "k: 4"
     )
     opened.call("build.import", {"text": text})

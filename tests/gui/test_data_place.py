@@ -479,7 +479,7 @@ def test_a_plan_and_a_try_say_what_a_builder_will_do(page: Page) -> None:
     )
     fields = {"maker": "barag", "name": "later", "llm": "writer", "path": place(page, "a.jsonl")}
     plan = texts(page.call("data.builder_plan", fields)["#builder-plan"])
-    assert "1-articles" in plan and not (page.workbench.workspace.path / "experiments").exists()
+    assert "4-questions" in plan and not (page.workbench.workspace.path / "experiments").exists()
     assert "Plan" in page.call("data.builder_pilot", fields)["#builder-plan"]
 
 

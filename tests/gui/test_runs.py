@@ -228,7 +228,7 @@ def test_a_stopped_run_is_resumed(ran: Page) -> None:
 
 @pytest.mark.parametrize("form", ["csv", "jsonl", "trec", "qrels", "kilt", "r-eval"])
 def test_a_run_is_taken_away_in_every_form(ran: Page, form: str) -> None:
-    assert ran.call("runs.download", {"run": "first", "form": form})["download"]["text"]
+    assert ran.call("runs.download", {"run": "first", "shape": form})["download"]["text"]
 
 
 def test_a_run_is_taken_away_as_a_report(ran: Page) -> None:
@@ -250,7 +250,9 @@ def test_a_run_is_scored_by_more_metrics(ran: Page) -> None:
 
 def test_predictions_of_another_program_become_a_run(ran: Page, tmp_path: Path) -> None:
     file = tmp_path / "guess.jsonl"
-    file.write_text(ran.call("runs.download", {"run": "first", "form": "kilt"})["download"]["text"])
+    file.write_text(
+        ran.call("runs.download", {"run": "first", "shape": "kilt"})["download"]["text"]
+    )
     files = [{"path": str(file), "name": "guess.jsonl"}]
     patch = ran.call("runs.import-file", {"files": files, "dataset": "tiny-qa", "as": "theirs"})
     assert patch["go"] == "#/runs/run?id=theirs"

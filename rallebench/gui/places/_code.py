@@ -42,15 +42,15 @@ def register(page: Page) -> None:
 
 def open_code(page: Page, event: Event) -> Patch:
     """The drawer, with one form shown."""
-    bench, form = bench_of(page, event), event.text("form", "json")
+    bench, form = bench_of(page, event), event.text("shape", "json")
     if event.text("count"):
         bench.edit(read_chain(event))
     tabs = "".join(
-        button(label, "build.code", kind="on" if key == form else "", form=key)
+        button(label, "build.code", kind="on" if key == form else "", shape=key)
         for key, label in LABELS.items()
     )
     text = code(page.workbench, bench.chain, bench.dataset, form)
-    take = "" if form == "command" else button("Download", "build.download", form=form)
+    take = "" if form == "command" else button("Download", "build.download", shape=form)
     bring = (
         '<h3 class="sub">Bring a chain in</h3><div class="drop" data-upload="build.import-file"><label class="link">Choose a file<input type="file" hidden accept=".json,.yaml,.yml"></label><small>a chain of rallebench or an experiment of RaLLe</small></div>'
         f'<div data-form class="stack"><label class="field"><span>Or paste its text</span><textarea class="mono" name="text" rows="3"></textarea></label>{button("Use this chain", "build.import")}</div>'
@@ -62,7 +62,7 @@ def open_code(page: Page, event: Event) -> Patch:
 
 def download(page: Page, event: Event) -> Patch:
     """The chain as a file."""
-    bench, form = bench_of(page, event), event.text("form")
+    bench, form = bench_of(page, event), event.text("shape")
     return {
         "download": {
             "name": file_stem(bench.chain.name) + FORMS[form],

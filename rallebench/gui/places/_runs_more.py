@@ -62,7 +62,7 @@ def ask_form(page: Page, event: Event) -> Patch:
     """In which form the run is taken away."""
     name = event.text("run")
     rows = "".join(
-        f"<tr><td>{e(LABELS.get(form, form))}</td><td class='n'>{button('Download', 'runs.download', run=name, form=form)}</td></tr>"
+        f"<tr><td>{e(LABELS.get(form, form))}</td><td class='n'>{button('Download', 'runs.download', run=name, shape=form)}</td></tr>"
         for form in catalog.names("export formats")
     )
     rows = f"<tr><td>HTML report, one file that opens offline</td><td class='n'>{button('Download', 'runs.report', run=name)}</td></tr>{rows}<tr><td>MLflow</td><td class='n'>{button('Log the run', 'runs.track', run=name)}</td></tr>"
@@ -73,7 +73,7 @@ def ask_form(page: Page, event: Event) -> Patch:
 
 def download(page: Page, event: Event) -> Patch:
     """The run in a form of other tools."""
-    name, form = event.text("run"), event.text("form")
+    name, form = event.text("run"), event.text("shape")
     lines, caveat = exported(page.workbench.runs.open(name), form)
     text = "".join(lines).encode("utf-8", "backslashreplace").decode()
     return {
