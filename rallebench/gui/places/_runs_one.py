@@ -48,7 +48,7 @@ FILTERS = (
     ("lost", "Not retrieved"),
     ("format", "Format"),
     ("failed", "Failed"),
-    ("none", "No verdict"),
+    ("none", "No verdict yet"),
     ("right", "Right"),
 )
 PARTS = (("questions", "Questions"), ("metrics", "Metrics"), ("cost", "Cost"), ("config", "Config"))
@@ -92,7 +92,7 @@ def open_run(page: Page, event: Event) -> Patch:
     inside = {"metrics": metrics, "cost": cost, "config": config}.get(part)
     body = inside(page, run) if inside else questions_part(page, run, event.query)
     return {
-        "#v-runs-run": f'<div class="wrap-page wide" data-problems>{head}{body}</div>',
+        "#v-runs-run": f'<div class="wrap-page wide" data-problems><div id="run-head">{head}</div>{body}</div>',
         "title": row.title,
     }
 
@@ -408,12 +408,13 @@ def live(page: Page, event: Event) -> Patch:
     """The run while it runs: rows arrive as they are answered."""
     run = folder(page, event)
     job = page.workbench.jobs.get("run", run.name)
-    running = now(page) if job and not job.done else ""
-    return {
-        "#run-live": running,
+    row = run_list.row_of(page.workbench, run.name)
+    patch: Patch = {
+        "#run-head": heading(page, row, "questions"),
+        "#run-live": now(page) if job and not job.done else "",
         "#run-list": listed(page, run, event.query),
-        **({} if running else {"#run-top": top(page, run)}),
     }
+    return patch if patch["#run-live"] else {**patch, "#run-top": top(page, run)}
 
 
 def resume(page: Page, event: Event) -> Patch:
