@@ -7,14 +7,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rallebench.analysis import tables
+from rallebench.analysis import deployment, radar, tables
 from rallebench.analysis.changes import Change, changes
+from rallebench.analysis.measures import measure
 from rallebench.analysis.paired import PairedComparison
 from rallebench.analysis.ranking import MultiRunComparison, compare_many
 from rallebench.analysis.runs import SharedQuestions, compare_runs
 from rallebench.chains.saved import chain_from_json
 from rallebench.core.errors import RalleError, UsageError
-from rallebench.core.tables import Table
+from rallebench.core.tables import Figure, Table
 from rallebench.core.types import Chain, Episode, Example
 from rallebench.engine.store import RunFolder
 from rallebench.metrics import METRICS, STANDARD_KS, card
@@ -194,3 +195,37 @@ def is_unpriced(workbench: Workbench, llms: Sequence[str]) -> bool:
         if "base_url" in entry.settings and not entry.settings.get("prices"):
             return True
     return False
+
+
+COSTS: Mapping[str, str] = {label: key for key, label in deployment.COST_AXES.items()}
+"""What quality may be drawn against: label → key of the report's cost."""
+
+
+def kinds_of(
+    workbench: Workbench, names: Sequence[str], metric: str
+) -> list[tuple[str, Figure, Table]]:
+    """The means of runs by each kind of question that their records name, or by dataset: (name, radar, table)."""
+    runs = [workbench.runs.open(name) for name in names]
+    common = compare_many(runs, metric).common if not radar.share_nothing(runs) else ()
+    drawn = []
+    for axes in radar.axes_of(runs, common):
+        value = radar.over(runs, common, metric, axes)
+        drawn.append((axes, radar.figure(value), radar.table(value)))
+    return drawn
+
+
+def share_nothing(workbench: Workbench, names: Sequence[str]) -> bool:
+    """Whether runs have no question in common, as those of different datasets."""
+    return radar.share_nothing([workbench.runs.open(name) for name in names])
+
+
+def quality_and_cost(
+    workbench: Workbench, names: Sequence[str], metric: str, cost: str
+) -> tuple[Figure | None, list[str]]:
+    """A point a run, quality against one of COSTS, and what is left out."""
+    runs = [workbench.runs.open(name) for name in names]
+    measured = measure(metric, runs)
+    reports = [(run.name, run.report() or {}) for run in runs]
+    notes = deployment.notes(reports, measured.name, cost)
+    points = deployment.points(reports, measured.name, cost)
+    return (deployment.figure(reports, measured, cost) if points else None), notes

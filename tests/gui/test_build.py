@@ -338,3 +338,24 @@ def test_an_episode_is_followed_edited_continued_and_kept(opened: Page) -> None:
     assert "Right" in texts(patch["#agent-side"])
     kept = opened.call("build.agent-keep")
     assert kept["go"].startswith("#/runs/run?id=")
+
+
+def test_an_agent_runs_on_a_dataset_as_a_job(opened: Page) -> None:
+    form = {
+        "workflow": "react",
+        "env": "wikipedia",
+        "llm": "titan",
+        "env.retriever": "tiny",
+        "steps": "2",
+    }
+    assert "Run the agent on a dataset" in opened.call("build.agent-dataset", form)["dialog"]
+    patch = opened.call(
+        "build.agent-benchmark", {"dataset": "tiny-qa", "limit": "2", "as": "agent"}
+    )
+    assert patch["go"] == "#/runs/run?id=agent"
+    job = opened.workbench.jobs.get("run", "agent")
+    assert job
+    assert job.wait(60)
+    assert job.error is None
+    metrics = opened.open("runs/run?id=agent&part=metrics")["#v-runs-run"]
+    assert "The agent" in metrics and "2 questions" in texts(metrics)

@@ -124,6 +124,13 @@ def test_two_runs_are_compared_verdict_first(ran: Page) -> None:
     assert "answers 0 of 8 questions better and 1 worse" in words and "k 2 1" in words
 
 
+def test_another_metric_decides_and_plots_stand_below(ran: Page) -> None:
+    patch = ran.call("runs.decide", {"metric": "f1"}, a="first", b=SECOND)
+    assert patch["go"] == f"#/runs/compare?a=first&b={SECOND}&metric=f1"
+    html = ran.open(f"runs/compare?a=first&b={SECOND}&metric=f1")["#v-runs-compare"]
+    assert "F1" in texts(html) and "Quality against" in html and "<svg" in html
+
+
 def test_three_runs_are_ranked(ran: Page) -> None:
     if not (ran.workbench.workspace.runs / "third").exists():
         options = BenchmarkOptions(dataset="tiny-qa", track=False, llm="picky", max_errors=99)

@@ -14,6 +14,7 @@ from rallebench.gui.places._bench import bench_of
 from rallebench.gui.places._one import MODES, header
 from rallebench.gui.places._steps import output, price, seconds, tokens
 from rallebench.services import agents
+from rallebench.services.benchmarks import BenchmarkOptions, of_flow
 from rallebench.services.episodes import (
     EpisodeRequest,
     Episodes,
@@ -40,6 +41,8 @@ def register(page: Page) -> None:
         ("agent-continue", go_on),
         ("agent-keep", keep),
         ("agent-follow", follow),
+        ("agent-dataset", ask_dataset),
+        ("agent-benchmark", benchmark),
     ):
         page.action(f"build.{name}", handler)
 
@@ -93,7 +96,9 @@ def buttons(state: EpisodeState | None) -> str:
     """Run, or Stop while an episode is running."""
     if state is not None and state.going:
         return button("Stop", "build.agent-stop")
-    return button("Run", "build.agent-run", kind="primary", **{"with": "#agent-form"})
+    form_of = {"with": "#agent-form"}
+    dataset = button("Run on a dataset", "build.agent-dataset", **form_of)
+    return dataset + button("Run", "build.agent-run", kind="primary", **form_of)
 
 
 def form(page: Page, event: Event) -> str:
@@ -359,3 +364,33 @@ def keep(page: Page, event: Event) -> Patch:
     """Store the episode as a run, to be compared."""
     folder = save_episode(page.workbench, state_of(page, event))
     return {"say": f"Kept as the run {folder.name}.", "go": f"#/runs/run?id={folder.name}"}
+
+
+def ask_dataset(page: Page, event: Event) -> Patch:
+    """On which dataset the agent is run."""
+    remember(event)
+    datasets = list(page.workbench.workspace.dataset_paths())
+    fields = labelled("Dataset", select("dataset", datasets, bench_of(page, event).dataset))
+    fields += labelled(
+        "Questions at most", '<input type="number" name="limit" min="1" placeholder="all">'
+    )
+    fields += labelled("Name", '<input name="as" placeholder="made from workflow, model and time">')
+    buttons_html = f'<div class="buttons">{button("Cancel", "", close="1")}{button("Run", "build.agent-benchmark", kind="primary")}</div>'
+    return {
+        "dialog": f'<h2>Run the agent on a dataset</h2><div data-form class="stack"><div class="fields">{fields}</div>{buttons_html}</div>'
+    }
+
+
+def benchmark(page: Page, event: Event) -> Patch:
+    """Start a run of the agent as a job."""
+    chosen, workbench = choices_of(event), page.workbench
+    workflow = chosen["workflow"]
+    env = chosen["env"] if agents.needs_environment(workflow) else ""
+    settings = agents.changed(agents.forms(workflow, chosen["env"]), chosen["settings"])
+    llm = chosen["llm"] or next(iter(workbench.workspace.llms()))
+    flow = workbench.asking.agent(workflow, env, llm, settings).flow
+    limit = event.whole("limit", "Questions at most")
+    options = BenchmarkOptions(dataset=event.text("dataset"), limit=limit)
+    run_of_agent = of_flow(workbench, flow, options, run=event.text("as"))
+    workbench.runs.start(run_of_agent)
+    return {"dialog": "", "go": f"#/runs/run?id={run_of_agent.name}"}

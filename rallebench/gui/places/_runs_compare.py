@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from urllib.parse import quote
 
 from rallebench.core.errors import UsageError
+from rallebench.gui.form import labelled, select
 from rallebench.gui.frame import Event, Page, Patch
 from rallebench.gui.html import (
     crumb,
@@ -20,9 +22,10 @@ from rallebench.gui.html import (
     waterfall_bar,
 )
 from rallebench.gui.places._runs_list import when
+from rallebench.gui.places._runs_more import agents
 from rallebench.gui.places._steps import marked, seconds
 from rallebench.gui.places._versions import difference, words_changed
-from rallebench.render import numbers
+from rallebench.render import numbers, svg
 from rallebench.services import run_list, run_views
 from rallebench.services.run_list import RunRow
 from rallebench.services.run_questions import examples, lost_parts, questions
@@ -33,6 +36,7 @@ MOST_FLIPS = 200
 def register(page: Page) -> None:
     """Add the view."""
     page.view("runs/compare", open_compare)
+    page.action("runs.decide", decide)
 
 
 def open_compare(page: Page, event: Event) -> Patch:
@@ -65,6 +69,7 @@ def pair(page: Page, a: str, b: str, metric: str) -> str:
     notes = warning(compared.shared.warning) if compared.shared.warning else ""
     return (
         f'<div class="judge"><h2>{sentence(compared, first, second)}</h2><p>{reason(compared, first, second)}</p>{duel(page, compared, (first, second))}</div>{notes}'
+        f'<div class="row">{metric_choice([m.name for m in compared.shared.metrics], compared.metric)}</div>'
         f"{flips(page, compared, first, second)}{different(page, compared, first, second)}{folds(page, first, second, metric)}"
     )
 
@@ -187,11 +192,46 @@ def folds(page: Page, first: RunRow, second: RunRow, metric: str) -> str:
         )
         + fold("Where questions were lost", bars, id="compare-lost")
         + fold("Time and price", f"<p>{took}</p>", gist=took, id="compare-cost")
+        + plots(page, [first.name, second.name], compared.metric)
+        + agents(page, [first.name, second.name])
     )
+
+
+def plots(page: Page, names: Sequence[str], metric: str) -> str:
+    """Means by kind of question, and quality against time, tokens or price, as folds."""
+    drawn = ""
+    for axes, figure, value in run_views.kinds_of(page.workbench, names, metric):
+        shown = svg.figure(figure) if figure.series else ""
+        drawn += fold(f"By {axes}", shown + table(value), id=f"compare-by-{axes}")
+    for label, key in run_views.COSTS.items():
+        points_of, notes = run_views.quality_and_cost(page.workbench, names, metric, key)
+        if points_of is not None:
+            remarks = "".join(warning(text) for text in notes)
+            drawn += fold(
+                f"Quality against {label}", svg.figure(points_of) + remarks, id=f"compare-{key}"
+            )
+    return drawn
+
+
+def metric_choice(metrics: Sequence[str], chosen: str) -> str:
+    """The metric that decides, kept in the address."""
+    options = [(name, name.upper() if name in ("em", "f1") else name) for name in metrics]
+    more = ' class="short" data-do="runs.decide" data-on="change"'
+    return labelled("Decided by", select("metric", options, chosen, more=more))
+
+
+def decide(page: Page, event: Event) -> Patch:
+    """Compare by another metric."""
+    query = {**event.query, "metric": event.text("metric")}
+    return {
+        "go": "#/runs/compare?" + "&".join(f"{key}={quote(value)}" for key, value in query.items())
+    }
 
 
 def ranking(page: Page, names: Sequence[str], metric: str) -> str:
     """Several runs against the first."""
+    if run_views.share_nothing(page.workbench, names):
+        return f'<div class="judge"><h2>{len(names)} runs of different datasets</h2><p>They share no question, so only their means stand side by side.</p></div>{plots(page, names, metric or "em")}'
     compared = run_views.compare_several(page.workbench, names, metric)
     titles: Mapping[str, str] = {
         name: run_list.row_of(page.workbench, name).title for name in names
@@ -201,4 +241,4 @@ def ranking(page: Page, names: Sequence[str], metric: str) -> str:
     key = "".join(
         f"<li><b>{e(name)}</b>: {e(text)}</li>" for name, text in titles.items() if text != name
     )
-    return f'<div class="judge"><h2>{len(names)} runs on {len(compared.common):,} shared questions</h2><p>Against {e(titles[names[0]])}, by {e(compared.metric)}; p is corrected for {len(names) - 1} comparisons (Holm).</p></div>{notes}{table(differences)}<h3 class="sub">Every metric</h3>{table(every)}<ul class="note">{key}</ul>'
+    return f'<div class="judge"><h2>{len(names)} runs on {len(compared.common):,} shared questions</h2><p>Against {e(titles[names[0]])}, by {e(compared.metric)}; p is corrected for {len(names) - 1} comparisons (Holm).</p></div><div class="row">{metric_choice(compared.metrics, compared.metric)}</div>{notes}{table(differences)}<h3 class="sub">Every metric</h3>{table(every)}<ul class="note">{key}</ul>{plots(page, names, compared.metric)}{agents(page, names)}'
