@@ -1,5 +1,6 @@
 /* The frame's script. Python answers every action with a patch (see frame.py); nothing here knows a place. */
 const rb = window.rb = {};
+const frame = window.rallebenchFrame || window.requestAnimationFrame.bind(window);
 const $ = (selector, root = document) => root.querySelector(selector);
 const $$ = (selector, root = document) => [...root.querySelectorAll(selector)];
 const store = (key, value) => { try { return value === undefined ? localStorage.getItem(key)
@@ -136,10 +137,10 @@ const windowed = list => { const height = +list.dataset.row, total = +list.datas
     timer = setTimeout(() => { const row = have.get(i); if (!row || !list.isConnected) return; rb.set('q', row[0]); rb.act(list.dataset.pick, {...key, id: row[0], index: i}, list); }, wait); };
   list.step = by => list.pick(at < 0 ? 0 : at + by);
   list.redraw = () => { asked.clear(); drawn = ''; draw(); };
-  list.onscroll = () => requestAnimationFrame(draw);
+  list.onscroll = () => frame(draw);
   list.onclick = ev => { const r = ev.target.closest('.r'); if (r && !ev.target.closest('a, button, input')) { list.focus({preventScroll: true}); list.pick(+r.dataset.i, 0); } };
   list.onkeydown = ev => { const by = {ArrowDown: 1, ArrowUp: -1, PageDown: 10, PageUp: -10}[ev.key]; if (by) { ev.preventDefault(); list.step(by); } };
-  new ResizeObserver(draw).observe(list); if (at > 0) requestAnimationFrame(() => { list.scrollTop = Math.max(0, at * height - list.clientHeight / 2); draw(); }); draw(); };
+  new ResizeObserver(draw).observe(list); if (at > 0) frame(() => { list.scrollTop = Math.max(0, at * height - list.clientHeight / 2); draw(); }); draw(); };
 
 /* Keys. Single letters do nothing in a field, nor with Ctrl, Alt or Meta. */
 const keys = {};
@@ -210,4 +211,4 @@ rb.dark = () => { const on = !document.body.classList.contains('dark'); dark(on)
 
 const begin = async () => { if (!$('#frame')) return setTimeout(begin, 20);
   const chosen = store('rb-dark'); dark(chosen ? chosen === '1' : matchMedia('(prefers-color-scheme: dark)').matches);
-  await identify(); if (!location.hash) history.replaceState(null, '', '#/' + rb.view()); window.addEventListener('hashchange', open_view); decorate(document); await open_view(); document.body.classList.add('ready'); tick(); };
+  await identify(); if (!location.hash) history.replaceState(null, '', '#/' + rb.view()); window.addEventListener('hashchange', open_view); decorate(document); await open_view(); document.body.classList.add('ready'); tick(); window.rallebenchIdle = true; };
