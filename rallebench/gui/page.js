@@ -120,12 +120,12 @@ const decorate = root => { $$('[data-list]', root).forEach(windowed); $$('[data-
   for (const [selector, action] of mounts) $$(selector, root).forEach(action); };
 
 /* A windowed list: rows of one height, fetched as they come into sight. */
-const windowed = list => { const height = +list.dataset.row, total = +list.dataset.total, key = JSON.parse(list.dataset.key || '{}'), have = new Map(), asked = new Set();
+const windowed = list => { const height = +list.dataset.row, total = +list.dataset.total, key = JSON.parse(list.dataset.key || '{}'), have = new Map(), asked = new Map();
   const pane = list.firstElementChild; pane.style.height = total * height + 'px'; let at = +list.dataset.at, drawn = '', timer = 0;
   const CHUNK = 60;
-  const fetch_rows = async chunk => { if (asked.has(chunk)) return; asked.add(chunk);
-    const answer = await server.list_rows({window: mine, list: list.dataset.list, key, start: chunk * CHUNK, count: CHUNK});
+  const load = async chunk => { const answer = await server.list_rows({window: mine, list: list.dataset.list, key, start: chunk * CHUNK, count: CHUNK});
     (answer.rows || []).forEach((row, i) => have.set(chunk * CHUNK + i, row)); drawn = ''; draw(); };
+  const fetch_rows = chunk => { if (!asked.has(chunk)) asked.set(chunk, load(chunk)); return asked.get(chunk); };
   const draw = () => { if (!list.isConnected) return; const first = Math.max(0, Math.floor(list.scrollTop / height) - 8), last = Math.min(total, Math.ceil((list.scrollTop + list.clientHeight) / height) + 8);
     for (let c = Math.floor(first / CHUNK); c <= Math.floor(Math.max(first, last - 1) / CHUNK) && total; c++) fetch_rows(c);
     const now = first + ' ' + last + ' ' + at; if (now === drawn) return; drawn = now; let html = '';
@@ -133,7 +133,7 @@ const windowed = list => { const height = +list.dataset.row, total = +list.datas
     pane.innerHTML = html; list.setAttribute('aria-activedescendant', at >= 0 ? list.id + '-' + at : ''); };
   list.pick = async (i, wait = 90) => { if (i < 0 || i >= total) return; at = i; list.dataset.at = i;
     const top = i * height; if (top < list.scrollTop) list.scrollTop = top; else if (top + height > list.scrollTop + list.clientHeight) list.scrollTop = top + height - list.clientHeight;
-    draw(); await fetch_rows(Math.floor(i / CHUNK)); clearTimeout(timer);
+    draw(); await fetch_rows(Math.floor(i / CHUNK)); if (i !== at) return; clearTimeout(timer);
     timer = setTimeout(() => { const row = have.get(i); if (!row || !list.isConnected) return; rb.set('q', row[0]); rb.act(list.dataset.pick, {...key, id: row[0], index: i}, list); }, wait); };
   list.step = by => list.pick(at < 0 ? 0 : at + by);
   list.redraw = () => { asked.clear(); drawn = ''; draw(); };
