@@ -92,7 +92,8 @@ def finish(
 ) -> dict[str, Any]:
     """Score all stored answers of a run and write RaLLe's files; the report. ``judges``: what it says of each judge."""
     more = {"judges": dict(judges)} if judges else {}
-    report = score_run(folder, request.metrics, request.rates, request.examples, more)
+    answers = folder.answers()
+    report = score_run(folder, request.metrics, request.rates, request.examples, more, answers)
     chain = request.flow.chain
     config = None
     if chain is not None:
@@ -100,7 +101,7 @@ def finish(
         config = experiment_to_json(
             chain, spec["spec"]["dataset"], spec["spec"]["limit"] or -1, spec["batch_size"]
         )
-    write_ralle_files(folder.path, folder.records(), folder.episodes(), report, chain, config)
+    write_ralle_files(folder.path, folder.records(), answers.episodes, report, chain, config)
     return report
 
 

@@ -15,7 +15,7 @@ from rallebench.datasets.kilt import read_gold, record_id
 from rallebench.engine.clusters import clusters_of
 from rallebench.engine.cost import not_recorded, question_to_json, recorded_prices, run_cost
 from rallebench.engine.statistics import Mean, means
-from rallebench.engine.store import COSTS, SCORES, RunFolder
+from rallebench.engine.store import COSTS, SCORES, Answers, RunFolder
 from rallebench.metrics import metric
 from rallebench.metrics.columns import columns
 from rallebench.metrics.recorded import IMPORTED, unrecorded
@@ -117,10 +117,11 @@ def examples_of(folder: RunFolder) -> list[Example]:
 def report_of(
     folder: RunFolder,
     examples: Sequence[Example],
-    episodes: Mapping[str, Episode],
+    answers: Answers,
     names: Sequence[str],
 ) -> tuple[dict[str, Any], list[Score]]:
     """The report of what is answered so far, and the scores behind it."""
+    episodes = answers.episodes
     answered = [example for example in examples if example.question.qid in episodes]
     scored = columns(
         names, [(episodes[example.question.qid], example.gold) for example in answered]
@@ -135,14 +136,13 @@ def report_of(
         for row, example in enumerate(answered)
         for name, column in scored.items()
     ]
-    clusters = clusters_of(examples)
-    labels = clusters.labels([example.question.qid for example in answered])
+    labels = clusters_of(examples).labels([example.question.qid for example in answered])
     intervals = means(
         {name: column.values for name, column in scored.items()}, labels, ranges_of(scored)
     )
     failed = Counter(e.error for e in episodes.values() if e.error)
     steps = [step for episode in episodes.values() for step in episode.steps]
-    seconds = folder.seconds()
+    seconds = answers.seconds
     n_done = len(answered)
     spec = folder.spec()
     report = {
@@ -165,7 +165,7 @@ def report_of(
         "over_all": {
             name: column.over_all for name, column in scored.items() if column.over_all is not None
         },
-        "cost": _cost(folder, episodes),
+        "cost": _cost(spec, answers),
         "memory": memory_of(spec),
         "errors": dict(failed.most_common(20)),
     }
@@ -216,13 +216,12 @@ def memory_of(spec: Mapping[str, Any]) -> dict[str, Any]:
     return {"bytes": known if known and not unknown else None, "unknown": unknown}
 
 
-def _cost(folder: RunFolder, episodes: Mapping[str, Episode]) -> dict[str, Any]:
-    spec = folder.spec()
+def _cost(spec: Mapping[str, Any], answers: Answers) -> dict[str, Any]:
     if spec["spec"]["workflow"] == IMPORTED:
-        return not_recorded(len(episodes))
+        return not_recorded(len(answers.episodes))
     return run_cost(
-        list(episodes.values()),
-        folder.earlier(),
+        list(answers.episodes.values()),
+        answers.earlier,
         recorded_prices(spec),
         spec.get("asks_models") or (),
     )
@@ -234,14 +233,17 @@ def score_run(
     rates: Rates = NO_RATES,
     own_examples: Sequence[Example] = (),
     more: Mapping[str, Any] | None = None,
+    answers: Answers | None = None,
 ) -> dict[str, Any]:
     """Score what is stored, write ``scores.jsonl``, ``costs.jsonl`` and ``report.json``, return the report.
 
     The means of an experiment's own ``rates`` stand in the report under ``suite``, their meaning under ``definitions``. They
     are computed on ``own_examples``, whose gold may hold more than the records. ``more``: further keys of the report.
+    ``answers``: those of the folder, where the caller has read them.
     """
-    examples, episodes = examples_of(folder), folder.episodes()
-    report, scores = report_of(folder, examples, episodes, names)
+    answers = answers or folder.answers()
+    episodes = answers.episodes
+    report, scores = report_of(folder, examples_of(folder), answers, names)
     report |= more or {}
     if rates.columns:
         values = rate_values(rates, own_examples, episodes)
@@ -261,7 +263,11 @@ def score_run(
     prices = recorded_prices(folder.spec())
     write_text(
         folder.path / SCORES,
-        json_lines({k: v for k, v in asdict(s).items() if v != ""} for s in scores),
+        json_lines(
+            {"qid": s.qid, "metric": s.metric, "value": s.value}
+            | ({"note": s.note} if s.note else {})
+            for s in scores
+        ),
     )
     known = (e for e in episodes.values() if e.workflow != IMPORTED)
     write_text(folder.path / COSTS, json_lines(question_to_json(e, prices) for e in known))
@@ -278,4 +284,4 @@ def cost_of(folder: RunFolder) -> dict[str, Any]:
     whole = isinstance(cost, dict) and cost.get("total")
     if isinstance(cost, dict) and whole and folder.spec()["spec"]["workflow"] != IMPORTED:
         return cost
-    return _cost(folder, folder.episodes())
+    return _cost(folder.spec(), folder.answers())

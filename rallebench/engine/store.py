@@ -14,6 +14,7 @@ import os
 import re
 import time
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +51,16 @@ def checked_run_name(name: str, noun: str = "run") -> str:
             f"The {noun} name {name!r} cannot be a folder name; use letters, digits, '-', '_' and '.'."
         )
     return name
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """What a run has stored: the last episode of every question, the failed attempts before them (those that can be read),
+    and the wall time of all its sessions in seconds, model loading excluded."""
+
+    episodes: dict[str, Episode]
+    earlier: tuple[Episode, ...]
+    seconds: float
 
 
 class RunFolder:
@@ -161,19 +172,24 @@ class RunFolder:
 
     def episodes(self) -> dict[str, Episode]:
         """Question id → its last episode. Raises BadFileError for one that cannot be read."""
-        with uncollected():
-            return {qid: self._episode(qid, line) for qid, line in self.lines().items()}
+        return self.answers().episodes
 
-    def earlier(self) -> list[Episode]:
-        """The attempts that failed and were made again, in order; one that cannot be read is left out."""
+    def answers(self) -> Answers:
+        """Everything that was answered, read in one pass. Raises BadFileError for an episode that cannot be read."""
         last: dict[str, dict[str, Any]] = {}
-        attempts = []
-        for line in self._lines():
-            before = last.get(line["qid"])
-            last[line["qid"]] = line
-            with contextlib.suppress(BadFileError):
-                attempts += [self._episode(line["qid"], before)] if before else []
-        return attempts
+        earlier = []
+        longest: dict[str, float] = {}
+        with uncollected():
+            for line in self._lines():
+                if before := last.get(line["qid"]):
+                    with contextlib.suppress(BadFileError):
+                        earlier.append(self._episode(line["qid"], before))
+                last[line["qid"]] = line
+                session, elapsed = str(line.get("session", "")), line.get("elapsed", 0.0)
+                if isinstance(elapsed, (int, float)):
+                    longest[session] = max(longest.get(session, 0.0), elapsed)
+            episodes = {qid: self._episode(qid, line) for qid, line in last.items()}
+        return Answers(episodes, tuple(earlier), sum(longest.values()))
 
     def _episode(self, qid: str, line: Mapping[str, Any]) -> Episode:
         try:
@@ -183,15 +199,6 @@ class RunFolder:
                 f"{self.path / EPISODES}: the last line of the question {qid!r} was damaged by another program. "
                 "Remove that line: a resumed run asks its question again."
             ) from None
-
-    def seconds(self) -> float:
-        """Wall time of all sessions of this run, model loading excluded."""
-        longest: dict[str, float] = {}
-        for line in self._lines():
-            session, elapsed = str(line.get("session", "")), line.get("elapsed", 0.0)
-            if isinstance(elapsed, (int, float)):
-                longest[session] = max(longest.get(session, 0.0), elapsed)
-        return sum(longest.values())
 
     def append(self, log: Appender, episode: Episode, session: str, elapsed: float) -> None:
         """Append one episode; it is on its way to the disk when this returns."""

@@ -120,7 +120,12 @@ def test_a_run_folder_holds_what_was_asked_and_with_what(folder: RunFolder) -> N
     assert sorted(path.name for path in folder.path.iterdir()) == ["questions.jsonl", "run.json"]
     assert folder.records() == RECORDS
     assert folder.spec() == {"format": "rallebench-run/1", "name": "x", **SPEC}
-    assert (folder.name, folder.episodes(), folder.report(), folder.seconds()) == ("x", {}, None, 0)
+    assert (folder.name, folder.episodes(), folder.report(), folder.answers().seconds) == (
+        "x",
+        {},
+        None,
+        0,
+    )
 
 
 def test_a_run_of_that_name_is_never_made_twice(folder: RunFolder, runs: Path) -> None:
@@ -228,7 +233,7 @@ def test_a_torn_last_line_is_forgiven_when_read_and_cut_before_the_next(
     second = path.read_bytes()[len(first) :]
     path.write_bytes(first + second[:kept])
     assert list(folder.episodes()) == ["q0"]
-    assert folder.seconds() == 1.0
+    assert folder.answers().seconds == 1.0
     with folder.log() as log:
         folder.append(log, episode("q2", "next"), "s2", 3.0)
     assert path.read_bytes().startswith(first)
@@ -246,7 +251,7 @@ def test_the_time_of_a_run_is_the_sum_of_its_sessions(folder: RunFolder) -> None
     with folder.log() as log:
         for session, elapsed in (("s1", 1.0), ("s1", 4.0), ("s2", 2.0), ("s2", 1.5)):
             folder.append(log, episode("q0"), session, elapsed)
-    assert folder.seconds() == 6.0
+    assert folder.answers().seconds == 6.0
 
 
 @contextlib.contextmanager
