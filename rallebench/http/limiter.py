@@ -13,9 +13,10 @@ import weakref
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Protocol
 from urllib.parse import urlsplit
 
+from rallebench.http.endpoint import Endpoint
 from rallebench.http.failures import Failure, remainder, unloaded
 
 LONGEST_PAUSE = 120.0
@@ -115,23 +116,12 @@ class Status:
         return "; ".join([size] * (self.throttled > 0) + [pause] * (self.pause >= 0.5))
 
 
-class LimiterClient:
-    """One model's use of a rate limiter; the limiter goes when its last client closes."""
+class LimiterClient(Protocol):
+    """What asks a server: its name, whether it is closed, and its limits."""
 
-    def __init__(self, name: str, base_url: str, settings: Any, closed: threading.Event) -> None:
-        self.name, self.closed = name, closed
-        self.most = int(settings.concurrency)
-        self.rates = (settings.requests_per_minute, settings.tokens_per_minute)
-        self.limiter = _limiter_of(base_url)
-        self.limiter.add(self)
-
-    def close(self) -> None:
-        """Leave the limiter and wake the threads that wait for a permit."""
-        self.limiter.remove(self)
-
-    def status(self) -> Status:
-        """The present limits of the server."""
-        return self.limiter.status()
+    name: str
+    closed: threading.Event
+    endpoint: Endpoint
 
 
 class Permit:
@@ -144,7 +134,7 @@ class Permit:
         self.tokens: float | None = None
 
     def headers(self, headers: Mapping[str, str]) -> None:
-        """Read the limits in the headers of the answer."""
+        """Pause all requests if the server has nothing left for those after the ones in flight."""
         self._limiter.read_headers(headers, self)
 
 
@@ -179,10 +169,14 @@ class RateLimiter:
             _forget(self)
 
     def _bounds(self) -> None:
-        self._window.allow(max((client.most for client in self._clients), default=0))
-        for rate, number in ((self._requests, 0), (self._tokens, 1)):
-            rates = (client.rates[number] for client in self._clients)
-            rate.per_minute = min(filter(None, rates), default=None)
+        ends = [client.endpoint for client in self._clients]
+        self._window.allow(max((end.concurrency for end in ends), default=0))
+        self._requests.per_minute = min(
+            filter(None, (end.requests_per_minute for end in ends)), default=None
+        )
+        self._tokens.per_minute = min(
+            filter(None, (end.tokens_per_minute for end in ends)), default=None
+        )
 
     def status(self) -> Status:
         """The present limits."""
@@ -245,7 +239,7 @@ class RateLimiter:
     # ── after a request ──
 
     def read_headers(self, headers: Mapping[str, str], permit: Permit) -> None:
-        """Pause all requests if the server has nothing left for those after the ones in flight."""
+        """See :meth:`Permit.headers`."""
         for unit in ("requests", "tokens"):
             rest = remainder(headers, unit)
             if rest is None:
@@ -253,8 +247,8 @@ class RateLimiter:
             with self._lock:
                 since = self._started - permit.number
                 size = 1.0 if unit == "requests" else max(1.0, self._mean_tokens)
-                if rest.amount < (since + 1) * size:
-                    self._pause(rest.seconds)
+                if rest[0] < (since + 1) * size:
+                    self._pause(rest[1])
 
     def answered(self, permit: Permit) -> None:
         """Let the window grow, and correct the tokens that were estimated."""
@@ -269,6 +263,7 @@ class RateLimiter:
 
     def failed(self, permit: Permit, failure: Failure) -> None:
         """Shrink the window if the server throttles; keep the pause it asks for."""
+        self.read_headers(failure.headers, permit)
         with self._lock:
             if failure.throttled:
                 self._window.throttle(permit.sent, time.monotonic())
@@ -290,7 +285,7 @@ _limiters: weakref.WeakValueDictionary[tuple[str, str], RateLimiter] = weakref.W
 _limiters_lock = threading.Lock()
 
 
-def _limiter_of(base_url: str) -> RateLimiter:
+def limiter_of(base_url: str) -> RateLimiter:
     """The limiter of the server at this address, whatever the path."""
     parts = urlsplit(base_url)
     port = parts.port or (443 if parts.scheme == "https" else 80)
