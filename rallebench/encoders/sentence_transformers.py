@@ -27,7 +27,7 @@ from rallebench.llms._memory import (
     note_use,
 )
 from rallebench.llms._transformers.failures import loading_failed
-from rallebench.llms._transformers.loading import need_packages, silence_casts
+from rallebench.llms._transformers.loading import eight_bits, need_packages
 
 if TYPE_CHECKING:
     from rallebench.encoders import Batches
@@ -158,12 +158,9 @@ def _loaded(settings: dict[str, Any], folder: Path | None, where: str) -> tuple[
         device = "cuda" if torch.cuda.is_available() else "cpu"
     more: dict[str, Any] = {"dtype": torch.float32}
     if settings["quantization"] == "8bit":
-        from transformers import BitsAndBytesConfig
-
-        silence_casts()
         import bitsandbytes  # noqa: F401 - now, so that its own memory is not counted as the model's
 
-        more["quantization_config"] = BitsAndBytesConfig(load_in_8bit=True)
+        more["quantization_config"] = eight_bits()
     import_class(str(_weights_folder(folder)) if folder else where)
     before = Memory.now()
     model = SentenceTransformer(
