@@ -21,7 +21,7 @@ from rallebench.core.types import digest
 from rallebench.encoders import ENCODERS
 from rallebench.encoders._engine import filled, unit
 from rallebench.http.endpoint import MAX_RATE, Endpoint, check_endpoint, key_from_environment
-from rallebench.http.failures import NOT_OPENAI, SEE_LOG, Failure, short
+from rallebench.http.failures import NOT_OPENAI, SEE_LOG, Failure, counted, unrefused
 from rallebench.http.limiter import Permit
 from rallebench.http.retry import Server
 
@@ -177,18 +177,14 @@ class OpenAIEmbeddings:
                     "Set dimensions to what the model can give, or to 0 for its own.",
                 )
             self._dim = vectors.shape[1]
-        yield vectors, tokens_of(document)
+        yield vectors, counted(document.get("usage"), "prompt_tokens") or None
 
 
 def vectors_of(document: Any, count: int, key: str) -> Vectors:
     """The vectors of an answer in the order of the request, float32 (count, dim), unit length. Raises Failure."""
     import numpy as np
 
-    if not isinstance(document, Mapping):
-        raise Failure("answered with JSON that is not an object", NOT_OPENAI)
-    if document.get("error"):
-        raise Failure(f"reported an error: {short(document, key)}", SEE_LOG)
-    rows = document.get("data")
+    rows = unrefused(document, key).get("data")
     if not isinstance(rows, list) or not all(isinstance(row, Mapping) for row in rows):
         raise Failure("answered without a list of embeddings", NOT_OPENAI)
     places = [row.get("index", number) for number, row in enumerate(rows)]
@@ -198,26 +194,16 @@ def vectors_of(document: Any, count: int, key: str) -> Vectors:
         )
     try:
         vectors = np.array([row["embedding"] for row in rows], dtype=np.float32)
+        _, dim = vectors.shape
     except (KeyError, TypeError, ValueError):
-        raise Failure(
-            "answered with embeddings that are not lists of numbers of one length", NOT_OPENAI
-        ) from None
-    if vectors.ndim != 2 or not vectors.shape[1]:
+        dim = 0
+    if not dim:
         raise Failure(
             "answered with embeddings that are not lists of numbers of one length", NOT_OPENAI
         )
     if not np.isfinite(vectors).all():
         raise Failure("answered with embeddings that hold infinite or undefined values", SEE_LOG)
     return unit(vectors[np.argsort(places)])
-
-
-def tokens_of(document: Mapping[str, Any]) -> int | None:
-    """The token count of an answer; None if it has none."""
-    usage = document.get("usage")
-    tokens = usage.get("prompt_tokens") if isinstance(usage, Mapping) else None
-    return (
-        tokens if isinstance(tokens, int) and not isinstance(tokens, bool) and tokens > 0 else None
-    )
 
 
 def shares(total: int, sizes: Sequence[int]) -> list[int]:

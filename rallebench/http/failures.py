@@ -197,6 +197,21 @@ def parsed(text: bytes, key: str) -> Any:
         raise Failure(f"answered with something that is not JSON ({quoted})", NOT_OPENAI) from None
 
 
+def unrefused(document: Any, key: str) -> Mapping[str, Any]:
+    """The JSON object of an answer. Raises Failure for any other value, and for an object that reports an error."""
+    if not isinstance(document, Mapping):
+        raise Failure("answered with JSON that is not an object", NOT_OPENAI)
+    if document.get("error"):
+        raise Failure(f"reported an error: {short(document, key)}", SEE_LOG)
+    return document
+
+
+def counted(usage: Any, name: str) -> int:
+    """The tokens that a server counts in ``usage``; 0 if it counts none."""
+    value = usage.get(name) if isinstance(usage, Mapping) else None
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
+
+
 def short(body: Any, key: str, limit: int = 300) -> str:
     """A server's message as one line of at most ``limit`` characters, without keys.
 

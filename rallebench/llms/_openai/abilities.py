@@ -5,16 +5,16 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 from urllib.parse import quote
 
 from rallebench.core.errors import RalleError
 from rallebench.core.types import Generate, Message, ToolSpec, digest
 from rallebench.http.endpoint import is_openai
-from rallebench.http.failures import Failure
+from rallebench.http.failures import Failure, counted
 from rallebench.http.retry import Server
 from rallebench.llms import function_of
-from rallebench.llms._openai.replies import prompt_tokens
 from rallebench.llms._openai.requests import Settings, body_of
 
 PATH = "/chat/completions"
@@ -92,8 +92,7 @@ class Abilities:
 
     def _found_to_take_tools(self) -> bool:
         path = f"//props?model={quote(self._settings.model, safe='')}"
-        document = self._answer("GET", path, None)
-        capabilities = document.get("chat_template_caps") if isinstance(document, Mapping) else None
+        capabilities = self._answer("GET", path, None).get("chat_template_caps")
         reported = capabilities.get("supports_tools") if isinstance(capabilities, Mapping) else None
         if isinstance(reported, bool):
             return reported
@@ -103,19 +102,21 @@ class Abilities:
         except RalleError:
             return True
         alone = {**{field: body[field] for field in body if field not in LEFT_OUT}, "stream": False}
-        plain = prompt_tokens(self._answer("POST", PATH, alone))
-        if not plain:
-            return True
-        offered = prompt_tokens(self._answer("POST", PATH, {**alone, "tools": [TOOL]}))
-        return not offered or offered != plain
+        counts = []
+        for body in (alone, {**alone, "tools": [TOOL]}):
+            usage = self._answer("POST", PATH, body).get("usage")
+            counts.append(counted(usage, "prompt_tokens"))
+            if not counts[-1]:
+                return True
+        return counts[0] != counts[1]
 
-    def _answer(self, method: str, path: str, body: Mapping[str, Any] | None) -> Any:
-        """The JSON of the server's answer, None if it does not answer."""
+    def _answer(self, method: str, path: str, body: Mapping[str, Any] | None) -> Mapping[str, Any]:
+        """The JSON of the server's answer, {} if it does not answer with an object."""
         seconds = min(self._settings.timeout, SECONDS)
-        try:
-            return self._server.document(method, path, body, seconds)[0]
-        except (Failure, RalleError):
-            return None
+        with suppress(Failure, RalleError):
+            document = self._server.document(method, path, body, seconds)[0]
+            return document if isinstance(document, Mapping) else {}
+        return {}
 
 
 def in_prompt(body: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:

@@ -10,7 +10,15 @@ from typing import Any
 
 from rallebench.core.types import Reply, ToolCall
 from rallebench.http.client import Answer
-from rallebench.http.failures import DROPPED, NOT_OPENAI, SEE_LOG, Failure, parsed, short
+from rallebench.http.failures import (
+    DROPPED,
+    NOT_OPENAI,
+    SEE_LOG,
+    Failure,
+    counted,
+    parsed,
+    unrefused,
+)
 
 
 def read_answer(
@@ -95,10 +103,7 @@ class Gathered:
         """Take one piece in and return its text, '' if it has none; raises Failure. ``moved`` then says whether
         the piece held anything (text, thoughts, calls)."""
         self.moved = False
-        if not isinstance(document, Mapping):
-            raise Failure("answered with JSON that is not an object", NOT_OPENAI)
-        if document.get("error"):
-            raise Failure(f"reported an error: {short(document, self._key)}", SEE_LOG)
+        document = unrefused(document, self._key)
         if isinstance(usage := document.get("usage"), Mapping):
             self._usage = usage or self._usage
         choices = document.get("choices")
@@ -168,23 +173,12 @@ class Gathered:
                 ToolCall(call["id"] or f"call_{n}", call["name"], call["arguments"] or "{}")
                 for n, call in enumerate(calls)
             ),
-            prompt_tokens=_count(self._usage, "prompt_tokens"),
-            completion_tokens=_count(self._usage, "completion_tokens"),
+            prompt_tokens=counted(self._usage, "prompt_tokens"),
+            completion_tokens=counted(self._usage, "completion_tokens"),
             finish_reason=reason if isinstance(reason, str) and reason else "stop",
             first_token_seconds=first_token_seconds,
             logprobs=tuple(self._logprobs),
         )
-
-
-def prompt_tokens(document: Any) -> int:
-    """The prompt tokens that an answer counts; 0 if it counts none."""
-    usage = document.get("usage") if isinstance(document, Mapping) else None
-    return _count(usage, "prompt_tokens") if isinstance(usage, Mapping) else 0
-
-
-def _count(usage: Mapping[str, Any], name: str) -> int:
-    value = usage.get(name)
-    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
 
 
 def _text_of(value: Any, what: str) -> str:
