@@ -679,9 +679,9 @@ def test_a_missing_package_is_named_with_its_install_line(
 def test_a_model_that_cannot_fit_is_refused_before_it_is_read(
     folders: dict[str, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from rallebench.llms import _memory
+    from rallebench.checkpoints import memory
 
-    monkeypatch.setattr(_memory, "free_ram_bytes", lambda: 1000)
+    monkeypatch.setattr(memory, "free_ram_bytes", lambda: 1000)
     with pytest.raises(
         BackendMemoryError, match=r"0.3 MB RAM as float32, but only 0.0 MB are free"
     ):
