@@ -69,7 +69,7 @@ def quantizations(reference: str) -> tuple[str, tuple[str, ...]]:
 
 
 def encoder_need(reference: str, quantization: str = "none") -> Any:
-    """The memory that the encoder will take (``llms._memory.MemoryNeed``), without loading it; None if nothing says so."""
+    """The memory that the encoder will take (``checkpoints.memory.MemoryNeed``), without loading it; None if nothing says so."""
     entry, settings = _resolved(reference)
     if "quantization" in entry.form:
         settings = {**settings, "quantization": quantization}

@@ -23,17 +23,18 @@ from urllib.parse import urlsplit
 
 from rallebench.core.errors import BackendError, RalleError
 from rallebench.core.settings import form_of
+from rallebench.core.structured import AROUND, in_form, schema_of
 from rallebench.core.types import Generate, Reply, digest
 from rallebench.http.endpoint import key_from_environment
 from rallebench.http.failures import Failure
 from rallebench.http.limiter import Permit, Status
 from rallebench.http.retry import Server
 from rallebench.llms import LLMS
+from rallebench.llms._calls_in_text import calls_of
 from rallebench.llms._openai.abilities import IGNORED, PATH, Abilities, in_prompt
 from rallebench.llms._openai.replies import read_answer
 from rallebench.llms._openai.requests import SERVER_TEMPERATURE, Settings, body_of, settings_of
 from rallebench.llms._stops import cut_stream
-from rallebench.llms._structured import AROUND, calls_of, in_form, schema_of
 
 BYTES_A_TOKEN = 4
 """About; of text in any language, as UTF-8."""

@@ -18,14 +18,14 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Union
 
+from rallebench.checkpoints.failures import is_out_of_memory
+from rallebench.checkpoints.memory import MemoryNeed, need_of
 from rallebench.core.errors import BackendError, BackendMemoryError, Hint, NotFoundError, RalleError
 from rallebench.core.memory import Memory, release
 from rallebench.core.settings import form_of
 from rallebench.core.types import Generate, Reply
 from rallebench.llms import LLMS
-from rallebench.llms._memory import MemoryNeed, need_of
 from rallebench.llms._stops import cut_at
-from rallebench.llms._transformers.failures import is_out_of_memory
 from rallebench.llms._transformers.loading import LoadedModel, load, places, set_token_rules
 from rallebench.llms._transformers.prompts import PreparedPrompt, Prompter
 from rallebench.llms._transformers.settings import (

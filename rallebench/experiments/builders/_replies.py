@@ -6,12 +6,10 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from rallebench.core.errors import BackendError
+from rallebench.core.structured import json_in, without_reasoning
 from rallebench.core.types import Flow, Outcome, Reply
-from rallebench.llms._structured import in_form, json_of
 
 YES, NO = ("true", "yes", "是", "是的"), ("false", "no", "否", "不是")
-_THOUGHT_ENDS = "</think>"
 _QUOTES = "\"'“”‘’«»「」`*_ \t"
 _DECLINED = re.compile(
     r"\b(?:do(?:es)? ?n[o']t|cannot|can't|can ?not|unable to) (?:know|answer|say|tell|find|have|provide)|\b(?:is |am )?(?:not (?:known|sure|aware)|unknown)\b"
@@ -22,7 +20,7 @@ _DECLINED = re.compile(
 
 def text_of_reply(reply: Reply) -> str:
     """A reply's text without what a reasoning model thought before it."""
-    return reply.text.rpartition(_THOUGHT_ENDS)[2].strip()
+    return without_reasoning(reply.text).strip()
 
 
 def declined(text: str) -> bool:
@@ -37,14 +35,7 @@ def declined(text: str) -> bool:
 def fields_of(reply: Reply, name: str) -> Mapping[str, Any]:
     """The JSON object with the field ``name`` that a tool call or the text holds, its keys in lower case; {} if none does."""
     schema = {"type": "object", "required": [name]}
-    for piece in (
-        *(call.arguments for call in reply.tool_calls),
-        in_form(text_of_reply(reply), schema)[0],
-    ):
-        try:
-            value = json_of(piece)
-        except BackendError:
-            continue
+    for value in json_in(reply, schema):
         if isinstance(value, Mapping):
             fields = {str(key).strip().lower(): field for key, field in value.items()}
             if name in fields:
@@ -109,11 +100,7 @@ def read_questions(reply: Reply, most: int) -> list[tuple[str, tuple[str, ...]]]
 
 
 def _in_json(reply: Reply) -> Iterator[tuple[str, tuple[str, ...]]]:
-    for piece in (*(call.arguments for call in reply.tool_calls), text_of_reply(reply)):
-        try:
-            value = json_of(piece)
-        except BackendError:
-            continue
+    for value in json_in(reply):
         if isinstance(value, Mapping):
             value = value.get("questions", [value])
         for item in value if isinstance(value, list) else [value]:

@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
-import logging
-import os
 import re
-import sys
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from rallebench.checkpoints.failures import loading_failed
+from rallebench.checkpoints.files import content_hash, model_folder
+from rallebench.checkpoints.memory import (
+    check_fit,
+    device_of,
+    dtype_of,
+    need_of,
+    note_use,
+)
+from rallebench.checkpoints.packages import eight_bits, need_packages
 from rallebench.core.errors import BadFileError, MissingPackageError, UsageError
 from rallebench.core.memory import (
     Memory,
@@ -23,15 +30,6 @@ from rallebench.core.memory import (
     release,
     size,
 )
-from rallebench.llms._checkpoints import content_hash, model_folder
-from rallebench.llms._memory import (
-    check_fit,
-    device_of,
-    dtype_of,
-    need_of,
-    note_use,
-)
-from rallebench.llms._transformers.failures import loading_failed
 from rallebench.llms._transformers.progress import counting_tensors, download_bar
 from rallebench.llms._transformers.settings import TransformersSettings
 
@@ -204,18 +202,6 @@ def _check_hardware(name: str, settings: TransformersSettings) -> None:
         )
 
 
-def need_packages(packages: Sequence[str], quantization: str, use: str) -> None:
-    """Raise MissingPackageError for a package that is not installed; ``use``: a clause that says what needs it."""
-    if "torch" not in sys.modules:
-        # Spinning threads stall a shared machine; torch reads this variable once.
-        os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-    for package in packages:
-        if importlib.util.find_spec(package) is None:
-            raise MissingPackageError(package.replace("_", "-"), f"and {use}")
-    if quantization != "none" and importlib.util.find_spec("bitsandbytes") is None:
-        raise MissingPackageError("bitsandbytes", f"and quantization {quantization} needs it")
-
-
 def _quantized(settings: TransformersSettings, dtype: str) -> dict[str, Any]:
     """The argument of ``from_pretrained`` for a quantisation."""
     if settings.quantization == "none":
@@ -235,18 +221,6 @@ def _quantized(settings: TransformersSettings, dtype: str) -> dict[str, Any]:
         bnb_4bit_compute_dtype=getattr(torch, compute),
     )
     return {"quantization_config": four_bits}
-
-
-def eight_bits(threshold: float = TransformersSettings.llm_int8_threshold) -> Any:
-    """The configuration of 8-bit layers, without the warning at every call that they compute in float16, as designed."""
-    from transformers import BitsAndBytesConfig
-
-    logging.getLogger("bitsandbytes.autograd._functions").addFilter(_is_no_cast_warning)
-    return BitsAndBytesConfig(load_in_8bit=True, llm_int8_threshold=float(threshold))
-
-
-def _is_no_cast_warning(record: logging.LogRecord) -> bool:
-    return "will be cast from" not in record.getMessage()
 
 
 def _device(model: Any) -> str:

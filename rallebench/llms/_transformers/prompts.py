@@ -13,8 +13,9 @@ from typing import Any
 
 from rallebench.core.errors import BackendError, UsageError
 from rallebench.core.registry import unknown
+from rallebench.core.structured import in_form, schema_of
 from rallebench.core.types import Generate, Message, ToolCall, ToolSpec
-from rallebench.llms._structured import before_calls, calls_of, in_form, schema_of
+from rallebench.llms._calls_in_text import before_calls, calls_of
 from rallebench.llms._transformers.cutting import shortened
 from rallebench.llms._transformers.loading import vocabulary
 from rallebench.llms._transformers.settings import (

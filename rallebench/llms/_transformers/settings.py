@@ -8,8 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
+from rallebench.checkpoints.memory import SPREAD
 from rallebench.core.errors import UsageError
 from rallebench.core.settings import declare, form_of
+from rallebench.core.structured import schema_of
 from rallebench.core.types import digest
 from rallebench.llms import (
     DEFAULT_MAX_TOKENS,
@@ -18,8 +20,6 @@ from rallebench.llms import (
     checked_value,
     settings_from,
 )
-from rallebench.llms._memory import SPREAD
-from rallebench.llms._structured import schema_of
 
 
 class DecodingRules(NamedTuple):

@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from rallebench.core.answers import find_answers
 from rallebench.experiments.papers.rgb.documents import SEED
 from rallebench.experiments.papers.rgb.records import Required
-from rallebench.metrics.text import find_answers
 
 Row = dict[str, Any]
 
