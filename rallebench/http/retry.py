@@ -20,8 +20,7 @@ class Server(Connection):
 
     def __init__(self, name: str, endpoint: Endpoint, key: str) -> None:
         super().__init__(name, endpoint, key)
-        self.limiter = limiter_of(endpoint.base_url)
-        self.limiter.add(self)
+        self.limiter = limiter_of(self)
 
     def close(self) -> None:
         """Break the connections, and wake the threads that wait for a permit or another try."""

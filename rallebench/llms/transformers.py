@@ -25,7 +25,7 @@ from rallebench.core.memory import Memory, release
 from rallebench.core.settings import form_of
 from rallebench.core.types import Generate, Reply
 from rallebench.llms import LLMS
-from rallebench.llms._stops import cut_at
+from rallebench.llms._stops import cut_at, cut_stream
 from rallebench.llms._transformers.loading import LoadedModel, load, places, set_token_rules
 from rallebench.llms._transformers.prompts import PreparedPrompt, Prompter
 from rallebench.llms._transformers.settings import (
@@ -114,9 +114,7 @@ class TransformersLLM:
 
         started = time.perf_counter()
         prompt = self._prepare(request)
-        text = GrowingText(
-            decoder(self._tokenizer), prompt.stop, prompt.certain, lambda t: prompt.read(t)[0]
-        )
+        text = GrowingText(decoder(self._tokenizer))
         tokens: Tokens = queue.SimpleQueue()
         begun, cancelled = threading.Event(), threading.Event()
 
@@ -134,16 +132,30 @@ class TransformersLLM:
                 self._lock.release()
 
         worker = threading.Thread(target=work, daemon=True)
-        first = None
-        worker.start()
-        try:
+
+        def pieces() -> Iterator[str | Reply]:
+            first = None
             while not isinstance(token := self._next(tokens, begun, worker), Reply):
                 first = first or time.perf_counter() - started
-                if token not in self._ends and (piece := text.add(token)):
-                    yield piece
-            if piece := text.end():
-                yield piece
-            yield replace(token, text=text.text, first_token_seconds=first)
+                if token not in self._ends:
+                    yield text.add(token)
+            yield text.rest()
+            yield replace(token, first_token_seconds=first)
+
+        worker.start()
+        written = yielded = ""
+        try:
+            for piece in cut_stream(pieces(), prompt.stop):
+                if isinstance(piece, Reply):
+                    whole = prompt.read(written)[0]
+                    if rest := whole[len(yielded) :]:
+                        yield rest
+                    yield replace(piece, text=yielded + rest)
+                    return
+                written += piece
+                if new := prompt.certain(written)[len(yielded) :]:
+                    yielded += new
+                    yield new
         finally:
             cancelled.set()
             worker.join(STOP_PATIENCE)

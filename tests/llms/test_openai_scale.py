@@ -260,7 +260,7 @@ def test_a_rate_spreads_evenly_and_takes_corrections() -> None:
     assert rate.wait(100.0) == 0.0
     rate.take(3, 100.0)
     assert rate.wait(100.0) == 3.0
-    rate.correct(-1)
+    rate.take(-1)
     assert rate.wait(101.0) == 1.0
     assert Rate(None).wait(0.0) == 0.0
 

@@ -22,7 +22,7 @@ from transformers import (
     TopPLogitsWarper,
 )
 
-from rallebench.llms._stops import cut_at, held_back
+from rallebench.llms._stops import cut_at
 from rallebench.llms._transformers.prompts import PreparedPrompt
 
 Decode = Callable[[Sequence[int]], str]
@@ -183,49 +183,27 @@ class KeepLogProbs(LogitsProcessor):  # type: ignore[misc]
 
 
 class GrowingText:
-    """Turns tokens into pieces of text, as soon as they are certain.
+    """Turns tokens into text, as soon as it is certain.
 
     A token alone cannot be decoded: its leading space or half a character belongs to its neighbours. So a few tokens
-    are decoded with and without the new token; the difference is new text. A possible beginning of a stop string waits.
-    ``certain`` gives the certain part of an unfinished text, ``whole`` the final form of a finished text. ``text``: all
-    pieces so far.
+    are decoded with and without the new token; the difference is new text.
     """
 
-    def __init__(
-        self,
-        decode: Decode,
-        stops: tuple[str, ...] = (),
-        certain: Callable[[str], str] = str,
-        whole: Callable[[str], str] = str,
-    ) -> None:
-        self.text = ""
-        self._decode, self._stops, self._certain, self._whole = decode, stops, certain, whole
-        self._written = ""
+    def __init__(self, decode: Decode) -> None:
+        self._decode = decode
         self._tokens: list[int] = []
         self._from = self._read = 0
 
     def add(self, token: int) -> str:
         """The text that this token makes certain, often ''."""
         self._tokens.append(token)
-        old, new = self._around()
-        if len(new) > len(old) and not new.endswith("\N{REPLACEMENT CHARACTER}"):
-            self._from, self._read = self._read, len(self._tokens)
-            self._written += new[len(old) :]
-        sure, stopped = cut_at(self._written, self._stops)
-        sure = sure if stopped else sure[: len(sure) - held_back(sure, self._stops)]
-        return self._emit(self._certain(sure))
-
-    def end(self) -> str:
-        """The rest of the text."""
-        old, new = self._around()
-        return self._emit(self._whole(cut_at(self._written + new[len(old) :], self._stops)[0]))
-
-    def _emit(self, sure: str) -> str:
-        piece = sure[len(self.text) :]
-        self.text += piece
+        piece = self.rest()
+        if piece.endswith("\N{REPLACEMENT CHARACTER}") or not piece:
+            return ""
+        self._from, self._read = self._read, len(self._tokens)
         return piece
 
-    def _around(self) -> tuple[str, str]:
-        """The last few tokens as text, without and with the new tokens."""
+    def rest(self) -> str:
+        """The text of the tokens that are not certain yet."""
         recent = self._tokens[self._from :]
-        return self._decode(recent[: self._read - self._from]), self._decode(recent)
+        return self._decode(recent)[len(self._decode(recent[: self._read - self._from])) :]
