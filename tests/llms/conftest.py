@@ -7,24 +7,26 @@ from contextlib import ExitStack
 from typing import Any
 
 import pytest
+from asking import KEY
 from loopback import Behaviour, Loopback
 
 from rallebench.llms import LLMS
 
 
-def backend(server: Loopback, **settings: Any) -> Any:
-    """A backend that asks this server: short pauses, and a time-out of 5 seconds."""
-    own = {"base_url": server.url, "model": "m", "backoff": 0.01, "timeout": 5}
-    return LLMS["openai_compatible"]("gpt", **{**own, **settings})
+@pytest.fixture
+def key(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A key for this machine's servers."""
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
 
 
 @pytest.fixture
-def load() -> Iterator[Callable[..., Any]]:
-    """``load(server, **settings)`` → a backend that asks it."""
+def make() -> Iterator[Callable[..., Any]]:
+    """``make(**settings)`` → a backend: short pauses, and a time-out of 5 seconds."""
     with ExitStack() as stack:
 
-        def start(server: Loopback, **settings: Any) -> Any:
-            llm = backend(server, **settings)
+        def start(**settings: Any) -> Any:
+            own = {"model": "m", "backoff": 0.01, "timeout": 5}
+            llm: Any = LLMS["openai_compatible"]("gpt", **{**own, **settings})
             stack.callback(llm.close)
             return llm
 
@@ -32,14 +34,18 @@ def load() -> Iterator[Callable[..., Any]]:
 
 
 @pytest.fixture
-def serve() -> Iterator[Callable[..., tuple[Loopback, Any]]]:
+def load(make: Callable[..., Any]) -> Callable[..., Any]:
+    """``load(server, **settings)`` → a backend that asks it."""
+    return lambda server, **settings: make(base_url=server.url, **settings)
+
+
+@pytest.fixture
+def serve(load: Callable[..., Any]) -> Iterator[Callable[..., tuple[Loopback, Any]]]:
     """``serve(behaviour, …, **settings)`` → a running server and a backend that asks it."""
     with ExitStack() as stack:
 
         def start(*behaviours: Behaviour, **settings: Any) -> tuple[Loopback, Any]:
             server = stack.enter_context(Loopback(*behaviours))
-            llm = backend(server, **settings)
-            stack.callback(llm.close)
-            return server, llm
+            return server, load(server, **settings)
 
         yield start
