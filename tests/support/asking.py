@@ -16,6 +16,11 @@ def ask(text: str = "Who?", **fields: Any) -> Generate:
     return Generate("gpt", (Message("user", text),), **fields)
 
 
+def ask_tiny(text: str, **fields: Any) -> Generate:
+    """A request to a tiny model of this process, for 12 tokens."""
+    return Generate("tiny", (Message("user", text),), **{"max_tokens": 12, **fields})
+
+
 def reply_of(llm: Any, request: Generate | None = None) -> Any:
     (result,) = llm.generate([request or ask()])
     return result
