@@ -35,7 +35,7 @@ from rallebench.experiments.builders.articles import (
     stamp_of,
     text_of,
 )
-from rallebench.experiments.papers.common import own_prompts
+from rallebench.experiments.papers.common import own_prompts, string
 from rallebench.experiments.papers.crud.tasks import TASKS, CrudTask, tasks_of
 
 PROMPTS = {
@@ -59,12 +59,7 @@ Reading = Callable[[Row, Fields], "Row | str"]
     needs_llm=False,
     form={
         "tasks": Setting(str, "all", about="as in summary,qa1, or quest_answer, or all"),
-        "source": Setting(
-            str,
-            "auto",
-            choices=SOURCES,
-            about="what the articles are; auto: as the file or folder looks",
-        ),
+        "source": string("what the articles are; auto: as the file or folder looks", *SOURCES),
         "shortest": Setting(int, 200, 1, 1_000_000, about="characters that an article must have"),
         "longest": Setting(
             int, 4000, 100, 10_000_000, about="characters of an article that are used"

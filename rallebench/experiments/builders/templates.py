@@ -45,44 +45,30 @@ from rallebench.experiments.builders._templates.template import (
     read_templates,
     template_of,
 )
+from rallebench.experiments.papers.common import string
 
 SETTINGS = {
-    "tables": Setting(
-        str,
-        "",
-        about="FILE, FOLDER, NAME=FILE,NAME=FILE or a scholar table: CSV, JSON, JSON lines, triples as TSV",
+    "tables": string(
+        "FILE, FOLDER, NAME=FILE,NAME=FILE or a scholar table: CSV, JSON, JSON lines, triples as TSV"
     ),
-    "templates": Setting(
-        str,
-        "",
-        about='a JSON file, {"templates": [{"question": "… {column} …?", "answer": "column"}]}',
+    "templates": string(
+        'a JSON file, {"templates": [{"question": "… {column} …?", "answer": "column"}]}'
     ),
-    "labels": Setting(
-        str,
-        "",
-        about="of triples: id, tab, names; they stand in head_name and tail_name, tail_names are all accepted",
+    "labels": string(
+        "of triples: id, tab, names; they stand in head_name and tail_name, tail_names are all accepted"
     ),
     "number": Setting(int, 100, 1, 1_000_000, about="questions, one of each template in turn"),
-    "several": Setting(
-        str,
-        "drop",
-        choices=SEVERAL,
-        about="of a question that fits several: leave it out, all answers as one, any of them",
+    "several": string(
+        "of a question that fits several: leave it out, all answers as one, any of them", *SEVERAL
     ),
     "seed": Setting(int, 42, about="draws the rows"),
     "propose": Setting(int, 0, 0, 100, about="templates that the model proposes for each table"),
     "temperature": Setting(float, 0.7, 0, 2, about="of the proposing model"),
-    "environment": Setting(
-        str, "", about="stands in the records; default: scholar for a table of scholars"
-    ),
-    "dataset": Setting(
-        str, "", about="stands in the records and begins their ids; default: the set's name"
-    ),
-    "level": Setting(
-        str, "", about="stands in the records of templates that have none: KS, KU or KA"
-    ),
+    "environment": string("stands in the records; default: scholar for a table of scholars"),
+    "dataset": string("stands in the records and begins their ids; default: the set's name"),
+    "level": string("stands in the records of templates that have none: KS, KU or KA"),
     "skip_bad": Setting(bool, False, about="leave bad rows of the tables out and count them"),
-    "prompts": Setting(str, "", about="folder of prompts of your own"),
+    "prompts": string("folder of prompts of your own"),
 }
 
 

@@ -11,7 +11,6 @@ from rallebench.core.errors import BackendError, NotFoundError, UsageError
 from rallebench.core.experiments import Experiment, ExperimentRequest, Figure, Report, Table
 from rallebench.core.prompts import check_own
 from rallebench.core.runs import RunRequest, RunResult
-from rallebench.core.settings import Setting
 from rallebench.core.types import digest
 from rallebench.engine.statistics import means
 from rallebench.experiments import EXPERIMENTS
@@ -21,7 +20,7 @@ from rallebench.experiments.papers.barag.coefficients import COLUMNS, agreement_
 from rallebench.experiments.papers.barag.judged import JUDGING, judge_of, notes_of, report_of
 from rallebench.experiments.papers.barag.runs import AnswerRow, Run, read_runs
 from rallebench.experiments.papers.barag.study import JUDGE_PROMPTS, SCORES
-from rallebench.experiments.papers.common import compat, names_in, own_prompts
+from rallebench.experiments.papers.common import compat, names_in, own_prompts, string
 from rallebench.experiments.runs import replay, scored_run
 
 REPORTED = ("form", "compat", "temperature", "seed", "repeats", "swap")
@@ -36,13 +35,11 @@ Pairs = list[tuple[float, "float | None", str]]
     paper=PAPER,
     named_by=("runs", "only"),
     form={
-        "runs": Setting(str, "", about="folder of scored run files (JSON lines), or one of them"),
-        "articles": Setting(
-            str,
-            "",
-            about=f"folder of {PREFIX}*.jsonl, one file, or a question set; default: beside the runs, or above them",
+        "runs": string("folder of scored run files (JSON lines), or one of them"),
+        "articles": string(
+            f"folder of {PREFIX}*.jsonl, one file, or a question set; default: beside the runs, or above them"
         ),
-        "only": Setting(str, "", about="names of runs, as in A_d_20240123_100407,…; default: all"),
+        "only": string("names of runs, as in A_d_20240123_100407,…; default: all"),
         "compat": compat("original: the judge's system prompt is not sent"),
         "prompts": own_prompts("judges"),
         **JUDGING,

@@ -27,7 +27,7 @@ from rallebench.experiments.papers.barag.study import (
     tokens_of,
     worth_of,
 )
-from rallebench.experiments.papers.common import failed_note, names_in, sentences
+from rallebench.experiments.papers.common import failed_note, names_in, sentences, string
 from rallebench.experiments.runs import scored_run
 from rallebench.workflows.barag import BaragAgent
 from rallebench.workflows.barag_decisions import read_boolean
@@ -83,17 +83,10 @@ COLUMNS = ("Input tokens", "Output tokens", "Tokens a question", "Quality", "Coi
         "ask": Setting(
             bool, False, about="ask the model as barag-advanced does: a point beside the curve"
         ),
-        "thresholds": Setting(
-            str,
-            "",
-            about="as in 0.2,0.5; default: where every tenth of the questions begins to read",
+        "thresholds": string(
+            "as in 0.2,0.5; default: where every tenth of the questions begins to read"
         ),
-        "quality": Setting(
-            str,
-            "auto",
-            choices=("auto", *MEASURES),
-            about="auto: both with a judge, else f1, else grounded",
-        ),
+        "quality": string("auto: both with a judge, else f1, else grounded", "auto", *MEASURES),
         **JUDGE,
         **JUDGING,
     },

@@ -11,18 +11,18 @@ from rallebench.core.runs import Judge, RunResult, Values
 from rallebench.core.settings import Setting
 from rallebench.core.types import Episode, Example, digest
 from rallebench.experiments.papers.barag.study import SCORES, tokens_of
+from rallebench.experiments.papers.common import string
 from rallebench.metrics.judges import ScoreColumn, judgement_of
 from rallebench.metrics.judges.truthfulness import COLUMNS, scores_of
 from rallebench.workspace.judges import judge_named
 
 FORMS = ("schema", "tool", "text")
-JUDGE = {"judge": Setting(str, "", about="a language model that judges truthfulness and relevance")}
+JUDGE = {"judge": string("a language model that judges truthfulness and relevance")}
 JUDGING = {
-    "judge_form": Setting(
-        str,
+    "judge_form": string(
+        "how scores are asked for; auto: schema, with compat=original behind an API tool",
         "auto",
-        choices=("auto", *FORMS),
-        about="how scores are asked for; auto: schema, with compat=original behind an API tool",
+        *FORMS,
     ),
     "judge_repeats": Setting(
         int, 1, 1, 50, about="times that every answer is judged, with seeds of their own"

@@ -10,7 +10,6 @@ from rallebench.core.errors import UsageError
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.prompts import check_own, prompt_text
 from rallebench.core.runs import Backends, FlowFactory, RunRequest, RunResult, Values
-from rallebench.core.settings import Setting
 from rallebench.core.types import (
     Episode,
     Example,
@@ -26,7 +25,7 @@ from rallebench.core.types import (
 from rallebench.experiments.papers.barag.articles import ArticleSet, find_file, read_set
 from rallebench.experiments.papers.barag.runs import AnswerRow, read_runs
 from rallebench.experiments.papers.barag.summary import PERFECT, total_of
-from rallebench.experiments.papers.common import own_prompts
+from rallebench.experiments.papers.common import own_prompts, string
 from rallebench.metrics.cost import completion_tokens_of, prompt_tokens_of
 from rallebench.metrics.exact_match import exact_match
 from rallebench.metrics.judges import JUDGES
@@ -41,24 +40,17 @@ PROMPTS = ("naive-system.txt", "basic-system.txt", "basic-decide.txt", "advanced
 JUDGE_PROMPTS = tuple(JUDGES.entry("truthfulness").traits["prompts"])
 DATA_IS = "a file of articles with questions, or a folder of such"
 DATA = {
-    "data": Setting(
-        str,
-        "",
-        about="a question set, a file of articles with a question each, a folder of such, or questions in KILT's form",
+    "data": string(
+        "a question set, a file of articles with a question each, a folder of such, or questions in KILT's form"
     ),
-    "set": Setting(str, "", about="a set of the folder, as A_f"),
-    "index": Setting(str, "", about="the retriever whose passages are read"),
-    "reference": Setting(
-        str, "", about="run file whose answers that were scored 5 and 5 are gold answers"
-    ),
+    "set": string("a set of the folder, as A_f"),
+    "index": string("the retriever whose passages are read"),
+    "reference": string("run file whose answers that were scored 5 and 5 are gold answers"),
 }
 ASKING = {
     **SETTINGS,
-    "calls": Setting(
-        str,
-        "auto",
-        choices=("auto", "tools", "text"),
-        about="how a decision is asked for; auto: tools behind an API",
+    "calls": string(
+        "how a decision is asked for; auto: tools behind an API", "auto", "tools", "text"
     ),
     "prompts": own_prompts("suites/barag and prompts/judges"),
 }

@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from rallebench.core.experiments import Experiment, ExperimentRequest, Figure, Report, Table
-from rallebench.core.settings import Setting
 from rallebench.experiments import EXPERIMENTS
 from rallebench.experiments.papers.barag import PAPER
 from rallebench.experiments.papers.barag.choices import choice_table
@@ -29,6 +28,7 @@ from rallebench.experiments.papers.barag.summary import (
     runs_table,
     summary_of,
 )
+from rallebench.experiments.papers.common import string
 
 Runs = Mapping[str, tuple[Run, Summary]]
 COSTS = (("n_in", "input"), ("n_out", "output"))
@@ -42,10 +42,8 @@ COSTS = (("n_in", "input"), ("n_out", "output"))
     asks=False,
     named_by=("runs",),
     form={
-        "runs": Setting(
-            str,
-            "",
-            about="folder of run files (JSON lines); a runs_manifest.json beside or above is read",
+        "runs": string(
+            "folder of run files (JSON lines); a runs_manifest.json beside or above is read"
         )
     },
 )

@@ -8,7 +8,7 @@ from __future__ import annotations
 from rallebench.core.experiments import Experiment, ExperimentRequest, Report
 from rallebench.core.settings import Setting
 from rallebench.experiments import EXPERIMENTS
-from rallebench.experiments.papers.common import compat, own_prompts, register_each
+from rallebench.experiments.papers.common import compat, own_prompts, register_each, string
 from rallebench.experiments.papers.crud import PAPER
 from rallebench.experiments.papers.crud.cells import Cell, check_prompts, perform_cell, plan_cell
 from rallebench.experiments.papers.crud.files import results_of, results_path
@@ -17,22 +17,18 @@ from rallebench.experiments.papers.crud.tables import notes_of, plot_of, table_o
 from rallebench.experiments.papers.crud.tasks import TASKS, CrudTask, tasks_of
 
 SETTINGS = {
-    "data": Setting(
-        str,
-        "",
-        about="CRUD-RAG's split_merged.json or merged.json, one task's JSON or JSON lines, a folder of these, or a question set",
+    "data": string(
+        "CRUD-RAG's split_merged.json or merged.json, one task's JSON or JSON lines, a folder of these, or a question set"
     ),
-    "index": Setting(
-        str, "", about="the retriever: an index, or a combination as rrf:words,vectors"
-    ),
+    "index": string("the retriever: an index, or a combination as rrf:words,vectors"),
     "k": Setting(
         int, 8, 0, 1000, about="passages per question; 0 asks without any", sweep=(2, 4, 6, 8, 10)
     ),
-    "join": Setting(
-        str,
+    "join": string(
+        "what parts two documents; auto: a line end behind BM25, else a blank line",
         "auto",
-        choices=("auto", "line", "blank"),
-        about="what parts two documents; auto: a line end behind BM25, else a blank line",
+        "line",
+        "blank",
     ),
     "temperature": Setting(float, 0.1, 0, 2),
     "top_p": Setting(float, 0.9, 0, 1, about="0: the model's own"),
@@ -40,23 +36,18 @@ SETTINGS = {
     "max_tokens": Setting(int, 1280, 1, 100_000),
     "compat": compat(),
     "prompts": own_prompts("suites/crud"),
-    "similarity": Setting(
-        str, "", about="encoder for the similarity of answer and reference; default: not measured"
+    "similarity": string(
+        "encoder for the similarity of answer and reference; default: not measured"
     ),
-    "quest": Setting(str, "", about="a language model for RAGQuestEval; default: not measured"),
-    "quest_precision": Setting(
-        str,
+    "quest": string("a language model for RAGQuestEval; default: not measured"),
+    "quest_precision": string(
+        "over the questions that the text answers, or over all that the reference does",
         "code",
-        choices=("code", "paper"),
-        about="over the questions that the text answers, or over all that the reference does",
+        "paper",
     ),
-    "gold": Setting(
-        str, "", about="folder or file of CRUD-RAG's own gold questions, for RAGQuestEval"
-    ),
-    "reuse": Setting(
-        str,
-        "",
-        about="CRUD-RAG's result file, or a folder of them: answers there are not asked again",
+    "gold": string("folder or file of CRUD-RAG's own gold questions, for RAGQuestEval"),
+    "reuse": string(
+        "CRUD-RAG's result file, or a folder of them: answers there are not asked again"
     ),
 }
 

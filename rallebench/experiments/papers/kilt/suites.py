@@ -17,7 +17,7 @@ from rallebench.core.settings import Setting
 from rallebench.core.types import Chain
 from rallebench.engine.score import DEFAULT_METRICS, has_gold
 from rallebench.experiments import EXPERIMENTS
-from rallebench.experiments.papers.common import compat, failed_note, register_each
+from rallebench.experiments.papers.common import compat, failed_note, register_each, string
 from rallebench.experiments.papers.kilt import PAPER
 from rallebench.experiments.papers.kilt.chains import chain_of, modes_of
 from rallebench.experiments.papers.kilt.data import Questions, files_of, read
@@ -28,17 +28,15 @@ from rallebench.metrics import metric
 from rallebench.workspace.flows import chain_flow
 
 OWN = {
-    "data": Setting(
-        str,
-        "",
-        about="folder with KILT's files, named as KILT names them: nq-dev-kilt.jsonl …; of one set also a file or a question set",
+    "data": string(
+        "folder with KILT's files, named as KILT names them: nq-dev-kilt.jsonl …; of one set also a file or a question set"
     ),
-    "file": Setting(str, "", about="a file in KILT's form, or a question set, instead"),
-    "split": Setting(str, "dev", choices=("dev", "train")),
+    "file": string("a file in KILT's form, or a question set, instead"),
+    "split": string("", "dev", "train"),
     "mode": Setting(
         str, "read", about="read, closed-book, retrieve, three-action; several with commas"
     ),
-    "retriever": Setting(str, "", about="the index that is asked"),
+    "retriever": string("the index that is asked"),
     "k": Setting(
         int, 5, 1, 1000, about="passages per question (RaLLe's file of three-action AY2 has 1)"
     ),
@@ -50,11 +48,9 @@ OWN = {
     "compat": compat(),
 }
 SEVERAL = {
-    "datasets": Setting(
-        str, "", about=f"of {', '.join(SETS)}; default: those whose files are there"
-    ),
+    "datasets": string(f"of {', '.join(SETS)}; default: those whose files are there"),
     **OWN,
-    "file": Setting(str, "", about="files in KILT's form instead: nq=FILE,hopo=FILE"),
+    "file": string("files in KILT's form instead: nq=FILE,hopo=FILE"),
 }
 NAMED_BY = ("datasets", "file", "mode", "retriever", "k")
 """Settings that tell the runs of a suite apart by name."""

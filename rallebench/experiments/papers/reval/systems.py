@@ -20,7 +20,7 @@ from rallebench.core.runs import Backends, RunRequest, RunResult
 from rallebench.core.settings import Setting
 from rallebench.datasets.tasks import DOMAINS
 from rallebench.experiments import EXPERIMENTS
-from rallebench.experiments.papers.common import compat, failed_note, register_each
+from rallebench.experiments.papers.common import compat, failed_note, register_each, string
 from rallebench.experiments.papers.reval import PAPER
 from rallebench.experiments.papers.reval.grid import GridCell, grid
 from rallebench.experiments.papers.reval.tasks import tasks_of
@@ -35,36 +35,24 @@ SETTINGS = {
     "workflows": Setting(
         str, "react", about="react, pal, function-calling, dfsdt …, several with commas"
     ),
-    "models": Setting(
-        str, "", about="models, several with commas; default: the one named for the suite"
+    "models": string("models, several with commas; default: the one named for the suite"),
+    "tasks": string(
+        "of R-Eval's twelve by name or number, or question sets; default: those that are there"
     ),
-    "tasks": Setting(
-        str,
-        "",
-        about="of R-Eval's twelve by name or number, or question sets; default: those that are there",
-    ),
-    "data": Setting(str, "", about="folder with R-Eval's files (1-1_high_freq_ent.jsonl …)"),
-    "env": Setting(str, "", about="environments to act in; default: each task's own"),
-    "retriever": Setting(str, "", about="the index behind the environment; default: the starter's"),
-    "corpus": Setting(
-        str, "", about="imported corpus whose pages are opened; default: the index's own"
-    ),
-    "table": Setting(str, "", about="scholar table; default: the starter's"),
+    "data": string("folder with R-Eval's files (1-1_high_freq_ent.jsonl …)"),
+    "env": string("environments to act in; default: each task's own"),
+    "retriever": string("the index behind the environment; default: the starter's"),
+    "corpus": string("imported corpus whose pages are opened; default: the index's own"),
+    "table": string("scholar table; default: the starter's"),
     "shots": Setting(int, -1, -1, 50, about="demonstrations; -1: as many as each workflow has"),
     "steps": Setting(int, 0, 0, 1000, about="steps at most; 0: as each workflow has"),
-    "protocol": Setting(
-        str, "auto", choices=("auto", "native", "text"), about="how functions are called"
-    ),
-    "more": Setting(
-        str, "", about="further settings of workflows and environments: max_tokens=64;env.similar=5"
-    ),
+    "protocol": string("how functions are called", "auto", "native", "text"),
+    "more": string("further settings of workflows and environments: max_tokens=64;env.similar=5"),
     "instances": Setting(
         int, 0, 0, 1_000_000, about="questions drawn of each task as R-Eval draws its 100; 0: all"
     ),
-    "tokenizer": Setting(
-        str,
-        "",
-        about="folder with the tokenizer whose tokens position match compares (the paper: GPT-2's)",
+    "tokenizer": string(
+        "folder with the tokenizer whose tokens position match compares (the paper: GPT-2's)"
     ),
     "compat": compat(),
 }

@@ -29,9 +29,9 @@ from rallebench.core.types import (
     Question,
 )
 from rallebench.corpora.reading import read_corpus
-from rallebench.experiments.papers.predictions import json_lines
-from rallebench.experiments.papers.rgb.building import SourceQuestion
-from rallebench.experiments.papers.rgb.prompts import FOLDER
+from rallebench.experiments.papers.common import json_lines
+from rallebench.experiments.papers.rgb.records import Required
+from rallebench.experiments.papers.rgb.testing import FOLDER
 from rallebench.experiments.runs import scored_run
 from rallebench.llms._structured import in_form, json_of
 from rallebench.metrics.text import find_answers
@@ -52,6 +52,16 @@ SENTENCES: Mapping[str, str] = {
     "too_few_parts": "questions have fewer answers than parts were asked for",
     "not_written": "articles failed: the model gave no reply",
 }
+
+
+@dataclass(frozen=True, slots=True)
+class SourceQuestion:
+    """A question of a testbed; ``fake``: the false answer that its record names, '' to have one chosen."""
+
+    id: str
+    query: str
+    required: Required
+    fake: str = ""
 
 
 @dataclass(frozen=True, slots=True)
