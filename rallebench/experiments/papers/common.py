@@ -109,6 +109,25 @@ def sentences(*pairs: tuple[Any, str]) -> tuple[str, ...]:
     return tuple(sentence for count, sentence in pairs if count)
 
 
+def counted(counts: Mapping[str, int], endings: Mapping[str, str], of: str) -> tuple[str, ...]:
+    """A sentence for every count that is not 0: the number, ``of`` and the ending of its key.
+
+    >>> counted({"empty": 2}, {"empty": "are empty", "long": "are too long"}, "of 9 answers")
+    ('2 of 9 answers are empty.',)
+    """
+    return tuple(f"{n} {of} {end}." for key, end in endings.items() if (n := counts.get(key)))
+
+
+def is_original(request: ExperimentRequest) -> bool:
+    """Whether the request asks for what the paper's own code does."""
+    return bool(request.settings["compat"] == "original")
+
+
+def in_folder(folder: Path, names: Iterable[str]) -> Path | None:
+    """The first file of these names that the folder holds."""
+    return next((folder / name for name in names if (folder / name).is_file()), None)
+
+
 def failed_note(label: str, result: RunResult, where: str) -> tuple[str, ...]:
     """A sentence on the questions of a run that failed, if there are any. ``where``: what they are left out of."""
     text = f"{result.n_errors} of {result.n} questions failed; they are {where}."

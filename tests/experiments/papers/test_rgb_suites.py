@@ -517,7 +517,7 @@ def test_the_published_folder_at_hand_lacks_the_english_base_set(
     ("name", "pairs", "sentence"),
     [
         ("noise", "", "--set data=PATH"),
-        ("noise", "data=FACTS noise=2", "numbers from 0 to 1"),
+        ("noise", "data=FACTS noise=2", "must be a number from 0 to 1"),
         ("noise", "data=DATA set=en_int", "rgb-integration takes it"),
         ("integration", "data=DATA set=en_fact", "rgb-noise takes it"),
         ("counterfactual", "data=DATA noise=0.6 correct=0.6", "together at most 1"),

@@ -7,10 +7,8 @@ from __future__ import annotations
 
 import random
 import re
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, replace
 from typing import Any
 
 from rallebench.core.errors import UsageError
@@ -22,7 +20,7 @@ from rallebench.core.types import Episode, Example, Flow, Outcome, Question, Ret
 from rallebench.datasets.reading import read_questions
 from rallebench.engine.store import RunFolder
 from rallebench.experiments import EXPERIMENTS
-from rallebench.experiments.papers.common import json_lines, string
+from rallebench.experiments.papers.common import counted, json_lines, string
 from rallebench.experiments.papers.rgb import PAPER, writing
 from rallebench.experiments.papers.rgb.documents import SEED
 from rallebench.experiments.papers.rgb.records import (
@@ -131,17 +129,16 @@ def fakes_of(questions: Sequence[SourceQuestion]) -> Mapping[str, str]:
     fakes = {}
     for question in single:
         (aliases,) = question.required
-        alike = [other for other in shapes[shape_of(aliases[0])] if not _overlap(other, aliases)]
+        lowered = [alias.lower() for alias in aliases]
+        alike = [  # where one is part of the other, RGB's scoring could not tell them apart
+            other
+            for other in shapes[shape_of(aliases[0])]
+            if not any(other.lower() in alias or alias in other.lower() for alias in lowered)
+        ]
         if question.fake or alike:
             chance = random.Random(f"{SEED} {question.id}")
             fakes[question.id] = question.fake or chance.choice(alike)
     return fakes
-
-
-def _overlap(answer: str, aliases: Sequence[str]) -> bool:
-    """Whether one is part of the other: RGB's scoring could then not tell them apart."""
-    low = answer.lower()
-    return any(low in alias.lower() or alias.lower() in low for alias in aliases)
 
 
 WORKFLOW = "rgb-testbed"
@@ -176,9 +173,9 @@ SENTENCES: Mapping[str, str] = {
     "without_negatives": "have no document without the answer",
     "without_false_answer": "have no false copies: no other answer looks like theirs",
     "not_known": "have no false copies: the model does not know them",
-    "unanswered": "have no answer and were left out",
 }
-"""Count of the report → what it says of so many questions."""
+"""Count of the report → what it says of so many questions; so, too:"""
+UNANSWERED = {"unanswered": "have no answer and were left out"}
 
 
 @EXPERIMENTS.register(
@@ -204,19 +201,32 @@ def testbed(request: ExperimentRequest) -> Experiment:
         if question.id in result.episodes and question.id not in splits:
             splits[question.id] = _split(question, result.episodes[question.id])
     sets, counts = _records(questions, splits, s["positives"], known)
-    notes = [f"{n} questions {SENTENCES[key]}." for key, n in counts.items() if n]
-    if source.unanswered:
-        notes.append(f"{source.unanswered} questions {SENTENCES['unanswered']}.")
-    language = s["language"]
-    data = {
-        "questions": len(questions),
-        "unanswered": source.unanswered,
-        "records": {f"{language}{end}": len(rows) for end, rows in sets.items()},
-        **source.counts,
-        **counts,
-    }
-    files = {f"{language}{end}.jsonl": json_lines(rows) for end, rows in sets.items() if rows}
-    return Report(data, (*writing.notes_of(source.counts), *notes), {**source.files, **files})
+    unanswered = {"unanswered": source.unanswered}
+    sets = {f"{s['language']}{end}": rows for end, rows in sets.items()}
+    return Report(
+        {
+            "questions": len(questions),
+            **unanswered,
+            "records": {name: len(rows) for name, rows in sets.items()},
+            **source.counts,
+            **counts,
+        },
+        (
+            *writing.notes_of(source.counts),
+            *counted({**counts, **unanswered}, {**SENTENCES, **UNANSWERED}, "questions"),
+        ),
+        {
+            **source.files,
+            **{f"{name}.jsonl": json_lines(rows) for name, rows in sets.items() if rows},
+        },
+    )
+
+
+@EXPERIMENTS.register("build-rgb", place="builders", form=SETTINGS, needs_llm=False, articles=False)
+def build_rgb(request: ExperimentRequest) -> Experiment:
+    """RGB's records: positive, negative and false documents from an index, for the questions of a set or of articles."""
+    report = yield from testbed(request)
+    return replace(report, data={"records": report.data["records"]})
 
 
 def _check(request: ExperimentRequest) -> None:
@@ -279,7 +289,7 @@ def _records(
     """(end of a set's name → its rows, how many questions lack what). ``known``: see ``_known``."""
     fakes = fakes_of(questions)
     sets: dict[str, list[Row]] = {"": [], "_int": [], "_fact": []}
-    counts: Counter[str] = Counter()
+    counts = dict.fromkeys(SENTENCES, 0)
     for question in questions:
         documents = splits.get(question.id)
         if documents is None:
@@ -298,28 +308,24 @@ def _records(
             sets["_fact"].append(false_row(question, documents, fakes[question.id]))
         else:
             counts["without_false_answer"] += 1
-    return sets, {key: counts[key] for key in SENTENCES if key != "unanswered"}
+    return sets, counts
 
 
 def _read(request: ExperimentRequest) -> SourceQuestions:
     """The questions of a set that have an answer."""
     name, path = request.workspace.dataset(request.settings["data"])
-    questions = _questions(path)
+    _, first = next(iter(Source(path).objects()), (0, {}))
+    if "query" in first:
+        records = read_records(path).records
+        questions = [SourceQuestion(r.id, r.query, r.required, r.fake) for r in records]
+    else:
+        questions = list(map(_question, read_questions(path)))
     answerable = [question for question in questions if question.required]
     if not answerable[: request.limit]:
         raise UsageError(
             f"No question of {path} has an answer, so no document is positive or negative."
         )
-    unanswered = len(questions) - len(answerable)
-    return SourceQuestions(name, answerable[: request.limit], unanswered)
-
-
-def _questions(path: Path) -> list[SourceQuestion]:
-    _, first = next(iter(Source(path).objects()), (0, {}))
-    if "query" in first:
-        records = read_records(path).records
-        return [SourceQuestion(r.id, r.query, r.required, r.fake) for r in records]
-    return [_question(example) for example in read_questions(path)]
+    return SourceQuestions(name, answerable[: request.limit], len(questions) - len(answerable))
 
 
 def _question(example: Example) -> SourceQuestion:
@@ -338,16 +344,13 @@ def _known(
     run, language = request.settings["known"], request.settings["language"]
     if not run:
         return None
-    answers = {
-        qid: episode.answer
-        for qid, episode in RunFolder.open(request.workspace.runs, run).episodes().items()
-        if not episode.error
-    }
+    episodes = RunFolder.open(request.workspace.runs, run).episodes()
     right = frozenset(
         question.id
         for question in questions
-        if question.id in answers
-        and is_right(assess(answers[question.id], question.required, language).labels)
+        if (episode := episodes.get(question.id)) is not None
+        and not episode.error
+        and is_right(assess(episode.answer, question.required, language).labels)
     )
     if not right:
         raise UsageError(

@@ -19,6 +19,7 @@ from rallebench.experiments.papers.common import (
     own_prompts,
     sentences,
     string,
+    values_in,
 )
 from rallebench.experiments.papers.rgb import PAPER, documents, tables
 from rallebench.experiments.papers.rgb.records import RgbRecord
@@ -84,13 +85,13 @@ def _of_use(test: Test) -> Iterator[str]:
     records = test.testbed.records
     if not test.testbed.facts and any(record.wrong for record in test.records):
         yield f"{records.name} is a counterfactual set; only its true positives are used."
-    spaced = [record.id for record in test.records if _needs_a_space(record)]
+    spaced = [
+        record.id
+        for record in test.records
+        if any(all(" " in alias for alias in group) for group in record.required)
+    ]
     if records.language == "zh" and spaced:
         yield f"{len(spaced)} records require an answer with a space, which RGB's scoring of Chinese can never find: {listed(spaced)}."
-
-
-def _needs_a_space(record: RgbRecord) -> bool:
-    return any(all(" " in alias for alias in group) for group in record.required)
 
 
 def holds_the_true_one(record: RgbRecord) -> bool:
@@ -286,12 +287,12 @@ def _base(
 
 def _over_noise(testbed: Testbed, kind: str) -> Experiment:
     settings = testbed.request.settings
-    ratios, categories = _ratios(settings["noise"]), read_labels(settings["labels"])
+    ratios = values_in("noise", settings["noise"], Setting(float, 0, 0, 1, required=True))
+    categories = read_labels(settings["labels"])
     tests = {f"noise={ratio:g}": make_test(testbed, ratio) for ratio in ratios}
     answered: dict[str, Any] = {}
     for label, test in tests.items():
-        result = yield rgb_run(test, label)
-        answered[label] = (test, result)
+        answered[label] = test, (yield rgb_run(test, label))
     table, figure = tables.over_noise(answered, kind)
     wrong = wrong_answers(answered)
     errors: tuple[Table, ...] = ()
@@ -305,21 +306,6 @@ def _over_noise(testbed: Testbed, kind: str) -> Experiment:
         )
     report = {"headline": "all_rate", "wrong": len(wrong)}
     return _report(answered, report, (table, *errors), figure, notes, to_fill_in(wrong))
-
-
-def _ratios(text: str) -> list[float]:
-    """Shares of noise, each once, in the order given. Raises UsageError.
-
-    >>> _ratios("0, 0.2,0.20")
-    [0.0, 0.2]
-    """
-    try:
-        ratios = [float(part) for part in text.split(",") if part.strip()]
-    except ValueError:
-        ratios = []
-    if not ratios or not all(0 <= ratio <= 1 for ratio in ratios):
-        raise UsageError(f"--set noise={text}: noise must be numbers from 0 to 1, as in 0,0.2,0.4.")
-    return list(dict.fromkeys(ratios))
 
 
 def _report(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -17,6 +15,7 @@ from rallebench.engine.statistics import Mean
 from rallebench.experiments.papers.rgb.scoring import is_right
 from rallebench.experiments.papers.rgb.testing import Answered, Testbed
 from rallebench.experiments.published import published_table
+from rallebench.render import csv
 
 SYSTEM = "ChatGPT"
 MODEL = f"RGB's paper: {SYSTEM}"
@@ -179,13 +178,9 @@ def wrong_answers(answered: Answered) -> list[WrongAnswer]:
 
 def to_fill_in(wrong: Sequence[WrongAnswer]) -> dict[str, str]:
     """The file with an empty column ``category``; {} if nothing was wrong."""
-    if not wrong:
-        return {}
-    text = io.StringIO()
-    writer = csv.DictWriter(text, LABEL_COLUMNS, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(wrong)
-    return {FILE: text.getvalue()}
+    return (
+        {FILE: csv.lines([LABEL_COLUMNS, *(list(row.values()) for row in wrong)])} if wrong else {}
+    )
 
 
 def read_labels(file: str) -> Categories:

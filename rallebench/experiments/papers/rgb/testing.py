@@ -23,7 +23,7 @@ from rallebench.core.types import (
     Passage,
     Question,
 )
-from rallebench.experiments.papers.common import json_lines
+from rallebench.experiments.papers.common import is_original, json_lines
 from rallebench.experiments.papers.rgb import scoring
 from rallebench.experiments.papers.rgb.documents import Documents, share
 from rallebench.experiments.papers.rgb.records import (
@@ -61,10 +61,8 @@ def names_of(language: Language) -> tuple[str, str]:
 def read_prompt(language: Language, folder: str = "", merged: bool = False) -> Prompt:
     """The prompt of a language. Raises BadFileError."""
     system, user = names_of(language)
-    fields = ("DOCS", "QUERY")
-    return Prompt(
-        prompt_text(FOLDER, system, folder), prompt_text(FOLDER, user, folder, fields), merged
-    )
+    text = prompt_text(FOLDER, user, folder, ("DOCS", "QUERY"))
+    return Prompt(prompt_text(FOLDER, system, folder), text, merged)
 
 
 def messages(prompt: Prompt, question: Question) -> tuple[Message, ...]:
@@ -116,7 +114,7 @@ class Testbed:
     @property
     def original(self) -> bool:
         """Whether it counts as RGB's code does."""
-        return bool(self.request.settings["compat"] == "original")
+        return is_original(self.request)
 
     @property
     def usable(self) -> list[RgbRecord]:
@@ -227,8 +225,8 @@ def make_test(
     # The original asks such a question without documents, and so without the system's text: another test.
     drop = bool(number) and not testbed.original
     empty = tuple(qid for qid, documents in built.items() if drop and not documents.items)
-    left = built.keys() - set(empty)
-    records = [record for record in testbed.usable if record.id in left][: testbed.request.limit]
+    records = [record for record in testbed.usable if record.id not in empty]
+    records = records[: testbed.request.limit]
     if not records:
         raise UsageError(
             f"No record of {testbed.records.path} has documents for noise {noise:g}; choose another set."
