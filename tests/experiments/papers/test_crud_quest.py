@@ -148,10 +148,8 @@ def test_questions_are_found_among_prose_and_only_bare_json_is_strict() -> None:
     text = json.dumps(wanted, ensure_ascii=False)
     assert questions_in(f'想一想 {{"a": 1}}：\n```json\n{text}\n```') == wanted
     assert questions_in(f'<think>{{"question": ["旧？"]}}</think>{text}') == wanted
-    assert (
-        questions_in(text, strict=True) == wanted
-        and questions_in(f"好的 {text}", strict=True) is None
-    )
+    assert questions_in(text, strict=True) == wanted
+    assert questions_in(f"好的 {text}", strict=True) is None
     for reply in (
         "",
         "没有问题",
@@ -166,11 +164,9 @@ def test_questions_are_found_among_prose_and_only_bare_json_is_strict() -> None:
 
 def test_as_many_answers_as_questions_or_none_can_be_read() -> None:
     reply = "<response>\n北京\n</response>\n<response>“无法推断”。</response>"
-    assert (
-        answers_in(reply, 2) == ("北京", UNKNOWN)
-        and answers_in(reply, 3) is None
-        and answers_in("北京", 1) is None
-    )
+    assert answers_in(reply, 2) == ("北京", UNKNOWN)
+    assert answers_in(reply, 3) is None
+    assert answers_in("北京", 1) is None
     assert answers_in(reply, 3, strict=True) == ("北京",), (
         "the original wants the tags on lines of their own"
     )
@@ -189,9 +185,8 @@ def test_an_entry_of_another_reference_or_without_use_is_none(tmp_path: Path) ->
     key = gold.key_for(published, "a", "甲")
     gold.store(path, {**published, key: gold.entry_of(made, "甲", "judge")})
     kept = gold.read_cache(path)
-    assert kept[key] == {**made, "reference": digest("甲"), "llm": "judge"} and gold.find(
-        kept, "a", "甲"
-    ) == {"question": ["谁？"], "answers": ["甲"]}
+    assert kept[key] == {**made, "reference": digest("甲"), "llm": "judge"}
+    assert gold.find(kept, "a", "甲") == {"question": ["谁？"], "answers": ["甲"]}
     assert gold.find(kept, "a", "乙") is None
     gold.store(path, {"a": {"question": ["?"], "answers": ["!"]}, "c": made})
     assert gold.read_cache(path) == {**kept, "c": made}, "what is there stays"
