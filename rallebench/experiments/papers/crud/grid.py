@@ -13,10 +13,10 @@ from rallebench.core.experiments import Experiment, ExperimentRequest, Report
 from rallebench.core.settings import Setting
 from rallebench.experiments import EXPERIMENTS
 from rallebench.experiments.papers.common import string
-from rallebench.experiments.papers.crud import PAPER, grid_tables, recommending, tables
-from rallebench.experiments.papers.crud.cells import check_prompts
+from rallebench.experiments.papers.crud import PAPER, grid_tables, recommending, suites
+from rallebench.experiments.papers.crud.cells import RETRIEVAL, check_prompts
 from rallebench.experiments.papers.crud.configurations import FACTORS, grid_of
-from rallebench.experiments.papers.crud.grid_cells import RETRIEVAL, perform_grid
+from rallebench.experiments.papers.crud.grid_cells import perform_grid
 from rallebench.experiments.papers.crud.records import DATA_IS, RecordSet, read_tasks
 from rallebench.experiments.papers.crud.retrieval import RETRIEVERS
 from rallebench.experiments.papers.crud.suites import SETTINGS as CRUD
@@ -96,10 +96,10 @@ def crud_grid(request: ExperimentRequest) -> Experiment:
     outcomes = yield from perform_grid(request, grid, tasks, records)
     if outcomes.error is not None and not outcomes.ran:
         raise outcomes.error
-    if any(result.answered.simulated for result in outcomes.ran):
+    if any(cell.answered.simulated for cell in outcomes.ran.values()):
         return Report()
     left_out = [task for task in chosen if task not in tasks]
-    base = [r.cell for r in outcomes.ran if r.cell and r.config == grid.base]
+    base = [cell for (config, _), cell in outcomes.ran.items() if config == grid.base]
     compared = grid_tables.compared_of(outcomes, grid, tasks)
     return Report(
         {
@@ -109,14 +109,14 @@ def crud_grid(request: ExperimentRequest) -> Experiment:
         },
         tuple(grid_tables.notes_of(outcomes, grid, tasks, left_out)),
         tables=(
-            *([tables.table_of(base)] if base else []),
+            *([suites.table_of(base)] if base and request.llm else []),
             recommending.table_of(outcomes, grid, metric, grid_tables.HEADS[metric]),
             grid_tables.at_a_glance(compared, grid, tasks, metric),
             *grid_tables.factor_tables(outcomes, grid, tasks),
             grid_tables.differences(compared),
         ),
         figures=tuple(grid_tables.factor_plots(outcomes, grid, tasks, metric)),
-        failed={f"{cell.task.name} {cell.label}": cell.why for cell in outcomes.failed},
+        failed=grid_tables.failures(outcomes, grid),
     )
 
 
