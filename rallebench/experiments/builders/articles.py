@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from rallebench.core.errors import BadFileError, NotFoundError, UsageError
+from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.files import read_json
 from rallebench.core.sources import Problems, Source, files_in
 from rallebench.core.types import digest
@@ -86,6 +87,12 @@ def kind_of(reference: str, workspace: Workspace) -> tuple[str, Path]:
             "a corpus (.tsv, .csv), a MediaWiki dump (.xml, .xml.bz2); name its kind with --set source=…"
         )
     return ("folder" if path.is_dir() and form_of(path) == "folder" else "corpus"), path
+
+
+def source_of(request: ExperimentRequest) -> tuple[str, Path]:
+    """(a name of SOURCES, place) of the settings articles and source; see ``kind_of``."""
+    kind, path = kind_of(request.settings["articles"], request.workspace)
+    return (kind if request.settings["source"] == "auto" else request.settings["source"]), path
 
 
 def stamp_of(path: Path) -> str:
