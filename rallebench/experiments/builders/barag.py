@@ -12,13 +12,12 @@ from typing import Any
 
 from rallebench.core.errors import UsageError
 from rallebench.core.experiments import Experiment, ExperimentRequest, Report, Row
-from rallebench.core.prompts import check_own
 from rallebench.core.settings import Setting
 from rallebench.engine.rowfile import RowFile
 from rallebench.experiments import EXPERIMENTS
 from rallebench.experiments.builders._barag import stages
 from rallebench.experiments.builders._barag.stages import KEEP, LEAVE_OUT, BaragPlan
-from rallebench.experiments.builders._prompts import read_prompt
+from rallebench.experiments.builders._prompts import read_prompts
 from rallebench.experiments.builders.articles import (
     SOURCES,
     read_date,
@@ -90,11 +89,7 @@ def planned(request: ExperimentRequest) -> BaragPlan:
         )
     _check_models(request, after is not None)
     dates = read_dates(s["dates"]) if s["dates"] else {}
-    check_own(s["prompts"], [f"{name}.txt" for name in PROMPTS])
-    prompts = {
-        name: read_prompt("barag", f"{name}.txt", s["prompts"], fields)
-        for name, fields in PROMPTS.items()
-    }
+    prompts = read_prompts("barag", s["prompts"], PROMPTS)
     if s["answers"]:
         prompts["questions"] = prompts["questions-with-answers"]
     stamp = "" if kind == "mediawiki" else stamp_of(path)

@@ -15,14 +15,13 @@ from typing import Any
 
 from rallebench.core.errors import BadFileError, UsageError
 from rallebench.core.experiments import Experiment, ExperimentRequest, Report, Row, RowsRequest
-from rallebench.core.prompts import check_own
 from rallebench.core.settings import Setting
 from rallebench.core.types import Episode
 from rallebench.datasets.r_eval import as_record
 from rallebench.datasets.tasks import DOMAINS
 from rallebench.engine.rowfile import RowFile, short
 from rallebench.experiments import EXPERIMENTS
-from rallebench.experiments.builders._prompts import read_prompt
+from rallebench.experiments.builders._prompts import read_prompts
 from rallebench.experiments.builders._templates import proposing
 from rallebench.experiments.builders._templates.filling import (
     Filled,
@@ -132,12 +131,8 @@ def planned(request: ExperimentRequest) -> TemplatePlan:
         raise UsageError("propose asks a language model for templates; name it with --llm.")
     if s["propose"]:
         request.workspace.llm(request.llm)
-    check_own(s["prompts"], ["propose.txt"] if s["propose"] else [])
-    prompt = (
-        read_prompt("templates", "propose.txt", s["prompts"], ("NUMBER", "TABLE", "COLUMNS"))
-        if s["propose"]
-        else ""
-    )
+    fields = {"propose": ("NUMBER", "TABLE", "COLUMNS")} if s["propose"] else {}
+    prompt = read_prompts("templates", s["prompts"], fields).get("propose", "")
     files = places(s["tables"], request.workspace)
     path = Path(s["templates"]).expanduser()
     read = read_templates(path, files) if s["templates"] else ()
