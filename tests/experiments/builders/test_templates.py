@@ -316,7 +316,7 @@ def test_a_wrong_template_is_one_sentence_and_nothing_is_written(
     [
         ({"tables": "nowhere.csv"}, NotFoundError, "nowhere.csv does not exist"),
         ({"tables": ""}, UsageError, "No table is given"),
-        ({"templates": "nowhere.json"}, BadFileError, "nowhere.json cannot be read"),
+        ({"templates": "nowhere.json"}, BadFileError, "nowhere.json does not exist"),
         ({"templates": ""}, UsageError, "Name a file of templates"),
         ({"propose": 3, "templates": ""}, UsageError, "name it with --llm"),
         (

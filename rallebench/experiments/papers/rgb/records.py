@@ -180,8 +180,8 @@ def find_file(path: Path, set_name: str, names: tuple[str, ...]) -> Path:
     """The file itself, or ``set_name``, else the first of ``names``, in a folder. Raises NotFoundError."""
     if path.is_file():
         return path
-    wanted = (set_name,) if set_name else names
-    if file := in_folder(path, (f"{name}{suffix}" for name in wanted for suffix in SUFFIXES)):
+    stems = (set_name,) if set_name else names
+    if file := in_folder(path, (f"{stem}{suffix}" for stem in stems for suffix in SUFFIXES)):
         return file
     have = {file.name.split(".json")[0] for file in path.iterdir() if file.name.endswith(SUFFIXES)}
     missed = set_name or f"{' or '.join(names)}, which this test is made for"
