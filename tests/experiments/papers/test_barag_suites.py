@@ -474,67 +474,41 @@ def test_agreement_is_reported_run_by_run_with_intervals(rallebench: CommandLine
 @pytest.mark.parametrize(
     ("suite", "settings", "said"),
     [
-        ("modes", ("data=", "index=tiny"), "No data is named"),
-        ("modes", ("data=DIR/none.jsonl", "index=tiny"), "does not exist"),
-        ("modes", ("data=DIR", "set=A_x", "index=tiny"), "It holds: A_d, A_f"),
-        ("modes", ("data=DIR/articles_A_d.jsonl",), "an index is needed"),
-        ("modes", ("data=DIR/articles_A_d.jsonl", "index=tinny"), "tiny"),
-        (
-            "modes",
-            ("data=DIR/articles_A_d.jsonl", "index=tiny", "modes=nave"),
-            "choose of baseline, gt, naive",
-        ),
-        (
-            "modes",
-            ("data=DIR/gold.jsonl", "index=tiny", "judge=judge"),
-            "need the article of every question",
-        ),
-        ("modes", ("data=DIR/articles_A_d.jsonl", "index=tiny", "judge=jugde"), "jugde"),
-        ("modes", ("data=DIR/bare.jsonl", "index=tiny"), "No row of"),
-        ("modes", ("data=DIR/untitled.jsonl", "index=tiny"), "has no 'title'"),
-        (
-            "modes",
-            ("data=DIR/articles_A_d.jsonl", "index=tiny", "prompts=DIR/none"),
-            "no folder of prompts",
-        ),
-        (
-            "modes",
-            ("data=DIR/articles_A_d.jsonl", "index=tiny", "prompts=DIR"),
-            "holds none of the prompts of this request (naive-system.txt",
-        ),
-        ("curve", ("data=DIR/gold.jsonl", "index=tiny", "quality=both"), "needs a judge"),
-        ("curve", ("data=DIR/gold.jsonl", "index=tiny", "quality=grounded"), "it can be: f1, em"),
-        (
-            "curve",
-            ("data=DIR/gold.jsonl", "index=tiny", "thresholds=a"),
-            "thresholds must be numbers",
-        ),
-        ("agreement", ("runs=DIR/none",), "does not exist"),
-        ("agreement", ("runs=DIR/datasets",), "has no 'title'"),
-        ("tables", ("runs=",), "No runs are named"),
-        ("tables", ("runs=DIR/chains",), "holds no run file"),
+        ("modes", "data= index=tiny", "No data is named"),
+        ("modes", "data=DIR/none.jsonl index=tiny", "does not exist"),
+        ("modes", "data=DIR set=A_x index=tiny", "It holds: A_d, A_f"),
+        ("modes", "ARTICLES index=", "an index is needed"),
+        ("modes", "ARTICLES index=tinny", "tiny"),
+        ("modes", "ARTICLES modes=nave", "modes must be one of baseline, gt, naive"),
+        ("modes", "GOLD judge=judge", "need the article of every question"),
+        ("modes", "ARTICLES judge=jugde", "jugde"),
+        ("modes", "data=DIR/bare.jsonl index=tiny", "No row of"),
+        ("modes", "data=DIR/untitled.jsonl index=tiny", "has no 'title'"),
+        ("modes", "ARTICLES prompts=DIR/none", "no folder of prompts"),
+        ("modes", "ARTICLES prompts=DIR", "holds none of the prompts of this request (naive-sys"),
+        ("curve", "GOLD quality=both", "needs a judge"),
+        ("curve", "GOLD quality=grounded", "it can be: f1, em"),
+        ("curve", "GOLD thresholds=a", "thresholds must be a number"),
+        ("agreement", "runs=DIR/none", "does not exist"),
+        ("agreement", "runs=DIR/datasets", "has no 'title'"),
+        ("tables", "runs=", "No runs are named"),
+        ("tables", "runs=DIR/chains", "holds no run file"),
     ],
 )
 def test_a_wrong_request_is_one_sentence_and_writes_nothing(
-    rallebench: CommandLine, suite: str, settings: tuple[str, ...], said: str
+    rallebench: CommandLine, suite: str, settings: str, said: str
 ) -> None:
-    write_lines(
-        rallebench.workspace / "bare.jsonl",
-        [{"id": 1, "title": "T", "content": "", "question": "Q?"}],
-    )
-    write_lines(
-        rallebench.workspace / "untitled.jsonl", [{"id": 1, "content": "C", "question": "Q?"}]
-    )
-    ran = rallebench.suite(
-        f"barag-{suite}",
-        *(one.replace("DIR", str(rallebench.workspace)) for one in settings),
-        llm="" if suite == "tables" else "agent",
-        run="r",
-    )
-    assert ran.code == 2
-    assert said in ran.last
-    assert not (rallebench.workspace / "runs").exists()
-    assert not (rallebench.workspace / "experiments").exists()
+    folder = rallebench.workspace
+    row = {"id": 1, "title": "T", "content": "", "question": "Q?"}
+    write_lines(folder / "bare.jsonl", [row])
+    write_lines(folder / "untitled.jsonl", [{"id": 1, "content": "C", "question": "Q?"}])
+    for word, file in (("ARTICLES", "articles_A_d"), ("GOLD", "gold")):
+        settings = settings.replace(word, f"data=DIR/{file}.jsonl index=tiny")
+    pairs = settings.replace("DIR", str(folder)).split()
+    llm = "" if suite == "tables" else "agent"
+    ran = rallebench.suite(f"barag-{suite}", *pairs, llm=llm, run="r")
+    assert ran.code == 2 and said in ran.last
+    assert not (folder / "runs").exists() and not (folder / "experiments").exists()
 
 
 def test_a_model_for_a_suite_that_asks_none_is_refused(rallebench: CommandLine) -> None:

@@ -153,13 +153,15 @@ def with_references(questions: ArticleSet, path: str) -> ArticleSet:
         for row in run.rows
         if row.total == 2 * PERFECT
     }
-    examples = tuple(
-        replace(example, gold=replace(example.gold, answers=(answer,))) if answer else example
-        for example in questions.examples
-        for answer in [
-            perfect.get((str(example.record.get("title", "")), example.question.text), "")
-        ]
-    )
+
+    def with_answer(example: Example) -> Example:
+        key = str(example.record.get("title", "")), example.question.text
+        answer = perfect.get(key, "")
+        return (
+            replace(example, gold=replace(example.gold, answers=(answer,))) if answer else example
+        )
+
+    examples = tuple(map(with_answer, questions.examples))
     if not any(example.gold.answers for example in examples):
         raise UsageError(
             f"No answer of {path} that was scored 5 and 5 is to one of these questions."
@@ -230,13 +232,9 @@ def has_read(episode: Episode) -> bool:
 
 def rows_of(study: Study, result: RunResult) -> list[AnswerRow]:
     """A run's answers as a run file has them, with a judge's scores where it has any."""
+    scores = [result.values.get(name, {}) for name in SCORES]
     return [
-        _row(
-            study,
-            example,
-            result.episodes[qid],
-            [result.values.get(s, {}).get(qid) for s in SCORES],
-        )
+        _row(study, example, result.episodes[qid], [of.get(qid) for of in scores])
         for example in result.request.examples
         if (qid := example.question.qid) in result.episodes
     ]
