@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from rallebench.analysis.ranking import scores_of
+from rallebench.core.answers import dpr_tokens
 from rallebench.core.types import Episode, Gold, Outcome
 from rallebench.engine.clusters import Clusters, clusters_of
 from rallebench.engine.score import examples_of, ranges_of
@@ -18,7 +19,6 @@ from rallebench.engine.statistics import Mean, means
 from rallebench.engine.store import RunFolder
 from rallebench.metrics import metric
 from rallebench.metrics.columns import columns
-from rallebench.metrics.text import dpr_tokens
 
 LABELS: Mapping[str, str] = {
     "closed-book": "closed book",

@@ -7,7 +7,7 @@ with Holm's p, intervals that hold together (Bonferroni), and articles, not ques
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -288,7 +288,7 @@ def _same(a: float, b: float) -> bool:
     return math.isclose(a, b, rel_tol=NOISE, abs_tol=NOISE)
 
 
-def summary_of(run: RunFolder, examples: Sequence[Example], common: Collection[str]) -> RunSummary:
+def summary_of(run: RunFolder, examples: Sequence[Example], common: Set[str]) -> RunSummary:
     """The run with its ``examples``; ``common``: the ids of the shared questions."""
     lines = {qid: line for qid, line in heads(run).items() if qid in common}
     failed = sum(bool(line.get("error")) for line in lines.values())

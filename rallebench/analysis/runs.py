@@ -60,7 +60,7 @@ def shared(a: RunFolder, b: RunFolder) -> SharedQuestions:
             f"The runs {a.name!r} and {b.name!r} share no question, so they cannot be compared."
         )
     names = tuple(shared_measures([a, b]).values())
-    summaries = [summary_of(a, mine, common), summary_of(b, theirs, common)]
+    summaries = [summary_of(a, mine, set(common)), summary_of(b, theirs, set(common))]
     left_out = tuple(
         f"{summary.name}: {summary.gaps}; these questions are left out."
         for summary in summaries

@@ -15,11 +15,11 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from rallebench.core.answers import passage_has_answer
 from rallebench.core.tables import Figure, Table
 from rallebench.core.types import Episode, Example, Generate, Gold, Note, Passage, Retrieve
 from rallebench.metrics import METRICS
 from rallebench.metrics.recorded import IMPORTED, has_pages
-from rallebench.metrics.text import passage_has_answer
 from rallebench.metrics.words import has_cjk
 
 STAGES = {

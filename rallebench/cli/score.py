@@ -9,9 +9,9 @@ from rallebench.cli.flags import flag, listed
 from rallebench.cli.printing import follow
 from rallebench.cli.verbs import VERBS, Result, workbench_of
 from rallebench.core.errors import UsageError
-from rallebench.services.exchange import KILT, score_predictions
+from rallebench.services.exchange import score_predictions
 
-RANK_KEYS, KS = "wikipedia_id", "1,5,10,20"
+KILT, RANK_KEYS, KS = "kilt", "wikipedia_id", "1,5,10,20"
 
 
 @VERBS.register(
@@ -56,9 +56,10 @@ def score(args: argparse.Namespace) -> Result:
         ):
             if value != default:
                 raise UsageError(f"{name} goes with --suite {KILT}; {args.suite} does not rank.")
+        return Result(score_predictions(args.suite, args.guess, args.gold))
     try:
         ks = [int(k) for k in args.ks.split(",")]
     except ValueError:
         raise UsageError(f"--ks {args.ks!r} should be whole numbers, as in 1,5,10,20.") from None
     rank_keys = args.rank_keys.split(",")
-    return Result(score_predictions(args.suite, args.guess, args.gold, ks, rank_keys))
+    return Result(score_predictions(KILT, args.guess, args.gold, ks=ks, rank_keys=rank_keys))

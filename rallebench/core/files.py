@@ -107,7 +107,7 @@ def read_own_jsonl(path: Path) -> Iterator[dict[str, Any]]:
     """Yield the objects of our own append-only file. Raises BadFileError for a damaged line."""
     for number, raw in whole_lines(Path(path)):
         try:
-            yield json.loads(raw)
+            yield json.loads(raw.decode("utf-8", "surrogatepass"))
         except ValueError:
             raise BadFileError(f"{path}, line {number} was damaged by another program.") from None
 

@@ -10,15 +10,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rallebench.core.errors import BadFileError, UsageError
-from rallebench.core.files import read_json, sha256_file
-from rallebench.core.memory import Memory, copy_mapped, read_mapped, release
-from rallebench.core.settings import Setting, checked
-from rallebench.core.types import digest
-from rallebench.encoders import DTYPES, ENCODERS
-from rallebench.encoders._engine import MAX_BATCH, TransformerEncoder, import_class
-from rallebench.llms._checkpoints import content_hash, model_folder, tensors, weight_files
-from rallebench.llms._memory import (
+from rallebench.checkpoints.failures import loading_failed
+from rallebench.checkpoints.files import content_hash, model_folder, tensors, weight_files
+from rallebench.checkpoints.memory import (
     ENCODER,
     MemoryNeed,
     cached_folder,
@@ -26,8 +20,14 @@ from rallebench.llms._memory import (
     encoder_need,
     note_use,
 )
-from rallebench.llms._transformers.failures import loading_failed
-from rallebench.llms._transformers.loading import need_packages, silence_casts
+from rallebench.checkpoints.packages import need_packages, silence_casts
+from rallebench.core.errors import BadFileError, UsageError
+from rallebench.core.files import read_json, sha256_file
+from rallebench.core.memory import Memory, copy_mapped, read_mapped, release
+from rallebench.core.settings import Setting, checked
+from rallebench.core.types import digest
+from rallebench.encoders import DTYPES, ENCODERS
+from rallebench.encoders._engine import MAX_BATCH, TransformerEncoder, import_class
 
 if TYPE_CHECKING:
     from rallebench.encoders import Batches

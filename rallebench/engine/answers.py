@@ -25,10 +25,14 @@ def heads(run: RunFolder) -> dict[str, Mapping[str, Any]]:
         try:
             value = json.loads(head + b"}" if cut else raw)
             lines[value["qid"]] = value
-        except (ValueError, LookupError, TypeError):
+        except (ValueError, LookupError, TypeError) as error:
+            fault = (
+                "was damaged by another program"
+                if isinstance(error, ValueError)
+                else "is no episode"
+            )
             raise BadFileError(
-                f"{run.path / EPISODES}, line {number} was damaged by another program. Remove that line: a resumed run asks "
-                "its question again."
+                f"{run.path / EPISODES}, line {number} {fault}. Remove that line: a resumed run asks its question again."
             ) from None
     return lines
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 LEVEL = 0.05
 FEWEST_PAIRED = 10
 """Clusters below which a difference has no interval."""
-FLIPS, MOST_FLIPS, EXACT, AT_ONCE = 10_000, 100_000, 13, 2_500_000
+FLIPS, MOST_FLIPS, EXACT = 10_000, 100_000, 13
 AMPLE, WIDER = 50, 200
 """With G < AMPLE clusters the ends lie 1 + (AMPLE − G) / WIDER times as far from the difference: skewed differences need it."""
 NOISE = 1e-9
@@ -224,23 +224,34 @@ def _flipped_means(
     import numpy as np
 
     count = len(sizes)
-    both = np.stack([totals, sizes], axis=1)
     if count <= EXACT:
-        numbers = np.arange(1, 2 ** (count - 1))
-        pieces = [(numbers[:, None] >> np.arange(count)) & 1]
+        numbers = np.arange(1, 2 ** (count - 1)) << (16 - count)
+        flips = numbers.astype(">u2").view(np.uint8).reshape(-1, 2)
     else:
-        signs = _random_bits(count, min(MOST_FLIPS, max(FLIPS, 200 * comparisons)), seed)
-        rows = max(1, AT_ONCE // count)
-        pieces = (  # type: ignore[assignment]
-            np.unpackbits(signs[start : start + rows], axis=1, count=count)
-            for start in range(0, len(signs), rows)
-        )
-    plus = np.concatenate([piece.astype(np.float64) @ both for piece in pieces])
-    plus = plus[(plus[:, 1] > 0) & (plus[:, 1] < sizes.sum())]
-    minus = both.sum(axis=0) - plus
-    pair = np.stack([plus[:, 0] / plus[:, 1], minus[:, 0] / minus[:, 1]])
+        flips = _random_bits(count, min(MOST_FLIPS, max(FLIPS, 200 * comparisons)), seed)
+    plus, members = _sums_of_flips(totals, sizes, flips)
+    mixed = (members > 0) & (members < sizes.sum())
+    plus, members = plus[mixed], members[mixed]
+    pair = np.stack([plus / members, (totals.sum() - plus) / (sizes.sum() - members)])
     pair = np.round(pair / scale, 11) * scale
     return np.sort(pair.min(axis=0)), np.sort(pair.max(axis=0)), len(plus) + 1
+
+
+def _sums_of_flips(totals: Floats, sizes: Floats, flips: Any) -> tuple[Floats, Floats]:
+    """For every flip, (flips, bytes) with a bit for each cluster, the sums of ``totals`` and ``sizes`` over its set bits.
+
+    Eight clusters have 256 sums: they are looked up by their byte, which is far faster than a product with every bit.
+    """
+    import numpy as np
+
+    bits = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1).astype(np.complex128)
+    # A cluster is one complex number: its total the real part, its size the imaginary one.
+    pairs = np.zeros(8 * flips.shape[1], dtype=np.complex128)
+    pairs[: len(totals)] = totals + 1j * sizes
+    sums = np.zeros(len(flips), dtype=np.complex128)
+    for eight, column in zip(pairs.reshape(-1, 8), np.ascontiguousarray(flips.T)):
+        sums += (bits @ eight)[column]
+    return sums.real, sums.imag
 
 
 @lru_cache(maxsize=1)

@@ -183,15 +183,16 @@ class RunFolder:
             for line in self._lines():
                 if before := last.get(line["qid"]):
                     with contextlib.suppress(BadFileError):
-                        earlier.append(self._episode(line["qid"], before))
+                        earlier.append(self.episode(line["qid"], before))
                 last[line["qid"]] = line
                 session, elapsed = str(line.get("session", "")), line.get("elapsed", 0.0)
                 if isinstance(elapsed, (int, float)):
                     longest[session] = max(longest.get(session, 0.0), elapsed)
-            episodes = {qid: self._episode(qid, line) for qid, line in last.items()}
+            episodes = {qid: self.episode(qid, line) for qid, line in last.items()}
         return Answers(episodes, tuple(earlier), sum(longest.values()))
 
-    def _episode(self, qid: str, line: Mapping[str, Any]) -> Episode:
+    def episode(self, qid: str, line: Mapping[str, Any]) -> Episode:
+        """The episode of a line. Raises BadFileError if it cannot be read."""
         try:
             return episode_from_json(line)
         except (LookupError, TypeError, ValueError, AttributeError):

@@ -12,11 +12,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from rallebench.checkpoints.memory import CONTEXT, READER, TOKEN, MemoryNeed, first_use, note_use
 from rallebench.core.errors import BackendError, RalleError
 from rallebench.core.settings import declare, form_of
 from rallebench.core.types import Generate, Reply
 from rallebench.llms import LLMS, settings_from
-from rallebench.llms._memory import CONTEXT, READER, TOKEN, MemoryNeed, first_use, note_use
 from rallebench.llms._stops import cut_at
 from rallebench.reader import REFUSAL, Reader, ReaderAnswer, Task
 from rallebench.reader.prompt import read_prompt

@@ -13,11 +13,11 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from rallebench.checkpoints.files import BITS
 from rallebench.core.entries import LLMEntry, problem
 from rallebench.core.errors import BadFileError, NotFoundError
 from rallebench.core.files import read_json
 from rallebench.core.registry import unknown
-from rallebench.llms._checkpoints import BITS
 
 PRESETS_FILE = Path(__file__).with_name("presets.json")
 

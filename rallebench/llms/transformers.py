@@ -21,10 +21,11 @@ from typing import TYPE_CHECKING, Any
 from rallebench.core.errors import BackendError, BackendMemoryError, Hint, NotFoundError, RalleError
 from rallebench.core.memory import Memory, release
 from rallebench.core.settings import form_of
+from rallebench.core.structured import in_form
 from rallebench.core.types import Generate, Reply, ToolCall
 from rallebench.llms import LLMS
+from rallebench.llms._calls_in_text import before_calls, calls_of
 from rallebench.llms._stops import cut_at
-from rallebench.llms._structured import before_calls, calls_of, in_form
 from rallebench.llms._transformers.fixed import fingerprint, places, quantization, set_token_rules
 from rallebench.llms._transformers.prompts import PreparedPrompt, Prompter
 from rallebench.llms._transformers.settings import (
@@ -35,7 +36,7 @@ from rallebench.llms._transformers.settings import (
 )
 
 if TYPE_CHECKING:
-    from rallebench.llms._memory import MemoryNeed
+    from rallebench.checkpoints.memory import MemoryNeed
     from rallebench.llms._transformers.decoding import TokenQueue
     from rallebench.llms._transformers.loading import LoadedModel
 
@@ -168,8 +169,8 @@ class TransformersLLM:
         """Replies to prompts of one ``decoding``; the caller holds the lock."""
         import torch
 
+        from rallebench.checkpoints.failures import is_out_of_memory
         from rallebench.llms._transformers.decoding import StopRows
-        from rallebench.llms._transformers.failures import is_out_of_memory
 
         if self._closed.is_set():
             raise self._unloaded()
@@ -372,7 +373,7 @@ def loading(name: str, /, **settings: Any) -> Iterator[str | TransformersLLM]:
 def need(
     name: str, context: int | None = None, batch: int | None = None, /, **settings: Any
 ) -> MemoryNeed | None:
-    """The memory that a model will need; see :mod:`rallebench.llms._memory`."""
+    """The memory that a model will need; see :mod:`rallebench.checkpoints.memory`."""
     from rallebench.llms._transformers import loading
 
     return loading.need(name, context, batch, **settings)

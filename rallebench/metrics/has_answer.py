@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from rallebench.core.answers import normalize_answer
 from rallebench.core.types import Episode, Gold
 from rallebench.metrics import METRICS
 from rallebench.metrics._reading import answer_of, best
-from rallebench.metrics.text import normalize_answer
 
 
 @METRICS.register("has_answer", label="has_answer")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from rallebench.core.answers import normalize_answer, passage_has_answer
 from rallebench.core.types import Episode, Gold
 from rallebench.metrics import register_at_k
 from rallebench.metrics._reading import retrieved
-from rallebench.metrics.text import normalize_answer, passage_has_answer
 
 
 @register_at_k("answer_in_context", label="Answer in context")

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
-
+from rallebench.core.answers import bag_f1, f1_score, normalize_answer
 from rallebench.core.types import Episode, Gold
 from rallebench.metrics import METRICS
 from rallebench.metrics._reading import answer_of, best
-from rallebench.metrics.text import answer_tokens, normalize_answer
 from rallebench.metrics.words import answer_words, check_how, has_cjk
 
 
@@ -24,24 +21,6 @@ def token_f1(episode: Episode, gold: Gold) -> float | None:
     Traps: Words are what spaces part, so it says little about Chinese (f1_words does); yes and no are plain words.
     """
     return best(f1_score, answer_of(episode), gold)
-
-
-def f1_score(answer: str, alias: str) -> float:
-    """F1 of the two bags of words; 0.0 if they share none (also if both are empty).
-
-    >>> f1_score("the red red car", "red car")
-    0.8
-    """
-    return bag_f1(answer_tokens(answer), answer_tokens(alias))
-
-
-def bag_f1(words: Sequence[str], reference: Sequence[str]) -> float:
-    """F1 of two bags of words; 0.0 if they share none."""
-    common = sum((Counter(words) & Counter(reference)).values())
-    if not common:
-        return 0.0
-    precision, recall = common / len(words), common / len(reference)
-    return 2 * precision * recall / (precision + recall)
 
 
 _WHOLE = ("yes", "no", "noanswer")

@@ -15,8 +15,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any, Literal, cast
 
+from rallebench.core.answers import normalize_answer
 from rallebench.core.errors import MissingPackageError, UsageError
-from rallebench.metrics.text import normalize_answer
 
 How = Literal["google", "words", "jieba", "char"]
 HOW = ("google", "words", "jieba", "char")

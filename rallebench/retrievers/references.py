@@ -19,11 +19,11 @@ from functools import partial
 from itertools import chain
 from typing import Any
 
+from rallebench.core.answers import passage_has_answer
 from rallebench.core.errors import UsageError
 from rallebench.core.settings import Setting
 from rallebench.core.types import Example, Gold, Hit, Passage, digest
 from rallebench.corpora.store import PassageStore
-from rallebench.metrics.text import passage_has_answer
 from rallebench.retrievers import COMBINATIONS, Retriever
 from rallebench.retrievers._parts import IDENTITIES, Combined
 

@@ -20,8 +20,7 @@ from typing import Any, TypeVar
 from rallebench.core.errors import UsageError
 from rallebench.core.hosts import LOOPBACK, Access, HostGuard, HostRefusal, is_loopback
 from rallebench.core.types import Chain, Episode, Message
-from rallebench.engine.record import hit_to_json
-from rallebench.engine.single import Delta
+from rallebench.services.steps import Delta, hit_to_json
 from rallebench.services.workbench import Workbench
 
 KEY_VARIABLE = "RALLEBENCH_API_KEY"

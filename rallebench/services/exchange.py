@@ -9,15 +9,13 @@ from typing import TYPE_CHECKING, Any
 from rallebench.analysis.agents import logs
 from rallebench.analysis.exporting import FORMS
 from rallebench.analysis.predictions import import_run
-from rallebench.core.errors import Hint, NotFoundError, UsageError
-from rallebench.core.registry import unknown
+from rallebench.core.errors import Hint, UsageError
 from rallebench.corpora.imported import Corpus
 from rallebench.datasets.pickup import pick_up
 from rallebench.datasets.r_eval import ids_that_hold
 from rallebench.engine.store import RunFolder
 from rallebench.experiments.papers import SCORERS
 from rallebench.experiments.sweeps.results import as_json, opened
-from rallebench.metrics.kilt_file import score_files
 from rallebench.services.grouping import group_of
 from rallebench.services.mlflow_model import log_chain
 from rallebench.workspace.environments import import_scholars
@@ -26,8 +24,6 @@ if TYPE_CHECKING:
     from rallebench.services.workbench import Workbench
 
 __all__ = ["pick_up"]
-
-KILT = "kilt"
 
 
 def import_corpus(
@@ -113,19 +109,10 @@ def exported(run: RunFolder, form: str) -> tuple[Iterator[str], str]:
 
 
 def score_predictions(
-    suite: str, guess: Path, gold: Path | None, ks: Sequence[int], rank_keys: Sequence[str]
+    suite: str, guess: Path, gold: Path | None, **settings: Any
 ) -> dict[str, Any]:
-    """Score a file of predictions in KILT's form or that of another suite. Raises UsageError."""
-    if suite == KILT:
-        if gold is None:
-            raise UsageError(
-                "The file of the questions with their answers is missing.",
-                hint=Hint("choose", "gold"),
-            )
-        return score_files(gold, guess, ks=tuple(ks), rank_keys=tuple(rank_keys))
-    if suite not in SCORERS:
-        raise NotFoundError(unknown(SCORERS.kind, suite, (KILT, *SCORERS.names())))
-    return SCORERS[suite](guess, gold)
+    """Score a file of predictions in the form of a suite; ``settings``: keywords of its scorer. Raises RalleError."""
+    return SCORERS[suite](guess, gold, **settings)
 
 
 def track(workbench: Workbench, name: str, kind: str, *, model: bool = False) -> dict[str, Any]:

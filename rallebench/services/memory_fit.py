@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from rallebench.checkpoints.memory import TIGHT, MemoryNeed, free_on
 from rallebench.core.entries import LLMEntry
 from rallebench.core.memory import Memory, size
 from rallebench.llms import LLMS
-from rallebench.llms._memory import TIGHT, MemoryNeed, free_on
 from rallebench.workspace.ralle_settings import with_environment
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from rallebench.checkpoints.memory import device_of, dtype_of, free_on, need_of
 from rallebench.core.errors import Hint, NotFoundError, RalleError, UsageError
 from rallebench.core.files import write_json
 from rallebench.core.memory import size
@@ -18,7 +19,6 @@ from rallebench.core.registry import unknown
 from rallebench.http.endpoint import OPENAI, check_variable, is_loopback, key_in, variable_of
 from rallebench.http.model_list import Server, served_models
 from rallebench.llms import LLMS
-from rallebench.llms._memory import device_of, dtype_of, free_on, need_of
 from rallebench.llms.presets import known_model, weight_bytes
 from rallebench.workspace.entries import LLMEntry, read_llm_entries
 from rallebench.workspace.opening import close, open_llm

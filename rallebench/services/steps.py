@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from rallebench.chains.chain import evidence, prompt_of, wiki_id_title
+from rallebench.core.answers import find_answers
 from rallebench.core.types import Generate, Hit, Question, Step
 from rallebench.engine.cost import usd_of
+from rallebench.engine.record import hit_to_json
 from rallebench.engine.single import Delta, StepDone, StepStarted
 from rallebench.metrics.cost import completion_tokens_of, prompt_tokens_of
-from rallebench.metrics.text import find_answers
 
-__all__ = ["Delta", "StepDone", "StepStarted", "prompt_of", "wiki_id_title"]
+__all__ = ["Delta", "StepDone", "StepStarted", "hit_to_json", "prompt_of", "wiki_id_title"]
 
 Prices = Mapping[str, "dict[str, float] | None"]
 """Language model → its prices, None where they are not set."""

@@ -18,10 +18,10 @@ from typing import Any
 from rallebench.core.errors import BackendError, BadFileError, MissingPackageError, RalleError
 from rallebench.core.files import read_json, write_json, write_text
 from rallebench.engine.cost import recorded_prices
-from rallebench.engine.record import episode_from_json
 from rallebench.engine.store import COSTS, REPORT, RUN, RunFolder
 from rallebench.tracking import content, prompts, table
 from rallebench.tracking.connection import (
+    EXPERIMENT,
     connect,
     experiment_of,
     mlflow_errors,
@@ -29,6 +29,7 @@ from rallebench.tracking.connection import (
     without_credentials,
 )
 from rallebench.tracking.traces import Trace, write_traces
+from rallebench.tracking.view import OUR_PAGE, our_address
 
 LINK = "mlflow.json"
 """The file of a run folder that names its MLflow runs."""
@@ -46,27 +47,28 @@ def log_run(
     *,
     workspace: Path,
     tracking_uri: str | None = None,
-    experiment: str = "rallebench",
+    experiment: str = EXPERIMENT,
     waterfall: Mapping[str, float] | None = None,
+    page: str = OUR_PAGE,
 ) -> str:
     """Log a run folder and return the MLflow run's id; logging it again updates the same MLflow run.
 
     ``tracking_uri`` None means ``MLFLOW_TRACKING_URI``, or else ``mlflow.db`` in the workspace.
     ``waterfall``: stage → questions lost there; each becomes a metric (``waterfall_not_retrieved``).
+    ``page``: the address of our page, to which the description links.
     Raises BadFileError for a folder without a run and BackendError if MLflow cannot be reached or
     written; the folder's results stay unchanged.
     """
     folder = RunFolder(run_folder)
     run = folder.spec()
-    folder.episodes()  # raises BadFileError unless every episode can be read
+    logger = _RunLogger(folder, run, page)
     try:
         uri = tracking_uri_of(workspace, tracking_uri)
         with _hold_lock(folder):
             client = connect(uri)
             experiment_id = experiment_of(client, experiment, workspace, uri)
             with mlflow_errors(uri):
-                logger = _RunLogger(folder, run, client, uri)
-                return logger.log(experiment, experiment_id, waterfall or {})
+                return logger.log(client, uri, experiment, experiment_id, waterfall or {})
     except (BadFileError, MissingPackageError):
         raise
     except RalleError as error:
@@ -146,17 +148,35 @@ def _hold_lock(folder: RunFolder) -> Iterator[None]:
 
 
 class _RunLogger:
-    """One call of ``log_run``."""
+    """One call of ``log_run``. All that it sends is read before MLflow is asked for anything."""
 
-    def __init__(self, folder: RunFolder, run: Mapping[str, Any], client: Any, uri: str) -> None:
-        self.folder, self.run, self.client, self.uri = folder, run, client, uri
+    client: Any
+    uri: str
+
+    def __init__(self, folder: RunFolder, run: Mapping[str, Any], page: str) -> None:
+        self.folder, self.run, self.page = folder, run, page
         self.spec: Mapping[str, Any] = run.get("spec", {})
         self.chain: Mapping[str, Any] = self.spec.get("settings", {}).get("chain") or {}
         self.lines, self.records = folder.lines(), folder.records()
         self.report: Mapping[str, Any] = folder.report() or {}
+        try:
+            self.rows = table.per_question(self.records, self.lines, folder.scores())
+        except (LookupError, TypeError, ValueError, AttributeError):
+            folder.episodes()  # raises BadFileError, which names the damaged line
+            raise
+        qids = content.traced(self.lines, int(self.spec.get("seed") or 0))
+        self.sample = {qid: folder.episode(qid, self.lines[qid]) for qid in qids}
 
-    def log(self, experiment: str, experiment_id: str, waterfall: Mapping[str, float]) -> str:
+    def log(
+        self,
+        client: Any,
+        uri: str,
+        experiment: str,
+        experiment_id: str,
+        waterfall: Mapping[str, float],
+    ) -> str:
         """Log everything; the MLflow run's id. Run ids are unique, so a moved workspace finds its own runs."""
+        self.client, self.uri = client, uri
         times = [times for line in self.lines.values() if (times := _times(line))]
         now = time.time()
         link = read_link(self.folder.path)
@@ -210,9 +230,11 @@ class _RunLogger:
             f"{len(self.lines)} of {len(self.records)} questions of {self.spec.get('dataset')} "
             f"answered, {self.report.get('n_errors', 0)} failed."
         )
+        notes = filter(None, [counts, table.cut_note(len(self.lines))])
+        link = f"[Open in rallebench]({our_address(self.page, self.folder.name)})"
         tags = {
             "mlflow.source.name": "rallebench",
-            "mlflow.note.content": f"{counts} {table.cut_note(len(self.lines))}".strip(),
+            "mlflow.note.content": f"{' '.join(notes)}\n\n{link}",
             "mlflow.loggedArtifacts": json.dumps([{"path": TABLE, "type": "table"}]),
             "rallebench.run": self.folder.name,
             "rallebench.fingerprint": str(self.run.get("fingerprint", "")),
@@ -246,8 +268,7 @@ class _RunLogger:
             for number, action in enumerate(self.chain.get("actions", ()), 1):
                 text = content.clean(action.get("template", ""))
                 write_text(target / "templates" / f"action-{number}.txt", text)
-            rows = table.per_question(self.records, self.lines, self.folder.scores())
-            content.write(target / TABLE, rows, indent=None)
+            content.write(target / TABLE, self.rows, indent=None)
             self.client.log_artifacts(run_id, folder)
         for name in COPIED:
             if (self.folder.path / name).exists():
@@ -257,10 +278,10 @@ class _RunLogger:
         questions = {
             str(record.get("id")).strip(): str(record.get("input", "")) for record in self.records
         }
-        for qid in content.traced(self.lines, int(self.spec.get("seed") or 0)):
+        for qid, episode in self.sample.items():
             times = _times(self.lines[qid])
             yield Trace(
-                episode_from_json(self.lines[qid]),
+                episode,
                 questions.get(qid, ""),
                 ended=times[1] if times else None,
                 run_id=run_id,

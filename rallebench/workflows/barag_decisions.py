@@ -6,12 +6,10 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from rallebench.core.errors import BackendError
+from rallebench.core.structured import json_in, without_reasoning
 from rallebench.core.types import Reply, ToolSpec
-from rallebench.llms._structured import json_of
 
 TRUE, FALSE = ("true", "yes", "y", "1"), ("false", "no", "n", "0")
-_THOUGHT_ENDS = "</think>"
 
 RETRIEVAL = ToolSpec(
     "databaseRetrieval",
@@ -51,12 +49,8 @@ def read_boolean(reply: Reply, name: str) -> bool | None:
     >>> read_boolean(Reply("Paris"), "retrieve"), read_boolean(Reply('{"other": true}'), "retrieve")
     (None, None)
     """
-    text = reply.text.rpartition(_THOUGHT_ENDS)[2].strip()
-    for piece in (*(call.arguments for call in reply.tool_calls), text):
-        try:
-            value = json_of(piece)
-        except BackendError:
-            continue
+    text = without_reasoning(reply.text).strip()
+    for value in json_in(reply):
         if isinstance(value, bool):
             return value
         if isinstance(value, Mapping):

@@ -12,6 +12,7 @@ import re
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 
+from rallebench.core.answers import f1_score
 from rallebench.core.settings import Setting
 from rallebench.core.types import (
     Episode,
@@ -26,7 +27,6 @@ from rallebench.core.types import (
     Retrieve,
     Step,
 )
-from rallebench.metrics.token_f1 import f1_score
 from rallebench.workflows.barag import (
     OWN,
     READ,

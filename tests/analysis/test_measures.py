@@ -192,5 +192,5 @@ def test_a_damaged_line_is_one_sentence_and_a_torn_last_one_is_forgiven(tmp_path
     path.write_text(path.read_text() + '{"qid": "q3", "wor')
     assert list(heads(run)) == ["q1", "q2"]
     path.write_text("[1]\n" + path.read_text())
-    with pytest.raises(BadFileError, match="line 1 was damaged"):
+    with pytest.raises(BadFileError, match="line 1 is no episode"):
         heads(run)

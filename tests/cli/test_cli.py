@@ -1108,7 +1108,7 @@ WRONG: dict[str, tuple[tuple[str, ...], str]] = {
     ),
     "suite": (
         ("score", "--gold", "a", "--guess", "b", "--suite", "glue"),
-        "There is no form of predictions 'glue'. Known: kilt,",
+        "There is no form of predictions 'glue'. Known: crud, kilt,",
     ),
     "pick number": (
         ("pick", "--dataset", "tiny-qa", "--index", "tiny", "--number", "0", "--output", "o.jsonl"),

@@ -37,7 +37,7 @@ from rallebench.engine.ralle_files import (
 )
 from rallebench.engine.score import choose_metrics, examples_of, has_gold, score_episode, score_run
 from rallebench.engine.store import RunFolder
-from rallebench.metrics.kilt_file import score_files
+from rallebench.experiments.papers.kilt.score import score_kilt
 
 GOLD = [
     ("q0", "Titan", "p1"),
@@ -388,7 +388,7 @@ def test_results_of_a_retrieval_only_run_have_no_answers() -> None:
 def test_results_equal_kilts_scores_of_the_reduced_output(written: Path, tmp_path: Path) -> None:
     gold = tmp_path / "gold.jsonl"
     gold.write_text("".join(json.dumps(record) + "\n" for record in RECORDS[:3]))
-    theirs = score_files(gold, written / "output_reduced.jsonl")
+    theirs = score_kilt(written / "output_reduced.jsonl", gold)
     ours = json.loads((written / "results.json").read_text())
     for part in ("kilt", "downstream", "retrieval"):
         for name, value in ours[part].items():

@@ -569,7 +569,7 @@ def test_the_fingerprint_changes_with_all_that_changes_an_answer(
 def test_one_changed_weight_changes_the_fingerprint_of_a_small_model(
     folders: dict[str, Path], tmp_path: Path
 ) -> None:
-    from rallebench.llms._checkpoints import content_hash
+    from rallebench.checkpoints.files import content_hash
 
     copy = shutil.copytree(folders["llama"], tmp_path / "copy")
     before = content_hash(copy)
@@ -679,9 +679,9 @@ def test_a_missing_package_is_named_with_its_install_line(
 def test_a_model_that_cannot_fit_is_refused_before_it_is_read(
     folders: dict[str, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from rallebench.llms import _memory
+    from rallebench.checkpoints import memory
 
-    monkeypatch.setattr(_memory, "free_ram_bytes", lambda: 1000)
+    monkeypatch.setattr(memory, "free_ram_bytes", lambda: 1000)
     with pytest.raises(
         BackendMemoryError, match=r"0.3 MB RAM as float32, but only 0.0 MB are free"
     ):
@@ -795,7 +795,7 @@ def square(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_quantised_model_answers_on_the_cpu_in_less_memory(
     square: Path, quantization: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    from rallebench.llms._checkpoints import bits_of, tensors, weight_files
+    from rallebench.checkpoints.files import bits_of, tensors, weight_files
 
     def weights(kind: str) -> float:
         return sum(

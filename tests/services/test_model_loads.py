@@ -17,10 +17,10 @@ from typing import Any
 import pytest
 from project import PROJECT
 
+from rallebench.checkpoints.memory import MemoryNeed
 from rallebench.core.errors import BackendMemoryError, NotFoundError, StoppedError
 from rallebench.core.registry import Entry
 from rallebench.llms import LLMS
-from rallebench.llms._memory import MemoryNeed
 from rallebench.llms._transformers.progress import reporting
 from rallebench.llms.scripted import Scripted
 from rallebench.services.jobs import JobManager

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from rallebench.core.answers import f1_score
 from rallebench.core.types import Passage
 from rallebench.encoders import Encoder
 from rallebench.metrics.exact_match import exact_match_score
-from rallebench.metrics.token_f1 import f1_score
 from rallebench.reader import ReaderAnswer, Task
 
 if TYPE_CHECKING:

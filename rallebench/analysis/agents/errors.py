@@ -21,7 +21,7 @@ from rallebench.analysis.agents import (
     mean,
     systems_of,
 )
-from rallebench.metrics.text import find_answers, normalize_answer
+from rallebench.core.answers import find_answers, normalize_answer
 
 THRESHOLD = 0.05
 """R-Eval's minimal reward of a right answer."""

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from typing import Any
 
-from rallebench.core.errors import BackendError
+from rallebench.core.structured import json_in, without_reasoning
 from rallebench.core.types import Flow, Outcome, Reply
-from rallebench.llms._structured import in_form, json_of
-from rallebench.metrics.judges.ragquesteval import spoken
 
 YES, NO = ("true", "yes", "是", "是的"), ("false", "no", "否", "不是")
 _QUOTES = "\"'“”‘’«»「」`*_ \t"
@@ -27,7 +24,7 @@ _HEADING = re.compile(r"^[^?:]{0,80}\bquestions?\b[^?:]{0,30}:\s*(?=\S)", re.IGN
 
 def text_of_reply(reply: Reply) -> str:
     """A reply's text without what a reasoning model thought before it."""
-    return spoken(reply.text).strip()
+    return without_reasoning(reply.text).strip()
 
 
 def declined(text: str) -> bool:
@@ -42,19 +39,12 @@ def declined(text: str) -> bool:
 def fields_of(reply: Reply, name: str) -> Mapping[str, Any]:
     """The JSON object with the field ``name`` that a tool call or the text holds, its keys in lower case; {} if none does."""
     schema = {"type": "object", "required": [name]}
-    for value in _json_in(reply, in_form(text_of_reply(reply), schema)[0]):
+    for value in json_in(reply, schema):
         if isinstance(value, Mapping):
             fields = {str(key).strip().lower(): field for key, field in value.items()}
             if name in fields:
                 return fields
     return {}
-
-
-def _json_in(reply: Reply, text: str) -> Iterator[Any]:
-    """The JSON value of every tool call of a reply, and of a text."""
-    for piece in (*(call.arguments for call in reply.tool_calls), text):
-        with suppress(BackendError):
-            yield json_of(piece)
 
 
 def read_boolean(reply: Reply, name: str) -> bool | None:
@@ -110,7 +100,7 @@ def read_questions(reply: Reply, most: int) -> list[tuple[str, tuple[str, ...]]]
 
 
 def _in_json(reply: Reply) -> Iterator[tuple[str, tuple[str, ...]]]:
-    for value in _json_in(reply, text_of_reply(reply)):
+    for value in json_in(reply):
         if isinstance(value, Mapping):
             value = value.get("questions", [value])
         for item in value if isinstance(value, list) else [value]:

@@ -7,8 +7,9 @@ from collections.abc import Mapping, Set
 from dataclasses import dataclass, replace
 from typing import Any
 
+from rallebench.core.structured import AROUND, fault_of, in_form, schema_of
 from rallebench.core.types import Reply, digest
-from rallebench.llms._structured import AROUND, calls_of, fault_of, in_form, schema_of
+from rallebench.llms._calls_in_text import calls_of
 
 NO_COUNTS = "The server reported no token counts."
 

@@ -6,8 +6,8 @@ import importlib.util
 from collections.abc import Mapping
 from typing import Any
 
+from rallebench.checkpoints.memory import SPREAD
 from rallebench.core.errors import BadFileError, MissingPackageError, UsageError
-from rallebench.llms._memory import SPREAD
 from rallebench.llms._transformers.settings import TransformersSettings
 
 _FLASH = {"flash_attention_2": "flash_attn", "flash_attention_3": "flash_attn_interface"}

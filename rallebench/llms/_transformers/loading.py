@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import contextlib
-import importlib.util
-import logging
-import os
-import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rallebench.core.errors import BadFileError, MissingPackageError, RalleError
+from rallebench.checkpoints.failures import loading_failed
+from rallebench.checkpoints.files import content_hash, model_folder
+from rallebench.checkpoints.memory import (
+    MemoryNeed,
+    check_fit,
+    device_of,
+    dtype_of,
+    need_of,
+    note_use,
+)
+from rallebench.checkpoints.packages import need_packages, silence_casts
+from rallebench.core.errors import BadFileError, RalleError
 from rallebench.core.memory import (
     Memory,
     copy_mapped,
@@ -22,16 +29,6 @@ from rallebench.core.memory import (
     release,
     size,
 )
-from rallebench.llms._checkpoints import content_hash, model_folder
-from rallebench.llms._memory import (
-    MemoryNeed,
-    check_fit,
-    device_of,
-    dtype_of,
-    need_of,
-    note_use,
-)
-from rallebench.llms._transformers.failures import loading_failed
 from rallebench.llms._transformers.hardware import (
     check_hardware,
     check_vocabulary,
@@ -165,18 +162,6 @@ def _import_class(auto: Any, config: Any) -> None:
         auto.from_config(config)
 
 
-def need_packages(packages: Sequence[str], quantization: str, use: str) -> None:
-    """Raise MissingPackageError for a package that is not installed; ``use``: a clause that says what needs it."""
-    if "torch" not in sys.modules:
-        # Spinning threads stall a shared machine; torch reads this variable once.
-        os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-    for package in packages:
-        if importlib.util.find_spec(package) is None:
-            raise MissingPackageError(package.replace("_", "-"), f"and {use}")
-    if quantization != "none" and importlib.util.find_spec("bitsandbytes") is None:
-        raise MissingPackageError("bitsandbytes", f"and quantization {quantization} needs it")
-
-
 def _quantized(settings: TransformersSettings, dtype: str) -> dict[str, Any]:
     """The argument of ``from_pretrained`` for a quantisation."""
     if settings.quantization == "none":
@@ -200,15 +185,6 @@ def _quantized(settings: TransformersSettings, dtype: str) -> dict[str, Any]:
         bnb_4bit_compute_dtype=getattr(torch, compute),
     )
     return {"quantization_config": four_bits}
-
-
-def silence_casts() -> None:
-    """Silence the warning of bitsandbytes at every call that int8 layers compute in float16, as designed."""
-    logging.getLogger("bitsandbytes.autograd._functions").addFilter(_is_no_cast_warning)
-
-
-def _is_no_cast_warning(record: logging.LogRecord) -> bool:
-    return "will be cast from" not in record.getMessage()
 
 
 def _device(model: Any) -> str:

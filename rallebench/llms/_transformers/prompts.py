@@ -12,8 +12,8 @@ from typing import Any
 
 from rallebench.core.errors import BackendError, UsageError
 from rallebench.core.registry import unknown
+from rallebench.core.structured import schema_of
 from rallebench.core.types import Generate, Message, ToolSpec
-from rallebench.llms._structured import schema_of
 from rallebench.llms._transformers.cutting import shortened
 from rallebench.llms._transformers.settings import (
     DECODING,

@@ -8,8 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from rallebench.checkpoints.memory import SPREAD
 from rallebench.core.errors import UsageError
 from rallebench.core.settings import declare, form_of
+from rallebench.core.structured import schema_of
 from rallebench.llms import (
     DEFAULT_MAX_TOKENS,
     DEFAULT_TEMPERATURE,
@@ -17,8 +19,6 @@ from rallebench.llms import (
     checked_value,
     settings_from,
 )
-from rallebench.llms._memory import SPREAD
-from rallebench.llms._structured import schema_of
 
 DECODING = ("max_tokens", "temperature", "top_p", "top_k", "min_p", "repetition_penalty")
 """The fields of :class:`Decoding`, which are settings of the same names."""

@@ -7,9 +7,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from rallebench.core.errors import BackendError
+from rallebench.core.structured import json_in, without_reasoning
 from rallebench.core.types import Reply
-from rallebench.llms._structured import in_form, json_of
 from rallebench.metrics.judges import Judgement
 
 _DIGITS = "zero one two three four five six seven eight nine ten"
@@ -31,7 +30,6 @@ _REASON = re.compile(
     rf"\b(?:{'|'.join(REASONS)})\b[^\w\n]{{0,6}}[:=\-–][^\w\n]{{0,4}}(.+)",
     re.IGNORECASE | re.DOTALL,
 )
-_THOUGHT_ENDS = "</think>"
 
 
 def read_scores(reply: Reply, names: Sequence[str], low: float = 1, high: float = 5) -> Judgement:
@@ -46,8 +44,8 @@ def read_scores(reply: Reply, names: Sequence[str], low: float = 1, high: float 
     >>> read_scores(Reply("Truthfulness 9, relevance 2"), ("truthfulness", "relevance")).failure
     'truthfulness is 9, which is not from 1 to 5.'
     """
-    text = reply.text.rpartition(_THOUGHT_ENDS)[2].strip()
-    for content in _objects(reply, text, names):
+    text = without_reasoning(reply.text).strip()
+    for content in _objects(reply, names):
         lowered = {str(key).strip().lower(): value for key, value in content.items()}
         if any(name in lowered for name in names):
             reasons = (lowered[key].strip() for key in REASONS if isinstance(lowered.get(key), str))
@@ -86,14 +84,10 @@ def _judged(scores: Mapping[str, list[str]], low: float, high: float, reason: st
     return Judgement(values, reason)
 
 
-def _objects(reply: Reply, text: str, names: Sequence[str]) -> Iterator[Mapping[str, Any]]:
+def _objects(reply: Reply, names: Sequence[str]) -> Iterator[Mapping[str, Any]]:
     """JSON objects that may hold the scores, also one level down (``{"scores": {…}}``)."""
     schema = {"type": "object", "anyOf": [{"required": [name]} for name in names]}
-    for piece in (*(call.arguments for call in reply.tool_calls), in_form(text, schema)[0]):
-        try:
-            value = json_of(piece)
-        except BackendError:
-            continue
+    for value in json_in(reply, schema):
         if isinstance(value, Mapping):
             yield value
             yield from (inside for inside in value.values() if isinstance(inside, Mapping))

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rallebench.core.prompts import filled
+from rallebench.core.structured import without_reasoning
 from rallebench.core.types import Episode, Example, Flow, Generate, Message
 from rallebench.metrics.judges import (
     Case,
@@ -199,15 +200,6 @@ def questions_in(reply: str, *, strict: bool = False) -> dict[str, Any] | None:
     return None
 
 
-def spoken(reply: str) -> str:
-    """A reply without what a reasoning model thought before it.
-
-    >>> spoken("<think>北京？</think>上海")
-    '上海'
-    """
-    return reply.rpartition("</think>")[2]
-
-
 def texts(value: Any) -> tuple[str, ...]:
     """A list of texts as they are; () for anything else."""
     return (
@@ -227,7 +219,7 @@ def answers_in(reply: str, number: int, *, strict: bool = False) -> tuple[str, .
     """
     if strict:
         return tuple(_STRICT.findall(reply))
-    answers = tuple(map(_answer, _LOOSE.findall(spoken(reply))))
+    answers = tuple(map(_answer, _LOOSE.findall(without_reasoning(reply))))
     return answers if len(answers) == number else None
 
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from rallebench.core.answers import find_answers
 from rallebench.core.prompts import filled
 from rallebench.core.types import Flow, Generate, Message, Outcome, Reply, Request
 from rallebench.experiments.builders._replies import (
@@ -21,7 +22,6 @@ from rallebench.experiments.builders._replies import (
     text_field,
     text_of_reply,
 )
-from rallebench.metrics.text import find_answers
 
 Verdict = dict[str, Any]
 Asking = Generator[Request, Reply, Verdict]

@@ -9,11 +9,11 @@ from typing import Any
 
 from rallebench.core.errors import BackendError, UsageError
 from rallebench.core.prompts import filled
+from rallebench.core.structured import json_of
 from rallebench.core.types import Flow, Generate, Message, Outcome
 from rallebench.experiments.builders._replies import text_of_reply
 from rallebench.experiments.builders._templates.tables import SourceTable
 from rallebench.experiments.builders._templates.template import check, template_of
-from rallebench.llms._structured import json_of
 
 SHOWN_ROWS, SHOWN_CHARACTERS = 3, 160
 REPEATED = "was proposed before"

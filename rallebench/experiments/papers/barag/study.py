@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from rallebench.core.answers import answer_tokens
 from rallebench.core.errors import UsageError
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.prompts import check_own, prompt_text
@@ -30,7 +31,6 @@ from rallebench.metrics.cost import completion_tokens_of, prompt_tokens_of
 from rallebench.metrics.exact_match import exact_match
 from rallebench.metrics.judges import JUDGES
 from rallebench.metrics.judges.truthfulness import ARTICLE_CHARACTERS
-from rallebench.metrics.text import answer_tokens
 from rallebench.metrics.token_f1 import token_f1
 from rallebench.workflows.barag import READ, SETTINGS, UNDECIDED, BaragAgent, Prompts, context_of
 from rallebench.workflows.barag_uncertain import declines

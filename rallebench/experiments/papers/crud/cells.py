@@ -11,6 +11,7 @@ from rallebench.core.errors import UsageError
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.prompts import check_own, filled, prompt_text
 from rallebench.core.runs import RunRequest, RunResult, Values
+from rallebench.core.structured import without_reasoning
 from rallebench.core.types import (
     Episode,
     Evidence,
@@ -40,7 +41,7 @@ from rallebench.experiments.papers.crud.retrieval import joined, reciprocal_rank
 from rallebench.experiments.papers.crud.tasks import CrudTask
 from rallebench.experiments.runs import REUSED, replay, scored_run
 from rallebench.metrics.crud_bleu import ORDERS, precisions, unpenalised
-from rallebench.metrics.judges.ragquesteval import COLUMNS, spoken
+from rallebench.metrics.judges.ragquesteval import COLUMNS
 from rallebench.metrics.rouge import rouge_lcs_score
 from rallebench.metrics.similarity import similarity
 from rallebench.metrics.words import jieba_words
@@ -255,7 +256,7 @@ def answering(plan: CellPlan, record: Record) -> Flow:
     reply = yield Generate(
         plan.request.llm, (Message("user", prompt),), evidence=evidence, **plan.decoding
     )
-    answer = response_in(reply.text if plan.original else spoken(reply.text))
+    answer = response_in(reply.text if plan.original else without_reasoning(reply.text))
     return Outcome(answer, "answered" if answer else "empty")
 
 

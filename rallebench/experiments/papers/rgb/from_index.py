@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from rallebench.core.answers import find_answers
 from rallebench.core.errors import UsageError
 from rallebench.core.experiments import Experiment, ExperimentRequest, Report
 from rallebench.core.runs import RunRequest, Values
@@ -32,7 +33,6 @@ from rallebench.experiments.papers.rgb.records import (
 from rallebench.experiments.papers.rgb.scoring import assess, is_right
 from rallebench.experiments.papers.rgb.writing import SourceQuestion, SourceQuestions
 from rallebench.experiments.runs import scored_run
-from rallebench.metrics.text import find_answers
 
 Row = dict[str, Any]
 

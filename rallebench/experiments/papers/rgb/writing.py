@@ -14,10 +14,12 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
+from rallebench.core.answers import find_answers
 from rallebench.core.errors import BackendError, UsageError
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.prompts import check_own, filled, prompt_text
 from rallebench.core.runs import RunRequest, RunResult, Values
+from rallebench.core.structured import in_form, json_of
 from rallebench.core.types import (
     Episode,
     Example,
@@ -34,8 +36,6 @@ from rallebench.experiments.papers.common import counted, json_lines
 from rallebench.experiments.papers.rgb.records import Required
 from rallebench.experiments.papers.rgb.testing import FOLDER
 from rallebench.experiments.runs import scored_run
-from rallebench.llms._structured import in_form, json_of
-from rallebench.metrics.text import find_answers
 
 WORKFLOW = "rgb-questions"
 LONGEST = 8000

@@ -12,7 +12,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, Literal
 
-from rallebench.core.errors import BadFileError, MismatchError, UsageError
+from rallebench.core.errors import BadFileError, Hint, MismatchError, UsageError
 from rallebench.core.sources import Source
 from rallebench.core.types import Episode, Gold, Hit, Outcome, Passage, Reply, Retrieve, Step
 from rallebench.datasets.kilt import (
@@ -23,6 +23,7 @@ from rallebench.datasets.kilt import (
     read_provenance,
     record_id,
 )
+from rallebench.experiments.papers import SCORERS
 from rallebench.metrics import MAX_K, metric
 
 DOWNSTREAM = ("accuracy", "em", "f1", "rougel", "has_answer", "has_answer_all")
@@ -30,15 +31,16 @@ AT_K = ("precision", "recall", "success_rate")
 Compat = Literal["corrected", "original"]
 
 
-def score_files(
-    gold: Path,
+@SCORERS.register("kilt")
+def score_kilt(
     guess: Path,
+    gold: Path | None = None,
+    *,
     ks: Sequence[int] = (1, 5, 10, 20),
     rank_keys: Sequence[str] = (PAGE_KEY,),
     compat: Compat = "corrected",
 ) -> dict[str, Any]:
-    """Score the predictions of ``guess`` against ``gold``, both in KILT's format; RaLLe's
-    ``output_reduced.jsonl`` is one.
+    """KILT's records with one output each, scored against ``gold``; RaLLe's ``output_reduced.jsonl`` is such a file.
 
     Returns ``{"kilt", "downstream", "retrieval", "n", …}``: fractions 0..1, means over all gold
     records. ``downstream`` (and ``kilt``) is None if no gold record has an answer or no prediction
@@ -54,19 +56,23 @@ def score_files(
     as an evidence set that cannot be found, as in KILT's script; it lowers recall.
 
     Raises BadFileError for a bad file, MismatchError if the two files do not belong together, and
-    UsageError for a bad ``ks`` or ``rank_keys``.
+    UsageError for a bad ``ks`` or ``rank_keys`` and where ``gold`` is None.
     """
+    if gold is None:
+        raise UsageError(
+            "The file of the questions with their answers is missing.", hint=Hint("choose", "gold")
+        )
     _check_settings(ks, rank_keys, compat)
-    truths = _read_truths(Path(gold), tuple(rank_keys), compat)
-    guesses = _read_guesses(Path(guess), tuple(rank_keys))
-    pairs = _align(truths, guesses, Path(gold), Path(guess))
+    truths = _read_truths(gold, tuple(rank_keys), compat)
+    guesses = _read_guesses(guess, tuple(rank_keys))
+    pairs = _align(truths, guesses, gold, guess)
     notes: list[str] = []
     surplus = len(guesses) - len(pairs)
     if surplus:
         notes.append(
             f"{surplus} of {len(guesses)} predictions answer no question of the gold file and are ignored."
         )
-    answered = _answers_are_scored(pairs, Path(guess), notes)
+    answered = _answers_are_scored(pairs, guess, notes)
     ranked = any(truth.by_key.pages for truth, _ in pairs)
     if not ranked:
         notes.append(f"No gold record names a {'+'.join(rank_keys)}, so retrieval is not scored.")

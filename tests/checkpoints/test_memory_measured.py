@@ -11,7 +11,7 @@ import pytest
 from tiny_bert import save_bert
 from tiny_models import save_llama
 
-from rallebench.llms import _memory as needs
+from rallebench.checkpoints import memory as needs
 
 LOADS_TWICE = """
 import json, sys

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rallebench.metrics.text import dpr_tokens, find_answers, normalize_answer, passage_has_answer
+from rallebench.core.answers import dpr_tokens, find_answers, normalize_answer, passage_has_answer
 
 LAW = settings(deadline=None, database=None, max_examples=300)
 WORDS = st.sampled_from(

@@ -12,11 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from rallebench.core.errors import BackendMemoryError
-from rallebench.core.files import read_json
-from rallebench.core.memory import free_ram_bytes, free_vram_bytes, size
-from rallebench.core.versions import imported
-from rallebench.llms._checkpoints import (
+from rallebench.checkpoints.files import (
     WINDOW,
     Tensor,
     bits_of,
@@ -28,6 +24,10 @@ from rallebench.llms._checkpoints import (
     model_folder,
     tensors_of,
 )
+from rallebench.core.errors import BackendMemoryError
+from rallebench.core.files import read_json
+from rallebench.core.memory import free_ram_bytes, free_vram_bytes, size
+from rallebench.core.versions import imported
 
 LESS = "choose quantization 4bit or 8bit, unload another model, or take a smaller one"
 """The mend for a model that does not fit."""
@@ -58,7 +58,7 @@ FIRST_USE = {
 }
 """Bytes of RAM that the first load of a process takes beside the weights, and keeps: the loader's thread, the code of the
 libraries' kernels that is read in from disk, tables of bitsandbytes. Measured on CPU in fresh processes for Llamas of 1.5 to
-103 million weights, for MiniLM and for the reader (tests/llms/test_memory_measured.py measures it again); a second load
+103 million weights, for MiniLM and for the reader (tests/checkpoints/test_memory_measured.py measures it again); a second load
 takes its weights alone."""
 
 TOKEN = {ENCODER: 300, READER: 500}

@@ -13,15 +13,15 @@ from typing import Any
 
 import pytest
 
+from rallebench.checkpoints import files
+from rallebench.checkpoints import memory as needs
+from rallebench.checkpoints.files import cache_bytes
+from rallebench.checkpoints.memory import MemoryNeed, check_fit, device_of, has_cuda, need_of
 from rallebench.cli.main import main
 from rallebench.core import memory
 from rallebench.core.errors import BackendMemoryError, BadFileError
 from rallebench.core.versions import imported
 from rallebench.encoders.half_precision import has_bfloat16_here
-from rallebench.llms import _checkpoints
-from rallebench.llms import _memory as needs
-from rallebench.llms._checkpoints import cache_bytes
-from rallebench.llms._memory import MemoryNeed, check_fit, device_of, has_cuda, need_of
 
 LLAMA = {
     "model_type": "llama",
@@ -159,11 +159,11 @@ def test_a_hub_id_is_known_from_the_local_cache_alone(
 
 def test_a_configuration_alone_is_counted_as_its_weights_would_be(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text(json.dumps(LLAMA))
-    counted = _checkpoints._empty_model(tmp_path)
+    counted = files._empty_model(tmp_path)
     layer = 64 * 64 * 2 + 64 * 32 * 2 + 3 * 64 * 128 + 2 * 64
     assert sum(tensor[1] for tensor in counted) == 2 * 100 * 64 + 64 + 2 * layer
     (tmp_path / "config.json").write_text('{"model_type": "never-heard-of"}')
-    assert _checkpoints._empty_model(tmp_path) == ()
+    assert files._empty_model(tmp_path) == ()
 
 
 def test_a_folder_without_weights_is_a_sentence(tmp_path: Path) -> None:
@@ -174,7 +174,7 @@ def test_a_folder_without_weights_is_a_sentence(tmp_path: Path) -> None:
 
 def test_reading_headers_imports_no_torch(folder: Path) -> None:
     code = (
-        "import sys; from rallebench.llms._memory import need_of; "
+        "import sys; from rallebench.checkpoints.memory import need_of; "
         "print(need_of('m', sys.argv[1], device_map='cpu').weights, 'torch' in sys.modules)"
     )
     said = subprocess.run(

@@ -12,7 +12,7 @@ import pytest
 from project import GOLDEN
 
 from rallebench.core.errors import BadFileError, MismatchError, UsageError
-from rallebench.metrics.kilt_file import score_files
+from rallebench.experiments.papers.kilt.score import score_kilt
 
 GOLDEN = json.loads((GOLDEN / "kilt.json").read_text(encoding="utf-8"))["cases"]
 SECTIONS = ("kilt", "downstream", "retrieval")
@@ -26,8 +26,8 @@ def write(path: Path, records: list[dict[str, Any]]) -> Path:
 def score(
     folder: Path, gold: list[dict[str, Any]], guess: list[dict[str, Any]], **settings: Any
 ) -> dict[str, Any]:
-    return score_files(
-        write(folder / "gold.jsonl", gold), write(folder / "guess.jsonl", guess), **settings
+    return score_kilt(
+        write(folder / "guess.jsonl", guess), write(folder / "gold.jsonl", gold), **settings
     )
 
 
@@ -58,7 +58,7 @@ def test_kilts_own_fixtures_are_reproduced_to_the_last_digit(shared_data: Path) 
     checked = 0
     for case in cases:
         for keys in case.get("rank_keys", [["wikipedia_id"]]):
-            result = score_files(folder / case["gold"], folder / case["guess"], rank_keys=keys)
+            result = score_kilt(folder / case["guess"], folder / case["gold"], rank_keys=keys)
             for section in SECTIONS:
                 for key, expected in case.get(section, {}).items():
                     assert result[section][key] == pytest.approx(expected, abs=1e-12), (
@@ -187,4 +187,4 @@ def test_settings_that_make_no_sense_are_refused(settings: dict[str, Any], tmp_p
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(BadFileError, match=r"absent\.jsonl does not exist"):
-        score_files(write(tmp_path / "gold.jsonl", [truth(1, "a")]), tmp_path / "absent.jsonl")
+        score_kilt(tmp_path / "absent.jsonl", write(tmp_path / "gold.jsonl", [truth(1, "a")]))

@@ -7,14 +7,8 @@ import time
 import pytest
 
 from rallebench.core.errors import BackendError, UsageError
-from rallebench.llms._structured import (
-    before_calls,
-    calls_of,
-    check_schema,
-    fault_of,
-    json_of,
-    schema_of,
-)
+from rallebench.core.structured import check_schema, fault_of, json_of, schema_of
+from rallebench.llms._calls_in_text import before_calls, calls_of
 
 PERSON = {
     "type": "object",

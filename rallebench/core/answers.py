@@ -1,4 +1,4 @@
-"""Text as the metrics see it: KILT's normalisation, answers found in a text, DPR's tokens. Pure."""
+"""Answers as texts: KILT's normal form, the overlap of two answers, where a text holds an answer, DPR's tokens. Pure."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import functools
 import re
 import string
 import unicodedata
+from collections import Counter
 from collections.abc import Sequence
 
 _DELETE_PUNCTUATION = str.maketrans("", "", string.punctuation)
@@ -43,6 +44,24 @@ def answer_tokens(text: str) -> list[str]:
     ['us', 'navy']
     """
     return normalize_answer(text).split()
+
+
+def f1_score(answer: str, alias: str) -> float:
+    """F1 of the two bags of words; 0.0 if they share none (also if both are empty).
+
+    >>> f1_score("the red red car", "red car")
+    0.8
+    """
+    return bag_f1(answer_tokens(answer), answer_tokens(alias))
+
+
+def bag_f1(words: Sequence[str], reference: Sequence[str]) -> float:
+    """F1 of two bags of words; 0.0 if they share none."""
+    common = sum((Counter(words) & Counter(reference)).values())
+    if not common:
+        return 0.0
+    precision, recall = common / len(words), common / len(reference)
+    return 2 * precision * recall / (precision + recall)
 
 
 # ── answers in a text, with offsets on the original ──────────────────────────

@@ -1,7 +1,4 @@
-"""Structured answers as text: JSON found in it, checked against a schema, and tool calls written into it.
-
-Shared by the backends; a server or a model that does this itself needs only the checks.
-"""
+"""JSON in what a language model wrote, and its check against a schema."""
 
 from __future__ import annotations
 
@@ -12,7 +9,7 @@ from itertools import islice
 from typing import Any
 
 from rallebench.core.errors import BackendError, MissingPackageError, UsageError
-from rallebench.core.types import ToolCall
+from rallebench.core.types import Reply
 
 _STARTS = 200
 """Brackets at which a JSON value is looked for: a text of nothing but brackets must not take minutes."""
@@ -23,12 +20,20 @@ _LONGEST = 160
 AROUND = "What the answer said around its JSON was left out."
 """The note of :func:`in_form` about a text that is more than its JSON."""
 
-_FENCE = re.compile(r"```[\w-]*[ \t]*\n(.*?)```", re.DOTALL)
-_THOUGHT_ENDS = "</think>"
-_MARK, _END_MARK = "<tool_call>", "</tool_call>"
+FENCE = re.compile(r"```[\w-]*[ \t]*\n(.*?)```", re.DOTALL)
+THOUGHT_ENDS = "</think>"
 
 
 # ── JSON in a text ───────────────────────────────────────────────────────────
+
+
+def without_reasoning(text: str) -> str:
+    """A text without what a reasoning model wrote before its answer.
+
+    >>> without_reasoning("<think>北京？</think>上海")
+    '上海'
+    """
+    return text.rpartition(THOUGHT_ENDS)[2]
 
 
 def json_of(text: str) -> Any:
@@ -49,9 +54,20 @@ def json_of(text: str) -> Any:
     raise BackendError("the answer holds no JSON")
 
 
+def json_in(reply: Reply, schema: Mapping[str, Any] | None = None) -> Iterator[Any]:
+    """The JSON value of each tool call of a reply, then that of its text: the first, or the first that fits ``schema``.
+
+    >>> list(json_in(Reply('See [1]: {"age": 3}'), {"type": "object"}))
+    [{'age': 3}]
+    """
+    text = in_form(reply.text, schema)[0] if schema else reply.text
+    for piece in (*(call.arguments for call in reply.tool_calls), text):
+        yield from islice(_values(piece), 1)
+
+
 def _values(text: str) -> Iterator[Any]:
-    text = text.rpartition(_THOUGHT_ENDS)[2].strip()
-    for piece in (text, *(block[1] for block in _FENCE.finditer(text))):
+    text = without_reasoning(text).strip()
+    for piece in (text, *(block[1] for block in FENCE.finditer(text))):
         try:
             yield _DECODER.decode(piece.strip())
         except (ValueError, RecursionError):
@@ -65,6 +81,14 @@ def _values(text: str) -> Iterator[Any]:
         except (ValueError, RecursionError):
             continue
         yield value
+
+
+def decoded(text: str) -> Any:
+    """The value of a text that is JSON and nothing else; None for any other."""
+    try:
+        return _DECODER.decode(text.strip())
+    except (ValueError, RecursionError):
+        return None
 
 
 def _no_constant(word: str) -> Any:
@@ -148,7 +172,7 @@ def in_form(text: str, schema: Mapping[str, Any]) -> tuple[str, str]:
     """
     for value in islice(_values(text), 20):
         if not check_schema(value, schema):
-            whole = _decoded(text)
+            whole = decoded(text)
             if whole is not None or value is None:
                 return text, ""
             return json.dumps(value, ensure_ascii=False), AROUND
@@ -182,91 +206,3 @@ def _validator(schema: Mapping[str, Any]) -> Any:
 def _short(text: str) -> str:
     text = " ".join(text.split())
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
-
-
-# ── tool calls in a text ─────────────────────────────────────────────────────
-
-
-def calls_of(text: str) -> tuple[str, tuple[ToolCall, ...]]:
-    """The text without its tool calls, and the calls in order (ids ``call_0``, ``call_1`` …).
-
-    Two forms: Hermes' ``<tool_call>{"name": …, "arguments": {…}}</tool_call>`` anywhere in the text (the
-    last may lack its end), and a text that is one such object, or a list of them, and nothing else.
-    What cannot be parsed stays in the text.
-
-    >>> calls_of('Let me see.\\n<tool_call>{"name": "search", "arguments": {"q": "Ada"}}</tool_call>')
-    ('Let me see.', (ToolCall(id='call_0', name='search', arguments='{"q": "Ada"}'),))
-    >>> calls_of('[{"name": "search", "parameters": {}}]')
-    ('', (ToolCall(id='call_0', name='search', arguments='{}'),))
-    >>> calls_of("search(Ada)")
-    ('search(Ada)', ())
-    """
-    thought, ends, rest = text.rpartition(_THOUGHT_ENDS)
-    if _MARK not in rest:
-        calls = _plain_calls(rest)
-        return (f"{thought}{ends}", _numbered(calls)) if calls else (text, ())
-    calls: list[tuple[str, str]] = []
-    first, *pieces = rest.split(_MARK)
-    texts = [first]
-    for piece in pieces:
-        inside, _, after = piece.partition(_END_MARK)
-        call = _call(_decoded(inside))
-        if call:
-            calls.append(call)
-            texts.append(after)
-        else:
-            texts.append(_MARK + piece)
-    if not calls:
-        return text, ()
-    return f"{thought}{ends}{''.join(texts)}".rstrip(), _numbered(calls)
-
-
-def before_calls(text: str) -> str:
-    """The beginning of a text, still being written, that no tool call can take back from its reader.
-
-    >>> before_calls('Let me see. <tool'), before_calls(' {"name": "se'), before_calls("a { b")
-    ('Let me see.', '', 'a { b')
-    """
-    thought, ends, rest = text.rpartition(_THOUGHT_ENDS)
-    if rest.lstrip().startswith(("{", "[", "`")):
-        rest = ""
-    rest = rest.partition(_MARK)[0]
-    begun = max((size for size in range(1, len(_MARK)) if rest.endswith(_MARK[:size])), default=0)
-    return f"{thought}{ends}{rest[: len(rest) - begun]}".rstrip()
-
-
-def _plain_calls(text: str) -> list[tuple[str, str]]:
-    text = text.strip()
-    if fenced := _FENCE.fullmatch(text):
-        text = fenced[1]
-    if not text.lstrip().startswith(("{", "[")):
-        return []
-    value = _decoded(text)
-    calls = [_call(part) for part in (value if isinstance(value, list) else [value])]
-    return [call for call in calls if call] if all(calls) else []
-
-
-def _decoded(text: str) -> Any:
-    try:
-        return _DECODER.decode(text.strip())
-    except (ValueError, RecursionError):
-        return None
-
-
-def _call(value: Any) -> tuple[str, str] | None:
-    """(name, arguments as JSON text) of an object that is a call: arguments, or Llama's parameters."""
-    if isinstance(value, Mapping) and isinstance(value.get("function"), Mapping):
-        value = value["function"]  # OpenAI's own shape
-    if not isinstance(value, Mapping):
-        return None
-    name = value.get("name")
-    arguments = value["arguments"] if "arguments" in value else value.get("parameters")
-    if isinstance(arguments, str):  # JSON inside JSON
-        arguments = _decoded(arguments)
-    if not isinstance(name, str) or not name or not isinstance(arguments, Mapping):
-        return None
-    return name, json.dumps(arguments, ensure_ascii=False)
-
-
-def _numbered(calls: list[tuple[str, str]]) -> tuple[ToolCall, ...]:
-    return tuple(ToolCall(f"call_{number}", *call) for number, call in enumerate(calls))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 
+from rallebench.checkpoints.files import damaged
+from rallebench.checkpoints.memory import LESS
 from rallebench.core.errors import (
     BackendError,
     BackendMemoryError,
@@ -12,8 +14,6 @@ from rallebench.core.errors import (
     RalleError,
     UsageError,
 )
-from rallebench.llms._checkpoints import damaged
-from rallebench.llms._memory import LESS
 
 log = logging.getLogger(__name__)
 

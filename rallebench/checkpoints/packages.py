@@ -1,0 +1,32 @@
+"""The packages that load a model: checked before, and kept quiet."""
+
+from __future__ import annotations
+
+import importlib.util
+import logging
+import os
+import sys
+from collections.abc import Sequence
+
+from rallebench.core.errors import MissingPackageError
+
+
+def need_packages(packages: Sequence[str], quantization: str, use: str) -> None:
+    """Raise MissingPackageError for a package that is not installed; ``use``: a clause that says what needs it."""
+    if "torch" not in sys.modules:
+        # Spinning threads stall a shared machine; torch reads this variable once.
+        os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    for package in packages:
+        if importlib.util.find_spec(package) is None:
+            raise MissingPackageError(package.replace("_", "-"), f"and {use}")
+    if quantization != "none" and importlib.util.find_spec("bitsandbytes") is None:
+        raise MissingPackageError("bitsandbytes", f"and quantization {quantization} needs it")
+
+
+def silence_casts() -> None:
+    """Silence the warning of bitsandbytes at every call that int8 layers compute in float16, as designed."""
+    logging.getLogger("bitsandbytes.autograd._functions").addFilter(_is_no_cast_warning)
+
+
+def _is_no_cast_warning(record: logging.LogRecord) -> bool:
+    return "will be cast from" not in record.getMessage()

@@ -1,0 +1,90 @@
+"""Tool calls that a model wrote into its text."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from rallebench.core.structured import FENCE, THOUGHT_ENDS, decoded
+from rallebench.core.types import ToolCall
+
+_MARK, _END_MARK = "<tool_call>", "</tool_call>"
+
+
+def calls_of(text: str) -> tuple[str, tuple[ToolCall, ...]]:
+    """The text without its tool calls, and the calls in order (ids ``call_0``, ``call_1`` …).
+
+    Two forms: Hermes' ``<tool_call>{"name": …, "arguments": {…}}</tool_call>`` anywhere in the text (the
+    last may lack its end), and a text that is one such object, or a list of them, and nothing else.
+    What cannot be parsed stays in the text.
+
+    >>> calls_of('Let me see.\\n<tool_call>{"name": "search", "arguments": {"q": "Ada"}}</tool_call>')
+    ('Let me see.', (ToolCall(id='call_0', name='search', arguments='{"q": "Ada"}'),))
+    >>> calls_of('[{"name": "search", "parameters": {}}]')
+    ('', (ToolCall(id='call_0', name='search', arguments='{}'),))
+    >>> calls_of("search(Ada)")
+    ('search(Ada)', ())
+    """
+    thought, ends, rest = text.rpartition(THOUGHT_ENDS)
+    if _MARK not in rest:
+        calls = _plain_calls(rest)
+        return (f"{thought}{ends}", _numbered(calls)) if calls else (text, ())
+    calls: list[tuple[str, str]] = []
+    first, *pieces = rest.split(_MARK)
+    texts = [first]
+    for piece in pieces:
+        inside, _, after = piece.partition(_END_MARK)
+        call = _call(decoded(inside))
+        if call:
+            calls.append(call)
+            texts.append(after)
+        else:
+            texts.append(_MARK + piece)
+    if not calls:
+        return text, ()
+    return f"{thought}{ends}{''.join(texts)}".rstrip(), _numbered(calls)
+
+
+def before_calls(text: str) -> str:
+    """The beginning of a text, still being written, that no tool call can take back from its reader.
+
+    >>> before_calls('Let me see. <tool'), before_calls(' {"name": "se'), before_calls("a { b")
+    ('Let me see.', '', 'a { b')
+    """
+    thought, ends, rest = text.rpartition(THOUGHT_ENDS)
+    if rest.lstrip().startswith(("{", "[", "`")):
+        rest = ""
+    rest = rest.partition(_MARK)[0]
+    begun = max((size for size in range(1, len(_MARK)) if rest.endswith(_MARK[:size])), default=0)
+    return f"{thought}{ends}{rest[: len(rest) - begun]}".rstrip()
+
+
+def _plain_calls(text: str) -> list[tuple[str, str]]:
+    text = text.strip()
+    if fenced := FENCE.fullmatch(text):
+        text = fenced[1]
+    if not text.lstrip().startswith(("{", "[")):
+        return []
+    value = decoded(text)
+    calls = [_call(part) for part in (value if isinstance(value, list) else [value])]
+    return [call for call in calls if call] if all(calls) else []
+
+
+def _call(value: Any) -> tuple[str, str] | None:
+    """(name, arguments as JSON text) of an object that is a call: arguments, or Llama's parameters."""
+    if isinstance(value, Mapping) and isinstance(value.get("function"), Mapping):
+        value = value["function"]  # OpenAI's own shape
+    if not isinstance(value, Mapping):
+        return None
+    name = value.get("name")
+    arguments = value["arguments"] if "arguments" in value else value.get("parameters")
+    if isinstance(arguments, str):  # JSON inside JSON
+        arguments = decoded(arguments)
+    if not isinstance(name, str) or not name or not isinstance(arguments, Mapping):
+        return None
+    return name, json.dumps(arguments, ensure_ascii=False)
+
+
+def _numbered(calls: list[tuple[str, str]]) -> tuple[ToolCall, ...]:
+    return tuple(ToolCall(f"call_{number}", *call) for number, call in enumerate(calls))
