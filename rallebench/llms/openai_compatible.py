@@ -26,7 +26,7 @@ from rallebench.http.endpoint import key_from_environment
 from rallebench.http.limiter import LimiterClient, Status
 from rallebench.http.retry import attempts
 from rallebench.llms import LLMS
-from rallebench.llms._openai.client import Asking, Client
+from rallebench.llms._openai.client import Client, PendingRequest
 from rallebench.llms._openai.requests import body_of, default_seed, default_temperature
 from rallebench.llms._openai.settings import Settings, settings_of
 from rallebench.llms._stops import cut_stream
@@ -106,29 +106,29 @@ class OpenAICompatible:
 
     def _ask(self, request: Generate, *, stream: bool) -> Iterator[str | Reply]:
         body = body_of(self.name, request, self.settings)
-        asking, client = Asking(self.name, body, request.tools, stream), self._client
+        pending, client = PendingRequest(self.name, body, request.tools, stream), self._client
         pieces = attempts(
-            lambda permit: client.ask(asking, permit),
+            lambda permit: client.ask(pending, permit),
             self.settings,
             self._limiter,
-            tokens=asking.tokens,
+            tokens=pending.tokens,
             at_once=stream,
         )
-        pieces = _or_lost(pieces, asking)
+        pieces = _or_lost(pieces, pending)
         with contextlib.closing(pieces):
             yield from cut_stream(pieces, request.stop)
 
 
-def _or_lost(pieces: Iterator[str | Reply], asking: Asking) -> Iterator[str | Reply]:
+def _or_lost(pieces: Iterator[str | Reply], pending: PendingRequest) -> Iterator[str | Reply]:
     """``pieces``; where the second request for a form fails, the reply to the first, which is better than none."""
     try:
         yield from pieces
     except BackendError:
-        if asking.lost is None:
+        if pending.lost is None:
             raise
-        if asking.stream:
-            yield asking.lost.text
-        yield asking.lost
+        if pending.stream:
+            yield pending.lost.text
+        yield pending.lost
 
 
 def _fingerprint(settings: Settings) -> str:

@@ -38,7 +38,7 @@ REUSE_SECONDS = 0.05
 """How long the end of a stream is waited for after its last word, so that the connection can be used again."""
 
 
-class Asking:
+class PendingRequest:
     """One request over all its tries: its ``body`` and the form its answer should have.
 
     ``no_form``: why the form is asked for in the prompt; ``lost``: the reply that did not have it, whose tokens count.
@@ -94,18 +94,18 @@ class Client:
         """Whether the server was found to ignore ``response_format``."""
         return self._dialect.ignores_format
 
-    def ask(self, asking: Asking, permit: Permit) -> Iterator[str | Reply]:
+    def ask(self, pending: PendingRequest, permit: Permit) -> Iterator[str | Reply]:
         """One request: pieces of text if it asks for a stream, then the Reply. Raises Failure, or BackendError
         once closed. A server that answers a streaming request as a whole is understood, too."""
-        form, stream = asking.form, asking.stream
+        form, stream = pending.form, pending.stream
         known = form is not None and self._dialect.why_no_format(form)
-        no_form = asking.no_form or known or ""
-        body = in_prompt(asking.body, form) if form and no_form else asking.body
+        no_form = pending.no_form or known or ""
+        body = in_prompt(pending.body, form) if form and no_form else pending.body
         sent = self._dialect.fit(body, stream)
 
         def turned_away(error: Refusal, message: str) -> Failure:
             permit.headers(error.headers)
-            return self._refused(error, message, sent, asking)
+            return self._refused(error, message, sent, pending)
 
         with self._connection.request("POST", PATH, sent, turned_away) as answer:
             permit.headers(answer.headers)
@@ -115,14 +115,14 @@ class Client:
                         yield piece
                     continue
                 if form and not no_form and ignores(piece, form):
-                    asking.no_form, asking.lost = IGNORED, self._finished(piece, asking, "")
+                    pending.no_form, pending.lost = IGNORED, self._finished(piece, pending, "")
                     raise Failure("ignores the form of the answer", at_once=True)
-                if form and asking.no_form:
+                if form and pending.no_form:
                     self._dialect.learn_no_format(form, no_form)
-                reply = self._finished(piece, asking, no_form)
+                reply = self._finished(piece, pending, no_form)
                 if form and stream and reply.text:
                     yield reply.text
-                permit.tokens = _tokens_of(reply, asking)
+                permit.tokens = _tokens_of(reply, pending)
                 yield reply
             answer.deadline.end = min(answer.deadline.end, time.monotonic() + REUSE_SECONDS)
             with suppress(*self._connection.lost, Failure):
@@ -149,37 +149,39 @@ class Client:
             yield reply.text
         yield reply
 
-    def _finished(self, reply: Reply, asking: Asking, no_form: str) -> Reply:
-        reply = reply_in_form(with_calls(reply, asking.tools, asking.stream), asking.form, no_form)
-        if asking.lost is not None:
+    def _finished(self, reply: Reply, pending: PendingRequest, no_form: str) -> Reply:
+        reply = reply_in_form(
+            with_calls(reply, pending.tools, pending.stream), pending.form, no_form
+        )
+        if pending.lost is not None:
             reply = replace(
                 reply,
-                prompt_tokens=reply.prompt_tokens + asking.lost.prompt_tokens,
-                completion_tokens=reply.completion_tokens + asking.lost.completion_tokens,
+                prompt_tokens=reply.prompt_tokens + pending.lost.prompt_tokens,
+                completion_tokens=reply.completion_tokens + pending.lost.completion_tokens,
             )
         counted = reply.prompt_tokens or reply.completion_tokens
         return reply if counted else noted(reply, NO_COUNTS)
 
     def _refused(
-        self, error: Refusal, message: str, sent: Mapping[str, Any], asking: Asking
+        self, error: Refusal, message: str, sent: Mapping[str, Any], pending: PendingRequest
     ) -> Failure:
         """A status other than 2xx: asked differently where that helps."""
         if error.status_code in (400, 422):
             if self._dialect.learn(message, sent):
                 return Failure("asks for other fields", at_once=True)
-            if asking.form and "response_format" in sent:
+            if pending.form and "response_format" in sent:
                 answer = (
                     f"({error.status_code}: {message})" if message else f"({error.status_code})"
                 )
-                asking.no_form = refusal(answer)
+                pending.no_form = refusal(answer)
                 return Failure("asks for another form", at_once=True)
         return failure_of(error, message, self._settings, self._key)
 
 
-def _tokens_of(reply: Reply, asking: Asking) -> float:
+def _tokens_of(reply: Reply, pending: PendingRequest) -> float:
     """The tokens that the request took: those that the server counted, else an estimate."""
     written = reply.completion_tokens or len(reply.text.encode("utf-8", "replace")) / BYTES_A_TOKEN
-    return (reply.prompt_tokens or asking.prompt_tokens) + written
+    return (reply.prompt_tokens or pending.prompt_tokens) + written
 
 
 def _tokens_in(messages: Any) -> float:

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from rallebench.core.answers import find_answers
 from rallebench.core.prompts import filled
-from rallebench.core.types import Flow, Generate, Message, Outcome, Reply, Request
+from rallebench.core.types import Flow, Generate, Message, Outcome, Reply, SubFlow
 from rallebench.experiments.builders._replies import (
     declined,
     fields_of,
@@ -25,8 +25,6 @@ from rallebench.experiments.builders._replies import (
 )
 
 Verdict = dict[str, Any]
-Asking = Generator[Request, Reply, Verdict]
-
 _TEXTS = r"text|article|passage|excerpt|extract|document|content"
 _LEAKS = re.compile(
     rf"\b(?:this|given|above|provided|following|present) (?:{_TEXTS})\b(?! of\b)|\bthe (?:text|article|passage|excerpt)\b(?! of\b)"
@@ -106,7 +104,7 @@ def ask(
     text: Text | None,
     schema: Mapping[str, Any],
     read: Callable[[Reply], tuple[Any, str]],
-) -> Asking:
+) -> SubFlow[Verdict]:
     """Ask until something can be read, at most ``tries`` times; the verdict says what was read last."""
     visible = filled(template, {**values, **({"ARTICLE": text.mark} if text else {})})
     sent = filled(template, {**values, **({"ARTICLE": text.text} if text else {})})
@@ -215,7 +213,7 @@ def _without(
     answers: Sequence[str],
     text: Text,
     answer: str | None,
-) -> Asking:
+) -> SubFlow[Verdict]:
     """Whether the answer of a model without the article is right: by the question's own answer, else by the article."""
     if not answer:
         reason = "nothing was answered" if answer == "" else "what was answered could not be read"

@@ -15,11 +15,11 @@ from rallebench.experiments.papers.crud import gold
 from rallebench.experiments.papers.crud.gold import Entry
 from rallebench.experiments.papers.crud.records import Record
 from rallebench.experiments.papers.crud.tasks import CrudTask
-from rallebench.metrics.judges import JUDGES
+from rallebench.metrics import METRICS
+from rallebench.metrics.judges.named import judge_named
 from rallebench.metrics.judges.ragquesteval import COLUMNS, quest_scores
-from rallebench.workspace.judges import judge_named
 
-PROMPTS = tuple(JUDGES.entry("ragquesteval").traits["prompts"])
+PROMPTS = tuple(METRICS.entry("ragquesteval").traits["judge"].prompts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +53,8 @@ def judging_of(
     original = s["compat"] == "original"
     entries = {r.id: gold.find(known, r.id, r.reference, original) for r in records}
     judge = judge_named(
-        request.workspace,
         f"ragquesteval:{s['quest']}",
+        request.workspace.llm_mark,
         s["prompts"],
         compat=s["compat"],
         precision=s["quest_precision"],

@@ -12,7 +12,7 @@ from rallebench.experiments.papers.common import sentences
 from rallebench.experiments.papers.rgb.scoring import as_scored, assess, is_right, named
 from rallebench.experiments.papers.rgb.testing import Testbed
 from rallebench.metrics.judges import VERDICT, judgement_of
-from rallebench.workspace.judges import judge_named
+from rallebench.metrics.judges.named import judge_named
 
 COLUMNS = {
     "rgb-rejection": named("rejection_rate_judge"),
@@ -29,7 +29,7 @@ def judges_of(kind: str, testbed: Testbed) -> tuple[Judge, ...]:
     model, prompts = request.settings["judge"], request.settings["prompts"]
     if not model:
         return ()
-    judge = judge_named(request.workspace, f"{kind}:{model}", prompts)
+    judge = judge_named(f"{kind}:{model}", request.workspace.llm_mark, prompts)
     verdict_name, *corrected = COLUMNS[kind]
 
     def ask(example: Example, answer: str) -> Flow | None:
