@@ -39,6 +39,13 @@ class Measure:
         higher: bool | None = self.about.get("higher_is_better", True)
         return higher
 
+    @property
+    def unit(self) -> str:
+        """ "fraction" for a share of 1, else the unit of its values, "" where it is not known."""
+        is_share = list(self.about.get("range") or ()) == [0, 1]
+        unit = str(self.about.get("unit", ""))
+        return "fraction" if is_share else "" if unit == "fraction" else unit
+
 
 def own_of(run: RunFolder) -> dict[str, str]:
     """The metrics of the run's own suite, with their definitions."""

@@ -34,13 +34,16 @@ def comparison(compared: MultiRunComparison) -> Table:
     """Metric by run: means over the questions that all runs have scored, the best of a row in bold."""
     rows: list[tuple[Any, ...]] = []
     best: set[tuple[int, int]] = set()
+    units: dict[int, str] = {}
     for name in compared.metrics:
+        units[len(rows)] = compared.measures[name].unit
         about, means = compared.measures[name].about, compared.cells[name]
         best |= {(len(rows), i + 1) for i in compared.best[name]}
         less = " ↓" if about.get("higher_is_better", True) is False else ""
         rows.append((f"{about['label']}{less}", *means, means[0].n))
         if scores := compared.corpus_level.get(name, ()):
             label = f"{about['label']}, over all answers"
+            units[len(rows)] = compared.measures[name].unit
             rows.append((label, *map(_corpus_mean, scores), scores[0].n))
     names = (side.name for side in compared.sides)
     note = (
@@ -48,7 +51,7 @@ def comparison(compared: MultiRunComparison) -> Table:
         f"{independence(compared.clusters.as_json(), len(compared.common))}"
     )
     columns = ("metric", *names, Column("n", "count"))
-    return Table("", columns, tuple(rows), note=note, best=frozenset(best))
+    return Table("", columns, tuple(rows), note=note, best=frozenset(best), units=units)
 
 
 def _corpus_mean(score: CorpusScore) -> Mean:
@@ -86,7 +89,8 @@ def differences(compared: MultiRunComparison) -> Table:
         Column("p, corrected", "p"),
         *(Column(label, "count") for label in (more, "equal", less, "questions needed")),
     )
-    return Table("", columns, rows, note=note)
+    units = dict.fromkeys(range(len(rows)), compared.measure.unit)
+    return Table("", columns, rows, note=note, units=units)
 
 
 def verdict(result: PairedResult, upward: bool | None) -> str:

@@ -60,7 +60,7 @@ class Table:
 
     ``columns``: a plain label is a column of scores, or of percentages where ``percent``. ``rows``: a cell per column,
     the first is the row's name. Shares are 0..1. ``note``: one sentence below the table. ``best``: the (row, column) of
-    cells in bold.
+    cells in bold. ``units``: row → unit of its means ("fraction", "seconds", "tokens" …), where rows differ.
     """
 
     title: str
@@ -69,6 +69,7 @@ class Table:
     percent: bool = False
     note: str = ""
     best: frozenset[tuple[int, int]] = frozenset()
+    units: Mapping[int, str] = field(default_factory=dict)
 
     @property
     def heads(self) -> tuple[Column, ...]:

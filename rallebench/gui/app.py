@@ -127,6 +127,8 @@ def serve(args: argparse.Namespace) -> None:
         allow_python=getattr(args, "allow_python", False),
         allowed_hosts=args.allowed_host,
     )
+    host = args.host if args.host not in ("", "0.0.0.0", "::") else socket.gethostname()
+    workbench.tracking.page = f"http://{host}:{args.port}"
     page = build_app(workbench)
     try:
         page.launch(

@@ -146,6 +146,45 @@ def percent(mean: Any, *, share: bool = True) -> str:
     return f'<span class="num">{100 * found["value"]:.1f}<u>%</u>{f"<small>± {half:.1f}</small>" if half else ""}</span>'
 
 
+def quantity(mean: Any, unit: str) -> str:
+    """A mean in its ``unit`` with the half-width of its interval: a share in percent, else "0.16 s ± 0.02".
+
+    >>> quantity({"value": 0.1603, "low": 0.14, "high": 0.18, "n": 20}, "seconds")
+    '<span class="num">0.16 s<small>± 0.02</small></span>'
+    """
+    found = mean_of(mean)
+    if unit == "fraction" or found is None or found["value"] is None:
+        return percent(mean)
+    whole = text(found["value"], "seconds" if unit == "seconds" else "quantity")
+    half = "" if found["low"] is None else text((found["high"] - found["low"]) / 2, "quantity")
+    return f'<span class="num">{whole}{f"<small>± {half}</small>" if half else ""}</span>'
+
+
+def gap(difference: Any, unit: str = "fraction") -> str:
+    """A difference with its interval, a value with ``low`` and ``high``: of shares in points, else in its unit."""
+    found = mean_of(difference)
+    if found is None or found["value"] is None:
+        return "–"
+    if unit != "fraction":
+        return f'<span class="num">{gap_words(found["value"], unit)}</span>'
+    ends = (
+        ""
+        if found["low"] is None or found["high"] is None
+        else f"<small>{100 * found['low']:+.1f} to {100 * found['high']:+.1f}</small>".replace(
+            "-", "−"
+        )
+    )
+    return f'<span class="num">{points(found["value"])}{ends}</span>'
+
+
+def gap_words(difference: float, unit: str) -> str:
+    """A difference in words: "+2.3 points", "−0.12 s"."""
+    if unit == "fraction":
+        return points(difference)
+    words = text(abs(difference), "seconds" if unit == "seconds" else "quantity")
+    return f"{'−' if difference < 0 else '+'}{words}"
+
+
 def half_width(mean: Mapping[str, Any]) -> float | None:
     """Half of the 95 % interval of a share, in points; None where it has none."""
     if mean["low"] is None or mean["high"] is None:
@@ -158,6 +197,7 @@ def points(delta: float | None, *, sign: bool = True) -> str:
     if delta is None:
         return "–"
     words = f"{100 * delta:+.1f}" if sign else f"{100 * abs(delta):.1f}"
+    words = words.removeprefix("+").removeprefix("-") if words in ("+0.0", "-0.0") else words
     return f"{words.replace('-', '−')} points"
 
 
@@ -297,8 +337,11 @@ def table(value: Table) -> str:
         cells = ""
         for j, (cell, column) in enumerate(zip(row, value.heads)):
             mean = mean_of(cell)
+            unit = value.units.get(i) or ("fraction" if shares[j] else "")
             shown = (
-                percent(mean, share=shares[j])
+                gap(mean, unit)
+                if mean is not None and column.format == "delta"
+                else quantity(mean, unit)
                 if mean is not None and column.format in ("score", "percent")
                 else number(100 * cell, unit="%")
                 if column.format == "percent" and isinstance(cell, float)

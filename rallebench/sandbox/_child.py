@@ -1,20 +1,25 @@
 """The child process of a program: it gives up its rights, then runs the program.
 
-A Python without site-packages runs this file by its path, so it imports nothing of this project. The messages are JSON
-lines: in come the program and then observations; out go calls and, at the end, the result. The kernel enforces the loss
-of rights, so the program cannot get them back.
+A Python without site-packages imports this file alone, so it imports nothing of this project, and only modules that load
+fast: ``json`` and ``signal`` would take longer than all else here. The messages are JSON lines: in come the program and
+then observations; out go calls and, at the end, the result. The kernel enforces the loss of rights, so the program cannot
+get them back.
 """
 
 from __future__ import annotations
 
+import _signal  # the parts of signal and json that are written in C
 import builtins
 import ctypes
 import errno
-import json
 import os
 import sys
-from types import CodeType, TracebackType
-from typing import Any
+from _json import encode_basestring_ascii, make_encoder, make_scanner
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import CodeType, TracebackType
+    from typing import Any
 
 NETWORK = "The program tried to use the network, which is not allowed here."
 PROCESS = "The program tried to start another process or thread, or to signal one, which is not allowed here."
@@ -38,6 +43,29 @@ _CHANGES = (
 )
 CHANGING = frozenset(f"os.{name}" for name in _CHANGES.split())
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+
+
+class _JSON:
+    """JSON text as ``json`` reads and writes it."""
+
+    strict, memo = True, {}
+    object_hook = object_pairs_hook = parse_constant = None
+    parse_float, parse_int = float, int
+
+    @classmethod
+    def loads(cls, text: str) -> Any:
+        return make_scanner(cls)(text, 0)[0]
+
+    @staticmethod
+    def dumps(value: Any) -> str:
+        encode = make_encoder(
+            {}, _no_json, encode_basestring_ascii, None, ": ", ", ", False, False, True
+        )
+        return "".join(encode(value, 0))
+
+
+def _no_json(value: Any) -> Any:
+    raise TypeError(f"Object of type {type(value).__name__} is not JSON serializable")
 
 
 class _End(BaseException):
@@ -208,25 +236,22 @@ class _Dropped(_Printed):
 class _Line:
     """The messages to and from the parent process, and the timer of the program."""
 
-    def __init__(self, seconds: float) -> None:
+    def __init__(self) -> None:
         self.incoming, self.out = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
-        self.seconds = seconds
-        try:
-            import signal
 
-            self.timer: Any = lambda left: signal.setitimer(signal.ITIMER_REAL, left)[0]
-        except (ImportError, AttributeError):
-            self.timer = lambda left: 0.0
+    def timer(self, seconds: float) -> float:
+        """Set the time until the program is ended (0: never); what was left of the time before. Windows has no such timer."""
+        return float(_signal.setitimer(0, seconds)[0]) if hasattr(_signal, "setitimer") else 0.0
 
     def receive(self) -> dict[str, Any]:
         line = self.incoming.readline()
         if not line:  # the parent has ended
             os._exit(0)
-        value: dict[str, Any] = json.loads(line)
+        value: dict[str, Any] = _JSON.loads(line.decode())
         return value
 
     def send(self, value: dict[str, Any]) -> None:
-        self.out.write(json.dumps(value).encode() + b"\n")
+        self.out.write(_JSON.dumps(value).encode() + b"\n")
         self.out.flush()
 
     def ask(self, call: dict[str, Any]) -> str:
@@ -255,7 +280,7 @@ def function(name: str, names: list[str], line: _Line, printed: _Printed) -> Any
                 raise TypeError(f"{name}() got {key!r} twice")
             arguments[key] = value
         try:
-            json.dumps(arguments)
+            _JSON.dumps(arguments)
         except (TypeError, ValueError) as error:
             raise TypeError(
                 f"{name}() takes texts, numbers, lists and dictionaries: {error}"
@@ -362,8 +387,8 @@ def _watch(event: str, arguments: tuple[Any, ...]) -> None:
 
 def main() -> None:
     """Read the program, give up rights, run it, send the result."""
-    message = json.loads(sys.stdin.buffer.readline())
-    line = _Line(message["seconds"])
+    line = _Line()
+    message = line.receive()
     null = os.open(os.devnull, os.O_RDWR)
     os.dup2(null, 1)
     os.dup2(null, 2)
@@ -381,7 +406,3 @@ def main() -> None:
     line.timer(0)
     line.send(result)
     os._exit(0)  # skips the program's own exit handlers
-
-
-if __name__ == "__main__":
-    main()

@@ -17,14 +17,16 @@ import uuid
 from collections import deque
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from pathlib import Path
 from typing import IO, Any
 
 from rallebench.core.errors import BackendError
+from rallebench.sandbox import _child
 from rallebench.sandbox.calls import call_filter, packed
 from rallebench.sandbox.limits import Limits
 
-CHILD = Path(__file__).with_name("_child.py")
+_FOLDER = os.path.dirname(_child.__file__)
+START = f"import sys; sys.path.append({_FOLDER!r}); import _child; sys.path.pop(); _child.main()"
+"""The command of the child. As this process imports ``_child`` too, the child finds it compiled."""
 GRACE = 0.5
 """Seconds beyond the limit after which a running program is killed."""
 IDLE = 600.0
@@ -52,7 +54,7 @@ class Session:
         self._timed_out = False
         try:
             self.process = subprocess.Popen(
-                [sys.executable, "-I", "-S", "-B", "-X", "utf8", str(CHILD)],
+                [sys.executable, "-I", "-S", "-B", "-X", "utf8", "-c", START],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,

@@ -107,13 +107,14 @@ def chain_of(run: RunFolder) -> Chain | None:
 @dataclass(frozen=True, slots=True)
 class Comparison:
     """Run ``b`` against run ``a``. ``higher``: whether more is better, None if neither direction is. ``gained``, ``lost``:
-    the questions that flipped."""
+    the questions that flipped. ``unit``: of the metric, "fraction" for a share of 1."""
 
     pair: PairedComparison
     shared: SharedQuestions
     metric: str
     higher: bool | None
     changes: Sequence[Change]
+    unit: str
 
     @property
     def verdict(self) -> str:
@@ -133,7 +134,7 @@ def compare_two(workbench: Workbench, a: str, b: str, metric: str = "") -> Compa
     pair, shared = compare_runs(first, second, metric)
     measure = next(m for m in shared.metrics if m.name == pair.metric)
     different = changes(first.spec()["spec"], second.spec()["spec"])
-    return Comparison(pair, shared, pair.metric, measure.higher_is_better, different)
+    return Comparison(pair, shared, pair.metric, measure.higher_is_better, different, measure.unit)
 
 
 def compare_several(

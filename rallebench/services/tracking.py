@@ -12,6 +12,7 @@ from rallebench.engine.store import RunFolder
 from rallebench.services.grouping import group_of
 from rallebench.services.models import ModelManager
 from rallebench.tracking.groups import Group
+from rallebench.tracking.view import OUR_PAGE
 from rallebench.workspace.paths import Workspace
 
 
@@ -27,6 +28,8 @@ class Tracking:
     ) -> None:
         self._workspace, self._models = workspace, models
         self._tracking_uri, self._allowed_hosts = tracking_uri, allowed_hosts
+        self.page = OUR_PAGE
+        """The address of our page, to which logged runs link back."""
 
     def track_run(self, folder: RunFolder) -> str:
         """Log a finished run to MLflow; '' or one sentence saying why that did not work."""
@@ -47,13 +50,19 @@ class Tracking:
             workspace=self._workspace.path,
             tracking_uri=self._tracking_uri,
             waterfall=stages,
+            page=self.page,
         )
 
     def log_group(self, group: Group) -> str:
         """Put several runs below one parent run in MLflow; the parent's id. Raises RalleError."""
         from rallebench.tracking.groups import log_group
 
-        return log_group(group, workspace=self._workspace.path, tracking_uri=self._tracking_uri)
+        return log_group(
+            group,
+            workspace=self._workspace.path,
+            tracking_uri=self._tracking_uri,
+            page=self.page,
+        )
 
     def track_experiment(self, document: Mapping[str, Any], kind: str) -> str:
         """Put an experiment's runs below one parent in MLflow; '' or one sentence on why that did not work."""
@@ -82,9 +91,18 @@ class Tracking:
             prices=self._models.prices(),
         )
 
-    def start_mlflow(self) -> Iterator[str]:
-        """Start MLflow's own page on loopback, yielding what goes on, its address last. Raises BackendError."""
-        from rallebench.tracking.server import start_ui
+    def start_mlflow(self, run: RunFolder | None = None) -> Iterator[str]:
+        """Start MLflow's own page on loopback, yielding what goes on, and last the address there of ``run``, else of all runs.
+
+        A run that was not logged yet is logged. Raises BackendError.
+        """
+        from rallebench.tracking.runs import read_link
+        from rallebench.tracking.server import address_of_all, start_ui
+        from rallebench.tracking.view import address_of_run
+
+        if run is not None and not read_link(run.path):
+            yield "Logging the run to MLflow …"
+            self.log_run(run)
 
         server = start_ui(
             self._workspace.path, tracking_uri=self._tracking_uri, allowed_hosts=self._allowed_hosts
@@ -92,4 +110,7 @@ class Tracking:
         while not server.ready():
             yield f"MLflow is starting ({server.waited:.0f} s; the first time takes longest) …"
             time.sleep(1.0)
-        yield server.url
+        if run is not None:
+            yield server.url + address_of_run(read_link(run.path))
+        else:
+            yield server.url + address_of_all(self._workspace.path, self._tracking_uri)

@@ -19,8 +19,12 @@ from urllib.parse import unquote
 
 from rallebench.core.errors import BackendError, MissingPackageError, RalleError, UsageError
 from rallebench.tracking.database import OTHER_VERSION, open_database, prepare, tables_of
+from rallebench.tracking.view import show_metrics
 
 log = logging.getLogger(__name__)
+
+EXPERIMENT = "rallebench"
+"""The MLflow experiment that holds our runs."""
 
 ANSWER_PATIENCE = 4.0
 """Seconds for a server to answer, and again to read from its store: together less than ten."""
@@ -129,16 +133,18 @@ def experiment_of(client: Any, name: str, workspace: Path, uri: str) -> str:
             folder = re.sub(r"[^\w.\-]+", "_", name).strip(".") or "experiment"
             location = None if is_server(uri) else f"{artifact_root(workspace)}/{folder}"
             try:
-                return str(client.create_experiment(name, artifact_location=location))
+                client.create_experiment(name, artifact_location=location)
             except Exception:
                 experiment = client.get_experiment_by_name(name)  # another process was faster
                 if experiment is None:
                     raise
+            experiment = experiment or client.get_experiment_by_name(name)
         if experiment.lifecycle_stage == "deleted":
             raise BackendError(
                 f"The MLflow experiment {name!r} was deleted; restore it (mlflow experiments "
                 f"restore -x {experiment.experiment_id}) or log to another experiment."
             )
+        show_metrics(client, experiment.experiment_id, experiment.tags)
         return str(experiment.experiment_id)
 
 

@@ -11,8 +11,15 @@ from pathlib import Path
 from typing import Any
 
 from rallebench.tracking import content
-from rallebench.tracking.connection import connect, experiment_of, mlflow_errors, tracking_uri_of
+from rallebench.tracking.connection import (
+    EXPERIMENT,
+    connect,
+    experiment_of,
+    mlflow_errors,
+    tracking_uri_of,
+)
 from rallebench.tracking.runs import active, log_run, log_values, logged_before, read_link
+from rallebench.tracking.view import OUR_PAGE
 
 TABLE = "variants.json"
 _PARENT, _GROUP = "mlflow.parentRunId", "rallebench.group"
@@ -40,7 +47,8 @@ def log_group(
     *,
     workspace: Path,
     tracking_uri: str | None = None,
-    experiment: str = "rallebench",
+    experiment: str = EXPERIMENT,
+    page: str = OUR_PAGE,
 ) -> str:
     """Log the runs that are not logged yet, put all below one parent run, and return the parent's id.
 
@@ -58,7 +66,11 @@ def log_group(
                 entry["run_id"]
                 if entry
                 else log_run(
-                    path, workspace=workspace, tracking_uri=tracking_uri, experiment=experiment
+                    path,
+                    workspace=workspace,
+                    tracking_uri=tracking_uri,
+                    experiment=experiment,
+                    page=page,
                 )
             )
             runs.append(client.get_run(run_id))

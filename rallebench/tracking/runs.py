@@ -21,6 +21,7 @@ from rallebench.engine.cost import recorded_prices
 from rallebench.engine.store import COSTS, REPORT, RUN, RunFolder
 from rallebench.tracking import content, prompts, table
 from rallebench.tracking.connection import (
+    EXPERIMENT,
     connect,
     experiment_of,
     mlflow_errors,
@@ -28,6 +29,7 @@ from rallebench.tracking.connection import (
     without_credentials,
 )
 from rallebench.tracking.traces import Trace, write_traces
+from rallebench.tracking.view import OUR_PAGE, our_address
 
 LINK = "mlflow.json"
 """The file of a run folder that names its MLflow runs."""
@@ -45,19 +47,21 @@ def log_run(
     *,
     workspace: Path,
     tracking_uri: str | None = None,
-    experiment: str = "rallebench",
+    experiment: str = EXPERIMENT,
     waterfall: Mapping[str, float] | None = None,
+    page: str = OUR_PAGE,
 ) -> str:
     """Log a run folder and return the MLflow run's id; logging it again updates the same MLflow run.
 
     ``tracking_uri`` None means ``MLFLOW_TRACKING_URI``, or else ``mlflow.db`` in the workspace.
     ``waterfall``: stage → questions lost there; each becomes a metric (``waterfall_not_retrieved``).
+    ``page``: the address of our page, to which the description links.
     Raises BadFileError for a folder without a run and BackendError if MLflow cannot be reached or
     written; the folder's results stay unchanged.
     """
     folder = RunFolder(run_folder)
     run = folder.spec()
-    logger = _RunLogger(folder, run)
+    logger = _RunLogger(folder, run, page)
     try:
         uri = tracking_uri_of(workspace, tracking_uri)
         with _hold_lock(folder):
@@ -149,8 +153,8 @@ class _RunLogger:
     client: Any
     uri: str
 
-    def __init__(self, folder: RunFolder, run: Mapping[str, Any]) -> None:
-        self.folder, self.run = folder, run
+    def __init__(self, folder: RunFolder, run: Mapping[str, Any], page: str) -> None:
+        self.folder, self.run, self.page = folder, run, page
         self.spec: Mapping[str, Any] = run.get("spec", {})
         self.chain: Mapping[str, Any] = self.spec.get("settings", {}).get("chain") or {}
         self.lines, self.records = folder.lines(), folder.records()
@@ -226,9 +230,11 @@ class _RunLogger:
             f"{len(self.lines)} of {len(self.records)} questions of {self.spec.get('dataset')} "
             f"answered, {self.report.get('n_errors', 0)} failed."
         )
+        notes = filter(None, [counts, table.cut_note(len(self.lines))])
+        link = f"[Open in rallebench]({our_address(self.page, self.folder.name)})"
         tags = {
             "mlflow.source.name": "rallebench",
-            "mlflow.note.content": f"{counts} {table.cut_note(len(self.lines))}".strip(),
+            "mlflow.note.content": f"{' '.join(notes)}\n\n{link}",
             "mlflow.loggedArtifacts": json.dumps([{"path": TABLE, "type": "table"}]),
             "rallebench.run": self.folder.name,
             "rallebench.fingerprint": str(self.run.get("fingerprint", "")),

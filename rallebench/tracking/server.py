@@ -24,7 +24,10 @@ from rallebench.core.errors import BackendError, BadFileError, RalleError
 from rallebench.core.files import read_json, write_json
 from rallebench.core.hosts import mlflow_options
 from rallebench.tracking.connection import (
+    EXPERIMENT,
     artifact_root,
+    connect,
+    experiment_of,
     import_mlflow,
     is_server,
     mlflow_errors,
@@ -33,6 +36,7 @@ from rallebench.tracking.connection import (
     without_credentials,
 )
 from rallebench.tracking.database import prepare
+from rallebench.tracking.view import address_of_runs
 
 START_PATIENCE = 90.0
 """Seconds for the server to answer; it took up to 50 on a loaded machine with two cores."""
@@ -140,6 +144,12 @@ def open_command(workspace: Path, tracking_uri: str | None = None) -> str:
     words += ["--default-artifact-root", artifact_root(workspace), "--workers", "1"]
     words += mlflow_options(MLFLOW_PORT)
     return subprocess.list2cmdline(words) if os.name == "nt" else shlex.join(words)
+
+
+def address_of_all(workspace: Path, tracking_uri: str | None = None) -> str:
+    """Within MLflow's page, the address of all our runs with their metrics as columns."""
+    uri = tracking_uri_of(workspace, tracking_uri)
+    return address_of_runs(experiment_of(connect(uri), EXPERIMENT, workspace, uri))
 
 
 def page_address(workspace: Path, *, tracking_uri: str | None = None) -> str:

@@ -140,6 +140,22 @@ def test_three_runs_are_ranked(ran: Page) -> None:
     ran.call("runs.delete", {"id": "third"})
 
 
+def test_a_comparison_writes_shares_in_percent_and_times_in_seconds(ran: Page) -> None:
+    address = f"runs/compare?a=first&b={SECOND}"
+    html = ran.open(address)["#v-runs-compare"]
+    metrics = texts(html[html.index("compare-metrics") :].partition("</table>")[0])
+    assert re.search(r"EM \d+\.\d %", metrics) and not re.search(r"\b0\.\d{4}\b", metrics)
+    assert "points" in texts(html)
+    timed = texts(ran.open(f"{address}&metric=seconds")["#v-runs-compare"])
+    assert re.search(r"seconds [+−][\d.]+ s", timed) and "points" not in timed
+
+
+def test_a_run_leads_to_its_baselines_and_to_mlflow(ran: Page) -> None:
+    html = ran.open("runs/run?id=first")["#v-runs-run"]
+    assert 'href="#/experiments/list?run=first"' in html
+    assert 'data-do="runs.mlflow" data-run="first"' in html
+
+
 def test_ticked_runs_are_compared_and_fewer_than_two_are_refused(ran: Page) -> None:
     assert (
         ran.call("runs.compare", {"pick": [SECOND, "first"]})["go"]

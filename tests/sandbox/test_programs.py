@@ -320,3 +320,10 @@ def test_each_means_is_tried_out_and_only_what_held_is_claimed(means: tuple[str,
         program = "import ctypes\nc = ctypes.CDLL(None)\nprint(c.connect(c.socket(2, 1, 0), bytes([2, 0, 0, 9, 127, 0, 0, 1] + [0] * 8), 16))"
         assert session.begin(program, {})["output"] == "-1\n"
         session.close()
+
+
+def test_a_program_starts_without_the_modules_that_load_slowly() -> None:
+    program = (
+        "import sys\nprint(sorted({'json', 're', 'enum', 'typing', 'signal'} & sys.modules.keys()))"
+    )
+    assert run(program) == Reply("[]\n")

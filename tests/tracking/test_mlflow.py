@@ -43,6 +43,7 @@ from rallebench.tracking.runs import log_run, read_link
 from rallebench.tracking.spans import content_of
 from rallebench.tracking.table import MAX_CELL, MAX_LIST, MAX_ROWS, cut_note, per_question
 from rallebench.tracking.traces import trace_episode
+from rallebench.tracking.view import VIEW_TAG, address_of_run
 
 NewRun = Callable[..., RunFolder]
 
@@ -89,6 +90,22 @@ def test_params_hold_the_flattened_chain_fingerprints_versions_and_seed(
         "chain.2.generation.stop": '["\\n"]',
     }
     assert {key: params.get(key) for key in expected} == expected
+
+
+def test_the_experiment_shows_our_metrics_as_columns_and_a_run_links_back_to_our_page(
+    workspace: Path, client: Any, new_run: NewRun
+) -> None:
+    folder = new_run()
+    run_id = log_run(folder.path, workspace=workspace, page="http://127.0.0.1:7870/")
+    run = client.get_run(run_id)
+    view = json.loads(client.get_experiment(run.info.experiment_id).tags[VIEW_TAG])
+    assert view["selectedColumns"][:2] == ["metrics.`em`", "metrics.`f1`"]
+    assert {"em", "recall_at_5"} <= run.data.metrics.keys()  # what the columns name exists
+    address = f"http://127.0.0.1:7870/#/runs/run?id={folder.name}"
+    assert f"[Open in rallebench]({address})" in run.data.tags["mlflow.note.content"]
+    link = read_link(folder.path)
+    assert address_of_run(link) == f"/#/experiments/{run.info.experiment_id}/runs/{run_id}"
+    assert address_of_run({}) == ""
 
 
 def test_a_long_template_is_cut_in_the_param_and_whole_in_the_artifact(

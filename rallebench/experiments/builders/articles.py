@@ -18,12 +18,14 @@ from pathlib import Path
 from typing import Any
 
 from rallebench.core.errors import BadFileError, NotFoundError, UsageError
+from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.files import read_json
 from rallebench.core.sources import Problems, Source, files_in
 from rallebench.core.types import digest
 from rallebench.corpora.folder import READERS
 from rallebench.corpora.imported import is_imported
 from rallebench.corpora.reading import IMPORTED, form_of, read_corpus
+from rallebench.experiments.builders._replies import line_of
 from rallebench.workspace.paths import Workspace
 
 SOURCES = ("auto", "folder", "list", "corpus", "dump", "mediawiki")
@@ -86,6 +88,12 @@ def kind_of(reference: str, workspace: Workspace) -> tuple[str, Path]:
             "a corpus (.tsv, .csv), a MediaWiki dump (.xml, .xml.bz2); name its kind with --set source=…"
         )
     return ("folder" if path.is_dir() and form_of(path) == "folder" else "corpus"), path
+
+
+def source_of(request: ExperimentRequest) -> tuple[str, Path]:
+    """(a name of SOURCES, place) of the settings articles and source; see ``kind_of``."""
+    kind, path = kind_of(request.settings["articles"], request.workspace)
+    return (kind if request.settings["source"] == "auto" else request.settings["source"]), path
 
 
 def stamp_of(path: Path) -> str:
@@ -161,29 +169,20 @@ def _listed(reading: Reading) -> Iterator[SourceArticle]:
             )
             continue
         answers = _first(row, ANSWER)
-        title = _text(_first(row, TITLE))
+        title = line_of(_first(row, TITLE))
         yield SourceArticle(
-            _text(_first(row, ID)) or digest([title, text])[:12],
+            line_of(_first(row, ID)) or digest([title, text])[:12],
             title,
             text,
-            _text(_first(row, URL)),
-            _text(_first(row, DATE)),
-            _text(_first(row, QUESTION)),
-            tuple(filter(None, map(_text, answers if isinstance(answers, list) else [answers]))),
+            line_of(_first(row, URL)),
+            line_of(_first(row, DATE)),
+            line_of(_first(row, QUESTION)),
+            tuple(filter(None, map(line_of, answers if isinstance(answers, list) else [answers]))),
         )
 
 
 def _first(row: dict[str, Any], names: tuple[str, ...]) -> Any:
     return next((row[name] for name in names if row.get(name) not in (None, "")), None)
-
-
-def _text(value: Any) -> str:
-    """A field as one line; what is no text or number is none."""
-    return (
-        " ".join(str(value).split())
-        if isinstance(value, (str, int, float)) and not isinstance(value, bool)
-        else ""
-    )
 
 
 def _documents(reading: Reading) -> Iterator[SourceArticle]:
@@ -246,7 +245,7 @@ def read_dates(path: str) -> dict[str, str]:
             raise BadFileError(
                 f"{file} must be one JSON object from an article's id or title to its date."
             )
-        return {str(key): _text(date) for key, date in value.items()}
+        return {str(key): line_of(date) for key, date in value.items()}
     dates = {}
     for number, line in Source(file).lines():
         if line.strip():

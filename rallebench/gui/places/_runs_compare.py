@@ -12,10 +12,10 @@ from rallebench.gui.html import (
     crumb,
     e,
     fold,
+    gap_words,
     interval_bar,
     mark,
-    percent,
-    points,
+    quantity,
     rows,
     table,
     warning,
@@ -78,11 +78,12 @@ def sentence(compared: run_views.Comparison, first: RunRow, second: RunRow) -> s
     """The verdict in one sentence."""
     a, b = title(first, second), title(second, first)
     word = compared.verdict
+    size = gap_words(abs(compared.pair.difference or 0.0), compared.unit).removeprefix("+")
     if word in ("better", "worse"):
         best = b if word == "better" else a
-        return f"Keep <b>{e(best)}</b>: it is better by {points(compared.pair.difference, sign=False)}."
+        return f"Keep <b>{e(best)}</b>: it is better by {size}."
     if word:
-        return f"<b>{e(b)}</b> is {word} by {points(compared.pair.difference, sign=False)}."
+        return f"<b>{e(b)}</b> is {word} by {size}."
     if (
         first.seconds
         and second.seconds
@@ -105,14 +106,17 @@ def reason(compared: run_views.Comparison, first: RunRow, second: RunRow) -> str
     name = compared.metric.upper() if compared.metric in ("em", "f1") else compared.metric
     counted = f"<b>{e(title(second, first))}</b> answers {pair.wins:,} of {pair.n:,} questions better and {pair.losses:,} worse than <b>{e(title(first, second))}</b>"
     if pair.low is None or pair.high is None or pair.p is None:
-        return f"{counted}: {e(name)} {points(pair.difference)}. {e(pair.note.capitalize() or 'There is no interval')}."
-    ends = f"{100 * pair.low:+.1f} to {100 * pair.high:+.1f}".replace("-", "−")
+        return f"{counted}: {e(name)} {gap_words(pair.difference or 0.0, compared.unit)}. {e(pair.note.capitalize() or 'There is no interval')}."
+    low, high = (
+        gap_words(end, compared.unit).removesuffix(" points") for end in (pair.low, pair.high)
+    )
+    ends = f"{low} to {high}"
     needed = (
         ""
         if pair.significant or not pair.needed
         else f" To settle a difference of this size takes about {pair.needed:,} questions."
     )
-    return f"{counted}: {e(name)} {points(pair.difference)}, 95 % interval {ends}, p = {numbers.text(pair.p, 'p')}.{needed}"
+    return f"{counted}: {e(name)} {gap_words(pair.difference or 0.0, compared.unit)}, 95 % interval {ends}, p = {numbers.text(pair.p, 'p')}.{needed}"
 
 
 def duel(page: Page, compared: run_views.Comparison, both: Sequence[RunRow]) -> str:
@@ -122,7 +126,7 @@ def duel(page: Page, compared: run_views.Comparison, both: Sequence[RunRow]) -> 
         report = page.workbench.runs.open(row.name).report() or {}
         mean = {**report.get("metrics", {}), **report.get("suite", {})}.get(compared.metric)
         other = both[1] if row is both[0] else both[0]
-        lines += f'<a class="nm" href="#/runs/run?id={e(row.name)}">{e(title(row, other))}</a><span>{percent(mean)}</span><span>{interval_bar(mean)}</span><span class="n">{seconds(row.seconds)}</span>'
+        lines += f'<a class="nm" href="#/runs/run?id={e(row.name)}">{e(title(row, other))}</a><span>{quantity(mean, compared.unit)}</span><span>{interval_bar(mean) if compared.unit == "fraction" else ""}</span><span class="n">{seconds(row.seconds)}</span>'
     return f'<div class="duel">{lines}</div>'
 
 

@@ -65,7 +65,7 @@ def ask_form(page: Page, event: Event) -> Patch:
         f"<tr><td>{e(LABELS.get(form, form))}</td><td class='n'>{button('Download', 'runs.download', run=name, shape=form)}</td></tr>"
         for form in catalog.names("export formats")
     )
-    rows = f"<tr><td>HTML report, one file that opens offline</td><td class='n'>{button('Download', 'runs.report', run=name)}</td></tr>{rows}<tr><td>MLflow</td><td class='n'>{button('Log the run', 'runs.track', run=name)}</td></tr>"
+    rows = f"<tr><td>HTML report, one file that opens offline</td><td class='n'>{button('Download', 'runs.report', run=name)}</td></tr>{rows}<tr><td>MLflow, its newest scores</td><td class='n'>{button('Log the run', 'runs.track', run=name)}</td></tr>"
     return {
         "drawer": f'<div class="dh"><h2>Export</h2>{button("Close", "", kind="quiet", close="1")}</div><table class="t"><tbody>{rows}</tbody></table>'
     }
@@ -93,13 +93,15 @@ def report(page: Page, event: Event) -> Patch:
 
 
 def mlflow(page: Page, event: Event) -> Iterator[Patch]:
-    """Start MLflow's own page and give its address."""
-    address = ""
-    for address in page.workbench.tracking.start_mlflow():
+    """Start MLflow's own page and link to the run there, else to all runs."""
+    name, address = event.text("run"), ""
+    run = page.workbench.runs.open(name) if name else None
+    for address in page.workbench.tracking.start_mlflow(run):
         if not address.startswith("http"):
             yield {"say": address}
+    label = "Open the run in MLflow" if name else "Open the runs in MLflow"
     yield {
-        "dialog": f'<h2>MLflow</h2><p>MLflow is running at <a class="link" href="{e(address)}" target="_blank" rel="noopener">{e(address)}</a>.</p><div class="buttons">{button("Close", "", close="1")}</div>'
+        "dialog": f'<h2>MLflow</h2><p>MLflow is running at {e(address.partition("/#")[0])}.</p><div class="buttons">{button("Close", "", close="1")}<a class="button primary" href="{e(address)}" target="_blank" rel="noopener">{label}</a></div>'
     }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import quote
 
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.types import Generate, Retrieve
@@ -135,14 +136,22 @@ def heading(page: Page, row: run_list.RunRow, part: str) -> str:
     others = [
         r for r in run_list.rows(page.workbench) if r.name != row.name and r.dataset == row.dataset
     ][:30]
-    beside = ""
+    beside = (
+        f'<a class="button" href="#/experiments/list?run={quote(row.name)}">Baselines</a>'
+        if row.chain and row.state == "done"
+        else ""
+    )
     if others:
         links = "".join(
             f'<a href="#/runs/compare?a={e(r.name)}&b={e(row.name)}">{e(r.title)} · {e(when(r.created))}</a>'
             for r in others
         )
-        beside = f'<details class="menu wide-menu"><summary class="button">Compare with …</summary><div>{links}</div></details>'
+        beside += f'<details class="menu wide-menu"><summary class="button">Compare with …</summary><div>{links}</div></details>'
     more_buttons = button("Export", "runs.export", kind="quiet", run=row.name)
+    if row.state == "done":
+        more_buttons += button(
+            "MLflow", "runs.mlflow", kind="quiet", title="Open the run in MLflow", run=row.name
+        )
     return (
         crumb(
             "Runs",

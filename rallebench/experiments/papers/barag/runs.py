@@ -10,7 +10,7 @@ from typing import Any
 
 from rallebench.core.errors import BadFileError, NotFoundError, UsageError
 from rallebench.core.sources import Source
-from rallebench.experiments.papers.predictions import json_lines
+from rallebench.experiments.papers.common import json_lines
 from rallebench.workflows.barag import JOIN
 
 MANIFEST = "runs_manifest.json"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -253,12 +253,3 @@ def parts_of(config: Config, names: Mapping[str, str]) -> tuple[str, ...]:
         if config.retriever == "hybrid-rerank"
         else ()
     )
-
-
-def last_uses(order: Sequence[Config]) -> Mapping[Config, frozenset[str]]:
-    """Configuration → the models that no later one asks."""
-    last = {config.llm: config for config in order}
-    return {
-        config: frozenset(llm for llm, other in last.items() if llm and other == config)
-        for config in order
-    }

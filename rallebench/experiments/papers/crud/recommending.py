@@ -91,11 +91,11 @@ def _sides(
     scores: tuple[Scores, Scores] = {}, {}
     clusters: dict[str, str] = {}
     for name in tasks:
-        results = [outcomes.of(one_side, TASKS[name]) for one_side in (base, config)]
-        if results[0] and results[1]:
-            clusters |= {f"{name} {q}": f"{name} {n}" for q, n in results[0].clusters.items()}
-            for side, result in zip(scores, results):
-                values = result.answered.values.get(metric, {}) if result else {}
+        cells = [outcomes.ran.get((one_side, name)) for one_side in (base, config)]
+        if cells[0] and cells[1]:
+            clusters |= {f"{name} {q}": f"{name} {n}" for q, n in cells[0].clusters.items()}
+            for side, cell in zip(scores, cells):
+                values = cell.answered.values.get(metric, {}) if cell else {}
                 side |= {f"{name} {qid}": value for qid, value in values.items()}
     return *scores, clusters
 
@@ -143,9 +143,9 @@ def _gap(versus: Versus) -> str:
 
 def table_of(outcomes: Outcomes, grid: Grid, metric: str, heading: str) -> Table:
     """A row per scenario as this grid has it, and below it the paper's."""
-    ran = {result.task.name for result in outcomes.ran}
+    ran = {task for _, task in outcomes.ran}
     groups = {name: tasks for name, tasks in SCENARIOS.items() if ran.intersection(tasks)}
-    measured = {name for result in outcomes.ran for name in result.answered.means}
+    measured = {name for cell in outcomes.ran.values() for name in cell.answered.means}
     compared = {
         name: versus(outcomes, grid, name, groups)
         for name in (metric, *ASIDE)

@@ -9,13 +9,11 @@ from typing import Any
 
 from rallebench.core.errors import BadFileError
 from rallebench.experiments.papers import SCORERS
-from rallebench.experiments.papers.common import sentences
-from rallebench.experiments.papers.crud.cells import text_values
-from rallebench.experiments.papers.crud.definitions import named
+from rallebench.experiments.papers.common import check_file, means_of, not_in_gold, sentences
+from rallebench.experiments.papers.crud.cells import DEFINITIONS, text_values
 from rallebench.experiments.papers.crud.files import QUEST, read_results
 from rallebench.experiments.papers.crud.records import read_tasks
 from rallebench.experiments.papers.crud.tasks import tasks_of
-from rallebench.experiments.papers.predictions import check_file, means_of, not_in_gold
 from rallebench.metrics.judges.ragquesteval import quest_scores, texts
 
 OF_TEXT = ("bleu-avg", "bleu-1", "bleu-2", "bleu-3", "bleu-4", "rouge-L", "length")
@@ -84,7 +82,7 @@ def score_crud(guess: Path, gold: Path | None = None) -> dict[str, Any]:
         "missing": missing,
         "differ": {name: count for name, count in differ.items() if count},
         "metrics": means_of(measured),
-        "definitions": named(*measured),
+        "definitions": {name: DEFINITIONS[name] for name in measured},
         "notes": list(notes),
     }
 

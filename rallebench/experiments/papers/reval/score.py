@@ -13,12 +13,12 @@ from rallebench.analysis.agents.traces import observed_in
 from rallebench.core.types import Episode, Gold, Outcome
 from rallebench.datasets.reading import read_questions
 from rallebench.experiments.papers import SCORERS
-from rallebench.experiments.papers.common import sentences
-from rallebench.experiments.papers.predictions import (
+from rallebench.experiments.papers.common import (
     check_file,
     gold_notes,
     means_of,
     not_in_gold,
+    sentences,
 )
 from rallebench.metrics import METRICS, read_card
 

@@ -8,14 +8,14 @@ from typing import Any
 
 from rallebench.core.errors import BadFileError
 from rallebench.experiments.papers import SCORERS
-from rallebench.experiments.papers.common import sentences
-from rallebench.experiments.papers.predictions import (
+from rallebench.experiments.papers.common import (
     check_file,
     gold_notes,
     means_of,
     not_in_gold,
+    sentences,
 )
-from rallebench.experiments.papers.rgb import files
+from rallebench.experiments.papers.rgb import scoring
 from rallebench.experiments.papers.rgb.records import (
     Required,
     language_of,
@@ -35,7 +35,7 @@ def score_rgb(guess: Path, gold: Path | None = None) -> dict[str, Any]:
     one found here. ``missing``: records of ``gold`` without a row. Raises NotFoundError, BadFileError.
     """
     check_file(guess, "RGB's predictions, a JSON object a line")
-    rows = files.read_rows(guess)
+    rows = scoring.read_rows(guess)
     if not rows:
         raise BadFileError(
             f"{guess} holds no row of RGB's predictions (id, query, ans, prediction)."
@@ -64,7 +64,7 @@ def score_rgb(guess: Path, gold: Path | None = None) -> dict[str, Any]:
 
 
 def _answers(
-    rows: Mapping[str, files.Row], guess: Path, gold: Path | None
+    rows: Mapping[str, scoring.PredictionRow], guess: Path, gold: Path | None
 ) -> tuple[dict[str, Required], int, tuple[str, ...]]:
     """Row id → what is required, how many records have no row, and what must be said."""
     own = {qid: required_of(row["ans"]) for qid, row in rows.items()}
@@ -87,7 +87,7 @@ def _answers(
     return {qid: records[qid].required for qid in own}, missing, notes
 
 
-def _noise(row: files.Row, guess: Path) -> float:
+def _noise(row: scoring.PredictionRow, guess: Path) -> float:
     value = row.get("noise_rate", 0)
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1:
         raise BadFileError(
@@ -97,7 +97,7 @@ def _noise(row: files.Row, guess: Path) -> float:
 
 
 def _share(
-    noise: float, rows: Sequence[tuple[files.Row, Required]], language: str
+    noise: float, rows: Sequence[tuple[scoring.PredictionRow, Required]], language: str
 ) -> dict[str, Any]:
     """The rates of the rows of one share of noise, and RGB's own result over the same labels."""
     assessments = [assess(str(row["prediction"]), required, language) for row, required in rows]
@@ -115,5 +115,5 @@ def _share(
         "n": len(labelled),
         "labels_differ": differ,
         "metrics": means_of({name: [row[name] for row in rates] for name in METRICS}),
-        "as_rgb_counts": files.result_of(labelled, noise, True),
+        "as_rgb_counts": scoring.result_of(labelled, noise, True),
     }

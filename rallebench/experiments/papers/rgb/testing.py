@@ -1,4 +1,4 @@
-"""One of RGB's tests as a run: its documents, its flow, its rates, its files."""
+"""One of RGB's tests as a run: its documents, its one prompt, its flow, its rates, its files."""
 
 from __future__ import annotations
 
@@ -11,14 +11,23 @@ from typing import Any
 from rallebench.core.errors import UsageError
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.files import sha256_file
-from rallebench.core.prompts import check_own
+from rallebench.core.prompts import check_own, filled, prompt_text
 from rallebench.core.runs import Judge, RunRequest, RunResult
-from rallebench.core.types import Example, Flow, Passage, Question
-from rallebench.experiments.papers.predictions import json_lines
-from rallebench.experiments.papers.rgb import files
+from rallebench.core.types import (
+    Evidence,
+    Example,
+    Flow,
+    Generate,
+    Message,
+    Outcome,
+    Passage,
+    Question,
+)
+from rallebench.experiments.papers.common import is_original, json_lines
+from rallebench.experiments.papers.rgb import scoring
 from rallebench.experiments.papers.rgb.documents import Documents, share
-from rallebench.experiments.papers.rgb.prompts import Prompt, answering, names_of, read_prompt
 from rallebench.experiments.papers.rgb.records import (
+    Language,
     RgbRecord,
     RgbRecords,
     bare_example,
@@ -28,6 +37,61 @@ from rallebench.experiments.papers.rgb.records import (
 from rallebench.experiments.papers.rgb.scoring import Assessment, assess, named
 from rallebench.experiments.runs import replay, scored_run
 from rallebench.metrics import METRICS
+
+FOLDER = "suites/rgb"
+JOIN = "\n"
+"""Between two documents."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """``user`` holds ``{DOCS}`` and ``{QUERY}``. ``merged``: for models without a system role, the system's text
+    comes before the user's, with a blank line between."""
+
+    system: str
+    user: str
+    merged: bool = False
+
+
+def names_of(language: Language) -> tuple[str, str]:
+    """The files of a language: the system's text, and the user's."""
+    return f"system-{language}.txt", f"user-{language}.txt"
+
+
+def read_prompt(language: Language, folder: str = "", merged: bool = False) -> Prompt:
+    """The prompt of a language. Raises BadFileError."""
+    system, user = names_of(language)
+    text = prompt_text(FOLDER, user, folder, ("DOCS", "QUERY"))
+    return Prompt(prompt_text(FOLDER, system, folder), text, merged)
+
+
+def messages(prompt: Prompt, question: Question) -> tuple[Message, ...]:
+    """The messages of a question. Without documents the system's text is not sent."""
+    documents = JOIN.join(passage.text for passage in question.passages)
+    user = filled(prompt.user, {"DOCS": documents, "QUERY": question.text})
+    if not question.passages:
+        return (Message("user", user),)
+    if prompt.merged:
+        return (Message("user", f"{prompt.system}\n\n{user}"),)
+    return (Message("system", prompt.system), Message("user", user))
+
+
+def answering(question: Question, llm: str, prompt: Prompt, decoding: Mapping[str, Any]) -> Flow:
+    """Ask one question with its documents; the reply is the answer, as it came.
+
+    ``decoding``: temperature, max_tokens, seed, and top_p, whose 0 leaves it to the model's entry.
+    """
+    reply = yield Generate(
+        llm,
+        messages(prompt, question),
+        max_tokens=decoding["max_tokens"],
+        temperature=decoding["temperature"],
+        seed=decoding["seed"],
+        options={"top_p": decoding["top_p"]} if decoding["top_p"] else {},
+        evidence=Evidence(question.text, question.passages),
+    )
+    return Outcome(reply.text)
+
 
 WORKFLOW = "rgb"
 JUDGING = ("rgb-rejection", "rgb-errors")
@@ -50,7 +114,7 @@ class Testbed:
     @property
     def original(self) -> bool:
         """Whether it counts as RGB's code does."""
-        return bool(self.request.settings["compat"] == "original")
+        return is_original(self.request)
 
     @property
     def usable(self) -> list[RgbRecord]:
@@ -70,7 +134,7 @@ class Test:
     records: tuple[RgbRecord, ...]
     documents: Mapping[str, Documents]
     left_out: tuple[str, ...]
-    earlier: Mapping[str, files.Row] = field(default_factory=dict)
+    earlier: Mapping[str, scoring.PredictionRow] = field(default_factory=dict)
     earlier_sha256: str = ""
 
     @property
@@ -98,7 +162,7 @@ class Test:
         records, decoding = self.testbed.records, self.testbed.decoding
         shares = decoding["temperature"], self.noise, self.number, self.correct
         llm = self.testbed.request.llm
-        return files.file_name(records.name, records.language, llm, *shares, part)
+        return scoring.file_name(records.name, records.language, llm, *shares, part)
 
     def assessments(self, result: RunResult) -> Iterator[tuple[Example, Assessment]]:
         """Every example that was answered, with what its answer is worth, in the order asked."""
@@ -161,8 +225,8 @@ def make_test(
     # The original asks such a question without documents, and so without the system's text: another test.
     drop = bool(number) and not testbed.original
     empty = tuple(qid for qid, documents in built.items() if drop and not documents.items)
-    left = built.keys() - set(empty)
-    records = [record for record in testbed.usable if record.id in left][: testbed.request.limit]
+    records = [record for record in testbed.usable if record.id not in empty]
+    records = records[: testbed.request.limit]
     if not records:
         raise UsageError(
             f"No record of {testbed.records.path} has documents for noise {noise:g}; choose another set."
@@ -180,11 +244,13 @@ def _with_earlier(test: Test) -> Test:
     if not folder.is_dir():
         raise UsageError(f"--set reuse={reuse}: there is no such folder.")
     path = folder / test.file()
-    rows = files.read_rows(path)
+    rows = scoring.read_rows(path)
     fitting = {
         record.id: rows[record.id]
         for record in test.records
-        if files.fits(rows.get(record.id), record, test.documents[record.id], test.testbed.original)
+        if scoring.fits(
+            rows.get(record.id), record, test.documents[record.id], test.testbed.original
+        )
     }
     return replace(test, earlier=fitting, earlier_sha256=sha256_file(path) if rows else "")
 
@@ -243,7 +309,7 @@ def files_of(test: Test, result: RunResult) -> dict[str, str]:
     rows = []
     for example, assessment in test.assessments(result):
         record = records[example.question.qid]
-        rows.append(files.row_of(record, test.documents[record.id], test.noise, assessment))
-    value = files.result_of(rows, test.noise, test.testbed.facts)
+        rows.append(scoring.row_of(record, test.documents[record.id], test.noise, assessment))
+    value = scoring.result_of(rows, test.noise, test.testbed.facts)
     text = json.dumps(value, ensure_ascii=False, indent=4)
     return {test.file(): json_lines(rows), test.file("_result"): text}
