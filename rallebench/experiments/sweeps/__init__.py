@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -116,10 +116,14 @@ def expand(chain: Chain, factors: Sequence[Factor], strategy: str = "one-factor"
         raise UsageError("Nothing is varied; name at least one field with its values.")
     if len({factor.field for factor in factors}) < len(factors):
         raise UsageError("A field is varied twice; put all its values into one list.")
+    columns = [
+        [(factor.field, *pair) for pair in zip(factor.values, factor.labels)] for factor in factors
+    ]
+    singly = ((choice,) for column in columns for choice in column)
     variants: list[Variant] = []
-    for choice in _choices(factors, strategy):
+    for choices in itertools.product(*columns) if strategy == "grid" else singly:
         changes, changed, index = {}, chain, {}
-        for name, value, label in choice:
+        for name, value, label in choices:
             changes[name] = label
             if name.startswith(INDEX):
                 index[name.removeprefix(INDEX)] = value
@@ -138,19 +142,6 @@ def expand(chain: Chain, factors: Sequence[Factor], strategy: str = "one-factor"
 def _depth(chain: Chain) -> int:
     """The largest k of a chain, 0 without retrieval."""
     return max((action.k for action in chain.actions if action.kind == "retrieve"), default=0)
-
-
-def _choices(
-    factors: Sequence[Factor], strategy: str
-) -> Iterator[tuple[tuple[str, Any, str], ...]]:
-    """The (field, value, label) of every variant."""
-    columns = [
-        [(factor.field, value, label) for value, label in zip(factor.values, factor.labels)]
-        for factor in factors
-    ]
-    if strategy == "grid":
-        return itertools.product(*columns)
-    return ((choice,) for column in columns for choice in column)
 
 
 def changed_by(chain: Chain, field: str, value: Any) -> Chain:

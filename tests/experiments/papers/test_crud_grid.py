@@ -523,10 +523,10 @@ def test_under_word_search_encoders_make_no_difference(workspace: Path) -> None:
 @pytest.mark.parametrize(
     ("settings", "sentence"),
     [
-        (("factors=chunks",), "factor of the grid"),
-        (("factors=",), "name at least one of chunk, overlap"),
-        (("ks=0",), "'0' must be a whole number from 1 to 1000"),
-        (("overlaps=10,99",), "'99' must be a whole number from 0 to 95"),
+        (("factors=chunks",), "factors must be one of chunk, overlap"),
+        (("factors=",), "factors must be one of chunk, overlap"),
+        (("ks=0",), "ks must be a whole number from 1 to 1000"),
+        (("overlaps=10,99",), "overlaps must be a whole number from 0 to 95"),
         (("retrievers=magic",), "retriever of CRUD-RAG 'magic'"),
         (("embeddings=nothing",), "no encoder 'nothing'"),
         (("llms=nobody",), "no language model 'nobody'"),

@@ -12,23 +12,14 @@ from typing import TYPE_CHECKING, Any
 from rallebench.core.errors import BadFileError, NotFoundError
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.files import read_json
+from rallebench.experiments.papers.common import in_folder
 from rallebench.experiments.papers.crud.tasks import CrudTask
 
 if TYPE_CHECKING:
     from rallebench.experiments.papers.crud.cells import Cell
 
-METRICS = (
-    "bleu-avg",
-    "bleu-1",
-    "bleu-2",
-    "bleu-3",
-    "bleu-4",
-    "rouge-L",
-    "similarity",
-    "QA_avg_F1",
-    "QA_recall",
-    "length",
-)
+METRICS = ("bleu-avg", "bleu-1", "bleu-2", "bleu-3", "bleu-4", "rouge-L", "similarity")
+METRICS += ("QA_avg_F1", "QA_recall", "length")
 NAMES = {"similarity": "bertScore"}
 """Ours → CRUD-RAG's, where they differ."""
 QUEST = ("QA_avg_F1", "QA_recall")
@@ -120,19 +111,15 @@ def read_earlier(reuse: str, name: str) -> dict[str, tuple[str, str]]:
     path = Path(reuse).expanduser()
     if not path.exists():
         raise NotFoundError(f"--set reuse={reuse}: there is no such file or folder.")
-    if path.is_dir():
-        places = (path / name, path / Path(name).name)
-        path = next((place for place in places if place.is_file()), path)
-        if path.is_dir():
-            return {}
-    _, rows = read_results(path)
-    return {
-        str(row["id"]).strip(): (
-            row["log"]["generated_text"].strip(),
-            str(row["log"].get("ground_truth_text", "")).strip(),
-        )
-        for row in rows
+    file = in_folder(path, (name, Path(name).name)) if path.is_dir() else path
+    logs = {
+        str(row["id"]).strip(): row["log"]
+        for row in (read_results(file)[1] if file else ())
         if row.get("valid", True) and row["log"]["generated_text"].strip()
+    }
+    return {
+        qid: (log["generated_text"].strip(), str(log.get("ground_truth_text", "")).strip())
+        for qid, log in logs.items()
     }
 
 

@@ -15,14 +15,19 @@ from rallebench.experiments.papers.common import (
     not_in_gold,
     sentences,
 )
-from rallebench.experiments.papers.rgb import scoring
 from rallebench.experiments.papers.rgb.records import (
     Required,
     language_of,
     read_records,
     required_of,
 )
-from rallebench.experiments.papers.rgb.scoring import assess, named
+from rallebench.experiments.papers.rgb.scoring import (
+    PredictionRow,
+    assess,
+    named,
+    read_rows,
+    result_of,
+)
 
 METRICS = ("all_rate", "rejection_rate", "lucky_rate", "fact_check_rate", "correct_rate")
 
@@ -35,7 +40,7 @@ def score_rgb(guess: Path, gold: Path | None = None) -> dict[str, Any]:
     one found here. ``missing``: records of ``gold`` without a row. Raises NotFoundError, BadFileError.
     """
     check_file(guess, "RGB's predictions, a JSON object a line")
-    rows = scoring.read_rows(guess)
+    rows = read_rows(guess)
     if not rows:
         raise BadFileError(
             f"{guess} holds no row of RGB's predictions (id, query, ans, prediction)."
@@ -64,7 +69,7 @@ def score_rgb(guess: Path, gold: Path | None = None) -> dict[str, Any]:
 
 
 def _answers(
-    rows: Mapping[str, scoring.PredictionRow], guess: Path, gold: Path | None
+    rows: Mapping[str, PredictionRow], guess: Path, gold: Path | None
 ) -> tuple[dict[str, Required], int, tuple[str, ...]]:
     """Row id → what is required, how many records have no row, and what must be said."""
     own = {qid: required_of(row["ans"]) for qid, row in rows.items()}
@@ -80,14 +85,13 @@ def _answers(
             raise BadFileError(
                 f"{guess} has another question for {qid!r} than {gold}; give the file that was asked."
             )
-    changed = sum(own[qid] != records[qid].required for qid in own)
-    missing = len(records) - len(own)
+    answers = {qid: records[qid].required for qid in own}
+    changed, missing = sum(own[qid] != answers[qid] for qid in own), len(records) - len(own)
     where = "rate, as in RGB's script"
-    notes = gold_notes(changed, gold, missing, len(records), where)
-    return {qid: records[qid].required for qid in own}, missing, notes
+    return answers, missing, gold_notes(changed, gold, missing, len(records), where)
 
 
-def _noise(row: scoring.PredictionRow, guess: Path) -> float:
+def _noise(row: PredictionRow, guess: Path) -> float:
     value = row.get("noise_rate", 0)
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1:
         raise BadFileError(
@@ -97,7 +101,7 @@ def _noise(row: scoring.PredictionRow, guess: Path) -> float:
 
 
 def _share(
-    noise: float, rows: Sequence[tuple[scoring.PredictionRow, Required]], language: str
+    noise: float, rows: Sequence[tuple[PredictionRow, Required]], language: str
 ) -> dict[str, Any]:
     """The rates of the rows of one share of noise, and RGB's own result over the same labels."""
     assessments = [assess(str(row["prediction"]), required, language) for row, required in rows]
@@ -115,5 +119,5 @@ def _share(
         "n": len(labelled),
         "labels_differ": differ,
         "metrics": means_of({name: [row[name] for row in rates] for name in METRICS}),
-        "as_rgb_counts": scoring.result_of(labelled, noise, True),
+        "as_rgb_counts": result_of(labelled, noise, True),
     }

@@ -13,6 +13,7 @@ from rallebench.core.runs import RunResult
 from rallebench.core.sources import Source
 from rallebench.core.table_files import csv_lines
 from rallebench.engine.statistics import Mean
+from rallebench.experiments.papers.common import sentences
 from rallebench.experiments.papers.rgb.scoring import is_right
 from rallebench.experiments.papers.rgb.testing import Answered, Testbed
 from rallebench.experiments.published import published_table
@@ -229,11 +230,9 @@ def error_table(
     """How many wrong answers are of which category, in every part; and a sentence on labels that no wrong answer has."""
     places = [(row["part"], row["qid"]) for row in wrong]
     named = [categories.get(place) or categories.get(("", place[1]), NO_LABEL) for place in places]
-    counts = Counter(zip((part for part, _ in places), named))
-    totals = Counter(named)
-    labelled = len(wrong) - totals[NO_LABEL]
-    own = CATEGORIES[test]
     parts = list(dict.fromkeys(part for part, _ in places))
+    counts, totals = Counter(zip((part for part, _ in places), named)), Counter(named)
+    labelled, own = len(wrong) - totals[NO_LABEL], CATEGORIES[test]
     printed = _printed_errors(test)
     rows = []
     for category in (*own, *sorted(totals.keys() - {*own, NO_LABEL}), NO_LABEL):
@@ -243,13 +242,12 @@ def error_table(
     note = f"{labelled} of {len(wrong)} wrong answers have a label; the share is of these. Labels are a person's."
     columns = ("", *parts, "all", "share", *(f"RGB's paper: {system}" for system in printed))
     known = {*places, *(("", qid) for _, qid in places)}
-    strange = [qid for part, qid in categories if (part, qid) not in known]
+    strange = [place[1] for place in categories if place not in known]
     sentence = (
         f"{len(strange)} labels are of answers that are not wrong here: {', '.join(strange[:5])}."
     )
-    return Table("Errors by category", columns, tuple(rows), False, note), (sentence,) * bool(
-        strange
-    )
+    table = Table("Errors by category", columns, tuple(rows), False, note)
+    return table, sentences((strange, sentence))
 
 
 def _printed_errors(test: str) -> dict[str, dict[str, str]]:

@@ -12,8 +12,9 @@ from rallebench.core.errors import UsageError
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.files import sha256_file
 from rallebench.core.prompts import check_own, filled, prompt_text
-from rallebench.core.runs import Judge, RunRequest, RunResult
+from rallebench.core.runs import Judge, RunRequest, RunResult, Values
 from rallebench.core.types import (
+    Episode,
     Evidence,
     Example,
     Flow,
@@ -24,7 +25,6 @@ from rallebench.core.types import (
     Question,
 )
 from rallebench.experiments.papers.common import is_original, json_lines
-from rallebench.experiments.papers.rgb import scoring
 from rallebench.experiments.papers.rgb.documents import Documents, share
 from rallebench.experiments.papers.rgb.records import (
     Language,
@@ -34,7 +34,17 @@ from rallebench.experiments.papers.rgb.records import (
     find_file,
     read_records,
 )
-from rallebench.experiments.papers.rgb.scoring import Assessment, assess, named
+from rallebench.experiments.papers.rgb.scoring import (
+    Assessment,
+    PredictionRow,
+    assess,
+    file_name,
+    fits,
+    named,
+    read_rows,
+    result_of,
+    row_of,
+)
 from rallebench.experiments.runs import replay, scored_run
 from rallebench.metrics import METRICS
 
@@ -134,7 +144,7 @@ class Test:
     records: tuple[RgbRecord, ...]
     documents: Mapping[str, Documents]
     left_out: tuple[str, ...]
-    earlier: Mapping[str, scoring.PredictionRow] = field(default_factory=dict)
+    earlier: Mapping[str, PredictionRow] = field(default_factory=dict)
     earlier_sha256: str = ""
 
     @property
@@ -159,20 +169,20 @@ class Test:
 
     def file(self, part: str = "") -> str:
         """Where RGB would write this test's predictions, or with ``_result`` its result."""
-        records, decoding = self.testbed.records, self.testbed.decoding
-        shares = decoding["temperature"], self.noise, self.number, self.correct
+        records, temperature = self.testbed.records, self.testbed.decoding["temperature"]
+        shares = temperature, self.noise, self.number, self.correct
         llm = self.testbed.request.llm
-        return scoring.file_name(records.name, records.language, llm, *shares, part)
+        return file_name(records.name, records.language, llm, *shares, part)
+
+    def assess(self, example: Example, answer: str) -> Assessment:
+        """What an answer is worth."""
+        return assess(answer, example.gold.required, self.testbed.records.language)
 
     def assessments(self, result: RunResult) -> Iterator[tuple[Example, Assessment]]:
         """Every example that was answered, with what its answer is worth, in the order asked."""
         for example in result.request.examples:
             if (episode := result.episodes.get(example.question.qid)) is not None:
                 yield example, self.assess(example, episode.answer)
-
-    def assess(self, example: Example, answer: str) -> Assessment:
-        """What an answer is worth."""
-        return assess(answer, example.gold.required, self.testbed.records.language)
 
 
 Answered = Mapping[str, "tuple[Test, RunResult]"]
@@ -244,13 +254,11 @@ def _with_earlier(test: Test) -> Test:
     if not folder.is_dir():
         raise UsageError(f"--set reuse={reuse}: there is no such folder.")
     path = folder / test.file()
-    rows = scoring.read_rows(path)
+    rows = read_rows(path)
     fitting = {
         record.id: rows[record.id]
         for record in test.records
-        if scoring.fits(
-            rows.get(record.id), record, test.documents[record.id], test.testbed.original
-        )
+        if fits(rows.get(record.id), record, test.documents[record.id], test.testbed.original)
     }
     return replace(test, earlier=fitting, earlier_sha256=sha256_file(path) if rows else "")
 
@@ -261,10 +269,12 @@ def rgb_run(test: Test, label: str, judges: tuple[Judge, ...] = ()) -> RunReques
     llm, prompt = testbed.request.llm, testbed.prompt
 
     def flow(question: Question) -> Flow:
-        earlier = test.earlier.get(question.qid)
-        if earlier is not None:
-            return replay(str(earlier["prediction"]))
+        if question.qid in test.earlier:
+            return replay(str(test.earlier[question.qid]["prediction"]))
         return answering(question, llm, prompt, testbed.decoding)
+
+    def score(example: Example, episode: Episode) -> Values:
+        return test.assess(example, episode.answer).rates(test.noise, testbed.original)
 
     settings = {
         "noise": test.noise,
@@ -278,19 +288,10 @@ def rgb_run(test: Test, label: str, judges: tuple[Judge, ...] = ()) -> RunReques
         "compat": testbed.request.settings["compat"],
         "reuse": test.earlier_sha256,
     }
+    examples = tuple(example_of(record, test.documents[record.id]) for record in test.records)
+    name, columns = testbed.records.name, testbed.metrics
     return scored_run(
-        label,
-        WORKFLOW,
-        testbed.records.name,
-        tuple(example_of(record, test.documents[record.id]) for record in test.records),
-        flow,
-        settings,
-        lambda example, episode: test.assess(example, episode.answer).rates(
-            test.noise, testbed.original
-        ),
-        testbed.metrics,
-        (llm,),
-        judges=judges,
+        label, WORKFLOW, name, examples, flow, settings, score, columns, (llm,), judges=judges
     )
 
 
@@ -309,7 +310,7 @@ def files_of(test: Test, result: RunResult) -> dict[str, str]:
     rows = []
     for example, assessment in test.assessments(result):
         record = records[example.question.qid]
-        rows.append(scoring.row_of(record, test.documents[record.id], test.noise, assessment))
-    value = scoring.result_of(rows, test.noise, test.testbed.facts)
+        rows.append(row_of(record, test.documents[record.id], test.noise, assessment))
+    value = result_of(rows, test.noise, test.testbed.facts)
     text = json.dumps(value, ensure_ascii=False, indent=4)
     return {test.file(): json_lines(rows), test.file("_result"): text}
