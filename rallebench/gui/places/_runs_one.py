@@ -15,6 +15,7 @@ from rallebench.gui.html import (
     button,
     chips,
     crumb,
+    defs,
     e,
     empty,
     fold,
@@ -340,7 +341,12 @@ def metrics(page: Page, run: RunFolder) -> str:
     clusters = independence(report.get("clusters"), report.get("n", 0))
     scorer = button("Score by more metrics", "runs.rescore", run=run.name)
     analysis = agents(page, [run.name])
-    return f'<div class="row">{scorer}</div>{analysis}{rows(["Metric", ">Mean", ">95 % interval", ">Questions"], lines)}<p class="note">{e(clusters)}</p>'
+    cards = "".join(
+        f"<h4>{e(name)}</h4>{defs(facts.items())}"
+        for name, facts in run_views.cards(report).items()
+    )
+    cards = fold("Metric cards", cards, gist="definition, range, caveats", id="metric-cards")
+    return f'<div class="row">{scorer}</div>{analysis}{rows(["Metric", ">Mean", ">95 % interval", ">Questions"], lines)}<p class="note">{e(clusters)}</p>{cards}'
 
 
 def cost(page: Page, run: RunFolder) -> str:
