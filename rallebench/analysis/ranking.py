@@ -23,6 +23,7 @@ from rallebench.analysis.measures import (
 from rallebench.analysis.paired import PairedComparison, compare, with_holm
 from rallebench.core.errors import UsageError
 from rallebench.core.memory import uncollected
+from rallebench.core.numbers import independence
 from rallebench.core.types import Example
 from rallebench.engine.answers import heads
 from rallebench.engine.clusters import Clusters, clusters_of
@@ -31,7 +32,6 @@ from rallebench.engine.statistics import NOISE, Mean, means
 from rallebench.engine.store import RunFolder
 from rallebench.metrics import metric
 from rallebench.metrics.columns import columns
-from rallebench.render.numbers import independence
 
 __all__ = [
     "HEADLINES",

@@ -9,14 +9,14 @@ from pathlib import Path
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.gui.form import labelled, select
 from rallebench.gui.frame import Event, Page, Patch
-from rallebench.gui.html import button, e, fold, table, warning
+from rallebench.gui.html import button, defs, e, fold, table, warning
 from rallebench.render import svg
 from rallebench.render.report import page as report_pages
 from rallebench.services import catalog
 from rallebench.services.comparing import analyse_agents
 from rallebench.services.exchange import exported, import_predictions, track
 from rallebench.services.reports import report_of
-from rallebench.services.run_views import is_agents, judges, metric_choices
+from rallebench.services.run_views import is_agents, judge_lines, metric_choices
 
 ENDINGS = {
     "csv": ".csv",
@@ -119,10 +119,12 @@ def ask_metrics(page: Page, event: Event) -> Patch:
         f'<label class="check"><input type="checkbox" name="metric" value="{e(m)}"> {e(m)}</label>'
         for m in metric_choices()
     )
-    judge = labelled("Judge", select("judge", judges(), "", blank="none"))
+    judge = labelled(
+        "Judge", select("judge", [name for name, _ in judge_lines()], "", blank="none")
+    )
     model = labelled("Judging model", select("llm", models, models[0] if models else ""))
     return {
-        "dialog": f'<h2>Score by more metrics</h2><div data-form class="stack"><div class="fields">{judge}{model}</div>{fold("Metrics", f"<div class=checks>{boxes}</div>", id="score-metrics")}<p class="note">No answer is asked again. A judge asks its model once for each answer; a resumed pass continues.</p><div class="buttons">{button("Cancel", "", close="1")}{button("Score", "runs.rescore-by", kind="primary", run=name)}</div></div>'
+        "dialog": f'<h2>Score by more metrics</h2><div data-form class="stack"><div class="fields">{judge}{model}</div>{fold("What the judges give", defs(judge_lines()))}{fold("Metrics", f"<div class=checks>{boxes}</div>", id="score-metrics")}<p class="note">No answer is asked again. A judge asks its model once for each answer; a resumed pass continues.</p><div class="buttons">{button("Cancel", "", close="1")}{button("Score", "runs.rescore-by", kind="primary", run=name)}</div></div>'
     }
 
 
