@@ -8,18 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
 
 from rallebench.core.registry import Registry
 from rallebench.core.settings import Setting
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Vectors = NDArray[np.float32]
-    Neighbours = tuple[NDArray[np.float32], NDArray[np.int64]]
-
+Vectors = NDArray[np.float32]
+Neighbours = tuple[NDArray[np.float32], NDArray[np.int64]]
 Progress = tuple[int, int]
 """Vectors that are in, and all of them."""
 

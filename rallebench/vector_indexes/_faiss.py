@@ -6,14 +6,12 @@ import contextlib
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rallebench.core.errors import MissingPackageError
 from rallebench.core.settings import Setting
+from rallebench.vector_indexes import Vectors
 from rallebench.vector_indexes._vectors import damaged, unwritten
-
-if TYPE_CHECKING:
-    from rallebench.vector_indexes import Vectors
 
 THREADS = Setting(
     int, 0, 0, 1024, about="threads while building; 0 = one a core, 1 = the same graph every time"

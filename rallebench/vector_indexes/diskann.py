@@ -5,10 +5,17 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rallebench.core.settings import Setting
-from rallebench.vector_indexes import VECTOR_INDEXES, Progress, VectorIndex, complete_settings
+from rallebench.vector_indexes import (
+    VECTOR_INDEXES,
+    Neighbours,
+    Progress,
+    VectorIndex,
+    Vectors,
+    complete_settings,
+)
 from rallebench.vector_indexes._diskann import (
     COMPLEXITY,
     FORESEEN,
@@ -22,9 +29,6 @@ from rallebench.vector_indexes._diskann_files import DiskRows, Imported, opening
 from rallebench.vector_indexes._faiss import THREADS, cores
 from rallebench.vector_indexes._vectors import VECTORS, damaged
 from rallebench.vector_indexes.numpy_flat import NumpyFlatKind
-
-if TYPE_CHECKING:
-    from rallebench.vector_indexes import Neighbours, Vectors
 
 SMALL = 1000
 BEAM, GIB = 4, 2**30

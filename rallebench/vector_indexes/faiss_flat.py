@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from rallebench.vector_indexes import VECTOR_INDEXES, Progress, VectorIndex
+import numpy as np
+
+from rallebench.vector_indexes import VECTOR_INDEXES, Neighbours, Progress, VectorIndex, Vectors
 from rallebench.vector_indexes._faiss import PACKAGES, faiss, read, write
 from rallebench.vector_indexes._vectors import fed, no_neighbours, ranked
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    from rallebench.vector_indexes import Neighbours, Vectors
 
 FILE = "flat.faiss"
 TIES = 16
@@ -40,8 +37,6 @@ class FaissFlat:
         neighbours are fetched and scored again in double precision, where equal vectors score
         the same. A query with more ties than those is searched by its k-th score.
         """
-        import numpy as np
-
         total = self._index.ntotal
         rough, near = self._index.search(vectors, min(k + TIES, total))
         most = min(k, total)
@@ -60,8 +55,6 @@ class FaissFlat:
 
     def _ranked(self, vectors: Vectors, rows: np.ndarray[Any, Any], k: int) -> Neighbours:
         """The best k of (q, c) rows by inner products in double precision; −1 scores −inf."""
-        import numpy as np
-
         rows = np.sort(rows, axis=1)
         parts = []
         for start in range(0, rows.shape[1], PIECE):

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rallebench.core.settings import Setting
-from rallebench.vector_indexes import VECTOR_INDEXES, Progress, VectorIndex, complete_settings
+from rallebench.vector_indexes import (
+    VECTOR_INDEXES,
+    Neighbours,
+    Progress,
+    VectorIndex,
+    Vectors,
+    complete_settings,
+)
 from rallebench.vector_indexes._faiss import PACKAGES, THREADS, adding, faiss, read, write
 from rallebench.vector_indexes._vectors import fed, none_found
-
-if TYPE_CHECKING:
-    from rallebench.vector_indexes import Neighbours, Vectors
 
 FILE = "hnsw.faiss"
 EF_SEARCH = 32

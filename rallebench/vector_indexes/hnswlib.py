@@ -6,17 +6,23 @@ import contextlib
 import threading
 from collections.abc import Generator, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
 
 from rallebench.core.errors import MissingPackageError
 from rallebench.core.files import read_json, write_json
-from rallebench.vector_indexes import VECTOR_INDEXES, Progress, VectorIndex, complete_settings
+from rallebench.vector_indexes import (
+    VECTOR_INDEXES,
+    Neighbours,
+    Progress,
+    VectorIndex,
+    Vectors,
+    complete_settings,
+)
 from rallebench.vector_indexes._faiss import cores
 from rallebench.vector_indexes._vectors import damaged, fed, no_neighbours, none_found, unwritten
 from rallebench.vector_indexes.hnsw import EF_SEARCH, KNOBS, PIECE, SETTINGS
-
-if TYPE_CHECKING:
-    from rallebench.vector_indexes import Neighbours, Vectors
 
 FILE, ABOUT = "hnswlib.bin", "hnswlib.json"
 SEED = 100
@@ -104,8 +110,6 @@ class HnswlibKind:
         self, folder: Path, vectors: Any, **settings: Any
     ) -> Generator[Progress, None, dict[str, Any]]:
         """Write ``hnswlib.bin``. Levels are drawn by a fixed seed: one thread makes the same graph again."""
-        import numpy as np
-
         used, (count, dim) = complete_settings(SETTINGS, settings), vectors.shape
         index = _package().Index(space="ip", dim=int(dim))
         graph = {"M": used["m"], "ef_construction": used["ef_construction"]}

@@ -9,19 +9,16 @@ from __future__ import annotations
 import threading
 from collections.abc import Generator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from rallebench.core.settings import Setting
-from rallebench.vector_indexes import VECTOR_INDEXES, Progress, VectorIndex
+from rallebench.vector_indexes import VECTOR_INDEXES, Neighbours, Progress, VectorIndex, Vectors
 from rallebench.vector_indexes._faiss import PACKAGES, THREADS, adding, faiss, read, write
 from rallebench.vector_indexes._faiss import threads as threads_of
 from rallebench.vector_indexes._vectors import StoredRows, damaged, fed, keep, pieces, sample
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from rallebench.vector_indexes import Neighbours, Vectors
 
 FILE = "ivf-sq8.faiss"
 NPROBE, REACH, RERANK = 64, 0.4, 2
@@ -80,8 +77,6 @@ class IvfSq8:
     exact = False
 
     def __init__(self, index: Any, rows: StoredRows) -> None:
-        import numpy as np
-
         self._index, self._rows = index, rows
         self._quantizer = faiss().downcast_index(index.quantizer)
         codes = faiss().vector_to_array(self._quantizer.codes)
@@ -102,8 +97,6 @@ class IvfSq8:
         rerank: int = RERANK,
     ) -> Neighbours:
         """Scores (q, k) best first and rows (q, k), −1 = none; the scores are exact."""
-        import numpy as np
-
         total = self._index.ntotal
         most = min(k * rerank, total)
         near = np.empty((len(vectors), most), dtype=np.int64)
@@ -120,8 +113,6 @@ class IvfSq8:
 
     def _probed(self, vectors: Vectors, most: int, nprobe: int, reach: float) -> Neighbours:
         """The best by their codes, of the lists within reach."""
-        import numpy as np
-
         nprobe = min(nprobe, self._index.nlist)
         products, lists = self._quantizer.search(vectors, nprobe)
         lengths = np.einsum("qd,qd->q", vectors, vectors)
@@ -137,8 +128,6 @@ class IvfSq8:
 
         The rounding of a dimension is uniform, so that of a score has the variance Σ q² step² / 12.
         """
-        import numpy as np
-
         deviation = np.sqrt((vectors * vectors) @ self._rounding)
         last = about[:, min(k, about.shape[1]) - 1]
         worst: NDArray[np.bool_] = about < (last - MARGIN * deviation)[:, None]

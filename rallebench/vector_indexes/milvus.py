@@ -11,18 +11,24 @@ import hashlib
 from collections.abc import Generator
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
 
 from rallebench.core.errors import BackendError, BadFileError, UsageError
 from rallebench.core.files import read_json, write_json
 from rallebench.core.settings import Setting
-from rallebench.vector_indexes import VECTOR_INDEXES, Progress, VectorIndex, complete_settings
+from rallebench.vector_indexes import (
+    VECTOR_INDEXES,
+    Neighbours,
+    Progress,
+    VectorIndex,
+    Vectors,
+    complete_settings,
+)
 from rallebench.vector_indexes import _milvus as server
 from rallebench.vector_indexes._milvus import VECTOR, WORK_PATIENCE, Place, spoken
 from rallebench.vector_indexes._vectors import no_neighbours, pieces
-
-if TYPE_CHECKING:
-    from rallebench.vector_indexes import Neighbours, Vectors
 
 ABOUT = "milvus.json"
 EF_SEARCH = 64
@@ -72,8 +78,6 @@ class Milvus:
         The server's last digits depend on what else is in the batch, so scores are rounded to five places.
         ``rescore`` fetches a few more neighbours with their vectors and scores them exactly: several times slower.
         """
-        import numpy as np
-
         scores, rows = no_neighbours(len(vectors), k)
         if min(k, self._count) > MOST:
             raise UsageError(

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from rallebench.vector_indexes import VECTOR_INDEXES, Progress, VectorIndex
+import numpy as np
+
+from rallebench.vector_indexes import VECTOR_INDEXES, Neighbours, Progress, VectorIndex, Vectors
 from rallebench.vector_indexes._vectors import VECTORS, damaged, keep, no_neighbours, pieces, ranked
-
-if TYPE_CHECKING:
-    from rallebench.vector_indexes import Neighbours, Vectors
-
 
 QUERIES = 64
 """Queries that are compared at once: their products with all vectors are in memory."""
@@ -27,8 +25,6 @@ class NumpyFlat:
 
     def search(self, vectors: Vectors, k: int) -> Neighbours:
         """Scores (q, k) best first and rows (q, k), −1 = none; ties go to the smaller row."""
-        import numpy as np
-
         scores, rows = no_neighbours(len(vectors), k)
         all_rows = np.arange(len(self._vectors))
         for start in range(0, len(vectors), QUERIES):
@@ -41,8 +37,6 @@ class NumpyFlat:
 
     def _products(self, vectors: Vectors) -> Vectors:
         """Float32 (q, n), summed in double precision."""
-        import numpy as np
-
         products = np.empty((len(vectors), len(self._vectors)), dtype=np.float32)
         for start, piece in pieces(self._vectors):
             products[:, start : start + len(piece)] = vectors.astype(np.float64) @ piece.T.astype(
@@ -75,8 +69,6 @@ class NumpyFlatKind:
 
     def load(self, folder: Path) -> VectorIndex:
         """Open ``vectors.npy`` memory-mapped."""
-        import numpy as np
-
         try:
             return NumpyFlat(np.load(folder / VECTORS, mmap_mode="r"))
         except (OSError, ValueError, EOFError) as error:

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from rallebench.core.errors import BadFileError, MismatchError, UsageError
 from rallebench.core.types import Passage
 from rallebench.retrievers import IndexKind
@@ -91,8 +93,6 @@ def _npy(path: Path) -> Foreign:
 
 
 def _mapped(path: Path) -> Any:
-    import numpy as np
-
     try:
         return np.load(path, mmap_mode="r")
     except (OSError, ValueError, EOFError) as error:
@@ -101,8 +101,6 @@ def _mapped(path: Path) -> Any:
 
 def vectors_of(foreign: Foreign) -> Any:
     """Memory-mapped (count, dim)."""
-    import numpy as np
-
     if foreign.path.suffix == ".npy":
         return _mapped(foreign.path)
     return np.memmap(foreign.path, dtype="<f4", mode="r", shape=(foreign.count, foreign.dim))
@@ -195,8 +193,6 @@ def taken(
 
 def _all_numbers(path: Path, vectors: Any) -> Generator[Progress, None, None]:
     """Raise BadFileError, naming the row, for a value that is no finite number; before anything is built of it."""
-    import numpy as np
-
     step = max(1, PIECE_BYTES // (4 * vectors.shape[1]))
     for start in range(0, len(vectors), step):
         yield start, len(vectors)
@@ -212,8 +208,6 @@ def _all_numbers(path: Path, vectors: Any) -> Generator[Progress, None, None]:
 
 def _check_numbers(path: Path, index: Any) -> None:
     """``_all_numbers`` of the vectors that a Faiss index in memory holds as they are."""
-    import numpy as np
-
     package = faiss()
     flat = package.downcast_index(index.storage) if hasattr(index, "storage") else index
     if not isinstance(flat, package.IndexFlat) or not flat.ntotal:
