@@ -28,6 +28,24 @@ def faiss() -> Any:
     return faiss
 
 
+class FaissIndex:
+    """An index that Faiss holds in memory, from ``file``."""
+
+    file: str
+
+    def __init__(self, index: Any) -> None:
+        self._index = index
+
+    @classmethod
+    def load(cls, folder: Path) -> Any:
+        """Open the file."""
+        return cls(read(folder / cls.file))
+
+    def close(self) -> None:
+        """Drop it."""
+        self._index = None
+
+
 def cores(threads: int) -> int:
     """``threads``, or as many as this process may use if that is 0."""
     if threads:

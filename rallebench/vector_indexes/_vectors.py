@@ -158,10 +158,7 @@ class StoredRows:
 
 def no_neighbours(count: int, k: int) -> Neighbours:
     """The answer of ``count`` queries that found nothing, to be filled."""
-    return (
-        np.full((count, k), -np.inf, dtype=np.float32),
-        np.full((count, k), -1, dtype=np.int64),
-    )
+    return (np.full((count, k), -np.inf, dtype=np.float32), np.full((count, k), -1, dtype=np.int64))
 
 
 def ranked(scores: Vectors, rows: np.ndarray[Any, Any], k: int) -> Neighbours:

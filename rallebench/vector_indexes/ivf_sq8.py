@@ -7,7 +7,6 @@ lists that lie much farther than the nearest are skipped as in SPANN (Chen et al
 from __future__ import annotations
 
 import threading
-from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rallebench.core.settings import Setting
-from rallebench.vector_indexes import VECTOR_INDEXES, Neighbours, Progress, VectorIndex, Vectors
+from rallebench.vector_indexes import (
+    VECTOR_INDEXES,
+    Build,
+    Neighbours,
+    Vectors,
+)
 from rallebench.vector_indexes._faiss import PACKAGES, THREADS, adding, faiss, read, write
 from rallebench.vector_indexes._faiss import threads as threads_of
 from rallebench.vector_indexes._vectors import StoredRows, damaged, fed, keep, pieces, sample
@@ -71,10 +75,49 @@ def lists_for(count: int) -> int:
     return max(1, min(int(4 * count**0.5), count // PER_LIST))
 
 
+@VECTOR_INDEXES.register(
+    "ivf-sq8",
+    form=SETTINGS,
+    search_form=KNOBS,
+    memory_factors=(2.5, 1.0),
+    vector_bytes=1,
+    packages=PACKAGES,
+)
 class IvfSq8:
-    """One byte a dimension in memory; vectors stay on disk and a few rows of them are read per query."""
+    """Faiss IVF with 8-bit codes, re-ranked exactly: a quarter of flat's memory, faster than HNSW."""
 
     exact = False
+
+    @staticmethod
+    def build(folder: Path, vectors: Any, *, nlist: int = 0, threads: int = 0) -> Build:
+        """Write ``ivf-sq8.faiss`` and ``vectors.npy``. The centres are learnt by a fixed seed from a sample."""
+        package, (count, dim) = faiss(), vectors.shape
+        nlist = min(nlist or lists_for(count), count)
+        quantizer = package.IndexFlatIP(int(dim))
+        form = (package.ScalarQuantizer.QT_8bit, package.METRIC_INNER_PRODUCT)
+        index = package.IndexIVFScalarQuantizer(quantizer, int(dim), nlist, *form)
+        index.cp.seed, index.cp.niter = SEED, ITERATIONS
+        index.cp.min_points_per_centroid = 1
+        yield 0, count
+        learnt_from = sample(vectors, max(TRAINED_ON * nlist, 10_000), SEED)
+        for _ in pieces(learnt_from):  # refuses what is no number
+            pass
+        with threads_of(threads):
+            index.train(learnt_from)
+        yield from fed(vectors, adding(index, threads))
+        write(index, folder / FILE)
+        keep(folder, vectors)
+        return {"nlist": nlist, "threads": threads}
+
+    @classmethod
+    def load(cls, folder: Path) -> IvfSq8:
+        """Open both files."""
+        index, rows = read(folder / FILE), StoredRows(folder)
+        if rows.shape != (index.ntotal, index.d):
+            rows.close()
+            reason = f"it holds {index.ntotal} vectors, {rows.shape[0]} lie beside it"
+            raise damaged(folder / FILE, reason)
+        return cls(index, rows)
 
     def __init__(self, index: Any, rows: StoredRows) -> None:
         self._index, self._rows = index, rows
@@ -137,46 +180,3 @@ class IvfSq8:
         """Drop the codes and close the file of vectors."""
         self._index = None
         self._rows.close()
-
-
-@VECTOR_INDEXES.register(
-    "ivf-sq8",
-    form=SETTINGS,
-    search_form=KNOBS,
-    memory_factors=(2.5, 1.0),
-    vector_bytes=1,
-    packages=PACKAGES,
-)
-class IvfSq8Kind:
-    """Faiss IVF with 8-bit codes, re-ranked exactly: a quarter of flat's memory, faster than HNSW."""
-
-    def build(
-        self, folder: Path, vectors: Any, *, nlist: int = 0, threads: int = 0
-    ) -> Generator[Progress, None, dict[str, Any]]:
-        """Write ``ivf-sq8.faiss`` and ``vectors.npy``. The centres are learnt by a fixed seed from a sample."""
-        package, (count, dim) = faiss(), vectors.shape
-        nlist = min(nlist or lists_for(count), count)
-        quantizer = package.IndexFlatIP(int(dim))
-        form = (package.ScalarQuantizer.QT_8bit, package.METRIC_INNER_PRODUCT)
-        index = package.IndexIVFScalarQuantizer(quantizer, int(dim), nlist, *form)
-        index.cp.seed, index.cp.niter = SEED, ITERATIONS
-        index.cp.min_points_per_centroid = 1
-        yield 0, count
-        learnt_from = sample(vectors, max(TRAINED_ON * nlist, 10_000), SEED)
-        for _ in pieces(learnt_from):  # refuses what is no number
-            pass
-        with threads_of(threads):
-            index.train(learnt_from)
-        yield from fed(vectors, adding(index, threads))
-        write(index, folder / FILE)
-        keep(folder, vectors)
-        return {"nlist": nlist, "threads": threads}
-
-    def load(self, folder: Path) -> VectorIndex:
-        """Open both files."""
-        index, rows = read(folder / FILE), StoredRows(folder)
-        if rows.shape != (index.ntotal, index.d):
-            rows.close()
-            reason = f"it holds {index.ntotal} vectors, {rows.shape[0]} lie beside it"
-            raise damaged(folder / FILE, reason)
-        return IvfSq8(index, rows)

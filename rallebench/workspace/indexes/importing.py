@@ -19,11 +19,13 @@ import numpy as np
 from rallebench.core.errors import BadFileError, MismatchError, UsageError
 from rallebench.core.types import Passage
 from rallebench.retrievers import IndexKind
-from rallebench.vector_indexes import Progress, faiss_flat, hnsw
+from rallebench.vector_indexes import Progress
 from rallebench.vector_indexes._diskann import about
 from rallebench.vector_indexes._diskann_files import GRAPH, check_same_length, read_disk_files
 from rallebench.vector_indexes._faiss import faiss, read
 from rallebench.vector_indexes._vectors import PIECE_BYTES
+from rallebench.vector_indexes.faiss_flat import FaissFlat
+from rallebench.vector_indexes.hnsw import FaissHNSW
 
 NPMMAP = re.compile(r"(?:.*_)?(\d+)_(\d+)\.npmmap")
 """RaLLe's name: ``full_1024_22220793.npmmap``: dimensions, then vectors."""
@@ -186,7 +188,7 @@ def taken(
             _link(foreign.path / name, folder / name)
         about(folder, "imported", files.count, files.dim, files.longest, False, foreign.prefix)
     else:
-        _link(foreign.path, folder / {"flat": faiss_flat.FILE, "hnsw": hnsw.FILE}[foreign.kind])
+        _link(foreign.path, folder / {"flat": FaissFlat, "hnsw": FaissHNSW}[foreign.kind].file)
     yield foreign.count, foreign.count
     return {**(foreign.settings or {}), "imported": foreign.path.name}
 
