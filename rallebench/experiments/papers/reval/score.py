@@ -46,7 +46,11 @@ def score_reval(guess: Path, gold: Path | None = None) -> dict[str, Any]:
     rows = rows_of(guess)
     golds, missing, notes = _golds(rows, guess, gold)
     answers = [golds[row["question"], row["answer"]][:1] for row in rows]
-    scores = [_scores(row, accepted) for row, accepted in zip(rows, answers)]
+    scores = []
+    for row, accepted in zip(rows, answers):
+        episode = Episode("", "", (), Outcome(row["prediction"]))
+        truth = Gold(answers=accepted)
+        scores.append({name: METRICS[ours](episode, truth) for name, ours in SCORED.items()})
     rewards = [of_row["reward"] for of_row in scores]
     repeated = sum(row["repeated"] for row in rows)
     again = f"{repeated} rows stand there again with the same question and answer; the last of each counts."
@@ -71,11 +75,6 @@ def score_reval(guess: Path, gold: Path | None = None) -> dict[str, Any]:
         "definitions": {**definitions, **CLASSES},
         "notes": [*notes, *sentences((repeated, again))],
     }
-
-
-def _scores(row: Mapping[str, Any], answers: tuple[str, ...]) -> dict[str, float | None]:
-    episode, gold = Episode("", "", (), Outcome(row["prediction"])), Gold(answers=answers)
-    return {name: METRICS[ours](episode, gold) for name, ours in SCORED.items()}
 
 
 def _errors(
