@@ -51,12 +51,12 @@ Scores = Mapping[str, "float | None"]
 
 @dataclass(frozen=True, slots=True)
 class RunSummary:
-    """One run. ``asked``: its questions; ``left_out``: questions that another run does not share;
+    """One run. ``questions``: how many it has; ``left_out``: questions that another run does not share;
     ``failed``, ``unfinished``: shared questions that failed or are not answered yet."""
 
     name: str
     dataset: str
-    asked: int
+    questions: int
     left_out: int
     failed: int
     unfinished: int

@@ -13,9 +13,9 @@ from rallebench.datasets.reading import read_questions
 from rallebench.engine.experiment_store import check_free
 from rallebench.engine.score import choose_metrics
 from rallebench.engine.store import RunFolder, checked_run_name
+from rallebench.metrics.judges.named import split_judges
 from rallebench.workspace.checking import check_flow
 from rallebench.workspace.coverage import MOST_PASSAGES, coverage
-from rallebench.workspace.judges import split_judges
 from rallebench.workspace.paths import Workspace
 
 
@@ -59,7 +59,7 @@ def prepare(
     check_flow(workspace, flow)
     dataset_name, path = workspace.dataset(dataset)
     examples = read_questions(path, limit)
-    own, judges = split_judges(workspace, metrics or ())
+    own, judges = split_judges(metrics or (), workspace.llm_mark)
     chosen = choose_metrics(own or None, examples, dataset_name)
     name = checked_run_name(name or fresh_name(workspace, flow.name, dataset_name))
     request = RunRequest(

@@ -8,17 +8,20 @@ const store = (key, value) => { try { return value === undefined ? localStorage.
 
 /* A window's identity survives a reload; a duplicated window gets its own. */
 let mine = '';
-const identify = () => new Promise(done => {
-  const channel = new BroadcastChannel('rallebench');
-  mine = sessionStorage.getItem('rb-window') || '';
-  channel.onmessage = ev => {
-    if (ev.data.ask && ev.data.ask === mine && ev.data.from !== self) channel.postMessage({taken: mine, to: ev.data.from});
-    if (ev.data.taken && ev.data.to === self && ev.data.taken === mine) { mine = ''; } };
-  const self = Math.random().toString(36).slice(2);
-  const settle = () => { if (!mine) { mine = [...crypto.getRandomValues(new Uint8Array(16))].map(b => b.toString(16).padStart(2, '0')).join(''); }
-    sessionStorage.setItem('rb-window', mine); rb.window = mine; done(); };
-  if (!mine) return settle();
-  channel.postMessage({ask: mine, from: self}); setTimeout(settle, 60); });
+const channel = new BroadcastChannel('rallebench'), self_id = Math.random().toString(36).slice(2), waiting = {};
+channel.onmessage = ev => {
+  if (ev.data.ask && ev.data.ask === mine && ev.data.from !== self_id) channel.postMessage({taken: mine, to: ev.data.from});
+  if (ev.data.taken && ev.data.to === self_id) waiting[ev.data.taken]?.(true); };
+const is_open = id => new Promise(done => { waiting[id] = done; channel.postMessage({ask: id, from: self_id}); setTimeout(() => done(false), 60); });
+const identify = async () => { mine = sessionStorage.getItem('rb-window') || '';
+  if (mine && await is_open(mine)) mine = '';
+  if (!mine) mine = [...crypto.getRandomValues(new Uint8Array(16))].map(b => b.toString(16).padStart(2, '0')).join('');
+  sessionStorage.setItem('rb-window', mine); rb.window = mine; };
+
+/* The edited chain that a crash left behind: of this window, or of one that is gone. It is sent once. */
+let draft = '';
+const read_draft = async () => { const text = store('rb-draft'); if (!text) return;
+  try { const owner = JSON.parse(text).window; if (owner === mine || !await is_open(owner)) draft = text; } catch { store('rb-draft', null); } };
 
 /* Addresses: #/place/view?key=value */
 rb.view = () => { const [place, view] = location.hash.replace(/^#\/?/, '').split('?')[0].split('/');
@@ -32,7 +35,9 @@ const show_view = () => { const view = rb.view(), place = view.split('/')[0];
   $$('.view').forEach(v => v.hidden = v.id !== 'v-' + view.replace('/', '-'));
   $$('[data-place]').forEach(a => { const on = a.dataset.place === place; a.classList.toggle('on', on); a.setAttribute('aria-selected', on); });
   return view; };
-const open_view = () => { close_panels(); const view = show_view(); return rb.act('open', {view}, $('#v-' + view.replace('/', '-'))); };
+const open_view = () => { close_panels(); const view = show_view(), data = {view};
+  if (draft && view === 'build/one') { data.draft = draft; draft = ''; }
+  return rb.act('open', data, $('#v-' + view.replace('/', '-'))); };
 
 /* Actions */
 const fields = (root, data = {}) => { if (!root) return data;
@@ -211,4 +216,4 @@ rb.dark = () => { const on = !document.body.classList.contains('dark'); dark(on)
 
 const begin = async () => { if (!$('#frame')) return setTimeout(begin, 20);
   const chosen = store('rb-dark'); dark(chosen ? chosen === '1' : matchMedia('(prefers-color-scheme: dark)').matches);
-  await identify(); if (!location.hash) history.replaceState(null, '', '#/' + rb.view()); window.addEventListener('hashchange', open_view); decorate(document); await open_view(); document.body.classList.add('ready'); tick(); window.rallebenchIdle = true; };
+  await identify(); await read_draft(); if (!location.hash) history.replaceState(null, '', '#/' + rb.view()); window.addEventListener('hashchange', open_view); decorate(document); await open_view(); document.body.classList.add('ready'); tick(); window.rallebenchIdle = true; };

@@ -37,7 +37,7 @@ CLUSTERS = (
     "questions that share gold pages count as one article, else those of one group field, else each question; fewer than 5 have no interval, "
     "and the report says how many there are and whether one holds over half of the questions"
 )
-TOOLS = {"encoder": "an encoder", "model": "a model"}
+TOOLS = {"encoder": "an encoder", "model": "a model", "judge": "a language model"}
 
 _SECTION = re.compile(rf"^({'|'.join(SECTIONS)}): *", re.MULTILINE)
 

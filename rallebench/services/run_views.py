@@ -19,7 +19,6 @@ from rallebench.core.tables import Figure, Table
 from rallebench.core.types import Chain, Episode, Example
 from rallebench.engine.store import RunFolder
 from rallebench.metrics import METRICS, STANDARD_KS, card
-from rallebench.metrics.judges import JUDGES
 from rallebench.services.episodes import is_agents
 from rallebench.services.workbench import Workbench
 from rallebench.workspace.flows import chain_flow
@@ -91,7 +90,7 @@ def is_share(report: Mapping[str, Any], name: str) -> bool:
 
 def judges() -> tuple[str, ...]:
     """The judges by which a run may be scored."""
-    return JUDGES.names()
+    return METRICS.judge_names()
 
 
 def metrics_table(report: Mapping[str, Any]) -> Table:
@@ -153,7 +152,7 @@ def tables_of(compared: MultiRunComparison) -> tuple[Table, Table]:
 def metric_choices() -> list[str]:
     """The metrics that a run may be scored by; a family with its usual depths."""
     names = []
-    for name in METRICS.names():
+    for name in METRICS.plain_names():
         traits = METRICS.entry(name).traits
         names += (
             [f"{name}@{k}" for k in STANDARD_KS]

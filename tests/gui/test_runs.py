@@ -147,7 +147,7 @@ def test_a_comparison_writes_shares_in_percent_and_times_in_seconds(ran: Page) -
     assert re.search(r"EM \d+\.\d %", metrics) and not re.search(r"\b0\.\d{4}\b", metrics)
     assert "points" in texts(html)
     timed = texts(ran.open(f"{address}&metric=seconds")["#v-runs-compare"])
-    assert re.search(r"seconds [+−][\d.]+ s", timed) and "points" not in timed
+    assert re.search(r"seconds [+−][\d.]+ m?s", timed) and "points" not in timed
 
 
 def test_a_run_leads_to_its_baselines_and_to_mlflow(ran: Page) -> None:

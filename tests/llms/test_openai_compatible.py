@@ -707,7 +707,7 @@ def test_the_key_appears_in_the_authorization_header_and_nowhere_else(
     )
     one(llm)
     messages = [failure(llm), failure(llm), *map(str, llm.stream(ask())), failure(llm)]
-    messages += [repr(llm), str(vars(llm)["_client"]), llm.fingerprint, llm.about, caplog.text]
+    messages += [repr(llm), str(vars(llm)["_server"]), llm.fingerprint, llm.about, caplog.text]
     for text in messages:
         assert KEY not in text
         assert KEY[:12] not in text

@@ -98,7 +98,7 @@ def test_openais_key_is_shown_to_this_machine(make: Make, monkeypatch: pytest.Mo
 
 def test_openais_key_is_meant_for_openai(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     from rallebench.http.endpoint import key_from_environment
-    from rallebench.llms._openai.settings import Settings
+    from rallebench.llms._openai.requests import Settings
 
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     assert key_from_environment("gpt", Settings("m")) == KEY

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from rallebench.core.errors import RalleError
+from rallebench.core.text import split_names
 from rallebench.gui.form import labelled, select
 from rallebench.gui.frame import Event, Page, Patch
 from rallebench.gui.html import button, e, fold, problem, warning
@@ -91,7 +92,7 @@ def benchmark(page: Page, event: Event) -> Benchmark:
         else a
         for a in chain.actions
     )
-    metrics = tuple(m.strip() for m in event.text("metrics").split(",") if m.strip())
+    metrics = tuple(split_names(event.text("metrics")))
     options = BenchmarkOptions(
         dataset=event.text("dataset") or bench.dataset,
         limit=event.whole("limit", "Questions"),

@@ -21,9 +21,9 @@ from rallebench.core.types import Episode, Example, Flow, digest
 from rallebench.experiments.papers.common import in_folder, is_original
 from rallebench.experiments.papers.crud.records import Record
 from rallebench.experiments.papers.crud.tasks import CrudTask
-from rallebench.metrics.judges import JUDGES
+from rallebench.metrics import METRICS
+from rallebench.metrics.judges.named import judge_named
 from rallebench.metrics.judges.ragquesteval import COLUMNS, quest_scores, texts
-from rallebench.workspace.judges import judge_named
 
 Entry = Mapping[str, Any]
 
@@ -90,7 +90,7 @@ def entry_for(
     return None
 
 
-PROMPTS = tuple(JUDGES.entry("ragquesteval").traits["prompts"])
+PROMPTS = tuple(METRICS.entry("ragquesteval").traits["judge"].prompts)
 QUESTIONS = ("key_info", "question", "answers")
 
 
@@ -118,8 +118,8 @@ def judging_of(
     original = is_original(request)
     entries = {r.id: entry_for(known, r.id, r.reference, original) for r in records}
     judge = judge_named(
-        request.workspace,
         f"ragquesteval:{s['quest']}",
+        request.workspace.llm_mark,
         s["prompts"],
         compat=s["compat"],
         precision=s["quest_precision"],

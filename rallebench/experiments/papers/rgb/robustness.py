@@ -41,7 +41,7 @@ from rallebench.experiments.papers.rgb.testing import (
     rgb_run,
 )
 from rallebench.metrics.judges import VERDICT, judgement_of
-from rallebench.workspace.judges import judge_named
+from rallebench.metrics.judges.named import judge_named
 
 
 def notes_of(answered: Answered) -> Iterator[str]:
@@ -102,7 +102,7 @@ def judges_of(kind: str, testbed: Testbed) -> tuple[Judge, ...]:
     model, prompts = request.settings["judge"], request.settings["prompts"]
     if not model:
         return ()
-    judge = judge_named(request.workspace, f"{kind}:{model}", prompts)
+    judge = judge_named(f"{kind}:{model}", request.workspace.llm_mark, prompts)
     verdict_name, *corrected = JUDGED[kind]
 
     def ask(example: Example, answer: str) -> Flow | None:

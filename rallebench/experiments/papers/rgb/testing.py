@@ -46,7 +46,7 @@ from rallebench.experiments.papers.rgb.scoring import (
     row_of,
 )
 from rallebench.experiments.runs import replay, scored_run
-from rallebench.metrics.judges import JUDGES
+from rallebench.metrics import METRICS
 
 FOLDER = "suites/rgb"
 JOIN = "\n"
@@ -213,7 +213,7 @@ def read_testbed(
         "seed": request.seed,
     }
     kinds = JUDGING if s.get("judge") else ()
-    judging = [name for kind in kinds for name in JUDGES.entry(kind).traits["prompts"]]
+    judging = [name for kind in kinds for name in METRICS.entry(kind).traits["judge"].prompts]
     check_own(s["prompts"], [*names_of(records.language), *judging])
     prompt = read_prompt(records.language, s["prompts"], s["system"] == "merged")
     testbed = Testbed(request, records, build, prompt, decoding, facts, named(*metrics))
