@@ -58,17 +58,13 @@ def table_of(cells: Sequence[Cell]) -> Table:
         rows.append((_describe(cell), *means, len(cell.answered.episodes)))
         task = cell.plan.task
         if all(other.plan.task != task for other in cells[number + 1 :]):
-            rows.append((f"{task.name} · {PAPERS}", *papers_base(task).values(), None, None))
+            printed = published_table("crud_table3").row(task=task.printed, base=True).values
+            rows.append((f"{task.name} · {PAPERS}", *printed.values(), None, None))
     note = (
         "All but length (characters) in %. The paper's rows were measured on its own records and model: a yardstick. "
         "Empty: not measured."
     )
     return Table("CRUD-RAG", ("task", *COLUMNS, "answers"), tuple(rows), note=note)
-
-
-def papers_base(task: CrudTask) -> dict[str, float]:
-    """Column → what the paper's base system reached: BLEU, ROUGE-L, similarity, precision and recall in %, length in characters."""
-    return dict(published_table("crud_table3").row(task=task.printed, base=True).values)
 
 
 def _describe(cell: Cell) -> str:

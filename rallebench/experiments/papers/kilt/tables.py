@@ -195,7 +195,10 @@ def _speed(results: Sequence[SetResult], retriever: str) -> Table:
         result, flow = answered.result, answered.result.request.flow
         seconds = [_seconds(result, kind) for kind in (Retrieve, Generate)]
         together = _sum(seconds)
-        memory = (_memory(result, names) for names in (flow.retrievers, flow.llms))
+        memory = [  # None where nothing was loaded for it, or elsewhere
+            _sum(result.memory[name] / GB for name in names if result.memory.get(name))
+            for names in (flow.retrievers, flow.llms)
+        ]
         name = f"{answered.kilt.label}, {answered.mode}"
         rows.append((name, len(result.episodes), *seconds, together, *memory))
     if any(answered.result.request.flow.retrievers for answered in results):
@@ -229,11 +232,6 @@ def _seconds(result: RunResult, kind: type) -> float | None:
     steps = [step for episode in result.episodes.values() for step in episode.steps]
     seconds = [step.seconds for step in steps if isinstance(step.request, kind)]
     return sum(seconds) / len(result.episodes) if seconds else None
-
-
-def _memory(result: RunResult, names: Sequence[str]) -> float | None:
-    """None where nothing was loaded for it, or elsewhere."""
-    return _sum(result.memory[name] / GB for name in names if result.memory.get(name))
 
 
 def _sets(results: Sequence[SetResult]) -> list[KiltSet]:
