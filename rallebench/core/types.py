@@ -14,7 +14,7 @@ import hashlib
 import json
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, Union
+from typing import Any, Literal, TypeVar, Union
 
 # ── 1  passages ──────────────────────────────────────────────────────────────
 
@@ -341,7 +341,10 @@ class RunSpec:
         return {**value, "limit": self.limit, "seed": self.seed}
 
 
-Flow = Generator[Request, Reply, Outcome]
+_T = TypeVar("_T")
+SubFlow = Generator[Request, Reply, _T]
+"""A part of a flow: yields requests, is sent replies, and ends with a value of its own."""
+Flow = SubFlow[Outcome]
 
 
 def digest(value: Any) -> str:
@@ -350,5 +353,8 @@ def digest(value: Any) -> str:
     >>> digest({"b": 1, "a": 2}) == digest({"a": 2, "b": 1})
     True
     """
-    text = json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    text = _CANONICAL.encode(value)
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+_CANONICAL = json.JSONEncoder(sort_keys=True, ensure_ascii=False, separators=(",", ":"))

@@ -40,7 +40,7 @@ def answer(
     Ends with the state ``answered`` or ``stopped``. Raises BackendError when the first five all
     fail, or when more than ``max_errors`` questions failed; what was answered is kept.
     """
-    lines = folder.lines()
+    lines = folder.heads()
     finished = {qid for qid, line in lines.items() if not line.get("error")}
     todo = [question for question in questions if question.qid not in finished]
     counter = _Counter(folder, task, len(questions), len(finished), observe)

@@ -244,11 +244,7 @@ class Performer:
         """Write the request and the runs so far."""
         self._saved = True
         self._store.save_request(
-            self._request.name,
-            self._request.kind,
-            self._request.as_json(),
-            self._runs,
-            self._noun,
+            self._request.name, self._request.kind, self._request.as_json(), self._runs, self._noun
         )
 
 

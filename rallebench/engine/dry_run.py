@@ -185,7 +185,7 @@ class Rehearser:
             inner = pass_request(request, judge, answers)
             path = RunFolder(folder.path / JUDGES / inner.name)
             judgements[judge.name], more = self._answers(
-                inner, path.lines() if path.path.exists() else {}
+                inner, path.heads() if path.path.exists() else {}
             )
             counts = counts.joined(more)
         mark = (
@@ -224,7 +224,7 @@ class Rehearser:
         earlier run decided on ``request``."""
         theirs, ours = request_spec(folder), spec_of(request)
         if ours == theirs:
-            return folder.lines()
+            return folder.heads()
         if self._real:
             raise folder.mismatch(theirs, ours)
         return {}

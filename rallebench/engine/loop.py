@@ -19,7 +19,7 @@ from rallebench.core.errors import RalleError
 from rallebench.core.runs import Backends
 from rallebench.core.types import Episode, Flow, Note, Question, Reply, Request, Step
 from rallebench.engine.perform import ReplyOrError, batch_key, flow_error, perform, resource
-from rallebench.engine.reply_cache import ReplyCache
+from rallebench.engine.reply_cache import ReplyCache, cache_key
 
 STOP_PATIENCE = 10.0
 """Seconds that a stopped run waits for batches that are being answered."""
@@ -33,6 +33,7 @@ class _Open:
     flow: Flow
     steps: list[Step] = field(default_factory=list)
     request: Request = field(default_factory=lambda: Note(""))
+    key: str | None = None
 
 
 _Finished = tuple[list[_Open], list[ReplyOrError], float]
@@ -91,10 +92,13 @@ class _Worker:
             share = (time.perf_counter() - started) / len(batch)
             # Cached here and now: a killed process then loses at most the batch that is being answered.
             if self._memo:
-                replies = [
-                    (o.request, a, share) for o, a in zip(batch, answers) if isinstance(a, Reply)
-                ]
-                self._memo.put(replies, self._backends, batch=len(batch))
+                good = [(o, a) for o, a in zip(batch, answers) if isinstance(a, Reply)]
+                self._memo.put(
+                    [(opened.request, reply, share) for opened, reply in good],
+                    self._backends,
+                    batch=len(batch),
+                    keys=[opened.key for opened, _ in good],
+                )
             self._done.put((batch, answers, share))
             with self._wake:
                 self.busy -= 1
@@ -190,7 +194,7 @@ class _Loop:
         try:
             while True:
                 request = opened.flow.send(reply) if reply is not None else next(opened.flow)
-                step = self._at_once(request)
+                step = self._at_once(opened, request)
                 if step is None:
                     opened.request = request
                     self._pending.setdefault(resource(request), []).append(opened)
@@ -205,10 +209,13 @@ class _Loop:
         except Exception as error:
             self._fail(opened, flow_error(error))
 
-    def _at_once(self, request: Request) -> Step | None:
+    def _at_once(self, opened: _Open, request: Request) -> Step | None:
         if isinstance(request, Note):
             return Step(request, request.reply())
-        cached = self._memo.get(request, self._backends) if self._memo else None
+        if not self._memo:
+            return None
+        opened.key = cache_key(request, self._backends)
+        cached = self._memo.get(request, self._backends, key=opened.key)
         return cached.step(request) if cached else None
 
     def _fail(self, opened: _Open, error: RalleError, seconds: float = 0.0) -> None:

@@ -14,6 +14,7 @@ import sqlite3
 import threading
 import time
 import weakref
+from collections.abc import Sequence
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -96,9 +97,11 @@ class ReplyCache:
             memo.warning = str(error)
             return memo
 
-    def get(self, request: Request, backends: Backends) -> CachedReply | None:
-        """The cached reply and its cost, or None."""
-        key = cache_key(request, backends)
+    def get(
+        self, request: Request, backends: Backends, *, key: str | None = None
+    ) -> CachedReply | None:
+        """The cached reply and its cost, or None. ``key``: the ``cache_key`` of the request, if it is known."""
+        key = key or cache_key(request, backends)
         if key is None:
             return None
         row = self._find(key)
@@ -129,16 +132,21 @@ class ReplyCache:
             return None
 
     def put(
-        self, answered: list[tuple[Request, Reply, float]], backends: Backends, *, batch: int = 1
+        self,
+        answered: Sequence[tuple[Request, Reply, float]],
+        backends: Backends,
+        *,
+        batch: int = 1,
+        keys: Sequence[str | None] = (),
     ) -> None:
         """Cache the replies of a batch, each with its seconds; of one query the deepest retrieval stays.
 
-        A full disk costs cached replies, not the run.
+        ``keys``: the ``cache_key`` of each request, if they are known. A full disk costs cached replies, not the run.
         """
         rows = []
         shared = {"batch": batch} if batch > 1 else {}
-        for request, reply, seconds in answered:
-            key = cache_key(request, backends)
+        keys = keys or [cache_key(request, backends) for request, _, _ in answered]
+        for key, (request, reply, seconds) in zip(keys, answered):
             if key is not None:
                 depth = request.k if isinstance(request, Retrieve) else 0
                 text = json.dumps({**reply_to_json(reply), **shared}, ensure_ascii=False)

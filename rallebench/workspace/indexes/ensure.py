@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from rallebench.core.disk import disk_error
 from rallebench.core.entries import Manifest
 from rallebench.core.errors import BadFileError, NotFoundError, RalleError
@@ -182,8 +184,6 @@ def _built(
 def planned(workspace: Workspace, recipes: Sequence[Described]) -> Generator[Building, None, Costs]:
     """Yield progress, return what preparing all of these takes. Their corpora are cut for it, which is kept; no
     encoder is loaded. Raises as ``passages_of`` does."""
-    import numpy as np
-
     built: list[str] = []
     builds: dict[str, tuple[Described, Cut]] = {}
     texts: dict[str, list[Any]] = {}
