@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ import pytest
 from loopback import Behaviour, Handler, Loopback, completion, fail, send_json, send_text
 from small_workspace import CommandLine, make_workspace
 
-from rallebench.llms import LLMS
+Serve = Callable[..., tuple[Loopback, Any]]
 
 TURN = 'Thought: I know it.\nAction: Finish\nAction Input: {"return_type": "give_answer", "final_answer": "Titan"}'
 
@@ -46,16 +45,6 @@ def counting(tool_tokens: int, usage: bool = True) -> Behaviour:
     return behave
 
 
-@contextmanager
-def model(behaviour: Behaviour) -> Iterator[tuple[Loopback, Any]]:
-    with Loopback(behaviour) as server:
-        llm: Any = LLMS["openai_compatible"](
-            "far", model="m", base_url=server.url, timeout=5, max_retries=0
-        )
-        with closing(llm):
-            yield server, llm
-
-
 @pytest.mark.parametrize(
     ("behaviour", "takes", "requests"),
     [
@@ -70,24 +59,22 @@ def model(behaviour: Behaviour) -> Iterator[tuple[Loopback, Any]]:
     ],
 )
 def test_whether_a_model_takes_tools_is_found_out_once_and_a_server_that_does_not_tell_is_trusted(
-    behaviour: Behaviour, takes: bool, requests: int
+    serve: Serve, behaviour: Behaviour, takes: bool, requests: int
 ) -> None:
-    with model(behaviour) as (server, llm):
-        assert server.bodies == [], "nothing is asked before tools are to be used"
-        assert llm.calls_tools is llm.calls_tools is takes
-        assert len(server.bodies) == requests
-        assert all(body.get("max_tokens", 1) == 1 for body in server.bodies)
-        assert ("drops tools" in llm.about) is not takes
+    server, llm = serve(behaviour, max_retries=0)
+    assert server.bodies == [], "nothing is asked before tools are to be used"
+    assert llm.calls_tools is llm.calls_tools is takes
+    assert len(server.bodies) == requests
+    assert all(body.get("max_tokens", 1) == 1 for body in server.bodies)
+    assert ("drops tools" in llm.about) is not takes
 
 
-def test_the_small_request_holds_the_models_own_fields_but_none_that_needs_tools() -> None:
+def test_the_small_request_holds_the_models_own_fields_but_none_that_needs_tools(
+    serve: Serve,
+) -> None:
     extra = {"response_format": {"type": "json_object"}, "tool_choice": "auto", "top_k": 1}
-    with Loopback(counting(40)) as server:
-        llm: Any = LLMS["openai_compatible"](
-            "far", model="a/m", base_url=server.url, extra_body=extra
-        )
-        with closing(llm):
-            assert llm.calls_tools
+    server, llm = serve(counting(40), model="a/m", extra_body=extra)
+    assert llm.calls_tools
     assert server.paths[0] == "/props?model=a%2Fm"
     plain, offered = server.bodies[1:]
     assert plain["top_k"] == offered["top_k"] == 1
@@ -139,19 +126,9 @@ def test_an_agent_calls_its_functions_in_text_where_tools_are_dropped_and_the_ru
     capfd: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     workspace = make_workspace(tmp_path / "w")
-    rallebench = CommandLine(capfd, workspace)
     with Loopback(props(False)) as server:
-        entry = {
-            "backend": "openai_compatible",
-            "settings": {"model": "m", "base_url": server.url, "max_retries": 0},
-        }
-        llms = json.loads((workspace / "llms.json").read_text())
-        (workspace / "llms.json").write_text(json.dumps({**llms, "far": entry}))
-        ran = rallebench(
-            *("run", "--workflow", "function-calling", "--env", "wikipedia", "--llm", "far"),
-            *("--set", "env.retriever=tiny", "--dataset", "tiny-qa", "--limit", "2"),
-            *("--name", "r", "--no-mlflow", "--json"),
-        )
+        served(server, workspace)
+        ran = CommandLine(capfd, workspace)(*agent_run("--json"))
         assert ran.code == 0, ran.err
         assert "Warning: 'far' drops the tools that it is sent" in ran.err
         assert not any("tools" in body for body in server.bodies)
@@ -166,17 +143,8 @@ def test_replies_without_log_probabilities_are_counted_in_the_warnings_of_a_run(
 ) -> None:
     workspace = make_workspace(tmp_path / "w")
     rallebench = CommandLine(capfd, workspace)
-    chain = {
-        "name": "asks",
-        "actions": [
-            {
-                "kind": "generate",
-                "template": "{question}",
-                "target": "titan",
-                "generation": {"logprobs": True},
-            }
-        ],
-    }
+    action = {"kind": "generate", "template": "{question}", "target": "titan"}
+    chain = {"name": "asks", "actions": [{**action, "generation": {"logprobs": True}}]}
     (workspace / "chains").mkdir(exist_ok=True)
     (workspace / "chains" / "asks.json").write_text(json.dumps(chain))
     ran = rallebench(

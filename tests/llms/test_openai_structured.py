@@ -7,14 +7,15 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from asking import ask, reply_of
 from loopback import Behaviour, Handler, Loopback, answer, fail, good_stream
 
 from rallebench.core.errors import BackendError, UsageError
-from rallebench.core.types import Generate, Message, Reply
+from rallebench.core.types import Reply
 
 SCHEMA = {"type": "object", "properties": {"year": {"type": "integer"}}, "required": ["year"]}
 FORMAT = {"type": "json_schema", "json_schema": {"name": "when", "schema": SCHEMA}}
-WHEN = Generate("gpt", (Message("user", "When?"),), options={"response_format": FORMAT})
+WHEN = ask("When?", options={"response_format": FORMAT})
 GOOD = '{"year": 1815}'
 REFUSED = (
     "The server takes no response_format (400: unknown field); the schema was put into the prompt."
@@ -25,9 +26,8 @@ IGNORED = "The server ignores response_format; the schema was put into the promp
 Serve = Callable[..., tuple[Loopback, Any]]
 
 
-def one(llm: Any, request: Generate = WHEN) -> Any:
-    (result,) = llm.generate([request])
-    return result
+def one(llm: Any, form: Any = FORMAT) -> Any:
+    return reply_of(llm, ask("When?", options={"response_format": form}))
 
 
 def refuse_formats(handler: Handler) -> None:
@@ -52,13 +52,6 @@ def test_a_server_that_refuses_the_form_is_asked_in_the_prompt_at_once_and_from_
     asked = server.bodies[1]["messages"][-1]["content"]
     assert asked.startswith("When?\n\nAnswer with JSON alone")
     assert json.dumps(SCHEMA) in asked
-
-
-def test_a_form_that_is_refused_says_nothing_about_another_form(serve: Serve) -> None:
-    server, llm = serve(refuse_formats)
-    one(llm)
-    one(llm, Generate("gpt", WHEN.messages, options={"response_format": {"type": "json_object"}}))
-    assert ["response_format" in body for body in server.bodies] == [True, False, True, False]
 
 
 def test_a_request_that_is_refused_without_the_form_too_is_an_error_and_teaches_nothing(
@@ -117,11 +110,15 @@ def test_a_form_that_is_ignored_is_asked_for_in_the_prompt_once_more_and_from_th
     assert "ignores response_format" in llm.about
 
 
-def test_what_is_learnt_of_one_form_that_is_ignored_is_true_of_every_form(serve: Serve) -> None:
-    server, llm = serve(ignore_formats)
-    one(llm)
-    one(llm, Generate("gpt", WHEN.messages, options={"response_format": {"type": "json_object"}}))
-    assert ["response_format" in body for body in server.bodies] == [True, False, False]
+@pytest.mark.parametrize(
+    ("behaviour", "second"), [(refuse_formats, [True, False]), (ignore_formats, [False])]
+)
+def test_a_form_that_is_refused_says_nothing_about_another_and_one_that_is_ignored_all(
+    serve: Serve, behaviour: Behaviour, second: list[bool]
+) -> None:
+    server, llm = serve(behaviour)
+    one(llm), one(llm, {"type": "json_object"})
+    assert ["response_format" in body for body in server.bodies] == [True, False, *second]
 
 
 def test_a_stream_hands_out_only_the_answer_that_has_the_form(serve: Serve) -> None:
@@ -175,10 +172,7 @@ def test_a_stream_of_a_server_that_refuses_the_form_is_asked_again(serve: Serve)
 
 def test_plain_text_needs_no_check(serve: Serve) -> None:
     server, llm = serve(answer("In 1815."))
-    assert (
-        one(llm, Generate("gpt", WHEN.messages, options={"response_format": {"type": "text"}})).note
-        == ""
-    )
+    assert one(llm, {"type": "text"}).note == ""
     assert server.bodies[0]["response_format"] == {"type": "text"}
 
 
@@ -195,7 +189,5 @@ def test_a_form_that_cannot_be_is_refused_before_anything_is_asked(
     serve: Serve, wrong: Any
 ) -> None:
     server, llm = serve()
-    assert isinstance(
-        one(llm, Generate("gpt", WHEN.messages, options={"response_format": wrong})), UsageError
-    )
+    assert isinstance(one(llm, wrong), UsageError)
     assert server.bodies == []
