@@ -7,7 +7,7 @@ creates from the configuration on torch's meta device.
 from __future__ import annotations
 
 import importlib.metadata
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -130,9 +130,8 @@ def need_of(
     folder = model_folder(name, model) or cached_folder(model, revision)
     if folder is None:
         return None
-    config = read_json(folder / "config.json")
-    listed = tensors_of(folder, (folder / "config.json").stat().st_mtime_ns)
-    if not isinstance(config, dict) or not listed:
+    config, listed = _described(folder)
+    if not listed:
         return None
     device = device_of(device_map)
     dtype = dtype_of(dtype, config.get("dtype") or config.get("torch_dtype"), device)
@@ -140,7 +139,7 @@ def need_of(
 
 
 def need_from(
-    listed: Iterable[Tensor],
+    listed: Sequence[Tensor],
     config: Mapping[str, Any],
     quantization: str,
     dtype: str,
@@ -149,7 +148,6 @@ def need_from(
     batch: int | None = None,
 ) -> MemoryNeed:
     """The need of a model with these tensors. ``dtype`` is for tensors that are not quantised."""
-    listed = list(listed)
     weights = sum(
         count * bits_of(name, stored, dims, dtype, quantization)
         for name, count, stored, dims in listed
@@ -188,17 +186,23 @@ def encoder_need(
     folder: Path, *, quantization: str = "none", device: str = "cpu"
 ) -> MemoryNeed | None:
     """What the sentence encoder of a folder takes in float32; None if nothing there says so."""
-    config = read_json(folder / "config.json")
-    listed = tensors_of(folder, (folder / "config.json").stat().st_mtime_ns)
-    if not isinstance(config, dict) or not listed:
+    config, listed = _described(folder)
+    if not listed:
         return None
-    need = need_from(listed, config, quantization, "float32", device)
-    return replace(
-        need,
-        cache=0,
-        tokenizer=TOKEN[ENCODER] * first_number(config, ("vocab_size",)) if device == "cpu" else 0,
-        first_use=first_use(ENCODER) if device == "cpu" else 0,
-    )
+    need = replace(need_from(listed, config, quantization, "float32", device), cache=0)
+    if device != "cpu":
+        return need
+    words = first_number(config, ("vocab_size",))
+    return replace(need, tokenizer=TOKEN[ENCODER] * words, first_use=first_use(ENCODER))
+
+
+def _described(folder: Path) -> tuple[Mapping[str, Any], tuple[Tensor, ...]]:
+    """The configuration and the tensors of a model; no tensors if it is unknown."""
+    file = folder / "config.json"
+    config = read_json(file)
+    if not isinstance(config, dict):
+        return {}, ()
+    return config, tensors_of(folder, file.stat().st_mtime_ns)
 
 
 def device_of(device_map: Any) -> str:

@@ -7,6 +7,7 @@ import logging
 import os
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 from rallebench.core.errors import MissingPackageError
 
@@ -23,9 +24,12 @@ def need_packages(packages: Sequence[str], quantization: str, use: str) -> None:
         raise MissingPackageError("bitsandbytes", f"and quantization {quantization} needs it")
 
 
-def silence_casts() -> None:
-    """Silence the warning of bitsandbytes at every call that int8 layers compute in float16, as designed."""
+def eight_bits(threshold: float = 6.0) -> Any:
+    """The configuration of 8-bit layers, without bitsandbytes' warning at every call that they compute in float16."""
+    from transformers import BitsAndBytesConfig
+
     logging.getLogger("bitsandbytes.autograd._functions").addFilter(_is_no_cast_warning)
+    return BitsAndBytesConfig(load_in_8bit=True, llm_int8_threshold=float(threshold))
 
 
 def _is_no_cast_warning(record: logging.LogRecord) -> bool:

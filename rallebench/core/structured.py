@@ -18,7 +18,7 @@ _LONGEST = 160
 """Characters of a schema's complaint that are shown: it quotes the whole value."""
 
 AROUND = "What the answer said around its JSON was left out."
-"""The note of :func:`in_form` about a text that is more than its JSON."""
+"""The note about a text that is more than its JSON."""
 
 FENCE = re.compile(r"```[\w-]*[ \t]*\n(.*?)```", re.DOTALL)
 THOUGHT_ENDS = "</think>"
@@ -123,9 +123,17 @@ def schema_of(name: str, response_format: Any) -> Mapping[str, Any] | None:
             f'{name!r}: response_format must be {{"type": "json_schema", "json_schema": {{"name": …, "schema": '
             '…}}, {"type": "json_object"} or {"type": "text"}.'
         )
-    if wrong := _schema_fault(schema):
-        raise UsageError(f"{name!r}: the schema of response_format is no JSON schema ({wrong}).")
-    return schema
+    from jsonschema.exceptions import SchemaError
+
+    validator = _validator(schema)
+    try:
+        validator.check_schema(dict(schema))
+        return schema
+    except SchemaError as error:
+        wrong = f"at {error.json_path}: {_short(error.message)}"
+    except RecursionError:
+        wrong = "it is nested too deeply"
+    raise UsageError(f"{name!r}: the schema of response_format is no JSON schema ({wrong}).")
 
 
 def check_schema(value: Any, schema: Mapping[str, Any]) -> str:
@@ -146,50 +154,24 @@ def check_schema(value: Any, schema: Mapping[str, Any]) -> str:
     return f"at {error.json_path}: {_short(error.message)}" if error else ""
 
 
-def fault_of(text: str, schema: Mapping[str, Any]) -> str:
-    """'' if a JSON value in ``text`` fits the schema, else one sentence for ``Reply.note``.
+def in_form(text: str, schema: Mapping[str, Any]) -> tuple[str, str]:
+    """The answer's JSON alone, where one fits the schema, else the whole text; and what ``Reply.note`` should say.
 
-    >>> fault_of('see [1]: {"answer": 3}', {"type": "object"})
-    ''
-    >>> fault_of("Paris", {"type": "object"})
-    'The answer does not fit the schema: the answer holds no JSON.'
+    >>> in_form('Sure [1]: {"answer": 3}', {"type": "object"})
+    ('{"answer": 3}', 'What the answer said around its JSON was left out.')
+    >>> in_form('{"answer": 3}', {"type": "object"})
+    ('{"answer": 3}', '')
+    >>> in_form("Paris", {"type": "object"})
+    ('Paris', 'The answer does not fit the schema: the answer holds no JSON.')
     """
     faults = []
     for value in islice(_values(text), 20):
         if not (fault := check_schema(value, schema)):
-            return ""
+            alone = value is None or decoded(text) is not None
+            return (text, "") if alone else (json.dumps(value, ensure_ascii=False), AROUND)
         faults.append(fault)
-    return f"The answer does not fit the schema: {faults[0] if faults else 'the answer holds no JSON'}."
-
-
-def in_form(text: str, schema: Mapping[str, Any]) -> tuple[str, str]:
-    """The answer's JSON alone, where one fits the schema, else the whole text; and what the note should say.
-
-    >>> in_form('Sure: {"answer": 3}', {"type": "object"})
-    ('{"answer": 3}', 'What the answer said around its JSON was left out.')
-    >>> in_form('{"answer": 3}', {"type": "object"})
-    ('{"answer": 3}', '')
-    """
-    for value in islice(_values(text), 20):
-        if not check_schema(value, schema):
-            whole = decoded(text)
-            if whole is not None or value is None:
-                return text, ""
-            return json.dumps(value, ensure_ascii=False), AROUND
-    return text, fault_of(text, schema)
-
-
-def _schema_fault(schema: Mapping[str, Any]) -> str:
-    from jsonschema.exceptions import SchemaError
-
-    try:
-        validator = _validator(schema)
-        validator.check_schema(dict(schema))
-    except SchemaError as error:
-        return f"at {error.json_path}: {_short(error.message)}"
-    except RecursionError:
-        return "it is nested too deeply"
-    return ""
+    fault = faults[0] if faults else "the answer holds no JSON"
+    return text, f"The answer does not fit the schema: {fault}."
 
 
 def _validator(schema: Mapping[str, Any]) -> Any:

@@ -1,4 +1,4 @@
-"""The tokens of sparse retrieval and of length counts: words, and bigrams for CJK text."""
+"""Texts cut into parts: lists of names with brackets, and the tokens of sparse retrieval and of length counts."""
 
 from __future__ import annotations
 
@@ -32,3 +32,40 @@ def tokenize(text: str) -> list[str]:
         elif run not in STOPWORDS:
             tokens.append(run)
     return tokens
+
+
+def split_outside(text: str, mark: str = ",") -> list[str]:
+    """The texts between the marks that stand in no bracket; between all marks where brackets do not close.
+
+    >>> split_outside("a,(rrf:a,b),c"), split_outside("a,(b")
+    (['a', '(rrf:a,b)', 'c'], ['a', '(b'])
+    """
+    depth, begin, parts = 0, 0, []
+    for at, letter in enumerate(text):
+        depth += (letter in "([{") - (letter in ")]}")
+        if depth < 0:
+            return text.split(mark)
+        if letter == mark and not depth:
+            parts.append(text[begin:at])
+            begin = at + 1
+    return text.split(mark) if depth else [*parts, text[begin:]]
+
+
+def unwrapped(text: str) -> str:
+    """A text without the round brackets around the whole of it.
+
+    >>> unwrapped(" (rrf:(a,b),c) "), unwrapped("(a)?b=(c)")
+    ('rrf:(a,b),c', '(a)?b=(c)')
+    """
+    text = text.strip()
+    whole = text.startswith("(") and split_outside(text, ")") == [text[:-1], ""]
+    return text[1:-1].strip() if whole else text
+
+
+def split_names(text: str) -> list[str]:
+    """The names of a list; one that holds commas of its own stands in brackets.
+
+    >>> split_names("mine, (rrf:mine,other), graph?ef_search=64")
+    ['mine', 'rrf:mine,other', 'graph?ef_search=64']
+    """
+    return [name for part in split_outside(text) if (name := unwrapped(part))]

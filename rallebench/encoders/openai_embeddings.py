@@ -20,17 +20,10 @@ from rallebench.core.settings import checked, declare, form_of
 from rallebench.core.types import digest
 from rallebench.encoders import ENCODERS
 from rallebench.encoders._engine import filled, unit
-from rallebench.http.client import Connection
-from rallebench.http.endpoint import (
-    MAX_RATE,
-    OPENAI,
-    check_address,
-    check_variable,
-    key_from_environment,
-)
-from rallebench.http.failures import NOT_OPENAI, SEE_LOG, Failure, Refusal, failure_of, short
-from rallebench.http.limiter import LimiterClient, Permit
-from rallebench.http.retry import MAX_PAUSE, attempts
+from rallebench.http.endpoint import MAX_RATE, Endpoint, check_endpoint, key_from_environment
+from rallebench.http.failures import NOT_OPENAI, SEE_LOG, Failure, counted, unrefused
+from rallebench.http.limiter import Permit
+from rallebench.http.retry import Server
 
 if TYPE_CHECKING:
     from rallebench.encoders import Batches, Vectors
@@ -46,11 +39,9 @@ _RATE_ABOUT = "by all that ask this server; 0 = no limit"
 
 
 @dataclass(frozen=True)
-class EmbeddingSettings:
+class EmbeddingSettings(Endpoint):
     """The settings of one model at one server."""
 
-    model: str = declare(str, "", about="the model's name on the server")
-    base_url: str = declare(str, OPENAI, about="the server's address, which usually ends in /v1")
     api_key_env: str | None = declare(
         str, None, about="the environment variable that holds the key"
     )
@@ -64,11 +55,6 @@ class EmbeddingSettings:
     concurrency: int = declare(int, 8, 1, 256, about="requests at once")
     requests_per_minute: float = declare(float, *_RATE, about=_RATE_ABOUT)
     tokens_per_minute: float = declare(float, *_RATE, about=_RATE_ABOUT)
-    timeout: float = declare(float, 120.0, 0.01, 86_400, about="seconds for an answer")
-    max_retries: int = declare(int, 6, 0, 100)
-    backoff: float = declare(
-        float, 0.5, 0, MAX_PAUSE, about="seconds before the second try; doubled each time"
-    )
 
 
 SETTINGS = form_of(EmbeddingSettings)
@@ -84,11 +70,7 @@ class OpenAIEmbeddings:
         self.name = f"openai_embeddings:{settings.model}"
         self.settings = settings
         self.fingerprint = _fingerprint(settings)
-        self._key = key
-        self._connection = Connection(self.name, settings, key)
-        self._limiter = LimiterClient(
-            self.name, settings.base_url, settings, self._connection.closed
-        )
+        self._server = Server(self.name, settings, key)
         self._dim = settings.dimensions
         self._lock = threading.Lock()
         self._counts: OrderedDict[str, int | None] = OrderedDict()
@@ -102,8 +84,7 @@ class OpenAIEmbeddings:
 
     def close(self) -> None:
         """Close the connections and wake threads that wait for a retry."""
-        self._connection.close()
-        self._limiter.close()
+        self._server.close()
 
     def encode(
         self, texts: Sequence[str], *, role: Literal["query", "passage"] = "passage"
@@ -174,20 +155,21 @@ class OpenAIEmbeddings:
     def _request(self, texts: Sequence[str]) -> tuple[Vectors, int | None]:
         """The vectors of one request and its token count, with retries."""
         tokens = sum(len(text.encode("utf-8", "replace")) for text in texts) / 4
-        (answer,) = attempts(
-            lambda permit: self._ask(texts, permit),
-            self.settings,
-            self._limiter,
-            tokens=tokens,
-        )
+        (answer,) = self._server.attempts(lambda permit: self._ask(texts, permit), tokens)
         return answer
 
     def _ask(self, texts: Sequence[str], permit: Permit) -> Iterator[tuple[Vectors, int | None]]:
-        document, headers = self._connection.document(
-            "POST", PATH, self._body(texts), self._refused
-        )
+        own = self.settings
+        body = {"model": own.model, "input": list(texts), "encoding_format": "float"}
+        more = {"dimensions": own.dimensions} if own.dimensions else {}
+        try:
+            document, headers = self._server.document("POST", PATH, {**body, **more})
+        except Failure as failure:
+            if failure.status in TOO_LONG:
+                failure.mend = "Set max_characters if a text is too long, batch if there are too many, or the setting in the message."
+            raise
         permit.headers(headers)
-        vectors = vectors_of(document, len(texts), self._key)
+        vectors = vectors_of(document, len(texts), self._server.key)
         with self._lock:
             if self._dim and vectors.shape[1] != self._dim:
                 raise Failure(
@@ -195,33 +177,14 @@ class OpenAIEmbeddings:
                     "Set dimensions to what the model can give, or to 0 for its own.",
                 )
             self._dim = vectors.shape[1]
-        yield vectors, tokens_of(document)
-
-    def _body(self, texts: Sequence[str]) -> dict[str, Any]:
-        more = {"dimensions": self.settings.dimensions} if self.settings.dimensions else {}
-        return {
-            "model": self.settings.model,
-            "input": list(texts),
-            "encoding_format": "float",
-            **more,
-        }
-
-    def _refused(self, error: Refusal, message: str) -> Failure:
-        failure = failure_of(error, message, self.settings, self._key)
-        if error.status_code in TOO_LONG:
-            failure.mend = "Set max_characters if a text is too long, batch if there are too many, or the setting in the message."
-        return failure
+        yield vectors, counted(document.get("usage"), "prompt_tokens") or None
 
 
 def vectors_of(document: Any, count: int, key: str) -> Vectors:
     """The vectors of an answer in the order of the request, float32 (count, dim), unit length. Raises Failure."""
     import numpy as np
 
-    if not isinstance(document, Mapping):
-        raise Failure("answered with JSON that is not an object", NOT_OPENAI)
-    if document.get("error"):
-        raise Failure(f"reported an error: {short(document, key)}", SEE_LOG)
-    rows = document.get("data")
+    rows = unrefused(document, key).get("data")
     if not isinstance(rows, list) or not all(isinstance(row, Mapping) for row in rows):
         raise Failure("answered without a list of embeddings", NOT_OPENAI)
     places = [row.get("index", number) for number, row in enumerate(rows)]
@@ -231,26 +194,16 @@ def vectors_of(document: Any, count: int, key: str) -> Vectors:
         )
     try:
         vectors = np.array([row["embedding"] for row in rows], dtype=np.float32)
+        _, dim = vectors.shape
     except (KeyError, TypeError, ValueError):
-        raise Failure(
-            "answered with embeddings that are not lists of numbers of one length", NOT_OPENAI
-        ) from None
-    if vectors.ndim != 2 or not vectors.shape[1]:
+        dim = 0
+    if not dim:
         raise Failure(
             "answered with embeddings that are not lists of numbers of one length", NOT_OPENAI
         )
     if not np.isfinite(vectors).all():
         raise Failure("answered with embeddings that hold infinite or undefined values", SEE_LOG)
     return unit(vectors[np.argsort(places)])
-
-
-def tokens_of(document: Mapping[str, Any]) -> int | None:
-    """The token count of an answer; None if it has none."""
-    usage = document.get("usage")
-    tokens = usage.get("prompt_tokens") if isinstance(usage, Mapping) else None
-    return (
-        tokens if isinstance(tokens, int) and not isinstance(tokens, bool) and tokens > 0 else None
-    )
 
 
 def shares(total: int, sizes: Sequence[int]) -> list[int]:
@@ -285,7 +238,5 @@ def openai_embeddings(**settings: Any) -> OpenAIEmbeddings:
     name = f"openai_embeddings:{values.model}"
     if not values.model.strip():
         raise UsageError("The encoder 'openai_embeddings' needs a model: its name on the server.")
-    check_address(name, values.base_url)
-    if values.api_key_env is not None:
-        check_variable(name, values.api_key_env)
+    check_endpoint(name, values)
     return OpenAIEmbeddings(values, key_from_environment(name, values))

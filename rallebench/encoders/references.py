@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -69,7 +70,7 @@ def quantizations(reference: str) -> tuple[str, tuple[str, ...]]:
 
 
 def encoder_need(reference: str, quantization: str = "none") -> Any:
-    """The memory that the encoder will take (``llms._memory.MemoryNeed``), without loading it; None if nothing says so."""
+    """The memory that the encoder will take (``checkpoints.memory.MemoryNeed``), without loading it; None if nothing says so."""
     entry, settings = _resolved(reference)
     if "quantization" in entry.form:
         settings = {**settings, "quantization": quantization}
@@ -115,7 +116,8 @@ def _entry_and_settings(reference: str) -> tuple[Entry[Callable[..., Any]], dict
         return entry, settings
     if colon and name in ENCODERS and ENCODERS.entry(name).traits.get("needs_model"):
         return ENCODERS.entry(name), {"model": model, **settings} if model else settings
-    raise NotFoundError(unknown("encoder", head, [*encoders(), *_written_out()]))
+    needy = [n for n in ENCODERS.names() if ENCODERS.entry(n).traits.get("needs_model")]
+    raise NotFoundError(unknown("encoder", head, [*encoders(), *(f"{n}:MODEL" for n in needy)]))
 
 
 def _preset(name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -130,14 +132,6 @@ def _preset(name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _written_out() -> list[str]:
-    return [
-        f"{name}:MODEL"
-        for name in ENCODERS.names()
-        if ENCODERS.entry(name).traits.get("needs_model")
-    ]
-
-
 def _settings(reference: str, query: str) -> dict[str, Any]:
     """``key=value&…`` → settings: numbers, true, false and null as such, other values as text."""
     settings: dict[str, Any] = {}
@@ -145,9 +139,7 @@ def _settings(reference: str, query: str) -> dict[str, Any]:
         key, equals, value = pair.partition("=")
         if not equals or not key.strip():
             raise UsageError(f"The encoder {reference!r}: {pair!r} is not key=value.")
-        value = unquote(value)
-        try:
+        settings[key.strip()] = value = unquote(value)
+        with suppress(ValueError):
             settings[key.strip()] = json.loads(value)
-        except ValueError:
-            settings[key.strip()] = value
     return settings

@@ -20,7 +20,7 @@ from rallebench.checkpoints.memory import (
     encoder_need,
     note_use,
 )
-from rallebench.checkpoints.packages import need_packages, silence_casts
+from rallebench.checkpoints.packages import eight_bits, need_packages
 from rallebench.core.errors import BadFileError, UsageError
 from rallebench.core.files import read_json, sha256_file
 from rallebench.core.memory import Memory, copy_mapped, read_mapped, release
@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 
 POOLINGS = ("mean", "cls", "max", "lasttoken", "weightedmean", "mean_sqrt_len_tokens")
 _TOKENIZERS = ("tokenizer.json", "vocab.*", "*.model", "*.tiktoken", "merges.txt")
+
+ROLES = {"query": ("query",), "passage": ("passage", "document", "corpus")}
+"""Role → the names of its prompt in models."""
 
 OWN = "own"
 """The setting from the model's folder."""
@@ -65,23 +68,34 @@ class SentenceTransformers(TransformerEncoder):
     """A loaded model. ``memory``: what it took."""
 
     def __init__(self, model: Any, source: str, before: Memory, settings: dict[str, Any]) -> None:
+        from sentence_transformers.sentence_transformer.modules import Pooling
+
         self.quantization: str = settings["quantization"]
-        prompts = _prompts(model, settings)
-        _set_pooling(model, settings["pooling"])
+        own, prompts = model.prompts or {}, dict[str, str]()
+        for role, names in ROLES.items():
+            prompt = settings[f"{role}_prompt"]
+            theirs = next((own[name] for name in names if own.get(name)), "")
+            prompts[role] = theirs if prompt is None else prompt
+        for name, module in list(model.named_children()):
+            if isinstance(module, Pooling) and settings["pooling"] != OWN:
+                model[int(name)] = Pooling(
+                    module.embedding_dimension, pooling_mode=settings["pooling"]
+                )
         most = int(model.max_seq_length or 512)
         tokens = min(most, settings["max_tokens"]) if settings["max_tokens"] else most
         super().__init__(
             f"sentence_transformers:{settings['model']}",
             model.tokenizer,
             model,
-            _pooled,
+            lambda model, features: model(features)["sentence_embedding"],
             tokens,
             int(model.get_embedding_dimension()),
             dtype=settings["dtype"],
             prompts=prompts,
             batch=settings["batch"],
         )
-        how = [_poolings(model), tokens, prompts]
+        poolings = [str(part.pooling_mode) for part in model if hasattr(part, "pooling_mode")]
+        how = [poolings, tokens, prompts]
         self.fingerprint = f"sentence-transformers/{source}/{tokens}/{digest(how)[:12]}"
         self.memory = taken(model, before)
 
@@ -101,35 +115,6 @@ def taken(model: Any, before: Memory) -> Memory:
     release()
     note_use(ENCODER)
     return Memory.now() - before
-
-
-def _pooled(model: Any, features: dict[str, Any]) -> Any:
-    return model(features)["sentence_embedding"]
-
-
-def _prompts(model: Any, settings: dict[str, Any]) -> dict[str, str]:
-    own = model.prompts or {}
-    named = {"query": ("query",), "passage": ("passage", "document", "corpus")}
-    prompts = {}
-    for role, names in named.items():
-        prompt = settings[f"{role}_prompt"]
-        prompts[role] = (
-            prompt if prompt is not None else next((own[n] for n in names if own.get(n)), "")
-        )
-    return prompts
-
-
-def _set_pooling(model: Any, pooling: str) -> None:
-    from sentence_transformers.sentence_transformer.modules import Pooling
-
-    for name, module in list(model.named_children()):
-        if isinstance(module, Pooling) and pooling != OWN:
-            model[int(name)] = Pooling(module.embedding_dimension, pooling_mode=pooling)
-
-
-def _poolings(model: Any) -> list[str]:
-    """The mode of each pooling layer."""
-    return [str(module.pooling_mode) for module in model if hasattr(module, "pooling_mode")]
 
 
 def _load(settings: dict[str, Any]) -> tuple[Any, str, Memory]:
@@ -158,12 +143,9 @@ def _loaded(settings: dict[str, Any], folder: Path | None, where: str) -> tuple[
         device = "cuda" if torch.cuda.is_available() else "cpu"
     more: dict[str, Any] = {"dtype": torch.float32}
     if settings["quantization"] == "8bit":
-        from transformers import BitsAndBytesConfig
-
-        silence_casts()
         import bitsandbytes  # noqa: F401 - now, so that its own memory is not counted as the model's
 
-        more["quantization_config"] = BitsAndBytesConfig(load_in_8bit=True)
+        more["quantization_config"] = eight_bits()
     import_class(str(_weights_folder(folder)) if folder else where)
     before = Memory.now()
     model = SentenceTransformer(
@@ -217,11 +199,12 @@ def _check_complete(transformer: Any, folder: Path) -> None:
     files = [file for file in weight_files(folder) if file.suffix == ".safetensors"]
     if not files:
         return
-    stored = {tensor for file in files for tensor, *_ in tensors(file)}
-    inner = {part for tensor in stored for part in _suffixes(tensor)}
+    stored = [tensor for file in files for tensor, *_ in tensors(file)]
+    # A stored ``bert.a.b`` may be ``a.b`` in the model.
+    known = {".".join(name.split(".")[start:]) for name in stored for start in range(3)}
     named = [name for name, _ in transformer.auto_model.named_parameters()]
     needed = [name for name in named if not name.startswith("pooler.")]
-    missing = sorted(name for name in needed if name not in inner)
+    missing = sorted(set(needed) - known)
     # Names alone prove nothing: old checkpoints have other names, which transformers translates.
     if missing and len(stored) < len(needed):
         raise BadFileError(
@@ -230,23 +213,16 @@ def _check_complete(transformer: Any, folder: Path) -> None:
         )
 
 
-def _suffixes(tensor: str) -> list[str]:
-    """The names that a stored tensor may have in the model: ``bert.a.b`` may be ``a.b``."""
-    parts = tensor.split(".")
-    return [".".join(parts[start:]) for start in range(min(3, len(parts)))]
-
-
 def _content(folder: Path) -> str:
     """A hash of configuration, tokenizer, weights, and the modules after the transformer."""
-    inside = sorted(
-        p for p in folder.glob("*/*") if p.is_file() and p.parent != _weights_folder(folder)
-    )
+    inner = _weights_folder(folder)
     parts = [
-        (str(p.relative_to(folder)), sha256_file(p))
-        for p in inside
-        if p.suffix in (".json", ".safetensors", ".bin")
+        (str(file.relative_to(folder)), sha256_file(file))
+        for file in sorted(folder.glob("*/*"))
+        if file.is_file() and file.parent != inner
+        if file.suffix in (".json", ".safetensors", ".bin")
     ]
-    whole = [content_hash(_weights_folder(folder)), parts]
+    whole = [content_hash(inner), parts]
     if (folder / "modules.json").is_file():
         whole.append(sha256_file(folder / "modules.json"))
     return f"sha256:{digest(whole)[:12]}"

@@ -7,6 +7,7 @@ from the reply cache.
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
@@ -46,12 +47,9 @@ def baseline_chains(
     for baseline, kind in KINDS.items():
         if kind == "gold" and not has_pages:
             continue
-        changed = chain
+        changed, end = chain, f"?questions={written(dataset)}" if kind == "gold" else ""
         for place in places:
-            indexes = workspace.indexes_of(chain.actions[place].target)
-            target = f"{kind}:{','.join(indexes)}" + (
-                f"?questions={written(dataset)}" if kind == "gold" else ""
-            )
+            target = f"{kind}:{','.join(workspace.indexes_of(chain.actions[place].target))}{end}"
             changed = changed.replace_action(
                 place, target=target, template="{question}", dialect="fstring"
             )
@@ -61,10 +59,7 @@ def baseline_chains(
 
 def _effective_actions(chain: Chain) -> tuple[Action, ...]:
     """The actions before the empty template that ends a chain."""
-    end = next(
-        (i for i, action in enumerate(chain.actions) if not action.template), len(chain.actions)
-    )
-    return chain.actions[:end]
+    return tuple(itertools.takewhile(lambda action: action.template, chain.actions))
 
 
 def is_baseline(chain: Chain) -> bool:
@@ -117,16 +112,15 @@ def baselines(request: ExperimentRequest) -> Experiment:
             failed[baseline] = str(error)
         yield Release(step.flow.retrievers)
     comparison = compare_baselines(run, stored_baselines(workspace, run))
-    metrics = {
-        name: {column: asdict(mean) for column, mean in row.items()}
-        for name, row in comparison.cells.items()
-    }
     data = {
         "run": run.name,
         "lines": dict(comparison.lines),
         "columns": comparison.columns,
         "failed": failed,
-        "metrics": metrics,
+        "metrics": {
+            name: {column: asdict(mean) for column, mean in row.items()}
+            for name, row in comparison.cells.items()
+        },
     }
     return Report(data, failed=failed)
 
@@ -135,13 +129,13 @@ def baseline_runs(workspace: Workspace, run: RunFolder) -> dict[str, RunRequest]
     """Baseline → its run. Raises UsageError where there can be none, or if another run has the name of a baseline."""
     stored = run.spec()
     spec = stored["spec"]
-    chain = spec["settings"].get("chain")
-    if chain is None:
+    if spec["settings"].get("chain") is None:
         raise UsageError(f"The run {run.name!r} is of no chain, so it has no baselines.")
+    chain = chain_from_json(spec["settings"]["chain"])
     dataset = stored.get("dataset_file") or spec["dataset"]
     whole = prepare(
         workspace,
-        chain_flow(chain_from_json(chain)),
+        chain_flow(chain),
         dataset,
         limit=spec["limit"],
         metrics=tuple(stored["metrics"]),
@@ -152,10 +146,9 @@ def baseline_runs(workspace: Workspace, run: RunFolder) -> dict[str, RunRequest]
         raise UsageError(
             f"The question set {spec['dataset']!r} was changed after {run.name!r} was run; run the chain again first."
         )
+    whole = replace(whole, batch_size=stored["batch_size"])
     requests = {}
-    for baseline, changed in baseline_chains(
-        workspace, chain_from_json(chain), dataset, whole.examples
-    ).items():
+    for baseline, changed in baseline_chains(workspace, chain, dataset, whole.examples).items():
         name = baseline_name(run.name, baseline)
         exists = (workspace.runs / name).exists()
         if exists and not _is_of(run, RunFolder.open(workspace.runs, name), changed):
@@ -163,13 +156,7 @@ def baseline_runs(workspace: Workspace, run: RunFolder) -> dict[str, RunRequest]
                 f"The run {name!r} exists already and is no baseline of {run.name!r} as it is now; "
                 f"move {workspace.runs / name} away."
             )
-        requests[baseline] = replace(
-            whole,
-            flow=chain_flow(changed),
-            batch_size=stored["batch_size"],
-            label=baseline,
-            name=name,
-        )
+        requests[baseline] = replace(whole, flow=chain_flow(changed), label=baseline, name=name)
     return requests
 
 

@@ -150,7 +150,7 @@ class Page:
     def session(self, window: str) -> dict[str, Any]:
         """What the server keeps for a browser window."""
         with self._lock:
-            session = self._windows.setdefault(window, {})
+            session = self._windows.setdefault(window, {"window": window})
             self._windows.move_to_end(window)
             while len(self._windows) > WINDOWS:
                 self._windows.popitem(last=False)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from html import escape
 from typing import Any
 from urllib.parse import urlencode
 
 from rallebench.core.memory import size
+from rallebench.core.numbers import mean_of
 from rallebench.core.tables import Table
 from rallebench.gui.wording import on_page
-from rallebench.render.numbers import mean_of, text
+from rallebench.render.numbers import text
 
 SIGNS = {"right": "✓", "wrong": "✕", "lost": "✕", "format": "≈", "failed": "!", "none": "·"}
 VERDICTS = {
@@ -147,16 +149,17 @@ def percent(mean: Any, *, share: bool = True) -> str:
 
 
 def quantity(mean: Any, unit: str) -> str:
-    """A mean in its ``unit`` with the half-width of its interval: a share in percent, else "0.16 s ± 0.02".
+    """A mean in its ``unit`` with the half-width of its interval: a share in percent, else "0.16 s ± 20 ms".
 
     >>> quantity({"value": 0.1603, "low": 0.14, "high": 0.18, "n": 20}, "seconds")
-    '<span class="num">0.16 s<small>± 0.02</small></span>'
+    '<span class="num">0.16 s<small>± 20 ms</small></span>'
     """
     found = mean_of(mean)
     if unit == "fraction" or found is None or found["value"] is None:
         return percent(mean)
-    whole = text(found["value"], "seconds" if unit == "seconds" else "quantity")
-    half = "" if found["low"] is None else text((found["high"] - found["low"]) / 2, "quantity")
+    words = duration if unit == "seconds" else partial(text, format="quantity")
+    whole = words(found["value"])
+    half = "" if found["low"] is None else words((found["high"] - found["low"]) / 2)
     return f'<span class="num">{whole}{f"<small>± {half}</small>" if half else ""}</span>'
 
 
@@ -181,7 +184,7 @@ def gap_words(difference: float, unit: str) -> str:
     """A difference in words: "+2.3 points", "−0.12 s"."""
     if unit == "fraction":
         return points(difference)
-    words = text(abs(difference), "seconds" if unit == "seconds" else "quantity")
+    words = duration(abs(difference)) if unit == "seconds" else text(abs(difference), "quantity")
     return f"{'−' if difference < 0 else '+'}{words}"
 
 

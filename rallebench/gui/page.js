@@ -8,17 +8,20 @@ const store = (key, value) => { try { return value === undefined ? localStorage.
 
 /* A window's identity survives a reload; a duplicated window gets its own. */
 let mine = '';
-const identify = () => new Promise(done => {
-  const channel = new BroadcastChannel('rallebench');
-  mine = sessionStorage.getItem('rb-window') || '';
-  channel.onmessage = ev => {
-    if (ev.data.ask && ev.data.ask === mine && ev.data.from !== self) channel.postMessage({taken: mine, to: ev.data.from});
-    if (ev.data.taken && ev.data.to === self && ev.data.taken === mine) { mine = ''; } };
-  const self = Math.random().toString(36).slice(2);
-  const settle = () => { if (!mine) { mine = [...crypto.getRandomValues(new Uint8Array(16))].map(b => b.toString(16).padStart(2, '0')).join(''); }
-    sessionStorage.setItem('rb-window', mine); rb.window = mine; done(); };
-  if (!mine) return settle();
-  channel.postMessage({ask: mine, from: self}); setTimeout(settle, 60); });
+const channel = new BroadcastChannel('rallebench'), self_id = Math.random().toString(36).slice(2), waiting = {};
+channel.onmessage = ev => {
+  if (ev.data.ask && ev.data.ask === mine && ev.data.from !== self_id) channel.postMessage({taken: mine, to: ev.data.from});
+  if (ev.data.taken && ev.data.to === self_id) waiting[ev.data.taken]?.(true); };
+const is_open = id => new Promise(done => { waiting[id] = done; channel.postMessage({ask: id, from: self_id}); setTimeout(() => done(false), 60); });
+const identify = async () => { mine = sessionStorage.getItem('rb-window') || '';
+  if (mine && await is_open(mine)) mine = '';
+  if (!mine) mine = [...crypto.getRandomValues(new Uint8Array(16))].map(b => b.toString(16).padStart(2, '0')).join('');
+  sessionStorage.setItem('rb-window', mine); rb.window = mine; };
+
+/* The edited chain that a crash left behind: of this window, or of one that is gone. It is sent once. */
+let draft = '';
+const read_draft = async () => { const text = store('rb-draft'); if (!text) return;
+  try { const owner = JSON.parse(text).window; if (owner === mine || !await is_open(owner)) draft = text; } catch { store('rb-draft', null); } };
 
 /* Addresses: #/place/view?key=value */
 rb.view = () => { const [place, view] = location.hash.replace(/^#\/?/, '').split('?')[0].split('/');
@@ -32,7 +35,9 @@ const show_view = () => { const view = rb.view(), place = view.split('/')[0];
   $$('.view').forEach(v => v.hidden = v.id !== 'v-' + view.replace('/', '-'));
   $$('[data-place]').forEach(a => { const on = a.dataset.place === place; a.classList.toggle('on', on); a.setAttribute('aria-selected', on); });
   return view; };
-const open_view = () => { close_panels(); const view = show_view(); return rb.act('open', {view}, $('#v-' + view.replace('/', '-'))); };
+const open_view = () => { close_panels(); const view = show_view(), data = {view};
+  if (draft && view === 'build/one') { data.draft = draft; draft = ''; }
+  return rb.act('open', data, $('#v-' + view.replace('/', '-'))); };
 
 /* Actions */
 const fields = (root, data = {}) => { if (!root) return data;
@@ -130,16 +135,18 @@ const windowed = list => { const height = +list.dataset.row, total = +list.datas
     for (let c = Math.floor(first / CHUNK); c <= Math.floor(Math.max(first, last - 1) / CHUNK) && total; c++) fetch_rows(c);
     const now = first + ' ' + last + ' ' + at; if (now === drawn) return; drawn = now; let html = '';
     for (let i = first; i < last; i++) { const row = have.get(i); html += `<div class="r${i === at ? ' on' : ''}" role="option" aria-selected="${i === at}" id="${list.id}-${i}" aria-setsize="${total}" aria-posinset="${i + 1}" data-i="${i}" style="top:${i * height}px;height:${height}px">${row ? row[1] : ''}</div>`; }
-    pane.innerHTML = html; list.setAttribute('aria-activedescendant', at >= 0 ? list.id + '-' + at : ''); };
+    pane.innerHTML = html; list.drawn?.(); list.setAttribute('aria-activedescendant', at >= 0 ? list.id + '-' + at : ''); };
   list.pick = async (i, wait = 90) => { if (i < 0 || i >= total) return; at = i; list.dataset.at = i;
     const top = i * height; if (top < list.scrollTop) list.scrollTop = top; else if (top + height > list.scrollTop + list.clientHeight) list.scrollTop = top + height - list.clientHeight;
     draw(); await fetch_rows(Math.floor(i / CHUNK)); if (i !== at) return; clearTimeout(timer);
-    timer = setTimeout(() => { const row = have.get(i); if (!row || !list.isConnected) return; rb.set('q', row[0]); rb.act(list.dataset.pick, {...key, id: row[0], index: i}, list); }, wait); };
+    timer = setTimeout(() => { const row = have.get(i); if (!row || !list.isConnected || !list.dataset.pick) return; rb.set('q', row[0]); rb.act(list.dataset.pick, {...key, id: row[0], index: i}, list); }, wait); };
   list.step = by => list.pick(at < 0 ? 0 : at + by);
   list.redraw = () => { asked.clear(); drawn = ''; draw(); };
   list.onscroll = () => frame(draw);
   list.onclick = ev => { const r = ev.target.closest('.r'); if (r && !ev.target.closest('a, button, input')) { list.focus({preventScroll: true}); list.pick(+r.dataset.i, 0); } };
-  list.onkeydown = ev => { const by = {ArrowDown: 1, ArrowUp: -1, PageDown: 10, PageUp: -10}[ev.key]; if (by) { ev.preventDefault(); list.step(by); } };
+  list.onkeydown = ev => { const by = {ArrowDown: 1, ArrowUp: -1, PageDown: 10, PageUp: -10}[ev.key]; if (by) { ev.preventDefault(); list.step(by); }
+    const row = ev.target === list && $('.r.on', list); if (!row) return; if (ev.key === 'Enter' && $('[data-href]', row)) rb.go($('[data-href]', row).dataset.href);
+    if (ev.key === ' ' && $('input[type=checkbox]', row)) { ev.preventDefault(); $('input[type=checkbox]', row).click(); } };
   new ResizeObserver(draw).observe(list); if (at > 0) frame(() => { list.scrollTop = Math.max(0, at * height - list.clientHeight / 2); draw(); }); draw(); };
 
 /* Keys. Single letters do nothing in a field, nor with Ctrl, Alt or Meta. */
@@ -211,4 +218,4 @@ rb.dark = () => { const on = !document.body.classList.contains('dark'); dark(on)
 
 const begin = async () => { if (!$('#frame')) return setTimeout(begin, 20);
   const chosen = store('rb-dark'); dark(chosen ? chosen === '1' : matchMedia('(prefers-color-scheme: dark)').matches);
-  await identify(); if (!location.hash) history.replaceState(null, '', '#/' + rb.view()); window.addEventListener('hashchange', open_view); decorate(document); await open_view(); document.body.classList.add('ready'); tick(); window.rallebenchIdle = true; };
+  await identify(); await read_draft(); if (!location.hash) history.replaceState(null, '', '#/' + rb.view()); window.addEventListener('hashchange', open_view); decorate(document); await open_view(); document.body.classList.add('ready'); tick(); window.rallebenchIdle = true; };

@@ -10,7 +10,7 @@ import contextlib
 import json
 import ssl
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from importlib.util import find_spec
 from typing import Any
 from urllib.parse import quote, unquote, urlsplit
@@ -23,9 +23,8 @@ from rallebench.http.failures import (
     DROPPED,
     NOT_OPENAI,
     Failure,
-    Refusal,
-    failure_of,
     parsed,
+    refused,
     short,
     timed_out,
     unloaded,
@@ -35,7 +34,6 @@ CONNECT_SECONDS = 10.0
 MAX_BODY_BYTES = 32 * 2**20
 MAX_ERROR_BYTES = 2**16
 DEFAULT_PORTS = {"http": 80, "https": 443, "socks5": 1080, "socks5h": 1080}
-Refused = Callable[[Refusal, str], Failure]
 IDLE_SECONDS = 30.0
 """An unused connection is closed after this time."""
 
@@ -85,16 +83,15 @@ class Connection:
     ``lost`` holds the exceptions of a connection that breaks while an answer is read.
     """
 
-    def __init__(self, name: str, settings: Endpoint, key: str) -> None:
+    def __init__(self, name: str, endpoint: Endpoint, key: str) -> None:
         try:
             import httpcore2
         except ImportError:
             raise MissingPackageError("httpcore2", f"and {name!r} needs it") from None
         self.closed = threading.Event()
-        self._name, self._settings, self._key = name, settings, key
+        self.name, self.endpoint, self.key = name, endpoint, key
         self._reached = False
         self._library = httpcore2
-        self._late = httpcore2.TimeoutException
         self.lost: tuple[type[Exception], ...] = (
             httpcore2.TimeoutException,
             httpcore2.NetworkError,
@@ -106,11 +103,23 @@ class Connection:
             httpcore2.SyncBackend(), httpcore2.ReadTimeout, httpcore2.NetworkError
         )
         try:
-            self._scheme, self._host, self._port, self._path, header = _parts(settings.base_url)
+            self._address, self._path, host = _parts(endpoint.base_url)
         except (ValueError, UnicodeError):
             raise no_address(name) from None
-        self._headers = [(b"Host", header), *_headers(settings, key)]
-        self._pool = _pool(httpcore2, settings.base_url, self._sockets)
+        self._headers = [(b"Host", host), *_headers(endpoint, key)]
+        # A loopback server is reached without a proxy. Plain HTTP to this machine loads no CA certificates (saves
+        # 25 ms). Redirects are not followed, so that key and prompt stay with the host that the user named.
+        loopback = is_loopback(endpoint.base_url)
+        plain = loopback and self._address["scheme"] == b"http"
+        self._pool = httpcore2.ConnectionPool(
+            ssl_context=ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+            if plain
+            else httpcore2.default_ssl_context(),
+            proxy=None if loopback else _proxy(httpcore2, endpoint.base_url),
+            max_connections=None,
+            keepalive_expiry=IDLE_SECONDS,
+            network_backend=self._sockets,
+        )
 
     def close(self) -> None:
         """Break the connections, so that no thread waits for an answer any more."""
@@ -121,68 +130,62 @@ class Connection:
 
     @contextlib.contextmanager
     def request(
-        self,
-        method: str,
-        path: str,
-        body: Mapping[str, Any] | None,
-        refused: Refused | None = None,
+        self, method: str, path: str, body: Mapping[str, Any] | None, timeout: float | None = None
     ) -> Iterator[Answer]:
-        """Send ``body`` as JSON to ``path`` (``/chat/completions``) and yield the answer.
-
-        Every error is a Failure; ``refused`` may make one of a status other than 2xx and the server's message.
-        Raises BackendError once closed.
-        """
-        if self.closed.is_set():
-            raise unloaded(self._name)
+        """Send ``body`` as JSON to ``path`` (``/chat/completions``; from the server's root with two slashes) and yield
+        the answer. Every error is a Failure. Raises BackendError once closed."""
+        seconds = timeout or self.endpoint.timeout
+        failure: Exception
         try:
+            if self.closed.is_set():
+                raise unloaded(self.name)
             content, headers = self._encoded(body)
-            deadline = Deadline(self._settings.timeout)
-            url = self._library.URL(
-                scheme=self._scheme,
-                host=self._host,
-                port=self._port,
-                target=self._path + path.encode("ascii"),
-            )
-            connect = min(self._settings.timeout, CONNECT_SECONDS)
+            deadline = Deadline(seconds)
+            base = self._path.removesuffix(b"/v1") if path.startswith("//") else self._path
+            target = base + path.replace("//", "/").encode("ascii")
+            connect = min(seconds, CONNECT_SECONDS)
             timeouts = {"connect": connect, "read": deadline, "write": deadline, "pool": deadline}
             with self._pool.stream(
-                method, url, headers=headers, content=content, extensions={"timeout": timeouts}
+                method,
+                self._library.URL(**self._address, target=target),
+                headers=headers,
+                content=content,
+                extensions={"timeout": timeouts},
             ) as response:
                 self._reached = True
                 answer = Answer(response, deadline)
                 if not 200 <= answer.status < 300:
-                    raise self._refusal(answer, refused)
+                    text = answer.beginning()
+                    raise refused(answer.status, answer.headers, text, self.endpoint, self.key)
                 if (coding := answer.headers.get("content-encoding", "identity")) != "identity":
                     raise Failure(
-                        f"packed its answer unasked ({short(coding, self._key, 40)})", NOT_OPENAI
+                        f"packed its answer unasked ({short(coding, self.key, 40)})", NOT_OPENAI
                     )
                 yield answer
-        except Failure:
-            if self.closed.is_set():
-                raise unloaded(self._name) from None
-            raise
-        except self._late:
-            raise self._or_closed(timed_out(self._settings.timeout)) from None
+                return
+        except Failure as error:
+            failure = error
+        except self._library.TimeoutException:
+            failure = timed_out(seconds)
         except self.lost as error:
-            raise self._or_closed(self._dropped(error)) from None
-        except RuntimeError:
-            if (
-                self.closed.is_set()
-            ):  # the library did not expect a connection that was closed meanwhile
-                raise unloaded(self._name) from None
-            raise
+            failure = self._dropped(error)
+        except RuntimeError as error:  # the library did not expect a connection closed meanwhile
+            failure = error
+        if self.closed.is_set():
+            raise unloaded(self.name)
+        raise failure
 
     def document(
         self,
         method: str,
         path: str,
         body: Mapping[str, Any] | None = None,
-        refused: Refused | None = None,
+        timeout: float | None = None,
     ) -> tuple[Any, Mapping[str, str]]:
         """The JSON of an answer, the key blotted out, and its headers; see ``request``."""
-        with self.request(method, path, body, refused) as answer:
+        with self.request(method, path, body, timeout) as answer:
             text = answer.read()
-        return parsed(text, self._key), answer.headers
+        return parsed(text, self.key), answer.headers
 
     def _encoded(
         self, body: Mapping[str, Any] | None
@@ -200,21 +203,8 @@ class Connection:
         more = [(b"Content-Type", kind), (b"Content-Length", length)]
         return content, [*self._headers, *more]
 
-    def _refusal(self, answer: Answer, refused: Refused | None) -> Failure:
-        text = answer.beginning()
-        body: Any = text.decode("utf-8", "replace")
-        with contextlib.suppress(ValueError, RecursionError):
-            body = json.loads(text)
-        refusal, message = Refusal(answer.status, answer.headers, body), short(body, self._key)
-        if refused is not None:
-            return refused(refusal, message)
-        return failure_of(refusal, message, self._settings, self._key)
-
-    def _or_closed(self, failure: Failure) -> Exception:
-        return unloaded(self._name) if self.closed.is_set() else failure
-
     def _dropped(self, error: Exception) -> Failure:
-        why = short(str(error), self._key, 120) or type(error).__name__
+        why = short(str(error), self.key, 120) or type(error).__name__
         if "CERTIFICATE_VERIFY_FAILED" in why:
             return Failure(
                 f"shows a certificate that is not trusted ({why})",
@@ -234,8 +224,8 @@ class Connection:
         return Failure(f"dropped the connection ({why})", DROPPED, retries=None)
 
 
-def _parts(base_url: str) -> tuple[bytes, bytes, int | None, bytes, bytes]:
-    """Scheme, host, port, path without a last slash, and the Host header, in bytes."""
+def _parts(base_url: str) -> tuple[dict[str, Any], bytes, bytes]:
+    """Scheme, host and port; the path without a last slash; and the Host header, in bytes."""
     address = urlsplit(base_url)
     name = address.hostname or ""
     host = name.encode("ascii") if ":" in name else name.encode("idna")
@@ -243,7 +233,8 @@ def _parts(base_url: str) -> tuple[bytes, bytes, int | None, bytes, bytes]:
     path = quote(address.path.rstrip("/"), safe="/%:@!$&'()*+,;=~")
     if address.port is not None:
         header += b":%d" % address.port
-    return address.scheme.encode("ascii"), host, address.port, path.encode("ascii"), header
+    url = {"scheme": address.scheme.encode("ascii"), "host": host, "port": address.port}
+    return url, path.encode("ascii"), header
 
 
 def _headers(settings: Endpoint, key: str) -> list[tuple[bytes, bytes]]:
@@ -256,24 +247,6 @@ def _headers(settings: Endpoint, key: str) -> list[tuple[bytes, bytes]]:
         **account_headers(settings.base_url),
     }
     return [(name.encode("ascii"), value.encode("ascii")) for name, value in plain.items()]
-
-
-def _pool(library: Any, base_url: str, sockets: Sockets) -> Any:
-    """The connections. A loopback server is reached without a proxy; redirects are not followed, so that key and
-    prompt stay with the host that the user named."""
-    loopback = is_loopback(base_url)
-    # Skip loading CA certificates for plain HTTP to this machine (saves 25 ms).
-    plain = loopback and urlsplit(base_url).scheme == "http"
-    proxy = None if loopback else _proxy(library, base_url)
-    return library.ConnectionPool(
-        ssl_context=ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        if plain
-        else library.default_ssl_context(),
-        proxy=proxy,
-        max_connections=None,
-        keepalive_expiry=IDLE_SECONDS,
-        network_backend=sockets,
-    )
 
 
 def _proxy(library: Any, base_url: str) -> Any:

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import os
 import re
-from typing import Protocol
+from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from rallebench.core import hosts
 from rallebench.core.errors import UsageError
+from rallebench.core.settings import declare
 
 OPENAI_VARIABLE = "OPENAI_API_KEY"
 OPENAI = "https://api.openai.com/v1"
@@ -22,6 +23,8 @@ _SECRET = re.compile(r"\b(?:(?i:bearer)\s+\S{12,}|(?:sk|gsk|xai|hf)[-_](?=\S*[\d
 MAX_RATE = 1e9
 """Requests or tokens per minute: the highest limit that can be set."""
 
+MAX_PAUSE = 60.0
+"""Seconds: the longest pause of our own choice between two tries."""
 
 _TYPED: dict[str, str] = {}
 """Variable → a key that was typed: it is kept in memory, is no part of the environment, and ends with the process."""
@@ -51,34 +54,34 @@ def is_typed(variable: str) -> bool:
     return variable in _TYPED
 
 
-class Endpoint(Protocol):
-    """The settings of one model at one server.
+@dataclass(frozen=True)
+class Endpoint:
+    """The settings of one model at one server; ``concurrency`` and the two rates hold for all models at one address.
 
-    ``api_key_env``: the variable that holds the key. By default OPENAI_API_KEY, which goes only to OpenAI and
-    to this machine. ``timeout`` and ``backoff`` are seconds.
+    ``api_key_env``: by default OPENAI_API_KEY, which goes only to OpenAI and to this machine.
     """
 
-    @property
-    def model(self) -> str: ...
-
-    @property
-    def base_url(self) -> str: ...
-
-    @property
-    def api_key_env(self) -> str | None: ...
-
-    @property
-    def timeout(self) -> float: ...
-
-    @property
-    def max_retries(self) -> int: ...
-
-    @property
-    def backoff(self) -> float: ...
+    model: str = declare(str, "", about="the model's name on the server")
+    base_url: str = declare(str, OPENAI, about="the server's address, which usually ends in /v1")
+    api_key_env: str | None = declare(
+        object, None, about="the environment variable that holds the key"
+    )
+    timeout: float = declare(float, 120.0, 0.01, 86_400, about="seconds for an answer")
+    concurrency: int = declare(int, 16, 1, 256, about="requests at once")
+    max_retries: int = declare(int, 6, 0, 100, about="further tries of a request that failed")
+    backoff: float = declare(
+        float, 0.5, 0, MAX_PAUSE, about="seconds before the second try; doubled each time"
+    )
+    requests_per_minute: float | None = declare(float, None, 0.01, MAX_RATE, about="null: no limit")
+    tokens_per_minute: float | None = declare(
+        float, None, 0.01, MAX_RATE, about="of prompts and answers; null: no limit"
+    )
 
 
-def check_address(name: str, base_url: str) -> None:
-    """Raise UsageError unless ``base_url`` is http(s) with a host, and without user name and query."""
+def check_endpoint(name: str, endpoint: Endpoint) -> None:
+    """Raise UsageError unless ``base_url`` is http(s) with a host, and without user name and query, and
+    ``api_key_env`` can be a variable."""
+    base_url = endpoint.base_url
     try:
         parts = urlsplit(base_url)
         good = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
@@ -92,6 +95,8 @@ def check_address(name: str, base_url: str) -> None:
             f"{name!r}: base_url holds a user name or a query; {MUST_LOOK}, and a key belongs into an "
             "environment variable that api_key_env names."
         )
+    if endpoint.api_key_env is not None:
+        check_variable(name, endpoint.api_key_env)
 
 
 def no_address(name: str) -> UsageError:
@@ -131,15 +136,14 @@ def account_headers(base_url: str) -> dict[str, str]:
     }
 
 
-def variable_of(endpoint: Endpoint) -> str:
+def variable_of(base_url: str, api_key_env: str | None) -> str:
     """The environment variable with the key for this server, '' if there is none.
 
     OPENAI_API_KEY goes to another server only if the user names it in ``api_key_env``.
     """
-    if endpoint.api_key_env is not None:
-        return endpoint.api_key_env
-    known = is_openai(endpoint.base_url) or is_loopback(endpoint.base_url)
-    return OPENAI_VARIABLE if known else ""
+    if api_key_env is not None:
+        return api_key_env
+    return OPENAI_VARIABLE if is_openai(base_url) or is_loopback(base_url) else ""
 
 
 def check_variable(name: str, variable: object) -> None:
@@ -154,7 +158,7 @@ def check_variable(name: str, variable: object) -> None:
 
 def key_from_environment(name: str, endpoint: Endpoint) -> str:
     """The key, '' if there is none: many local servers need no key."""
-    variable = variable_of(endpoint)
+    variable = variable_of(endpoint.base_url, endpoint.api_key_env)
     key = key_in(variable) if variable else ""
     if not key and is_openai(endpoint.base_url):
         raise UsageError(
@@ -171,7 +175,7 @@ def key_from_environment(name: str, endpoint: Endpoint) -> str:
 
 def how_to_set(endpoint: Endpoint, key: str) -> str:
     """The mend for a key that the server refused."""
-    variable = variable_of(endpoint)
+    variable = variable_of(endpoint.base_url, endpoint.api_key_env)
     if not variable:
         return (
             "Name the environment variable with its key in api_key_env; "

@@ -9,8 +9,8 @@ import math
 import re
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
+from types import MappingProxyType
 from typing import Any
 
 from rallebench.core.errors import BackendError
@@ -32,8 +32,12 @@ class Failure(Exception):
 
     ``retries``: the most further attempts (None: ``max_retries``). ``pause``: seconds that the server asks to
     wait. ``at_once``: a changed request follows at once and does not count as an attempt. ``throttled``: the
-    server is overloaded, so fewer requests at once may help.
+    server is overloaded, so fewer requests at once may help. Of an answer with a status other than 2xx: its
+    ``status``, the server's own ``message``, and its ``headers`` (names in lower case).
     """
+
+    status, message = 0, ""
+    headers: Mapping[str, str] = MappingProxyType({})
 
     def __init__(
         self,
@@ -48,22 +52,6 @@ class Failure(Exception):
         super().__init__(what)
         self.what, self.mend, self.retries = what, mend, retries
         self.pause, self.at_once, self.throttled = pause, at_once, throttled
-
-
-@dataclass(frozen=True)
-class Refusal:
-    """An answer with a status other than 2xx: header names in lower case, ``body`` parsed if it is JSON."""
-
-    status_code: int
-    headers: Mapping[str, str]
-    body: Any
-
-    @property
-    def code(self) -> str:
-        """The server's own name of the error, '' if it has none."""
-        error = self.body.get("error") if isinstance(self.body, Mapping) else None
-        code = error.get("code") if isinstance(error, Mapping) else None
-        return code if isinstance(code, str) else ""
 
 
 def unloaded(name: str) -> BackendError:
@@ -85,9 +73,24 @@ THROTTLED = (408, 503, 529)
 """Statuses, besides 429, of an overloaded server."""
 
 
-def failure_of(error: Refusal, message: str, endpoint: Endpoint, key: str) -> Failure:
-    """The failure for a status other than 2xx; ``message`` is the server's own text."""
-    status = error.status_code
+def refused(
+    status: int, headers: Mapping[str, str], text: bytes, endpoint: Endpoint, key: str
+) -> Failure:
+    """The failure for a status other than 2xx; ``text``: the beginning of the answer."""
+    body: Any = text.decode("utf-8", "replace")
+    with contextlib.suppress(ValueError, RecursionError):
+        body = json.loads(text)
+    message = short(body, key)
+    error = body.get("error") if isinstance(body, Mapping) else None
+    spent = isinstance(error, Mapping) and error.get("code") == "insufficient_quota"
+    failure = _failure_of(status, message, retry_after(headers), spent, endpoint, key)
+    failure.status, failure.message, failure.headers = status, message, headers
+    return failure
+
+
+def _failure_of(
+    status: int, message: str, pause: float | None, spent: bool, endpoint: Endpoint, key: str
+) -> Failure:
     quoted = f"({status}: {message})" if message else f"({status})"
     if 300 <= status < 400:
         return Failure(
@@ -102,12 +105,11 @@ def failure_of(error: Refusal, message: str, endpoint: Endpoint, key: str) -> Fa
             f"Correct model. {NOT_OPENAI}",
         )
     if status == 429:
-        spent = error.code == "insufficient_quota"
         return Failure(
             f"{'has no quota left for this key' if spent else 'limits the rate'} {quoted}",
             "Raise the quota." if spent else "Lower concurrency, or try again later.",
             retries=0 if spent else None,
-            pause=retry_after(error.headers),
+            pause=pause,
             throttled=not spent,
         )
     if status >= 500 or status == 408:
@@ -115,7 +117,7 @@ def failure_of(error: Refusal, message: str, endpoint: Endpoint, key: str) -> Fa
             f"failed by itself {quoted}",
             SEE_LOG,
             retries=None,
-            pause=retry_after(error.headers),
+            pause=pause,
             throttled=status in THROTTLED,
         )
     return Failure(
@@ -139,21 +141,13 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
     return None
 
 
-@dataclass(frozen=True)
-class Remainder:
-    """The units that a server still allows, and the seconds until it allows more."""
+def remainder(headers: Mapping[str, str], unit: str) -> tuple[float, float] | None:
+    """The units that a server still allows, and the seconds until it allows more; None if it does not say both.
 
-    amount: float
-    seconds: float
-
-
-def remainder(headers: Mapping[str, str], unit: str) -> Remainder | None:
-    """``x-ratelimit-remaining-requests`` (or ``-tokens``) with its reset; None unless both are there.
-
-    Requests may also come without that ending, and as ``ratelimit-…``.
+    In ``x-ratelimit-remaining-requests`` (or ``-tokens``) and ``…-reset-…``. Requests may also come without that ending, and as ``ratelimit-…``.
 
     >>> remainder({"x-ratelimit-remaining-tokens": "12", "x-ratelimit-reset-tokens": "6m0s"}, "tokens")
-    Remainder(amount=12.0, seconds=360.0)
+    (12.0, 360.0)
     """
     names = [("x-ratelimit-", f"-{unit}")]
     if unit == "requests":
@@ -163,7 +157,7 @@ def remainder(headers: Mapping[str, str], unit: str) -> Remainder | None:
         with contextlib.suppress(ValueError, TypeError):
             seconds = _seconds(str(reset).strip()) if reset is not None else None
             if amount is not None and seconds is not None and float(amount) >= 0:
-                return Remainder(float(amount), seconds)
+                return float(amount), seconds
     return None
 
 
@@ -201,6 +195,21 @@ def parsed(text: bytes, key: str) -> Any:
     except (ValueError, RecursionError):
         quoted = short(text[:2000].decode("utf-8", "replace"), key, 80) or "nothing"
         raise Failure(f"answered with something that is not JSON ({quoted})", NOT_OPENAI) from None
+
+
+def unrefused(document: Any, key: str) -> Mapping[str, Any]:
+    """The JSON object of an answer. Raises Failure for any other value, and for an object that reports an error."""
+    if not isinstance(document, Mapping):
+        raise Failure("answered with JSON that is not an object", NOT_OPENAI)
+    if document.get("error"):
+        raise Failure(f"reported an error: {short(document, key)}", SEE_LOG)
+    return document
+
+
+def counted(usage: Any, name: str) -> int:
+    """The tokens that a server counts in ``usage``; 0 if it counts none."""
+    value = usage.get(name) if isinstance(usage, Mapping) else None
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
 
 
 def short(body: Any, key: str, limit: int = 300) -> str:

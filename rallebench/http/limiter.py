@@ -13,9 +13,10 @@ import weakref
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Protocol
 from urllib.parse import urlsplit
 
+from rallebench.http.endpoint import Endpoint
 from rallebench.http.failures import Failure, remainder, unloaded
 
 LONGEST_PAUSE = 120.0
@@ -79,15 +80,10 @@ class Rate:
         """Seconds until the next request may go."""
         return max(0.0, self._free_at - now) if self.per_minute else 0.0
 
-    def take(self, units: float, now: float) -> None:
-        """Count a request of these units, sent now."""
+    def take(self, units: float, now: float = 0.0) -> None:
+        """Count a request of these units, sent now; without ``now``: correct them (down, if negative)."""
         if self.per_minute:
             self._free_at = max(now, self._free_at) + units * MINUTE / self.per_minute
-
-    def correct(self, units: float) -> None:
-        """Add units (or, if negative, take some back) when the real number is known."""
-        if self.per_minute:
-            self._free_at += units * MINUTE / self.per_minute
 
 
 @dataclass(frozen=True)
@@ -115,41 +111,32 @@ class Status:
         return "; ".join([size] * (self.throttled > 0) + [pause] * (self.pause >= 0.5))
 
 
-class LimiterClient:
-    """One model's use of a rate limiter; the limiter goes when its last client closes."""
+class LimiterClient(Protocol):
+    """What asks a server: its name, whether it is closed, and its limits."""
 
-    def __init__(self, name: str, base_url: str, settings: Any, closed: threading.Event) -> None:
-        self.name, self.closed = name, closed
-        self.most = int(settings.concurrency)
-        self.rates = (settings.requests_per_minute, settings.tokens_per_minute)
-        self.limiter = _limiter_of(base_url)
-        self.limiter.add(self)
-
-    def close(self) -> None:
-        """Leave the limiter and wake the threads that wait for a permit."""
-        self.limiter.remove(self)
-
-    def status(self) -> Status:
-        """The present limits of the server."""
-        return self.limiter.status()
+    name: str
+    closed: threading.Event
+    endpoint: Endpoint
 
 
 class Permit:
-    """The permit of one request in flight. ``tokens`` may be set when the answer has come."""
+    """The permit of one request in flight. ``tokens`` may be set when the answer has come.
+
+    ``number``: how many requests were sent before; ``full``: whether the window is full with this one.
+    """
 
     def __init__(self, limiter: RateLimiter, tokens: float, number: int, full: bool) -> None:
-        self._limiter, self.number, self.full = limiter, number, full
-        self.expected = tokens
+        self._limiter, self.expected, self.number, self.full = limiter, tokens, number, full
         self.sent = time.monotonic()
         self.tokens: float | None = None
 
     def headers(self, headers: Mapping[str, str]) -> None:
-        """Read the limits in the headers of the answer."""
+        """Pause all requests if the server has nothing left for those after the ones in flight."""
         self._limiter.read_headers(headers, self)
 
 
 class RateLimiter:
-    """Thread-safe; first come, first served."""
+    """Thread-safe; first come, first served. The widest window and the lowest rates of all clients count."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -162,27 +149,29 @@ class RateLimiter:
         self._pause_until = 0.0
 
     def add(self, client: LimiterClient) -> None:
-        """Add a client; the widest window and the lowest rates of all clients count."""
+        """Add a client."""
         with self._lock:
             self._clients.add(client)
             self._bounds()
 
     def remove(self, client: LimiterClient) -> None:
-        """Remove a client and wake all waiting threads."""
-        with self._lock:
+        """Remove a client and wake all waiting threads. A limiter without clients is not used again."""
+        with _limiters_lock, self._lock:
             self._clients.discard(client)
             self._bounds()
             for waiting in self._queue:
                 waiting.set()
-            unused = not self._clients
-        if unused:
-            _forget(self)
+            if not self._clients:
+                for address in [key for key, value in _limiters.items() if value is self]:
+                    del _limiters[address]
 
     def _bounds(self) -> None:
-        self._window.allow(max((client.most for client in self._clients), default=0))
-        for rate, number in ((self._requests, 0), (self._tokens, 1)):
-            rates = (client.rates[number] for client in self._clients)
-            rate.per_minute = min(filter(None, rates), default=None)
+        ends = [client.endpoint for client in self._clients]
+        requests = [end.requests_per_minute for end in ends if end.requests_per_minute]
+        tokens = [end.tokens_per_minute for end in ends if end.tokens_per_minute]
+        self._window.allow(max((end.concurrency for end in ends), default=0))
+        self._requests.per_minute = min(requests, default=None)
+        self._tokens.per_minute = min(tokens, default=None)
 
     def status(self) -> Status:
         """The present limits."""
@@ -211,10 +200,8 @@ class RateLimiter:
                     if wait <= 0:
                         return self._start(tokens)
                     called.clear()
-                if at_once:
-                    client.closed.wait(wait)
-                else:
-                    called.wait(None if wait == math.inf else wait)
+                event = client.closed if at_once else called
+                event.wait(None if wait == math.inf else wait)
         finally:
             with self._lock:
                 if not at_once:
@@ -245,16 +232,13 @@ class RateLimiter:
     # ── after a request ──
 
     def read_headers(self, headers: Mapping[str, str], permit: Permit) -> None:
-        """Pause all requests if the server has nothing left for those after the ones in flight."""
+        """See :meth:`Permit.headers`."""
         for unit in ("requests", "tokens"):
             rest = remainder(headers, unit)
-            if rest is None:
-                continue
             with self._lock:
-                since = self._started - permit.number
                 size = 1.0 if unit == "requests" else max(1.0, self._mean_tokens)
-                if rest.amount < (since + 1) * size:
-                    self._pause(rest.seconds)
+                if rest and rest[0] < (self._started - permit.number + 1) * size:
+                    self._pause(rest[1])
 
     def answered(self, permit: Permit) -> None:
         """Let the window grow, and correct the tokens that were estimated."""
@@ -262,13 +246,13 @@ class RateLimiter:
             if permit.full:
                 self._window.answered(permit.sent)
             if permit.tokens is not None:
-                self._mean_tokens += (0.1 if self._mean_tokens else 1.0) * (
-                    permit.tokens - self._mean_tokens
-                )
-                self._tokens.correct(permit.tokens - permit.expected)
+                share = 0.1 if self._mean_tokens else 1.0
+                self._mean_tokens += share * (permit.tokens - self._mean_tokens)
+                self._tokens.take(permit.tokens - permit.expected)
 
     def failed(self, permit: Permit, failure: Failure) -> None:
         """Shrink the window if the server throttles; keep the pause it asks for."""
+        self.read_headers(failure.headers, permit)
         with self._lock:
             if failure.throttled:
                 self._window.throttle(permit.sent, time.monotonic())
@@ -290,20 +274,12 @@ _limiters: weakref.WeakValueDictionary[tuple[str, str], RateLimiter] = weakref.W
 _limiters_lock = threading.Lock()
 
 
-def _limiter_of(base_url: str) -> RateLimiter:
-    """The limiter of the server at this address, whatever the path."""
-    parts = urlsplit(base_url)
+def limiter_of(client: LimiterClient) -> RateLimiter:
+    """The limiter of the client's server, whatever the path; it goes when its last client is removed."""
+    parts = urlsplit(client.endpoint.base_url)
     port = parts.port or (443 if parts.scheme == "https" else 80)
     address = (parts.scheme, f"{(parts.hostname or '').lower()}:{port}")
     with _limiters_lock:
-        limiter = _limiters.get(address)
-        if limiter is None:
-            limiter = _limiters[address] = RateLimiter()
+        limiter = _limiters.setdefault(address, RateLimiter())
+        limiter.add(client)
         return limiter
-
-
-def _forget(limiter: RateLimiter) -> None:
-    """Drop a limiter without clients; the next client starts a new one."""
-    with _limiters_lock:
-        for address in [key for key, value in _limiters.items() if value is limiter]:
-            del _limiters[address]

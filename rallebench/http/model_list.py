@@ -3,19 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from rallebench.core.errors import BackendError
 from rallebench.http.client import Connection
-from rallebench.http.endpoint import (
-    OPENAI,
-    check_address,
-    check_variable,
-    key_from_environment,
-    without_keys,
-)
-from rallebench.http.failures import NOT_OPENAI, Failure, Refusal, failure_of, timed_out
+from rallebench.http.endpoint import Endpoint, check_endpoint, key_from_environment, without_keys
+from rallebench.http.failures import NOT_OPENAI, Failure, timed_out
 
 BACKEND = "openai_compatible"
 SECONDS = 10.0
@@ -23,18 +16,6 @@ SECONDS = 10.0
 
 MOST, LONGEST = 1000, 300
 """The most names of a list, and the most characters of a name."""
-
-
-@dataclass(frozen=True)
-class Server:
-    """An endpoint without a model; see :class:`Endpoint`."""
-
-    base_url: str = OPENAI
-    api_key_env: str | None = None
-    timeout: float = SECONDS
-    model: str = ""
-    max_retries: int = 0
-    backoff: float = 0.0
 
 
 def served_models(
@@ -45,33 +26,24 @@ def served_models(
     ``api_key_env`` names the variable with the key, as for every endpoint. Raises UsageError for an invalid
     address or variable, BackendError for a server that does not answer with a list of models.
     """
-    check_address(BACKEND, base_url)
-    if api_key_env is not None:
-        check_variable(BACKEND, api_key_env)
-    server = Server(base_url, api_key_env, timeout)
+    server = Endpoint(base_url=base_url, api_key_env=api_key_env, timeout=timeout)
+    check_endpoint(BACKEND, server)
     key = key_from_environment(BACKEND, server)
     connection = Connection(BACKEND, server, key)
     try:
-        return _names(_document(connection, server, key), key)
+        return _names(connection.document("GET", "/models")[0], key)
     except Failure as failure:
-        late = failure.what == timed_out(timeout).what  # this time-out is no setting
-        mend = "Check that the server is well, and try again." if late else failure.mend
-        raise BackendError(f"The server at {base_url} {failure.what}. {mend}".rstrip()) from None
+        what, mend = failure.what, failure.mend
+        if failure.status in (404, 405):
+            what = "has no list of models" + (f" ({failure.message})" if failure.message else "")
+            mend = (
+                "Check that base_url is right (it usually ends in /v1), or type the model's name."
+            )
+        elif what == timed_out(timeout).what:  # this time-out is no setting
+            mend = "Check that the server is well, and try again."
+        raise BackendError(f"The server at {base_url} {what}. {mend}".rstrip()) from None
     finally:
         connection.close()
-
-
-def _document(connection: Connection, server: Server, key: str) -> Any:
-    def refused(refusal: Refusal, message: str) -> Failure:
-        if refusal.status_code in (404, 405):
-            quoted = f" ({message})" if message else ""
-            return Failure(
-                f"has no list of models{quoted}",
-                "Check that base_url is right (it usually ends in /v1), or type the model's name.",
-            )
-        return failure_of(refusal, message, server, key)
-
-    return connection.document("GET", "/models", refused=refused)[0]
 
 
 def _names(document: Any, key: str) -> tuple[str, ...]:

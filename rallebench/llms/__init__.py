@@ -12,7 +12,7 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.registry import Registry, unknown
 from rallebench.core.settings import Setting, form_of
-from rallebench.core.types import Generate, Reply
+from rallebench.core.types import Generate, Reply, ToolCall, ToolSpec
 
 DEFAULT_MAX_TOKENS = 256
 """The most generated tokens if neither the request nor the settings say."""
@@ -116,3 +116,15 @@ def checked_value(name: str, key: str, setting: Setting, value: Any) -> Any:
         nothing = " or null" if setting.null or setting.default is None else ""
         raise UsageError(f"{name!r}: {key} is {value!r}; it must be {must_be}{nothing}.") from None
     return value if setting.kind is float else read
+
+
+def function_of(tool: ToolSpec, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """A tool in OpenAI's form, which chat templates read too."""
+    function = {"name": tool.name, "description": tool.description, "parameters": parameters}
+    return {"type": "function", "function": function}
+
+
+def call_of(call: ToolCall, arguments: Any) -> dict[str, Any]:
+    """A tool call in OpenAI's form; ``arguments``: JSON text, or the object of a chat template."""
+    function = {"name": call.name, "arguments": arguments}
+    return {"id": call.id, "type": "function", "function": function}

@@ -46,10 +46,9 @@ def cut_stream(pieces: Iterator[str | Reply], stops: Sequence[str]) -> Iterator[
     written, yielded = "", 0
     for piece in pieces:
         if isinstance(piece, Reply):
-            reply = cut_reply(piece, stops)
-            if yielded < len(reply.text) and written:
-                yield reply.text[yielded:]
-            yield reply
+            if rest := cut_at(written, stops)[0][yielded:]:
+                yield rest
+            yield cut_reply(piece, stops)
             return
         written += piece
         text, stopped = cut_at(written, stops)

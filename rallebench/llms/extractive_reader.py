@@ -80,7 +80,8 @@ class ExtractiveReader:
         with self._lock:
             reader = self._reader
             if reader is None:
-                return [self._closed() for _ in batch]
+                closed = f"The extractive reader {self.name!r} was unloaded; load it again."
+                return [BackendError(closed) for _ in batch]
             tasks = [
                 replace(read_prompt(request), decline_below=self._decline_below)
                 for request in batch
@@ -88,7 +89,15 @@ class ExtractiveReader:
             spans = reader.read(tasks)
             prompts = reader.count_tokens(["\n".join(m.content for m in r.messages) for r in batch])
             replies = [
-                _fitted(_reply(task, span), request, reader)
+                _fitted(
+                    Reply(
+                        span.text or REFUSAL,
+                        confidence=round(min(1.0, max(0.0, span.confidence)), 4),
+                        note=_note(task, span),
+                    ),
+                    request,
+                    reader,
+                )
                 for request, task, span in zip(batch, tasks, spans)
             ]
             counts = reader.count_tokens([reply.text for reply in replies])
@@ -113,16 +122,6 @@ class ExtractiveReader:
         with self._lock:
             self._reader = None
 
-    def _closed(self) -> RalleError:
-        return BackendError(f"The extractive reader {self.name!r} was unloaded; load it again.")
-
-
-def _reply(task: Task, span: ReaderAnswer) -> Reply:
-    text = span.text or REFUSAL
-    return Reply(
-        text, confidence=round(min(1.0, max(0.0, span.confidence)), 4), note=_note(task, span)
-    )
-
 
 def _note(task: Task, span: ReaderAnswer) -> str:
     if task.kind == "say":
@@ -131,9 +130,8 @@ def _note(task: Task, span: ReaderAnswer) -> str:
         return "Extractive reader: nothing in the prompt fits."
     title = task.passages[span.passage].title
     where = f"passage {span.passage + 1}" + (f" ({title})" if title else "")
-    if not span.text:
-        return f"Extractive reader: declined; the nearest sentence is in {where}: {span.sentence}"
-    return f"Extractive reader: taken from {where}: {span.sentence}"
+    what = "taken from" if span.text else "declined; the nearest sentence is in"
+    return f"Extractive reader: {what} {where}: {span.sentence}"
 
 
 def _fitted(reply: Reply, request: Generate, reader: Reader) -> Reply:

@@ -14,22 +14,50 @@ reached through its ``/openai/v1`` address.
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 from urllib.parse import urlsplit
 
 from rallebench.core.errors import BackendError, RalleError
 from rallebench.core.settings import form_of
+from rallebench.core.structured import AROUND, in_form, schema_of
 from rallebench.core.types import Generate, Reply, digest
 from rallebench.http.endpoint import key_from_environment
-from rallebench.http.limiter import LimiterClient, Status
-from rallebench.http.retry import attempts
+from rallebench.http.failures import Failure
+from rallebench.http.limiter import Permit, Status
+from rallebench.http.retry import Server
 from rallebench.llms import LLMS
-from rallebench.llms._openai.client import Asking, Client
-from rallebench.llms._openai.requests import body_of, default_seed, default_temperature
-from rallebench.llms._openai.settings import Settings, settings_of
+from rallebench.llms._calls_in_text import calls_of
+from rallebench.llms._openai.abilities import IGNORED, PATH, Abilities, in_prompt
+from rallebench.llms._openai.replies import read_answer
+from rallebench.llms._openai.requests import SERVER_TEMPERATURE, Settings, body_of, settings_of
 from rallebench.llms._stops import cut_stream
+
+BYTES_A_TOKEN = 4
+"""About; of text in any language, as UTF-8."""
+
+REUSE_SECONDS = 0.05
+"""How long the end of a stream is waited for after its last word, so that the connection can be used again."""
+
+NO_COUNTS = "The server reported no token counts."
+
+
+class _PendingRequest:
+    """One request over all its tries.
+
+    ``why``: why its JSON schema is put into the prompt; ``lost``: the reply that did not fit the schema, whose tokens count.
+    """
+
+    def __init__(self, request: Generate, body: Mapping[str, Any], name: str, stream: bool) -> None:
+        self.body, self.stream = body, stream
+        self.tools = {tool.name for tool in request.tools}
+        self.schema = schema_of(name, body.get("response_format"))
+        self.why = ""
+        self.lost: Reply | None = None
+        self.prompt_tokens = sum(_tokens_in(m.get("content") or "") for m in body["messages"])
 
 
 class OpenAICompatible:
@@ -38,6 +66,7 @@ class OpenAICompatible:
 
     ``concurrency`` threads are worth having: some more, because one that pauses before another try takes no
     room. ``prices``: US dollars per million tokens of ``prompt`` and ``completion``, None if not set.
+    ``temperature`` and ``seed`` are those of a request that leaves them open.
     """
 
     def __init__(self, name: str, settings: Settings, key: str) -> None:
@@ -45,36 +74,38 @@ class OpenAICompatible:
         self.settings = settings
         self.concurrency = settings.concurrency + settings.concurrency // 8
         self.prices: Mapping[str, float] | None = settings.prices
-        self.temperature = default_temperature(settings)
-        self.seed = default_seed(settings)
+        temperature, seed = settings.defaults["temperature"], settings.defaults.get("seed")
+        known = isinstance(temperature, (int, float))
+        self.temperature = float(temperature) if known else SERVER_TEMPERATURE
+        self.seed = seed if isinstance(seed, int) else None
         self.fingerprint = _fingerprint(settings)
-        self._client = Client(name, settings, key)
-        self._limiter = LimiterClient(name, settings.base_url, settings, self._client.closed)
+        self._server = Server(name, settings, key)
+        self._abilities = Abilities(settings, self._server)
 
     @property
     def about(self) -> str:
         """Model and address, and what holds requests back now."""
         where = f"{self.settings.model} at {self.settings.base_url}"
-        drops = "drops tools: functions are called in text" if self._client.drops_tools else ""
-        form = "ignores response_format" if self._client.ignores_format else ""
-        return "; ".join(filter(None, [where, drops, form, str(self.status())]))
+        drops = self._abilities.takes_tools is False
+        tools = "drops tools: functions are called in text" if drops else ""
+        form = "ignores response_format" if self._abilities.ignores_format else ""
+        return "; ".join(filter(None, [where, tools, form, str(self.status())]))
 
     @property
     def calls_tools(self) -> bool:
         """Whether the model reads the tools that it is sent. The server is asked at the first use, once per process."""
-        return self._client.takes_tools()
+        return self._abilities.ask_for_tools()
 
     def status(self) -> Status:
         """How many requests may be in flight at this address now, and why."""
-        return self._limiter.status()
+        return self._server.limiter.status()
 
     def __repr__(self) -> str:
         return f"<{self.fingerprint}>"
 
     def close(self) -> None:
         """Close the connections and wake what waits for another try."""
-        self._client.close()
-        self._limiter.close()
+        self._server.close()
 
     def generate(self, batch: Sequence[Generate]) -> list[Reply | RalleError]:
         """Answer all requests, many at a time: the next starts as soon as one is done."""
@@ -106,29 +137,103 @@ class OpenAICompatible:
 
     def _ask(self, request: Generate, *, stream: bool) -> Iterator[str | Reply]:
         body = body_of(self.name, request, self.settings)
-        asking, client = Asking(self.name, body, request.tools, stream), self._client
-        pieces = attempts(
-            lambda permit: client.ask(asking, permit),
-            self.settings,
-            self._limiter,
-            tokens=asking.tokens,
-            at_once=stream,
-        )
-        pieces = _or_lost(pieces, asking)
-        with contextlib.closing(pieces):
+        pending = _PendingRequest(request, body, self.name, stream)
+        limit = body.get("max_tokens") or body.get("max_completion_tokens") or 0
+        with contextlib.closing(
+            self._tried(pending, pending.prompt_tokens + float(limit))
+        ) as pieces:
             yield from cut_stream(pieces, request.stop)
 
+    def _tried(self, pending: _PendingRequest, tokens: float) -> Iterator[str | Reply]:
+        """All tries; where the second request for a schema fails, the reply to the first, which is better than none."""
+        try:
+            yield from self._server.attempts(
+                lambda permit: self._once(pending, permit), tokens, pending.stream
+            )
+        except BackendError:
+            if pending.lost is None:
+                raise
+            if pending.stream:
+                yield pending.lost.text
+            yield pending.lost
 
-def _or_lost(pieces: Iterator[str | Reply], asking: Asking) -> Iterator[str | Reply]:
-    """``pieces``; where the second request for a form fails, the reply to the first, which is better than none."""
-    try:
-        yield from pieces
-    except BackendError:
-        if asking.lost is None:
+    def _once(self, pending: _PendingRequest, permit: Permit) -> Iterator[str | Reply]:
+        """One try: pieces of text if it asks for a stream, then the Reply. Raises Failure."""
+        schema, stream, server = pending.schema, pending.stream, self._server
+        why = pending.why or (self._abilities.why_no_format(schema) if schema else "")
+        body = in_prompt(pending.body, schema) if schema is not None and why else pending.body
+        sent = self._abilities.fit(body, stream)
+        try:
+            with server.request("POST", PATH, sent) as answer:
+                permit.headers(answer.headers)
+                for piece in read_answer(
+                    answer, stream, self.settings.timeout, server.key, server.lost
+                ):
+                    if isinstance(piece, str):
+                        if schema is None:  # else what is handed out may not be what was written
+                            yield piece
+                        continue
+                    reply, fits = _finished(piece, pending, why)
+                    if schema is not None and not why and not fits:
+                        pending.why, pending.lost = IGNORED, reply
+                        raise Failure("ignores the form of the answer", at_once=True)
+                    if schema is not None and pending.why:
+                        self._abilities.learn_no_format(schema, why)
+                    if schema is not None and stream and reply.text:
+                        yield reply.text
+                    written = reply.completion_tokens or _tokens_in(reply.text)
+                    permit.tokens = (reply.prompt_tokens or pending.prompt_tokens) + written
+                    yield reply
+                answer.deadline.end = min(answer.deadline.end, time.monotonic() + REUSE_SECONDS)
+                with contextlib.suppress(*server.lost, Failure):
+                    for _ in answer.pieces:
+                        pass
+        except Failure as failure:
+            if failure.status in (400, 422):
+                if self._abilities.learn(failure.message, sent):
+                    failure.at_once = True
+                elif schema is not None and "response_format" in sent:
+                    words = f": {failure.message}" if failure.message else ""
+                    pending.why = f"The server takes no response_format ({failure.status}{words})"
+                    failure.at_once = True
             raise
-        if asking.stream:
-            yield asking.lost.text
-        yield asking.lost
+
+
+def _finished(reply: Reply, pending: _PendingRequest, why: str) -> tuple[Reply, bool]:
+    """The reply as the caller gets it, and whether it shows no sign that the server ignored the schema.
+
+    Calls of the offered tools that the server left in the text are read from there; they are taken out of it, unless it was
+    handed out already. Where the text holds JSON that fits the schema, nothing else of it stays; the note says what does
+    not fit, and ``why`` the schema was put into the prompt. A reply that is cut off, withheld, refused or empty is no sign.
+    """
+    notes, fits = [reply.note], True
+    if pending.schema is not None:
+        text, fault = in_form(reply.text, pending.schema)
+        fault = "" if fault == AROUND else fault
+        fits = not fault or reply.finish_reason != "stop" or not reply.text.strip()
+    if pending.tools and not reply.tool_calls and reply.text:
+        left, calls = calls_of(reply.text)
+        if calls and pending.tools >= {call.name for call in calls}:
+            text = reply.text if pending.stream else left
+            reply = replace(reply, text=text, tool_calls=calls)
+    if pending.schema is not None:
+        notes.append(f"{why}; the schema was put into the prompt." if why else "")
+        if not reply.tool_calls or reply.text:
+            text, fault = in_form(reply.text, pending.schema)
+            reply = replace(reply, text=text)
+            notes.append("" if fault == AROUND else fault)
+    if pending.lost is not None:
+        reply = replace(
+            reply,
+            prompt_tokens=reply.prompt_tokens + pending.lost.prompt_tokens,
+            completion_tokens=reply.completion_tokens + pending.lost.completion_tokens,
+        )
+    notes.append("" if reply.prompt_tokens or reply.completion_tokens else NO_COUNTS)
+    return replace(reply, note=" ".join(filter(None, notes))), fits
+
+
+def _tokens_in(text: str) -> float:
+    return len(text.encode("utf-8", "replace")) / BYTES_A_TOKEN
 
 
 def _fingerprint(settings: Settings) -> str:

@@ -76,7 +76,7 @@ class Scripted:
         self._replies = replies
         self._position = 0
         self._lock = threading.Lock()
-        script = {"name": name, "script": _described(replies), "default": _described_line(default)}
+        script = {"name": name, "script": _described(replies), "default": repr(default)}
         self.fingerprint = f"scripted/{name}/{digest(script)[:12]}"
 
     @property
@@ -111,10 +111,8 @@ class Scripted:
 
     def _line(self, request: Generate) -> Line:
         if callable(self._replies):
-            try:
-                return self._replies(
-                    request
-                )  # without the lock: the function may wait for another request
+            try:  # without the lock: the function may wait for another request
+                return self._replies(request)
             except RalleError as error:
                 return error
         if isinstance(self._replies, Mapping):
@@ -129,41 +127,33 @@ class Scripted:
             if position < len(self._replies):
                 return self._replies[position]
             missing = f"has said all its {len(self._replies)} replies; add more, or a default"
-        return (
-            BackendError(f"The script of {self.name!r} {missing}.")
-            if self.default is None
-            else self.default
-        )
+        if self.default is not None:
+            return self.default
+        return BackendError(f"The script of {self.name!r} {missing}.")
 
 
 def _reply_of(request: Generate, line: Line) -> Reply | RalleError:
     """The line as a backend's reply: up to a stop string, and at most ``max_tokens`` words."""
     if isinstance(line, RalleError):
         return line
-    reply = line if isinstance(line, Reply) else Reply(line)
-    reply = cut_reply(reply, request.stop)
-    text, reason = reply.text, reply.finish_reason
-    words = list(re.finditer(r"\S+", text))
+    reply = cut_reply(line if isinstance(line, Reply) else Reply(line), request.stop)
+    words = list(re.finditer(r"\S+", reply.text))
     if request.max_tokens is not None and len(words) > request.max_tokens:
-        text, reason = (
-            text[: words[request.max_tokens - 1].end()] if request.max_tokens else "",
-            "length",
-        )
+        end = words[request.max_tokens - 1].end() if request.max_tokens else 0
+        reply = replace(reply, text=reply.text[:end], finish_reason="length")
     return replace(
         reply,
-        text=text,
-        finish_reason=reason,
         prompt_tokens=reply.prompt_tokens or len(prompt_of(request).split()),
-        completion_tokens=reply.completion_tokens or len(text.split()),
+        completion_tokens=reply.completion_tokens or len(reply.text.split()),
     )
 
 
 def _described(replies: Script) -> Any:
     """A script as JSON. A function counts with its name and byte code, without its closure."""
     if isinstance(replies, Mapping):
-        return [[pattern, _described_line(line)] for pattern, line in replies.items()]
+        return [[pattern, repr(line)] for pattern, line in replies.items()]
     if not callable(replies):
-        return [_described_line(line) for line in replies]
+        return [repr(line) for line in replies]
     place = f"{getattr(replies, '__module__', '')}.{getattr(replies, '__qualname__', type(replies).__qualname__)}"
     code = getattr(replies, "__code__", None)
     return [place, *_described_code(code)] if isinstance(code, CodeType) else [place]
@@ -173,10 +163,6 @@ def _described_code(code: CodeType) -> list[Any]:
     # An inner function's repr holds its memory address, which changes at every start.
     constants = [_described_code(c) if isinstance(c, CodeType) else repr(c) for c in code.co_consts]
     return [code.co_code.hex(), list(code.co_names), constants]
-
-
-def _described_line(line: Line | None) -> str:
-    return repr(line)
 
 
 @dataclass(frozen=True)
@@ -193,9 +179,26 @@ class ScriptedSettings:
 def settings_of(name: str, /, **values: Any) -> ScriptedSettings:
     """The settings of the model ``name``. Raises UsageError for the first invalid one."""
     settings = settings_from(ScriptedSettings, name, values)
-    if settings.echo and settings.replies:
+    replies = settings.replies
+    if settings.echo and replies:
         raise UsageError(f"{name!r}: give either replies or echo, not both.")
-    _check_replies(name, settings.replies)
+    by_pattern = isinstance(replies, Mapping)
+    texts = (
+        list(replies.values() if by_pattern else replies)
+        if isinstance(replies, (Mapping, list, tuple))
+        else [None]
+    )
+    if not all(isinstance(text, str) for text in texts):
+        raise UsageError(
+            f"{name!r}: replies must be a list of texts, or an object from pattern to text."
+        )
+    for pattern in replies if by_pattern else ():
+        try:
+            re.compile(pattern)
+        except (re.error, TypeError) as error:
+            raise UsageError(
+                f"{name!r}: {pattern!r} is not a regular expression ({error})."
+            ) from None
     return settings
 
 
@@ -210,20 +213,3 @@ def scripted(name: str, /, **settings: Any) -> Scripted:
         delay=own.delay,
         concurrency=own.concurrency,
     )
-
-
-def _check_replies(name: str, replies: Any) -> None:
-    values = replies.values() if isinstance(replies, Mapping) else replies
-    if not isinstance(replies, (Mapping, list, tuple)) or not all(
-        isinstance(v, str) for v in values
-    ):
-        raise UsageError(
-            f"{name!r}: replies must be a list of texts, or an object from pattern to text."
-        )
-    for pattern in replies if isinstance(replies, Mapping) else ():
-        try:
-            re.compile(pattern)
-        except (re.error, TypeError) as error:
-            raise UsageError(
-                f"{name!r}: {pattern!r} is not a regular expression ({error})."
-            ) from None

@@ -16,29 +16,28 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any, Union
 
+from rallebench.checkpoints.failures import is_out_of_memory
+from rallebench.checkpoints.memory import MemoryNeed, need_of
 from rallebench.core.errors import BackendError, BackendMemoryError, Hint, NotFoundError, RalleError
 from rallebench.core.memory import Memory, release
 from rallebench.core.settings import form_of
-from rallebench.core.structured import in_form
-from rallebench.core.types import Generate, Reply, ToolCall
+from rallebench.core.types import Generate, Reply
 from rallebench.llms import LLMS
-from rallebench.llms._calls_in_text import before_calls, calls_of
-from rallebench.llms._stops import cut_at
-from rallebench.llms._transformers.fixed import fingerprint, places, quantization, set_token_rules
+from rallebench.llms._stops import cut_at, cut_stream
+from rallebench.llms._transformers.loading import LoadedModel, load, places, set_token_rules
 from rallebench.llms._transformers.prompts import PreparedPrompt, Prompter
 from rallebench.llms._transformers.settings import (
     QUANTIZATIONS,
     DecodingRules,
     TransformersSettings,
+    fingerprint,
+    quantization,
     settings_of,
 )
 
-if TYPE_CHECKING:
-    from rallebench.checkpoints.memory import MemoryNeed
-    from rallebench.llms._transformers.decoding import TokenQueue
-    from rallebench.llms._transformers.loading import LoadedModel
+Tokens = queue.SimpleQueue[Union[int, Reply, Exception]]
 
 STALL_SECONDS = 600.0
 """Seconds after which a stream without a new token has failed."""
@@ -48,9 +47,6 @@ STOP_PATIENCE = 10.0
 
 SORTED_BATCHES = 8
 """The number of batches sorted together by length; more gain little, and a killed run would lose more."""
-
-COLDEST = 1e-4
-"""Below this temperature decoding is greedy: dividing by less overflows."""
 
 
 class TransformersLLM:
@@ -81,7 +77,7 @@ class TransformersLLM:
         self._pad, self._ends = set_token_rules(self._model, self._tokenizer)
         self._lock = threading.Lock()
         self._closed = threading.Event()
-        self.fingerprint = fingerprint(settings, loaded, self._prompter.chat)
+        self.fingerprint = fingerprint(settings, loaded.source, loaded.dtype, self._prompter.chat)
         quantized = quantization(settings)
         form = loaded.dtype if quantized == "none" else f"{quantized}, {loaded.dtype}"
         window = f"window {self.context_window} tokens" if self.context_window else "no window"
@@ -114,31 +110,52 @@ class TransformersLLM:
 
     def stream(self, request: Generate) -> Iterator[str | Reply]:
         """Yield pieces of text, then the Reply. Closing the iterator stops the model."""
-        from rallebench.llms._transformers.decoding import GrowingText, TokenQueue
+        from rallebench.llms._transformers.decoding import GrowingText, decoder
 
         started = time.perf_counter()
         prompt = self._prepare(request)
-        text = GrowingText(
-            _decoder(self._tokenizer),
-            prompt.stop,
-            lambda written: _certain(prompt, written),
-            lambda written: _read(prompt, written)[0],
-        )
-        tokens, cancelled = TokenQueue(), threading.Event()
-        done: list[Reply] = []
-        worker = threading.Thread(
-            target=self._work, args=(prompt, tokens, cancelled, done), daemon=True
-        )
-        first = None
-        worker.start()
-        try:
-            while (token := self._next(tokens, worker)) is not None:
+        text = GrowingText(decoder(self._tokenizer))
+        tokens: Tokens = queue.SimpleQueue()
+        begun, cancelled = threading.Event(), threading.Event()
+
+        def work() -> None:
+            """Generate in a separate thread; errors travel through the queue."""
+            while not self._lock.acquire(timeout=0.1):
+                if cancelled.is_set():
+                    return
+            try:
+                begun.set()
+                tokens.put(*self._answer([prompt], tokens.put, cancelled))
+            except Exception as error:
+                tokens.put(error)
+            finally:
+                self._lock.release()
+
+        worker = threading.Thread(target=work, daemon=True)
+
+        def pieces() -> Iterator[str | Reply]:
+            first = None
+            while not isinstance(token := self._next(tokens, begun, worker), Reply):
                 first = first or time.perf_counter() - started
-                if token not in self._ends and (piece := text.add(token)):
-                    yield piece
-            if piece := text.end():
-                yield piece
-            yield replace(done[0], text=text.text, first_token_seconds=first)
+                if token not in self._ends:
+                    yield text.add(token)
+            yield text.rest()
+            yield replace(token, first_token_seconds=first)
+
+        worker.start()
+        written = yielded = ""
+        try:
+            for piece in cut_stream(pieces(), prompt.stop):
+                if isinstance(piece, Reply):
+                    whole = prompt.read(written)[0]
+                    if rest := whole[len(yielded) :]:
+                        yield rest
+                    yield replace(piece, text=yielded + rest)
+                    return
+                written += piece
+                if new := prompt.certain(written)[len(yielded) :]:
+                    yielded += new
+                    yield new
         finally:
             cancelled.set()
             worker.join(STOP_PATIENCE)
@@ -152,8 +169,6 @@ class TransformersLLM:
             release()
             self.freed = before - Memory.now()
 
-    # ── many prompts ─────────────────────────────────────────────────────────
-
     def _prepare(self, request: Generate) -> PreparedPrompt:
         prompter = self._prompter
         if prompter is None:
@@ -163,37 +178,33 @@ class TransformersLLM:
     def _answer(
         self,
         prompts: Sequence[PreparedPrompt],
-        streamer: TokenQueue | None = None,
-        cancelled: threading.Event | None = None,
+        listener: Callable[[int], None] | None = None,
+        *cancelled: threading.Event,
     ) -> list[Reply]:
-        """Replies to prompts of one ``decoding``; the caller holds the lock."""
+        """Replies to prompts of one ``decoding``; the caller holds the lock. ``listener``: see :class:`StopRows`."""
         import torch
 
-        from rallebench.checkpoints.failures import is_out_of_memory
-        from rallebench.llms._transformers.decoding import StopRows
+        from rallebench.llms._transformers.decoding import StopRows, decoder, processors
 
         if self._closed.is_set():
             raise self._unloaded()
         if self._threads:
             torch.set_num_threads(self._threads)
         started = time.perf_counter()
-        decoding = prompts[0].decoding
+        decode = decoder(self._tokenizer)
         ids, mask = self._padded([prompt.tokens for prompt in prompts])
         start = 1 if self._encoder_decoder else ids.shape[1]
-        events = [self._closed] + ([cancelled] if cancelled else [])
-        watch = StopRows(
-            _decoder(self._tokenizer), [prompt.stop for prompt in prompts], start, events
-        )
-        processors, keeper = _processors(prompts, None if self._encoder_decoder else mask)
+        stops = [prompt.stop for prompt in prompts]
+        watch = StopRows(decode, stops, start, [self._closed, *cancelled], listener)
+        steps, keeper = processors(prompts, None if self._encoder_decoder else mask)
         try:
             output = self._model.generate(
                 input_ids=ids,
                 attention_mask=mask,
-                max_new_tokens=decoding.max_tokens,
+                max_new_tokens=prompts[0].decoding.max_tokens,
                 do_sample=False,  # DrawRows leaves one token to choose from
-                logits_processor=processors,
+                logits_processor=steps,
                 stopping_criteria=[watch],
-                streamer=streamer,
             )
         except Exception as error:
             if not is_out_of_memory(error):
@@ -209,7 +220,7 @@ class TransformersLLM:
         first = watch.first_token_at - started if watch.first_token_at else None
         logprobs = keeper.rows(output) if keeper else [[]] * len(prompts)
         rows = zip(prompts, output[:, start:].tolist(), logprobs, watch.ends, strict=True)
-        return [self._reply(*row, first) for row in rows]
+        return [self._reply(decode, *row, first) for row in rows]
 
     def _padded(self, rows: Sequence[Sequence[int]]) -> tuple[Any, Any]:
         """int64 tokens and mask (rows, longest), padded on the left; for an encoder on the right."""
@@ -228,6 +239,7 @@ class TransformersLLM:
 
     def _reply(
         self,
+        decode: Callable[[Sequence[int]], str],
         prompt: PreparedPrompt,
         tokens: list[int],
         logprobs: list[float],
@@ -238,9 +250,9 @@ class TransformersLLM:
         tokens = tokens[:cut]
         end = next((place for place, token in enumerate(tokens) if token in self._ends), None)
         tokens = tokens if end is None else tokens[: end + 1]
-        text, stopped = cut_at(_decoder(self._tokenizer)(tokens), prompt.stop)
+        text, stopped = cut_at(decode(tokens), prompt.stop)
         finished = stopped or end is not None
-        text, calls, note = _read(prompt, text)
+        text, calls, note = prompt.read(text)
         return Reply(
             text,
             tool_calls=calls,
@@ -254,36 +266,19 @@ class TransformersLLM:
             ),
         )
 
-    # ── streaming ────────────────────────────────────────────────────────────
+    def _next(
+        self, tokens: Tokens, begun: threading.Event, worker: threading.Thread
+    ) -> int | Reply:
+        """The next token, the Reply at the end. Raises the worker's error, and BackendError if it hangs.
 
-    def _work(
-        self,
-        prompt: PreparedPrompt,
-        tokens: TokenQueue,
-        cancelled: threading.Event,
-        done: list[Reply],
-    ) -> None:
-        """Generate in a separate thread; errors travel through the queue."""
-        while not self._lock.acquire(timeout=0.1):
-            if cancelled.is_set():
-                return
-        try:
-            tokens.begun.set()
-            done += self._answer([prompt], tokens, cancelled)
-            tokens.queue.put(None)
-        except Exception as error:
-            tokens.queue.put(error)
-        finally:
-            self._lock.release()
-
-    def _next(self, tokens: TokenQueue, worker: threading.Thread) -> int | None:
-        """The next token, None at the end. Raises the worker's error, and BackendError if it hangs."""
+        ``begun``: whether this request uses the model.
+        """
         deadline = time.monotonic() + STALL_SECONDS
         while True:
             try:
-                token = tokens.queue.get(timeout=1.0)
+                token = tokens.get(timeout=1.0)
             except queue.Empty:
-                if not tokens.begun.is_set():  # the model is busy with other requests
+                if not begun.is_set():  # the model is busy with other requests
                     deadline = time.monotonic() + STALL_SECONDS
                 if worker.is_alive() and time.monotonic() < deadline:
                     continue
@@ -299,57 +294,6 @@ class TransformersLLM:
         return NotFoundError(f"{self.name!r} was unloaded.", hint=Hint("load", self.name))
 
 
-# ── the text of a reply ──────────────────────────────────────────────────────
-
-
-def _read(prompt: PreparedPrompt, text: str) -> tuple[str, tuple[ToolCall, ...], str]:
-    """The text of the reply, the tool calls in it, and the note about both."""
-    text, calls = calls_of(text) if prompt.calls else (text, ())
-    if calls or prompt.schema is None:
-        return text, calls, ""
-    text, note = in_form(text, prompt.schema)
-    return text, (), note
-
-
-def _certain(prompt: PreparedPrompt, text: str) -> str:
-    """The part of an unfinished text that will surely be in the reply."""
-    if prompt.schema is not None:
-        return ""
-    return before_calls(text) if prompt.calls else text
-
-
-# ── decoding ─────────────────────────────────────────────────────────────────
-
-
-def _decoder(tokenizer: Any) -> Callable[[Sequence[int]], str]:
-    """Tokens → text, without special tokens and with all spaces."""
-
-    def decode(tokens: Sequence[int]) -> str:
-        return str(
-            tokenizer.decode(tokens, skip_special_tokens=True, clean_up_tokenization_spaces=False)
-        )
-
-    return decode
-
-
-def _processors(
-    prompts: Sequence[PreparedPrompt], mask: Any | None
-) -> tuple[list[Any], Any | None]:
-    """The processors of the scores, and the one of them that keeps log-probabilities."""
-    from rallebench.llms._transformers.decoding import DrawRows, KeepLogProbs, PenaliseRepeats
-
-    decoding = prompts[0].decoding
-    keeper = KeepLogProbs() if any(prompt.logprobs for prompt in prompts) else None
-    processors: list[Any] = [keeper] if keeper else []
-    if decoding.repetition_penalty not in (None, 1):
-        processors.append(PenaliseRepeats(float(decoding.repetition_penalty or 1), mask))
-    if decoding.temperature >= COLDEST:
-        seeds = [prompt.seed for prompt in prompts]
-        limits = (decoding.top_k, decoding.top_p, decoding.min_p)
-        processors.append(DrawRows(seeds, decoding.temperature, *limits))
-    return processors, keeper
-
-
 # ── the backend ──────────────────────────────────────────────────────────────
 
 
@@ -358,25 +302,30 @@ def loading(name: str, /, **settings: Any) -> Iterator[str | TransformersLLM]:
 
     Weights and downloads also draw tqdm bars on stderr. Other loaded models stay. Raises RalleError.
     """
-    from rallebench.llms._transformers.loading import load
-
     values = settings_of(name, **settings)
-    for step in load(name, values):
-        if isinstance(step, str):
-            yield step
-            continue
-        llm = TransformersLLM(name, values, step)
-        yield f"Loaded {name!r}: {llm.about}"
-        yield llm
+    llm = TransformersLLM(name, values, (yield from load(name, values)))
+    yield f"Loaded {name!r}: {llm.about}"
+    yield llm
 
 
 def need(
     name: str, context: int | None = None, batch: int | None = None, /, **settings: Any
 ) -> MemoryNeed | None:
-    """The memory that a model will need; see :mod:`rallebench.checkpoints.memory`."""
-    from rallebench.llms._transformers import loading
+    """The memory need of the model in these settings, without loading it; None if unknown.
 
-    return loading.need(name, context, batch, **settings)
+    ``context`` tokens and ``batch`` answers at once: by default those of the settings.
+    """
+    own = settings_of(name, **settings)
+    return need_of(
+        name,
+        own.model,
+        quantization=own.quantization,
+        dtype=own.dtype,
+        device_map=own.device_map,
+        revision=own.revision,
+        context=context or own.context_window,
+        batch=batch or own.batch_size,
+    )
 
 
 @LLMS.register(

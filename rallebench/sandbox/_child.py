@@ -125,11 +125,7 @@ def close_files(libc: Any, readable: list[str]) -> bool:
     abi = libc.syscall(444, None, ctypes.c_size_t(0), 1)
     if abi < 1:
         return False
-    newer = {
-        2: 1 << 13,
-        3: 1 << 14,
-        5: 1 << 15,
-    }  # moving between folders, truncating, device control
+    newer = {2: 1 << 13, 3: 1 << 14, 5: 1 << 15}  # moving between folders, truncating, devices
     rights = (1 << 13) - 1 | sum(right for version, right in newer.items() if abi >= version)
     ruleset = libc.syscall(444, ctypes.byref(ctypes.c_uint64(rights)), ctypes.c_size_t(8), 0)
     if ruleset < 0:
@@ -172,23 +168,9 @@ def protect(message: dict[str, Any]) -> dict[str, bool]:
 
 def readable() -> list[str]:
     """The paths that Python itself still reads: its library, shared libraries, time zones."""
-    own = [
-        sys.base_prefix + "/lib",
-        sys.base_exec_prefix + "/lib",
-        sys.base_prefix + "/lib64",
-        *sys.path,
-    ]
-    return [
-        *own,
-        "/lib",
-        "/lib64",
-        "/usr/lib",
-        "/usr/lib64",
-        "/usr/share/zoneinfo",
-        "/etc/ld.so.cache",
-        "/dev/null",
-        "/dev/urandom",
-    ]
+    own = [f"{sys.base_prefix}/lib", f"{sys.base_exec_prefix}/lib", f"{sys.base_prefix}/lib64"]
+    shared = "/lib /lib64 /usr/lib /usr/lib64 /usr/share/zoneinfo /etc/ld.so.cache /dev/null /dev/urandom"
+    return [*own, *sys.path, *shared.split()]
 
 
 class _Printed:
@@ -307,31 +289,25 @@ def run(
     except _End as end:
         how, sentence = end.how, end.sentence
     except MemoryError:
-        how, sentence = (
-            "memory_limit",
-            f"The program needed more than the {memory // 2**20} MiB of memory that it may have.",
+        how = "memory_limit"
+        sentence = (
+            f"The program needed more than the {memory // 2**20} MiB of memory that it may have."
         )
     except SystemExit as end:
         if end.code not in (None, 0):
             how, sentence = "error", f"The program ended itself with {end.code!r}."
     except PermissionError as error:
-        how, sentence = "refused", _refused(error)
-    except RuntimeError as error:  # a thread is a process to the kernel
-        thread = "start new thread" in str(error)
-        how, sentence = (
-            ("refused", PROCESS)
-            if thread
-            else ("error", f"The program failed{_where(error.__traceback__)}: {_named(error)}")
-        )
-    except OSError as error:
-        grown = error.errno == errno.EFBIG
-        how, sentence = (
-            ("refused", FILES)
-            if grown
-            else ("error", f"The program failed{_where(error.__traceback__)}: {_named(error)}")
-        )
+        how, sentence = "refused", FILES
+        if error.filename is None:
+            sentence = f"The program tried something that is not allowed here: {_named(error)}"
     except BaseException as error:
-        how, sentence = "error", f"The program failed{_where(error.__traceback__)}: {_named(error)}"
+        how, words = "refused", _named(error)
+        if isinstance(error, OSError) and error.errno == errno.EFBIG:
+            sentence = FILES
+        elif isinstance(error, RuntimeError) and "start new thread" in words:
+            sentence = PROCESS  # a thread is a process to the kernel
+        else:
+            how, sentence = "error", f"The program failed{_where(error.__traceback__)}: {words}"
     return {"end": how, "said": sentence, "output": printed.text()}
 
 
@@ -348,14 +324,6 @@ def compiled(program: str) -> CodeType:
         raise _End(
             "not_python", "The program is not valid Python: it is nested too deeply."
         ) from None
-
-
-def _refused(error: PermissionError) -> str:
-    return (
-        FILES
-        if error.filename is not None
-        else f"The program tried something that is not allowed here: {_named(error)}"
-    )
 
 
 def _named(error: BaseException) -> str:

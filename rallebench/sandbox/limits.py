@@ -51,13 +51,9 @@ class Protection:
         )
         enforced = [good for works, good, _ in rows if works]
         missing = [bad for works, _, bad in rows if not works]
-        first = (
-            f"A program runs in a separate Python process, with limits of time and output; {', '.join(enforced)}."
-            if enforced
-            else (
-                "A program runs in a separate Python process, with limits of time and output only."
-            )
+        limits = f"; {', '.join(enforced)}" if enforced else " only"
+        return (
+            f"A program runs in a separate Python process, with limits of time and output{limits}.",
+            *([f"On this machine {'; '.join(missing)}."] if missing else []),
+            "A hole in the kernel would be a way out, so this is no security boundary against a program that is meant to do harm.",
         )
-        rest = f"On this machine {'; '.join(missing)}." if missing else ""
-        last = "A hole in the kernel would be a way out, so this is no security boundary against a program that is meant to do harm."
-        return tuple(filter(None, (first, rest, last)))

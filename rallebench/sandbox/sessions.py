@@ -15,9 +15,9 @@ import threading
 import time
 import uuid
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import IO, Any
+from typing import Any
 
 from rallebench.core.errors import BackendError
 from rallebench.sandbox import _child
@@ -27,6 +27,8 @@ from rallebench.sandbox.limits import Limits
 _FOLDER = os.path.dirname(_child.__file__)
 START = f"import sys; sys.path.append({_FOLDER!r}); import _child; sys.path.pop(); _child.main()"
 """The command of the child. As this process imports ``_child`` too, the child finds it compiled."""
+NEEDED = ("SYSTEMROOT",)
+"""The environment of the child: only the variable that Windows needs to start a Python."""
 GRACE = 0.5
 """Seconds beyond the limit after which a running program is killed."""
 IDLE = 600.0
@@ -59,22 +61,19 @@ class Session:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
                 cwd=os.path.abspath(os.sep),
-                env=_environment(),
+                env={name: os.environ[name] for name in NEEDED if name in os.environ},
                 close_fds=True,
                 start_new_session=os.name == "posix",
             )
         except OSError as error:
             raise BackendError(f"Python could not be started for a program ({error}).") from None
+        assert self.process.stdin is not None and self.process.stdout is not None
+        self._incoming, self._outgoing = self.process.stdin, self.process.stdout
 
     def begin(self, program: str, functions: Mapping[str, Sequence[str]]) -> dict[str, Any]:
         """Run ``program`` until it calls one of ``functions`` (name → names of its arguments) or ends."""
-        return self._ask(
-            {
-                "program": program,
-                "functions": {name: list(names) for name, names in functions.items()},
-                **self._settings(),
-            }
-        )
+        lists = {name: list(names) for name, names in functions.items()}
+        return self._ask({"program": program, "functions": lists, **self._settings()})
 
     def probe(self) -> dict[str, Any]:
         """The limits that the operating system enforces."""
@@ -104,8 +103,13 @@ class Session:
         )
         watch.daemon = True
         watch.start()
+        line = b""
         try:
-            line = self._exchanged(message)
+            self._incoming.write(json.dumps(message).encode() + b"\n")
+            self._incoming.flush()
+            line = self._outgoing.readline(LINE)
+        except (OSError, ValueError):  # the child has ended, or was stopped
+            pass
         finally:
             watch.cancel()
         self.touched = time.monotonic()
@@ -121,16 +125,6 @@ class Session:
                     f"The program called functions more than {self.limits.calls} times and was stopped.",
                 )
         return value
-
-    def _exchanged(self, message: Mapping[str, Any]) -> bytes:
-        incoming, outgoing = self.process.stdin, self.process.stdout
-        assert incoming is not None and outgoing is not None
-        try:
-            incoming.write(json.dumps(message).encode() + b"\n")
-            incoming.flush()
-            return outgoing.readline(LINE)
-        except (OSError, ValueError):  # the child has ended, or was stopped
-            return b""
 
     def _time_out(self) -> None:
         self._timed_out = True
@@ -159,14 +153,9 @@ class Session:
             self._kill()
         with suppress(subprocess.TimeoutExpired):
             self.process.wait(5)
-        for pipe in (self.process.stdin, self.process.stdout):
-            _closed(pipe)
-
-
-def _closed(pipe: IO[bytes] | None) -> None:
-    with suppress(OSError, ValueError):
-        if pipe is not None:
-            pipe.close()
+        for pipe in (self._incoming, self._outgoing):
+            with suppress(OSError, ValueError):
+                pipe.close()
 
 
 def _end(how: str, sentence: str) -> dict[str, Any]:
@@ -190,11 +179,6 @@ def _read(line: bytes, output: int) -> dict[str, Any] | None:
         if key in value:  # a lone surrogate cannot be written to a file
             value[key] = str(value[key])[:most].encode(errors="replace").decode()
     return value
-
-
-def _environment() -> dict[str, str]:
-    """The environment of the child: only the variable that Windows needs to start a Python."""
-    return {name: os.environ[name] for name in ("SYSTEMROOT",) if name in os.environ}
 
 
 class Sessions:
@@ -235,19 +219,15 @@ class Sessions:
     def close_idle(self, seconds: float = IDLE) -> None:
         """Close all sessions that have waited so long for an answer."""
         old = time.monotonic() - seconds
-        with self._lock:
-            names = [
-                name
-                for name, session in self._open.items()
-                if session.calls and session.touched < old
-            ]
-        for name in names:
-            self.leave(name)
+        self._leave_all(lambda session: bool(session.calls) and session.touched < old)
 
     def close(self) -> None:
         """Close all sessions."""
+        self._leave_all(lambda session: True)
+
+    def _leave_all(self, chosen: Callable[[Session], bool]) -> None:
         with self._lock:
-            names = list(self._open)
+            names = [name for name, session in self._open.items() if chosen(session)]
         for name in names:
             self.leave(name)
 

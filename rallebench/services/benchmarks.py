@@ -13,8 +13,8 @@ from rallebench.core.errors import UsageError
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.runs import FlowSpec, RunResult
 from rallebench.engine.experiment_store import LONGEST_RUN, folder_name
-from rallebench.experiments.batch import chain_entry
 from rallebench.experiments.benchmark import Benchmark, fresh_name, prepare
+from rallebench.experiments.sweeps.running import chain_entry
 from rallebench.services.answers import overridden
 from rallebench.workspace.flows import chain_flow, ending_summary
 from rallebench.workspace.paths import DEFAULT_DATASET

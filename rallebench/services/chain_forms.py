@@ -12,7 +12,12 @@ from typing import Any
 import yaml
 
 from rallebench.chains.ralle import experiment_to_json, load_chain_file
-from rallebench.chains.saved import MAX_ACTIONS, chain_to_json, checked_generation
+from rallebench.chains.saved import (
+    MAX_ACTIONS,
+    chain_from_json,
+    chain_to_json,
+    checked_generation,
+)
 from rallebench.chains.template import names_used
 from rallebench.core.errors import RalleError, TemplateError, UsageError
 from rallebench.core.types import Chain
@@ -21,7 +26,14 @@ from rallebench.services.standalone import script
 from rallebench.services.workbench import Workbench
 from rallebench.workspace.paths import DEFAULT_CHAIN, DEFAULT_DATASET
 
-__all__ = ["DEFAULT_CHAIN", "DEFAULT_DATASET", "MAX_ACTIONS", "chain_to_json", "checked_generation"]
+__all__ = [
+    "DEFAULT_CHAIN",
+    "DEFAULT_DATASET",
+    "MAX_ACTIONS",
+    "chain_from_json",
+    "chain_to_json",
+    "checked_generation",
+]
 
 FORMS = {"json": ".json", "yaml": ".yaml", "ralle": "-ralle.json", "python": ".py", "command": ""}
 """Form → how the name of its file ends; "" for one that is no file."""

@@ -22,7 +22,7 @@ from rallebench.engine.experiment_store import REPORT, StoredExperiment
 from rallebench.engine.statistics import LEVEL
 from rallebench.experiments import BUILDERS, SUITES
 from rallebench.experiments.baselines import baseline_name
-from rallebench.experiments.papers.rgb.labels import CATEGORIES
+from rallebench.experiments.papers.rgb.tables import CATEGORIES
 from rallebench.experiments.sweeps.results import SweepReport, as_json, opened
 from rallebench.experiments.sweeps.running import variants_of
 from rallebench.experiments.tradeoff import Point

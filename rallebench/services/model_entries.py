@@ -17,7 +17,7 @@ from rallebench.core.files import write_json
 from rallebench.core.memory import size
 from rallebench.core.registry import unknown
 from rallebench.http.endpoint import OPENAI, check_variable, is_loopback, key_in, variable_of
-from rallebench.http.model_list import Server, served_models
+from rallebench.http.model_list import served_models
 from rallebench.llms import LLMS
 from rallebench.llms.presets import known_model, weight_bytes
 from rallebench.workspace.entries import LLMEntry, read_llm_entries
@@ -207,7 +207,7 @@ def key_of(settings: Mapping[str, Any]) -> ServerKey:
             LLMEntry(backend="openai_compatible", settings={"base_url": address})
         )
         address = entry.settings["base_url"]
-    name = variable_of(Server(str(address), variable))
+    name = variable_of(str(address), variable)
     return ServerKey(name, bool(name and key_in(name)), is_loopback(str(address)))
 
 

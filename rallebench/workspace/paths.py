@@ -18,7 +18,7 @@ from rallebench.core.prompts import prompts_folder
 from rallebench.core.registry import unknown
 from rallebench.core.runs import DatasetRef
 from rallebench.core.sources import files_in
-from rallebench.core.types import Chain
+from rallebench.core.types import Chain, digest
 from rallebench.corpora.imported import imported_corpora, is_imported
 from rallebench.datasets.reading import DEFAULT, form_of
 from rallebench.llms import LLMS
@@ -270,6 +270,10 @@ class Workspace:
         if name in presets():
             return entry_of(name, parse_settings(pairs))
         raise NotFoundError(unknown("language model", reference, list(known)))
+
+    def llm_mark(self, reference: str) -> str:
+        """12 hex digits over the settings of a model. Raises NotFoundError."""
+        return digest(self.llm(reference).model_dump(mode="json"))[:12]
 
     def save_llm(self, name: str, entry: LLMEntry) -> None:
         """Add or replace an entry of the workspace's ``llms.json``."""

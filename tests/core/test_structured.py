@@ -7,7 +7,7 @@ import time
 import pytest
 
 from rallebench.core.errors import BackendError, UsageError
-from rallebench.core.structured import check_schema, fault_of, json_of, schema_of
+from rallebench.core.structured import AROUND, check_schema, in_form, json_of, schema_of
 from rallebench.llms._calls_in_text import before_calls, calls_of
 
 PERSON = {
@@ -65,9 +65,9 @@ def test_a_schema_that_points_elsewhere_or_at_itself_is_never_fetched_nor_follow
 
 
 def test_an_answer_is_judged_by_the_first_json_that_fits() -> None:
-    assert fault_of('As [1] says: {"name": "Ada"}', PERSON) == ""
-    assert "holds no JSON" in fault_of("Ada", PERSON)
-    assert fault_of('{"name": 3}', PERSON).startswith(
+    assert in_form('As [1] says: {"name": "Ada"}', PERSON) == ('{"name": "Ada"}', AROUND)
+    assert "holds no JSON" in in_form("Ada", PERSON)[1]
+    assert in_form('{"name": 3}', PERSON)[1].startswith(
         "The answer does not fit the schema: at $.name"
     )
 

@@ -145,13 +145,8 @@ def test_the_grid_varies_to_the_values_of_the_papers_tables(
 
 def test_a_cell_has_as_many_digits_as_are_printed() -> None:
     agents, ranks = published_table("barag_table3"), published_table("reval_table3")
-    assert [agents.printed(agents.row("NRAG"), column) for column in agents.columns] == [
-        "4.71",
-        "4.66",
-        "224k",
-        "24k",
-        "256",
-    ]
+    expected = ["4.71", "4.66", "224k", "24k", "256"]
+    assert [agents.printed(agents.row("NRAG"), column) for column in agents.columns] == expected
     assert ranks.printed(ranks.rows[0], "KS_rank").isdecimal() and "." in ranks.printed(
         ranks.rows[0], "all"
     )

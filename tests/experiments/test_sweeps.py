@@ -42,12 +42,8 @@ SWEEP = ("sweep", "--chain", "read", "--dataset", "tiny-qa", "--no-mlflow", "--n
 
 def test_one_factor_changes_one_field_at_a_time_and_a_grid_all_combinations() -> None:
     assert set(varied("k=2,4", "llm=titan,echo")) == {"k=2", "k=4", "llm=titan", "llm=echo"}
-    assert set(varied("k=2,4", "llm=titan,echo", way="grid")) == {
-        "k=2, llm=titan",
-        "k=2, llm=echo",
-        "k=4, llm=titan",
-        "k=4, llm=echo",
-    }
+    expected = {"k=2, llm=titan", "k=2, llm=echo", "k=4, llm=titan", "k=4, llm=echo"}
+    assert set(varied("k=2,4", "llm=titan,echo", way="grid")) == expected
 
 
 def test_the_largest_k_comes_first_because_smaller_ones_are_then_remembered() -> None:
@@ -95,14 +91,10 @@ def test_a_sweep_names_the_best_and_says_when_no_difference_is_shown(
 ) -> None:
     ran = rallebench(*SWEEP, "--vary", "llm=echo,titan", "--json")
     assert ran.code == 0, ran.err
-    assert (ran.json["metric"], [row["variant"] for row in ran.json["variants"]]) == (
-        "em",
-        ["llm=titan", "llm=echo"],
-    )
-    assert (
-        "Best: llm=titan" in ran.json["verdict"]
-        and "too few articles to show a difference" in ran.json["verdict"]
-    )
+    expected = ("em", ["llm=titan", "llm=echo"])
+    assert (ran.json["metric"], [row["variant"] for row in ran.json["variants"]]) == expected
+    assert "Best: llm=titan" in ran.json["verdict"]
+    assert "too few articles to show a difference" in ran.json["verdict"]
     assert {path.name for path in (workspace / "runs").iterdir()} == {"s llm=titan", "s llm=echo"}
     shown = rallebench("sweep", "--name", "s")
     assert shown.out.startswith("Best: llm=titan")
@@ -159,10 +151,8 @@ def test_a_variant_that_did_not_end_is_still_told_when_the_sweep_is_opened_again
     rallebench: CommandLine,
 ) -> None:
     assert rallebench(*SWEEP, "--vary", "llm=misspelt,titan").code == 1
-    assert (
-        "It has no run"
-        in rallebench("sweep", "--name", "s", "--json").json["failed"]["llm=misspelt"]
-    )
+    actual = "It has no run"
+    assert actual in rallebench("sweep", "--name", "s", "--json").json["failed"]["llm=misspelt"]
 
 
 @pytest.mark.parametrize(
@@ -213,10 +203,8 @@ def test_a_variant_that_fails_is_told_and_the_others_go_on(rallebench: CommandLi
     assert [row["variant"] for row in ran.json["variants"]] == ["llm=titan"]
     assert "dealy" in ran.json["failed"]["llm=misspelt"]
     assert ran.json["variants"][0]["metrics"]["em"]["n"] == 8
-    assert (
-        ran.json["verdict"]
-        == "Only llm=titan ended, so there is nothing to compare it with: EM 0.1250, n = 8."
-    )
+    expected = "Only llm=titan ended, so there is nothing to compare it with: EM 0.1250, n = 8."
+    assert ran.json["verdict"] == expected
 
 
 def test_the_row_of_the_only_variant_that_ended_has_its_score_and_of_how_many(
@@ -240,16 +228,14 @@ def test_a_sweep_that_is_being_run_is_refused_a_second_time_and_goes_on(
     first = sweep(bench, "s", chain, ["k=1,2"], "tiny-qa", track=False)
     next(first)
     second = rallebench(*SWEEP, "--vary", "k=1,2")
-    assert (
-        second.code == 2
-        and second.last
-        == "The sweep 's' is being run by another process or page; wait for it or stop it."
-    )
+    assert second.code == 2
+    expected = "The sweep 's' is being run by another process or page; wait for it or stop it."
+    assert second.last == expected
     found = list(first)[-1]
     bench.close()
-    assert (
-        isinstance(found, ExperimentResult) and found.report.failed == {} and len(found.runs) == 2
-    )
+    assert isinstance(found, ExperimentResult)
+    assert found.report.failed == {}
+    assert len(found.runs) == 2
     assert [path.name for path in (workspace / "experiments").iterdir()] == ["s"]
 
 

@@ -62,12 +62,8 @@ def test_what_is_not_varied_stays_as_in_the_chains_own_index(workspace: Path) ->
 
 def test_an_overlap_may_be_a_share_of_each_size(workspace: Path) -> None:
     found = indexes(workspace, "index.chunk_size=10,20", "index.chunk_overlap=0%,30%")
-    assert [(one.chunking.size, one.chunking.overlap) for one in found if one.chunking] == [
-        (10, 0),
-        (10, 3),
-        (20, 0),
-        (20, 6),
-    ]
+    expected = [(10, 0), (10, 3), (20, 0), (20, 6)]
+    assert [(one.chunking.size, one.chunking.overlap) for one in found if one.chunking] == expected
 
 
 @pytest.mark.parametrize(
@@ -135,9 +131,9 @@ def test_every_variant_runs_on_its_own_index_and_the_sweep_costs_what_was_said(
     again = rallebench.json(
         *SWEEP[:-1], "t", "--plan", "--factor", "index.chunk_size=5,7,whole", *DENSE
     )
-    assert (
-        again["index_builds"] == 0 and len(again["indexes_there"]) == 3 and again["encodings"] == {}
-    )
+    assert again["index_builds"] == 0
+    assert len(again["indexes_there"]) == 3
+    assert again["encodings"] == {}
 
 
 def test_the_same_sweep_again_builds_and_asks_nothing(
@@ -161,11 +157,9 @@ def test_a_generation_setting_that_nobody_knows_is_refused(
     rallebench: CommandLine, workspace: Path, asked: tuple[str, ...]
 ) -> None:
     ran = rallebench(*SWEEP, *asked)
-    assert (
-        ran.code == 2
-        and "Did you mean 'temperature'" in ran.last
-        and not (workspace / "runs").exists()
-    )
+    assert ran.code == 2
+    assert "Did you mean 'temperature'" in ran.last
+    assert not (workspace / "runs").exists()
 
 
 @pytest.mark.slow
@@ -181,12 +175,10 @@ def test_sigterm_ends_a_sweep_after_its_batch_and_keeps_what_was_answered(worksp
     going.send_signal(signal.SIGTERM)
     _, said = going.communicate(timeout=30)
     answered = episodes.read_text().count("\n")
-    assert (
-        going.returncode == 130
-        and "start the sweep again with the same --name to continue" in said
-        and "done" not in said
-        and 2 <= answered < 8
-    )
+    assert going.returncode == 130
+    assert "start the sweep again with the same --name to continue" in said
+    assert "done" not in said
+    assert 2 <= answered < 8
     state = json.loads((episodes.parent / "state.json").read_text())
     assert (state["state"], state["done"]) == ("stopped", answered)
 

@@ -93,13 +93,8 @@ def points(result: Tradeoff, index: str) -> list[Point]:
 def test_every_index_is_measured_at_what_it_gives_and_costs(
     bench: Workbench, result: Tradeoff
 ) -> None:
-    assert list(dict.fromkeys(point.index for point in result.points)) == [
-        "hurt",
-        "tiny",
-        "tiny-flat",
-        "tiny-hnsw",
-        "both",
-    ]
+    expected = ["hurt", "tiny", "tiny-flat", "tiny-hnsw", "both"]
+    assert list(dict.fromkeys(point.index for point in result.points)) == expected
     for point in result.points[1:]:
         assert (point.error, point.n, point.n_gold, point.k) == ("", 8, 8, 5)
         assert point.single_ms and point.batch_ms and point.ram is not None
@@ -128,10 +123,8 @@ def test_a_damaged_index_is_a_point_with_its_sentence_and_the_others_go_on(
 
 
 def test_the_knobs_that_are_asked_for_are_swept_where_a_kind_has_them(result: Tradeoff) -> None:
-    assert [point.knobs for point in points(result, "tiny-hnsw")] == [
-        {"ef_search": 8},
-        {"ef_search": 32},
-    ]
+    expected = [{"ef_search": 8}, {"ef_search": 32}]
+    assert [point.knobs for point in points(result, "tiny-hnsw")] == expected
     assert [point.label for point in points(result, "tiny-flat")] == ["tiny-flat"]
 
 
@@ -147,11 +140,8 @@ def test_a_measurement_is_made_once_and_never_replaced_by_another_request(
     events: list[Event] = []
     names = ("tiny", "tiny-flat")
     first = complete(measure(bench, "again", names, 3), events.append)
-    assert [e.task for e in events if isinstance(e, Finished) and not e.reused] == [
-        "tiny",
-        "tiny-flat exact",
-        "tiny-flat",
-    ]
+    expected = ["tiny", "tiny-flat exact", "tiny-flat"]
+    assert [e.task for e in events if isinstance(e, Finished) and not e.reused] == expected
     events.clear()
     assert complete(measure(bench, "again", names, 3), events.append).document == first.document
     assert all(isinstance(event, Finished) and event.reused for event in events)
@@ -328,10 +318,8 @@ def test_a_combination_that_is_written_out_is_measured_like_an_index(
         "3",
     )
     points = CommandLine(capfd, folder).json(*asked, "--name", "written")["points"]
-    assert [(point["index"], point["kind"], point["error"]) for point in points] == [
-        ("tiny", "bm25", ""),
-        ("rrf:tiny,tiny-flat?weights=0.7,0.3", "combined", ""),
-    ]
+    expected = [("tiny", "bm25", ""), ("rrf:tiny,tiny-flat?weights=0.7,0.3", "combined", "")]
+    assert [(point["index"], point["kind"], point["error"]) for point in points] == expected
 
 
 @pytest.mark.slow

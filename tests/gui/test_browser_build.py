@@ -69,6 +69,23 @@ def test_an_edited_chain_survives_a_reload_and_a_visit_elsewhere(build: Any) -> 
     expect(build.locator("#a1_template")).to_have_value("Mine {question}")
 
 
+def test_edits_of_a_window_that_is_gone_are_offered_again(build: Any, browser: Any) -> None:
+    build.fill("#a1_template", "Mine {question}")
+    expect(build.locator("#chain .dot")).to_be_visible()
+    build.wait_for_function("localStorage.getItem('rb-draft')?.includes('Mine')")
+    other = build.context.new_page()
+    other.goto(build.url)
+    other.wait_for_selector(".verdict", timeout=PATIENCE)
+    expect(other.locator("#build-draft")).to_be_empty()  # their window is still open
+    build.close()
+    other.evaluate("sessionStorage.clear()")
+    other.reload()
+    says(other, "#build-draft", "Your unsaved edits of starter are still here.")
+    press(other, "Restore")
+    expect(other.locator("#a1_template")).to_have_value("Mine {question}")
+    expect(other.locator("#build-draft")).to_be_empty()
+
+
 def test_back_and_forward_return_to_places(build: Any) -> None:
     build.keyboard.press("g")
     build.keyboard.press("2")

@@ -78,8 +78,49 @@ def test_an_edit_keeps_the_output_before_beside_the_new_one(opened: Page) -> Non
     out = texts(patch["#out-1"])
     assert out.startswith("Now") and "Before" in out and "Titan" in out
     assert (
-        'class="dot"' in patch["chain"] and json.loads(patch["store"]["rb-draft"])["name"] == "read"
+        'class="dot"' in patch["chain"]
+        and json.loads(patch["store"]["rb-draft"])["chain"]["name"] == "read"
     )
+
+
+@pytest.fixture
+def crashed(opened: Page) -> tuple[Page, str]:
+    """The page after a restart of the program, and the edited chain as the browser kept it."""
+    draft = opened.call("build.edit", {**FIELDS, "a0_k": "7"})["store"]["rb-draft"]
+    return Page(opened.workbench), draft
+
+
+def test_edits_that_a_crash_left_behind_are_offered_and_restored(
+    crashed: tuple[Page, str],
+) -> None:
+    page, draft = crashed
+    address = {"set": "tiny-qa", "chain": "read"}
+    patch = page.call("open", {"view": "build/one", "draft": draft}, **address)
+    assert "Your unsaved edits of read are still here." in texts(patch["#v-build-one"])
+    assert "store" not in patch  # the browser keeps them until the user has decided
+    assert bench(page).chain.actions[0].k == 2
+    patch = page.call("build.restore-edits")
+    assert bench(page).chain.actions[0].k == 7 and 'class="dot"' in patch["chain"]
+    assert "still here" not in texts(page.call("open", {"view": "build/one"})["#v-build-one"])
+
+
+def test_edits_that_a_crash_left_behind_are_discarded_on_request(crashed: tuple[Page, str]) -> None:
+    page, draft = crashed
+    page.call("open", {"view": "build/one", "draft": draft}, set="tiny-qa", chain="read")
+    assert page.call("build.discard-edits") == {"#build-draft": "", "store": {"rb-draft": None}}
+    assert "still here" not in texts(page.call("open", {"view": "build/one"})["#v-build-one"])
+
+
+@pytest.mark.parametrize("damaged", ["", "{", "[]", '{"chain": 3}', '{"chain": {"name": 1}}'])
+def test_a_damaged_draft_is_no_obstacle(page: Page, damaged: str) -> None:
+    data = {"view": "build/one", "draft": damaged}
+    patch = page.call("open", data, set="tiny-qa", chain="read")
+    assert "still here" not in texts(patch["#v-build-one"])
+
+
+def test_a_window_without_edits_leaves_the_draft_of_another_window_alone(opened: Page) -> None:
+    opened.call("build.edit", {**FIELDS, "a0_k": "7"})
+    assert "store" not in opened.open("build/one", window="another")
 
 
 def test_undo_returns_to_the_chain_before(opened: Page) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rallebench.core.types import Evidence, Message, Passage
-from rallebench.llms._transformers.cutting import ShortenedPrompt, shortened
+from rallebench.llms._transformers.cutting import shortened
 
 QUESTION = "who won ?"
 PASSAGES = tuple(
@@ -18,16 +18,16 @@ JOINED = INTRO + "; ".join(f"{p.title}, {p.text}" for p in PASSAGES) + f"\n\nQue
 
 def cut(
     limit: int, text: str = JOINED, passages: tuple[Passage, ...] = PASSAGES
-) -> ShortenedPrompt | None:
+) -> tuple[tuple[Message, ...], str] | None:
     messages = (Message("system", "Be brief."), Message("user", text))
     evidence = Evidence(QUESTION, passages)
     return shortened(messages, evidence, lambda some: len(some[-1].content.split()) <= limit)
 
 
-def shown(found: ShortenedPrompt | None) -> str:
+def shown(found: tuple[tuple[Message, ...], str] | None) -> str:
     assert found is not None
-    assert found.messages[0] == Message("system", "Be brief.")
-    return found.messages[1].content
+    assert found[0][0] == Message("system", "Be brief.")
+    return found[0][1].content
 
 
 def test_whole_passages_leave_from_the_end_with_their_titles_and_separators() -> None:
@@ -37,7 +37,7 @@ def test_whole_passages_leave_from_the_end_with_their_titles_and_separators() ->
         f"\n\nQuestion: {QUESTION}"
     )
     assert found is not None
-    assert found.note == "2 of 5 passages were left out of the prompt: p4 (Title d), p5 (Title e)."
+    assert found[1] == "2 of 5 passages were left out of the prompt: p4 (Title d), p5 (Title e)."
 
 
 def test_as_many_passages_stay_as_fit() -> None:
@@ -52,7 +52,7 @@ def test_the_end_of_the_first_passage_is_cut_only_when_it_stands_alone() -> None
     found = cut(2 + 4 + 7)
     assert shown(found) == f"{INTRO}Title a, a0 a1 a2 a3 a4\n\nQuestion: {QUESTION}"
     assert found is not None
-    assert found.note == (
+    assert found[1] == (
         "4 of 5 passages were left out of the prompt: p2 (Title b), p3 (Title c), p4 (Title d), p5 (Title e), "
         "and of p1 (Title a) only the first 14 of 29 characters were kept."
     )
@@ -62,7 +62,7 @@ def test_a_lone_passage_is_cut_at_its_end() -> None:
     found = cut(8, f"{PASSAGES[0].text} {QUESTION}", PASSAGES[:1])
     assert shown(found) == f"a0 a1 a2 a3 a4 {QUESTION}"
     assert found is not None
-    assert found.note == "Of p1 (Title a) only the first 14 of 29 characters were kept."
+    assert found[1] == "Of p1 (Title a) only the first 14 of 29 characters were kept."
 
 
 @pytest.mark.parametrize("limit", [1, 6, 8])
@@ -95,7 +95,7 @@ def test_a_passage_that_stands_twice_leaves_twice_and_one_inside_another_counts_
     text = f"{PASSAGES[0].text}; {PASSAGES[1].text}\n\n{PASSAGES[0].text}; {PASSAGES[1].text}\n\n{QUESTION}"
     found = cut(25, text, (inner, *PASSAGES[:2]))
     assert shown(found) == f"{PASSAGES[0].text}\n\n{PASSAGES[0].text}\n\n{QUESTION}"
-    assert found is not None and found.note.startswith("1 of 2 passages was left out")
+    assert found is not None and found[1].startswith("1 of 2 passages was left out")
 
 
 def test_text_without_spaces_is_cut_between_characters() -> None:
@@ -105,4 +105,4 @@ def test_text_without_spaces_is_cut_between_characters() -> None:
         messages, Evidence("谁?", (passage,)), lambda some: len(some[0].content) <= 20
     )
     assert found is not None
-    assert found.messages[0].content == f"{passage.text[:17]}\n谁?"
+    assert found[0][0].content == f"{passage.text[:17]}\n谁?"

@@ -95,9 +95,9 @@ def test_a_typed_key_is_sent_and_stands_in_no_file_and_no_environment(bench: Wor
 
 
 def endpoint_of(entry: LLMEntry) -> Endpoint:
-    from rallebench.http.model_list import Server
-
-    return Server(str(entry.settings["base_url"]), str(entry.settings["api_key_env"]))
+    return Endpoint(
+        base_url=str(entry.settings["base_url"]), api_key_env=str(entry.settings["api_key_env"])
+    )
 
 
 def test_a_typed_key_comes_before_the_environments_and_has_no_odd_characters(

@@ -16,6 +16,10 @@ _DECLINED = re.compile(
     r"|不知道|不清楚|无法回答|未知",
     re.IGNORECASE,
 )
+_NUMBER = re.compile(r"^\s*(?:[-*•]|\(?\d+[.):]|Q(?:uestion)?\s*\d*\s*[:.)])\s*")
+_GREETING = re.compile(r"^(?:sure|certainly|of course|okay)\s*[!,.:]\s*", re.IGNORECASE)
+_HEADING = re.compile(r"^[^?:]{0,80}\bquestions?\b[^?:]{0,30}:\s*(?=\S)", re.IGNORECASE)
+"""What stands before a question on its line."""
 
 
 def text_of_reply(reply: Reply) -> str:
@@ -49,18 +53,13 @@ def read_boolean(reply: Reply, name: str) -> bool | None:
     >>> [read_boolean(Reply(text), "recent") for text in ('Sure: {"recent": "Yes"}', "False.", "It is true.", "true or false?", "Sorry")]
     [True, False, True, None, None]
     """
-    fields = fields_of(reply, name)
-    if fields:
+    if fields := fields_of(reply, name):
         return _truth(fields[name])
     text = text_of_reply(reply).strip(_QUOTES).lower()
     first = re.match(r"[a-z]+|是的|不是|是|否", text)
-    if (
-        first
-        and (begun := _truth(first[0])) is not None
-        and not re.match(r"(?:true|yes) or (?:false|no)\b", text)
-    ):
-        other = NO if begun else YES
-        return None if re.search(rf"\b(?:{'|'.join(other[:1])})\b", text) else begun
+    begun = _truth(first[0]) if first else None
+    if begun is not None and not re.match(r"(?:true|yes) or (?:false|no)\b", text):
+        return None if re.search(rf"\b{(NO if begun else YES)[0]}\b", text) else begun
     truths = {_truth(word) for word in re.findall(r"\b(?:true|false)\b", text)}
     return truths.pop() if len(truths) == 1 else None
 
@@ -74,12 +73,13 @@ def _truth(value: Any) -> bool | None:
 
 def text_field(fields: Mapping[str, Any], name: str) -> str:
     """A field as one line of text, '' if it is none."""
-    value = fields.get(name)
-    return (
-        " ".join(str(value).split())
-        if isinstance(value, (str, int, float)) and not isinstance(value, bool)
-        else ""
-    )
+    return line_of(fields.get(name))
+
+
+def line_of(value: Any) -> str:
+    """A text or a number as one line; what is neither is ''."""
+    plain = isinstance(value, (str, int, float)) and not isinstance(value, bool)
+    return " ".join(str(value).split()) if plain else ""
 
 
 def read_questions(reply: Reply, most: int) -> list[tuple[str, tuple[str, ...]]]:
@@ -92,11 +92,11 @@ def read_questions(reply: Reply, most: int) -> list[tuple[str, tuple[str, ...]]]
     >>> read_questions(Reply("I am sorry, I cannot help with that."), 5)
     []
     """
-    pairs = list(_in_json(reply)) or list(_in_lines(text_of_reply(reply)))
-    distinct = {question: answers for question, answers in reversed(pairs) if question}
-    return [(question, distinct[question]) for question in dict.fromkeys(q for q, _ in pairs if q)][
-        :most
-    ]
+    distinct: dict[str, tuple[str, ...]] = {}
+    for question, answers in list(_in_json(reply)) or _in_lines(text_of_reply(reply)):
+        if question:
+            distinct.setdefault(question, answers)
+    return list(distinct.items())[:most]
 
 
 def _in_json(reply: Reply) -> Iterator[tuple[str, tuple[str, ...]]]:
@@ -107,7 +107,7 @@ def _in_json(reply: Reply) -> Iterator[tuple[str, tuple[str, ...]]]:
             if isinstance(item, Mapping):
                 answer = item.get("answer", item.get("answers"))
                 several = answer if isinstance(answer, list) else [answer]
-                answers = tuple(filter(None, (text_field({"a": each}, "a") for each in several)))
+                answers = tuple(filter(None, map(line_of, several)))
                 yield cleaned(text_field(item, "question")), answers
             elif isinstance(item, str):
                 yield cleaned(item), ()
@@ -116,15 +116,8 @@ def _in_json(reply: Reply) -> Iterator[tuple[str, tuple[str, ...]]]:
 def _in_lines(text: str) -> Iterator[tuple[str, tuple[str, ...]]]:
     question = ""
     for line in text.splitlines():
-        bare = re.sub(
-            r"^\s*(?:[-*•]|\(?\d+[.):]|Q(?:uestion)?\s*\d*\s*[:.)])\s*", "", line.strip(_QUOTES)
-        ).strip(_QUOTES)
-        bare = re.sub(
-            r"^(?:sure|certainly|of course|okay)\s*[!,.:]\s*", "", bare, flags=re.IGNORECASE
-        )
-        bare = re.sub(
-            r"^[^?:]{0,80}\bquestions?\b[^?:]{0,30}:\s*(?=\S)", "", bare, flags=re.IGNORECASE
-        )
+        bare = _NUMBER.sub("", line.strip(_QUOTES)).strip(_QUOTES)
+        bare = _HEADING.sub("", _GREETING.sub("", bare))
         answer = re.match(r"(?:A|Answer|答案?)\s*[:：]\s*(.+)", bare, re.IGNORECASE)
         if answer and question:
             yield question, (answer[1].strip(),)

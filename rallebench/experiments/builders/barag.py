@@ -6,21 +6,26 @@ filter, kept six articles twice, and checked no question.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from rallebench.core.errors import UsageError
 from rallebench.core.experiments import Experiment, ExperimentRequest, Report, Row
-from rallebench.core.prompts import check_own
+from rallebench.core.settings import Setting
 from rallebench.engine.rowfile import RowFile
 from rallebench.experiments import EXPERIMENTS
-from rallebench.experiments.builders._barag import checking, stages
-from rallebench.experiments.builders._barag.definitions import SETTINGS
-from rallebench.experiments.builders._barag.stages import BaragPlan
-from rallebench.experiments.builders._prompts import read_prompt
-from rallebench.experiments.builders.articles import kind_of, read_date, read_dates, stamp_of
+from rallebench.experiments.builders._barag import stages
+from rallebench.experiments.builders._barag.stages import KEEP, LEAVE_OUT, BaragPlan
+from rallebench.experiments.builders._prompts import read_prompts
+from rallebench.experiments.builders.articles import (
+    SOURCES,
+    read_date,
+    read_dates,
+    source_of,
+    stamp_of,
+)
+from rallebench.experiments.papers.common import json_lines, string
 from rallebench.workspace.paths import READER
 
 PROMPTS: Mapping[str, tuple[str, ...]] = {
@@ -33,11 +38,34 @@ PROMPTS: Mapping[str, tuple[str, ...]] = {
     "again": (),
 }
 """File below ``prompts/making/barag`` → what must stand in it in braces."""
+SETTINGS = {
+    "source": string("what the articles are; mediawiki draws random ones online", *SOURCES),
+    "api": Setting(str, "https://en.wikipedia.org/w/api.php", about="of source=mediawiki"),
+    "pick": string("which articles, where not all are taken", "first", "random"),
+    "length": Setting(int, 1000, 0, 10_000_000, about="an article has more characters than this"),
+    "after": Setting(str, "2021-10-01", about="an article's date is later than this; empty = any"),
+    "dates": string("file: article id or title → date (JSON, or two columns)"),
+    "undated": string("articles without a date", LEAVE_OUT, KEEP),
+    "recency": Setting(bool, True, about="ask whether the content is later than the date, too"),
+    "questions": Setting(int, 1, 0, 20, about="per article; 0 = those that the list brings"),
+    "answers": Setting(bool, True, about="ask for a short answer, too, for KILT's metrics"),
+    "answerable": Setting(bool, True, about="check: answered by the article alone"),
+    "closed_book": Setting(bool, True, about="check: not answered right without it"),
+    "near": Setting(float, 0.8, 0, 1, about="check: shared words of two questions; 0 = no check"),
+    "leaks": Setting(bool, True, about="check: does not mention “the text”"),
+    "unknown": string("where a verdict cannot be read", KEEP, LEAVE_OUT),
+    "judge": string("another model for the verdicts; empty = the same"),
+    "characters": Setting(int, 15_000, 100, 10_000_000, about="of an article are shown to a model"),
+    "temperature": Setting(float, 1.0, 0, 2, about="of the questions; verdicts have 0"),
+    "seed": Setting(int, 0, 0, 2**31 - 1, about="of questions and of pick=random"),
+    "max_tokens": Setting(int, 512, 1, 100_000, about="of a reply"),
+    "forced": Setting(bool, True, about="demand the form of replies as a JSON schema"),
+    "tries": Setting(int, 2, 1, 5, about="asks again where a reply cannot be read"),
+    "prompts": string("folder with prompts of your own"),
+}
 
 
-@EXPERIMENTS.register(
-    "build-barag", place="builders", needs_llm=False, form=SETTINGS, articles=True
-)
+@EXPERIMENTS.register("build-barag", place="builders", needs_llm=False, form=SETTINGS)
 def barag(request: ExperimentRequest) -> Experiment:
     """Questions on recent articles that a model cannot answer without them."""
     plan = planned(request)
@@ -46,18 +74,14 @@ def barag(request: ExperimentRequest) -> Experiment:
     if request.settings["recency"] and plan.after is not None:
         dated = yield stages.recency(plan, store, dated)
     written: RowFile = yield stages.questions(plan, store, dated)
-    checked: RowFile = yield checking.checks(plan, store, written)
+    checked: RowFile = yield stages.checks(plan, store, written)
     return _report(plan, store, written, checked)
 
 
 def planned(request: ExperimentRequest) -> BaragPlan:
     """Everything that can be wrong is found here. Raises UsageError."""
     s = request.settings
-    if s["source"] == "mediawiki":
-        kind, path = "mediawiki", Path()
-    else:
-        guess, path = kind_of(request.settings["articles"], request.workspace)
-        kind = guess if s["source"] == "auto" else s["source"]
+    kind, path = ("mediawiki", Path()) if s["source"] == "mediawiki" else source_of(request)
     after = read_date(s["after"]) if s["after"].strip() else None
     if after is None and s["after"].strip():
         raise UsageError(
@@ -65,11 +89,7 @@ def planned(request: ExperimentRequest) -> BaragPlan:
         )
     _check_models(request, after is not None)
     dates = read_dates(s["dates"]) if s["dates"] else {}
-    check_own(s["prompts"], [f"{name}.txt" for name in PROMPTS])
-    prompts = {
-        name: read_prompt("barag", f"{name}.txt", s["prompts"], fields)
-        for name, fields in PROMPTS.items()
-    }
+    prompts = read_prompts("barag", s["prompts"], PROMPTS)
     if s["answers"]:
         prompts["questions"] = prompts["questions-with-answers"]
     stamp = "" if kind == "mediawiki" else stamp_of(path)
@@ -79,23 +99,16 @@ def planned(request: ExperimentRequest) -> BaragPlan:
 def _check_models(request: ExperimentRequest, dated: bool) -> None:
     """UsageError if a model is needed and none is named, there is none of that name, or it can only copy."""
     s = request.settings
-    verdicts = [
-        name
-        for name in ("recency", "answerable", "closed_book")
-        if s[name] and (name != "recency" or dated)
-    ]
-    needed = ([request.llm] if s["questions"] else []) + (
-        [s["judge"] or request.llm] if verdicts else []
-    )
+    verdicts = [name for name in ("recency", "answerable", "closed_book") if s[name]]
+    if not dated and "recency" in verdicts:
+        verdicts.remove("recency")
+    needed = [request.llm] * bool(s["questions"]) + [s["judge"] or request.llm] * bool(verdicts)
     if "" in needed:
-        without = " ".join(f"--set {name}=false" for name in verdicts)
+        without = ["--set questions=0"] * bool(s["questions"])
+        without += [f"--set {name}=false" for name in verdicts]
         raise UsageError(
-            "A language model writes the questions and gives the verdicts; name one with --llm"
-            + (
-                f", or do without: --set questions=0 {without}."
-                if request.settings["questions"]
-                else f", or do without: {without}."
-            )
+            "A language model writes the questions and gives the verdicts; name one with --llm, or do without: "
+            f"{' '.join(without)}."
         )
     for name in needed:
         if request.workspace.llm(name).backend == READER:
@@ -118,19 +131,17 @@ def _report(plan: BaragPlan, store: RowFile, written: RowFile, checked: RowFile)
         if row["keep"]
     }
     questions = tuple(_kilt(row, briefs[stages.article_of(row)]) for row in rows)
-    files = {
-        "barag.jsonl": lambda: _barag(store, rows, briefs),
-        "corpus.tsv": lambda: _tsv(store),
-        "corpus.jsonl": lambda: _jsonl(store),
-    }
-    counts = {
-        "articles_kept": len(briefs),
-        "articles_asked_about": len({stages.article_of(row) for row in rows}),
-    }
     return Report(
-        counts,
+        {
+            "articles_kept": len(briefs),
+            "articles_asked_about": len({stages.article_of(row) for row in rows}),
+        },
         _notes(store, questions),
-        {name: _Later(make) for name, make in files.items()},
+        {
+            "barag.jsonl": _Later(_barag, store, rows, briefs),
+            "corpus.tsv": _Later(_tsv, store),
+            "corpus.jsonl": _Later(_jsonl, store),
+        },
         questions=questions,
     )
 
@@ -138,23 +149,20 @@ def _report(plan: BaragPlan, store: RowFile, written: RowFile, checked: RowFile)
 class _Later:
     """Pieces of text that are made when they are written."""
 
-    def __init__(self, make: Any) -> None:
-        self._make = make
+    def __init__(self, make: Callable[..., Iterator[str]], *of: Any) -> None:
+        self._make, self._of = make, of
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._make())
+        return self._make(*self._of)
 
 
 def _kilt(row: Row, article: Mapping[str, str]) -> Mapping[str, Any]:
     page = {"wikipedia_id": stages.article_of(row), "title": article["title"]}
     answers = [str(answer).strip() for answer in row.get("answers") or () if str(answer).strip()]
-    output: list[dict[str, Any]] = [
-        {"answer": answer, "provenance": [page]} for answer in answers
-    ] or [{"provenance": [page]}]
     return {
         "id": row["id"],
         "input": row["question"],
-        "output": output,
+        "output": [{**({"answer": a} if a else {}), "provenance": [page]} for a in answers or [""]],
         "meta": {"date": article["date"], "url": article["url"]},
     }
 
@@ -165,14 +173,9 @@ def _barag(
     for row in rows:
         page = stages.article_of(row)
         question = {"question": row["question"], "answers": list(row.get("answers") or ())}
-        value = {
-            "id": row["id"],
-            **briefs[page],
-            "article": page,
-            **question,
-            "content": store.row(page).get("content", ""),
-        }
-        yield json.dumps(value, ensure_ascii=False) + "\n"
+        content = store.row(page).get("content", "")
+        own = {"id": row["id"], **briefs[page], "article": page, **question, "content": content}
+        yield json_lines([own])
 
 
 def _tsv(store: RowFile) -> Iterator[str]:
@@ -180,25 +183,16 @@ def _tsv(store: RowFile) -> Iterator[str]:
     yield "id\ttext\ttitle\n"
     for row in store:
         if row["keep"]:
-            yield (
-                "\t".join(
-                    " ".join(str(row.get(key, "")).split()) for key in ("id", "content", "title")
-                )
-                + "\n"
-            )
+            cells = (" ".join(str(row.get(key, "")).split()) for key in ("id", "content", "title"))
+            yield "\t".join(cells) + "\n"
 
 
 def _jsonl(store: RowFile) -> Iterator[str]:
     """The same with its paragraphs, for cutting at blank lines."""
     for row in store:
         if row["keep"]:
-            value = {
-                "id": row["id"],
-                "title": row.get("title", ""),
-                "text": row.get("content", ""),
-                "page_id": row["id"],
-            }
-            yield json.dumps(value, ensure_ascii=False) + "\n"
+            parts = {"title": row.get("title", ""), "text": row.get("content", "")}
+            yield json_lines([{"id": row["id"], **parts, "page_id": row["id"]}])
 
 
 def _notes(store: RowFile, questions: tuple[Mapping[str, Any], ...]) -> tuple[str, ...]:

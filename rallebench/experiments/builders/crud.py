@@ -8,44 +8,45 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from rallebench.core.errors import UsageError
 from rallebench.core.experiments import Experiment, ExperimentRequest, Report, Row, RowsRequest
-from rallebench.core.prompts import check_own, filled
+from rallebench.core.prompts import filled
 from rallebench.core.settings import Setting
 from rallebench.core.types import Episode, Flow, Generate, Message, Outcome
 from rallebench.engine.rowfile import RowFile
 from rallebench.experiments import EXPERIMENTS
 from rallebench.experiments.builders import _crud as cutting
-from rallebench.experiments.builders._prompts import read_prompt
+from rallebench.experiments.builders._prompts import read_prompts
 from rallebench.experiments.builders._replies import (
     declined,
     fields_of,
     text_field,
     text_of_reply,
-    without_request,
 )
 from rallebench.experiments.builders.articles import (
     SOURCES,
     SourceArticle,
     drawn,
-    kind_of,
     read_articles,
+    source_of,
     stamp_of,
     text_of,
 )
-from rallebench.experiments.papers.common import own_prompts
-from rallebench.experiments.papers.crud.tasks import TASKS, CrudTask, tasks_of
+from rallebench.experiments.papers.common import own_prompts, string
+from rallebench.experiments.papers.crud.tasks import CrudTask, tasks_of
 
-PROMPTS = {
-    "summary": ("summary.txt", ("ARTICLE",)),
-    "hallucination": ("correction.txt", ("OPENING", "CONTINUATION")),
-    "qa1": ("question-one.txt", ("ARTICLE",)),
-    "qa2": ("question-several.txt", ("NUMBER", "ARTICLES")),
-    "qa3": ("question-several.txt", ("NUMBER", "ARTICLES")),
+PROMPTS: Mapping[str, tuple[str, ...]] = {
+    "summary": ("ARTICLE",),
+    "correction": ("OPENING", "CONTINUATION"),
+    "question-one": ("ARTICLE",),
+    "question-several": ("NUMBER", "ARTICLES"),
 }
+"""File below ``prompts/making/crud`` → what must stand in it in braces."""
 SIZES = {"qa2": 2, "qa3": 3}
+NO_PARTS = "no two parts of whole sentences"
 FILE = "split_merged.json"
 
 Fields = Mapping[str, Any]
@@ -59,12 +60,7 @@ Reading = Callable[[Row, Fields], "Row | str"]
     needs_llm=False,
     form={
         "tasks": Setting(str, "all", about="as in summary,qa1, or quest_answer, or all"),
-        "source": Setting(
-            str,
-            "auto",
-            choices=SOURCES,
-            about="what the articles are; auto: as the file or folder looks",
-        ),
+        "source": string("what the articles are; auto: as the file or folder looks", *SOURCES),
         "shortest": Setting(int, 200, 1, 1_000_000, about="characters that an article must have"),
         "longest": Setting(
             int, 4000, 100, 10_000_000, about="characters of an article that are used"
@@ -79,17 +75,9 @@ Reading = Callable[[Row, Fields], "Row | str"]
 def crud(request: ExperimentRequest) -> Experiment:
     """CRUD-RAG's tasks of your own articles, as split_merged.json, and its questions as a question set."""
     tasks = tasks_of(request.settings["tasks"])
-    check_own(
-        request.settings["prompts"],
-        [PROMPTS[task.name][0] for task in tasks if task.name in PROMPTS],
-    )
-    prompts = {
-        task.name: read_prompt(
-            "crud", PROMPTS[task.name][0], request.settings["prompts"], PROMPTS[task.name][1]
-        )
-        for task in tasks
-        if task.name in PROMPTS
-    }
+    files = [WRITTEN[task.name].prompt for task in tasks if task.name in WRITTEN]
+    fields = {file: PROMPTS[file] for file in files}
+    prompts = read_prompts("crud", request.settings["prompts"], fields)
     if prompts and not request.llm:
         raise UsageError(
             "All tasks but continuation are written by a language model; name one with --llm."
@@ -105,30 +93,27 @@ def crud(request: ExperimentRequest) -> Experiment:
                 notes.append(
                     f"{task.name}: no {SIZES[task.name]} articles share a word that is not in most of them."
                 )
-        rows = yield _stage(
-            request, task, f"{number}-{task.name}", inputs, prompts.get(task.name, "")
-        )
+        rows = yield _stage(request, task, f"{number}-{task.name}", inputs, prompts)
         records[task.name] = [row for row in rows if row["keep"] and not row.get("error")]
     if records.get("continuation"):
         notes.append(
             "continuation: an index over these articles holds the second halves, too; retrieve from other reports on the same events."
         )
-    merged = {task.key: [_record(task, row) for row in records[task.name]] for task in tasks}
-    counts = {"records": {task.name: len(records[task.name]) for task in tasks}}
-    questions = tuple(
-        _question(task, row)
-        for task in tasks
-        if task.name.startswith("qa")
-        for row in records[task.name]
+    merged = {task.key: list(map(_record, records[task.name])) for task in tasks}
+    with_answers = [task for task in tasks if task.name.startswith("qa")]
+    return Report(
+        {"records": {name: len(rows) for name, rows in records.items()}},
+        tuple(notes),
+        {FILE: json.dumps(merged, ensure_ascii=False, indent=1) + "\n"},
+        questions=tuple(
+            _question(task, row) for task in with_answers for row in records[task.name]
+        ),
     )
-    text = json.dumps(merged, ensure_ascii=False, indent=1) + "\n"
-    return Report(counts, tuple(notes), {FILE: text}, questions=questions)
 
 
 def _articles(request: ExperimentRequest) -> RowsRequest:
-    kind, path = kind_of(request.settings["articles"], request.workspace)
     s = request.settings
-    kind = kind if s["source"] == "auto" else s["source"]
+    kind, path = source_of(request)
     if kind == "mediawiki":
         raise UsageError(
             "CRUD-RAG's tasks are made of articles that lie here; save those of a wiki first, or take its dump."
@@ -139,14 +124,15 @@ def _articles(request: ExperimentRequest) -> RowsRequest:
         for article in drawn(articles, request.limit, s["random"], s["seed"]):
             yield _row(article, s["shortest"], s["longest"])
 
-    once = json.dumps([str(path), stamp_of(path), kind, request.limit, dict(s)], sort_keys=True)
     return RowsRequest(
         "1-articles",
         "articles",
         inputs,
         make=lambda row: [row],
         depends_on=lambda row: row,
-        source=once,
+        source=json.dumps(
+            [str(path), stamp_of(path), kind, request.limit, dict(s)], sort_keys=True
+        ),
     )
 
 
@@ -166,11 +152,8 @@ def _groups(label: str, articles: RowFile, size: int) -> RowsRequest:
     def inputs() -> Iterable[Row]:
         texts = {row["id"]: row["text"] for row in _used(articles)}
         for names in cutting.groups(texts, size):
-            yield {
-                "id": "+".join(names),
-                "articles": list(names),
-                "texts": [texts[name] for name in names],
-            }
+            members = {"articles": list(names), "texts": [texts[name] for name in names]}
+            yield {"id": "+".join(names), **members}
 
     return RowsRequest(
         label,
@@ -182,7 +165,11 @@ def _groups(label: str, articles: RowFile, size: int) -> RowsRequest:
 
 
 def _stage(
-    request: ExperimentRequest, task: CrudTask, label: str, inputs: RowFile, prompt: str
+    request: ExperimentRequest,
+    task: CrudTask,
+    label: str,
+    inputs: RowFile,
+    prompts: Mapping[str, str],
 ) -> RowsRequest:
     if task.name == "continuation":
         return RowsRequest(
@@ -192,40 +179,31 @@ def _stage(
             make=_continuation,
             depends_on=lambda row: row["text"],
         )
-    reading, values = READINGS[task.name], VALUES[task.name]
-    s = request.settings
+    s, written = request.settings, WRITTEN[task.name]
+    prompt = prompts[written.prompt]
+    drawing = {name: s[name] for name in ("temperature", "max_tokens", "seed")}
 
     def flow(row: Row) -> Flow:
-        fields = values(row)
+        fields = written.values(row)
         if fields is None:
-            return without_request(Outcome("", "no sentences"))  # it cannot be cut
-        return _asking(
-            filled(prompt, fields), request.llm, s["temperature"], s["max_tokens"], s["seed"]
-        )
+            return Outcome("", "no sentences")  # it cannot be cut
+        message = Message("user", filled(prompt, fields))
+        return Outcome(text_of_reply((yield Generate(request.llm, (message,), **drawing))))
 
     return RowsRequest(
         label,
         task.about,
         lambda: _used(inputs),
         flow=flow,
-        read=lambda row, episode: [_read(row, episode, reading)],
+        read=lambda row, episode: [_read(row, episode, written.reading)],
         depends_on=lambda row: [
             prompt,
             request.llm,
-            s["temperature"],
-            s["max_tokens"],
-            s["seed"],
+            *drawing.values(),
             row.get("text") or row.get("texts"),
         ],
         llms=(request.llm,),
     )
-
-
-def _asking(prompt: str, llm: str, temperature: float, max_tokens: int, seed: int) -> Flow:
-    reply = yield Generate(
-        llm, (Message("user", prompt),), temperature=temperature, max_tokens=max_tokens, seed=seed
-    )
-    return Outcome(text_of_reply(reply))
 
 
 def _read(row: Row, episode: Episode, reading: Reading) -> Row:
@@ -234,18 +212,15 @@ def _read(row: Row, episode: Episode, reading: Reading) -> Row:
     if episode.error:
         return {**base, "keep": False, "why": "failed", "error": episode.error}
     if not episode.steps:
-        return {**base, "keep": False, "why": "no two parts of whole sentences"}
+        return {**base, "keep": False, "why": NO_PARTS}
     reply = episode.steps[-1].reply
-    fields = next(
-        (fields for name in ("event", "changed", "question") if (fields := fields_of(reply, name))),
-        {},
-    )
+    each = (fields_of(reply, name) for name in ("event", "changed", "question"))
+    fields = next(filter(None, each), {})
     record = reading(row, fields) if fields else "unread"
     if isinstance(record, str):
-        lost = {"said": text_of_reply(reply)[:2000]} | (
-            {"unknown": True} if record == "unread" else {}
-        )
-        return {**base, "keep": False, "why": record, **lost}
+        unread = {"unknown": True} if record == "unread" else {}
+        words = text_of_reply(reply)[:2000]
+        return {**base, "keep": False, "why": record, "said": words, **unread}
     return {**base, **record, "keep": True}
 
 
@@ -254,23 +229,15 @@ def _continuation(row: Row) -> Sequence[Row]:
     halves = cutting.halves(row["text"])
     base = {"id": row["id"], "articles": [row["id"]]}
     if halves is None:
-        return [{**base, "keep": False, "why": "no two parts of whole sentences"}]
-    return [
-        {
-            **base,
-            "event": row["title"],
-            "beginning": halves[0],
-            "continuing": halves[1],
-            "keep": True,
-        }
-    ]
+        return [{**base, "keep": False, "why": NO_PARTS}]
+    parts = {"event": row["title"], "beginning": halves[0], "continuing": halves[1]}
+    return [{**base, **parts, "keep": True}]
 
 
 def _summary(row: Row, fields: Fields) -> Row | str:
     event, summary = text_field(fields, "event"), text_field(fields, "summary")
-    return (
-        {"event": event, "summary": summary, "text": row["text"]} if event and summary else "unread"
-    )
+    record = {"event": event, "summary": summary, "text": row["text"]}
+    return record if event and summary else "unread"
 
 
 def _correction(row: Row, fields: Fields) -> Row | str:
@@ -299,19 +266,6 @@ def _question_answered(row: Row, fields: Fields) -> Row | str:
     return {"event": text_field(fields, "event"), "questions": question, "answers": answer, **news}
 
 
-READINGS: Mapping[str, Reading] = {
-    "summary": _summary,
-    "hallucination": _correction,
-    "qa1": _question_answered,
-    "qa2": _question_answered,
-    "qa3": _question_answered,
-}
-
-
-def _article_value(row: Row) -> Mapping[str, str] | None:
-    return {"ARTICLE": row["text"]}
-
-
 def _opening_values(row: Row) -> Mapping[str, str] | None:
     parts = cutting.opening(row["text"])
     return None if parts is None else {"OPENING": parts[0], "CONTINUATION": parts[1]}
@@ -322,47 +276,40 @@ def _group_values(row: Row) -> Mapping[str, str] | None:
     return {"NUMBER": str(len(row["texts"])), "ARTICLES": news}
 
 
-VALUES: Mapping[str, Callable[[Row], Mapping[str, str] | None]] = {
-    "summary": _article_value,
-    "hallucination": _opening_values,
-    "qa1": _article_value,
-    "qa2": _group_values,
-    "qa3": _group_values,
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A task whose records a model writes: its prompt, what stands there in braces for an input (None: it cannot be cut), and
+    how the reply is read."""
+
+    prompt: str
+    values: Callable[[Row], Mapping[str, str] | None]
+    reading: Reading
+
+
+WRITTEN: Mapping[str, Written] = {
+    "summary": Written("summary", lambda row: {"ARTICLE": row["text"]}, _summary),
+    "hallucination": Written("correction", _opening_values, _correction),
+    "qa1": Written("question-one", lambda row: {"ARTICLE": row["text"]}, _question_answered),
+    "qa2": Written("question-several", _group_values, _question_answered),
+    "qa3": Written("question-several", _group_values, _question_answered),
 }
-OURS = frozenset(
-    {
-        "id",
-        "from",
-        "articles",
-        "keep",
-        "why",
-        "stamp",
-        "edited",
-        "asked",
-        "said",
-        "unknown",
-        "error_made",
-    }
-)
+OURS = frozenset(("id", "from", "articles", "keep", "why", "stamp", "edited"))
+OURS |= {"asked", "said", "unknown", "error_made"}
+"""Fields of a row that are in no record of CRUD-RAG's."""
 
 
-def _record(task: CrudTask, row: Row) -> Row:
+def _record(row: Row) -> Row:
     """A row as CRUD-RAG has it."""
-    assert task.name in TASKS
-    return {
-        "ID": row["id"],
-        **{key: value for key, value in row.items() if key not in OURS},
-        "gold_doc_ids": row["articles"],
-    }
+    fields = {key: value for key, value in row.items() if key not in OURS}
+    return {"ID": row["id"], **fields, "gold_doc_ids": row["articles"]}
 
 
 def _question(task: CrudTask, row: Row) -> Row:
     """The same in KILT's form, the articles as pages that are needed together."""
     pages = [{"wikipedia_id": name} for name in row["articles"]]
-    output = [{"answer": row["answers"], "provenance": pages}]
     return {
         "id": f"{task.name}-{row['id']}",
         "input": row["questions"],
-        "output": output,
+        "output": [{"answer": row["answers"], "provenance": pages}],
         "meta": {"task": task.file},
     }

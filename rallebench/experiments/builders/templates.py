@@ -6,7 +6,6 @@ all their answers or is left out; either way they are counted.
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,14 +14,13 @@ from typing import Any
 
 from rallebench.core.errors import BadFileError, UsageError
 from rallebench.core.experiments import Experiment, ExperimentRequest, Report, Row, RowsRequest
-from rallebench.core.prompts import check_own
 from rallebench.core.settings import Setting
-from rallebench.core.types import Episode
+from rallebench.core.types import Episode, Flow
 from rallebench.datasets.r_eval import as_record
 from rallebench.datasets.tasks import DOMAINS
 from rallebench.engine.rowfile import RowFile, short
 from rallebench.experiments import EXPERIMENTS
-from rallebench.experiments.builders._prompts import read_prompt
+from rallebench.experiments.builders._prompts import read_prompts
 from rallebench.experiments.builders._templates import proposing
 from rallebench.experiments.builders._templates.filling import (
     Filled,
@@ -39,78 +37,51 @@ from rallebench.experiments.builders._templates.tables import (
     stamp_of,
 )
 from rallebench.experiments.builders._templates.template import (
+    KEYS,
     SEVERAL,
     Template,
     check,
     read_templates,
     template_of,
 )
+from rallebench.experiments.papers.common import json_lines, sentences, string
 
 SETTINGS = {
-    "tables": Setting(
-        str,
-        "",
-        about="FILE, FOLDER, NAME=FILE,NAME=FILE or a scholar table: CSV, JSON, JSON lines, triples as TSV",
+    "tables": string(
+        "FILE, FOLDER, NAME=FILE,NAME=FILE or a scholar table: CSV, JSON, JSON lines, triples as TSV"
     ),
-    "templates": Setting(
-        str,
-        "",
-        about='a JSON file, {"templates": [{"question": "… {column} …?", "answer": "column"}]}',
+    "templates": string(
+        'a JSON file, {"templates": [{"question": "… {column} …?", "answer": "column"}]}'
     ),
-    "labels": Setting(
-        str,
-        "",
-        about="of triples: id, tab, names; they stand in head_name and tail_name, tail_names are all accepted",
+    "labels": string(
+        "of triples: id, tab, names; they stand in head_name and tail_name, tail_names are all accepted"
     ),
     "number": Setting(int, 100, 1, 1_000_000, about="questions, one of each template in turn"),
-    "several": Setting(
-        str,
-        "drop",
-        choices=SEVERAL,
-        about="of a question that fits several: leave it out, all answers as one, any of them",
+    "several": string(
+        "of a question that fits several: leave it out, all answers as one, any of them", *SEVERAL
     ),
     "seed": Setting(int, 42, about="draws the rows"),
     "propose": Setting(int, 0, 0, 100, about="templates that the model proposes for each table"),
     "temperature": Setting(float, 0.7, 0, 2, about="of the proposing model"),
-    "environment": Setting(
-        str, "", about="stands in the records; default: scholar for a table of scholars"
-    ),
-    "dataset": Setting(
-        str, "", about="stands in the records and begins their ids; default: the set's name"
-    ),
-    "level": Setting(
-        str, "", about="stands in the records of templates that have none: KS, KU or KA"
-    ),
+    "environment": string("stands in the records; default: scholar for a table of scholars"),
+    "dataset": string("stands in the records and begins their ids; default: the set's name"),
+    "level": string("stands in the records of templates that have none: KS, KU or KA"),
     "skip_bad": Setting(bool, False, about="leave bad rows of the tables out and count them"),
-    "prompts": Setting(str, "", about="folder of prompts of your own"),
+    "prompts": string("folder of prompts of your own"),
 }
 
 
 @dataclass(frozen=True)
 class TemplatePlan:
-    """What is made of what; all of it checked."""
+    """What is made of what; all of it checked. ``number``: questions at most; ``environment``: as the records name it."""
 
     request: ExperimentRequest
     tables: Mapping[str, SourceTable]
     templates: tuple[Template, ...]
     stamp: str
     prompt: str
-
-    @property
-    def number(self) -> int:
-        """How many questions at most."""
-        return (
-            int(self.request.settings["number"])
-            if self.request.limit is None
-            else self.request.limit
-        )
-
-    @property
-    def environment(self) -> str:
-        """As the records name it."""
-        return str(self.request.settings["environment"]) or (
-            "scholar" if {"scholars"} & set(self.tables) else ""
-        )
+    number: int
+    environment: str
 
 
 @EXPERIMENTS.register(
@@ -134,7 +105,7 @@ def templates(request: ExperimentRequest) -> Experiment:
 def planned(request: ExperimentRequest) -> TemplatePlan:
     """Reads the tables; everything that can be wrong is found here. Raises UsageError."""
     s = request.settings
-    if request.settings["articles"]:
+    if s["articles"]:
         raise UsageError(
             "Templates are filled from tables: --set tables=FILE in place of --articles."
         )
@@ -142,25 +113,17 @@ def planned(request: ExperimentRequest) -> TemplatePlan:
         raise UsageError(
             "Name a file of templates with --set templates=FILE, or let a model propose some: --set propose=10 --llm L."
         )
-    if s["propose"] and not request.llm:
-        raise UsageError("propose asks a language model for templates; name it with --llm.")
     if s["propose"]:
+        if not request.llm:
+            raise UsageError("propose asks a language model for templates; name it with --llm.")
         request.workspace.llm(request.llm)
-    check_own(s["prompts"], ["propose.txt"] if s["propose"] else [])
-    prompt = (
-        read_prompt("templates", "propose.txt", s["prompts"], ("NUMBER", "TABLE", "COLUMNS"))
-        if s["propose"]
-        else ""
-    )
+    fields = {"propose": ("NUMBER", "TABLE", "COLUMNS")} if s["propose"] else {}
+    prompt = read_prompts("templates", s["prompts"], fields).get("propose", "")
     files = places(s["tables"], request.workspace)
-    path = Path(s["templates"]).expanduser()
-    read = read_templates(path, files) if s["templates"] else ()
+    read = read_templates(Path(s["templates"]).expanduser(), files) if s["templates"] else ()
     labels = read_labels(Path(s["labels"]).expanduser()) if s["labels"] else {}
-    named = {
-        name
-        for template in read
-        for name in (template.table, *(join.table for join in template.joins))
-    }
+    named = {template.table for template in read}
+    named |= {join.table for template in read for join in template.joins}
     tables = {
         name: read_table(name, file, skip_bad=s["skip_bad"], labels=labels)
         for name, file in files.items()
@@ -168,97 +131,65 @@ def planned(request: ExperimentRequest) -> TemplatePlan:
     }
     for template in read:
         check(template, tables)
-    return TemplatePlan(
-        request, tables, read, short([stamp_of(files), short(labels) if labels else ""]), prompt
-    )
+    stamp = short([stamp_of(files), short(labels) if labels else ""])
+    number = s["number"] if request.limit is None else request.limit
+    environment = s["environment"] or ("scholar" if "scholars" in tables else "")
+    return TemplatePlan(request, tables, read, stamp, prompt, number, environment)
 
 
 def _templates_given(plan: TemplatePlan) -> RowsRequest:
-    rows = [template.as_json() for template in plan.templates]
-    summary = {
-        "notes": [
-            f"{table.skipped} bad rows of {name} were left out."
-            for name, table in plan.tables.items()
-            if table.skipped
-        ]
-    }
+    skipped = {name: table.skipped for name, table in plan.tables.items() if table.skipped}
+    notes = [f"{n} bad rows of {name} were left out." for name, n in skipped.items()]
     return RowsRequest(
         "1-templates",
         "templates given",
-        lambda: rows,
+        lambda: [template.as_json() for template in plan.templates],
         make=lambda row: [{**row, "keep": True, "why": ""}],
         depends_on=lambda row: row,
-        summary=lambda: summary,
+        summary=lambda: {"notes": notes},
     )
 
 
 def _proposed(plan: TemplatePlan, known_rows: Sequence[Row]) -> RowsRequest:
     s, request = plan.request.settings, plan.request
-    number = s["propose"]
+    number, seed, temperature = s["propose"], s["seed"], s["temperature"]
     taken = {row["question"]: row["id"] for row in known_rows}
 
-    def flow(row: Row) -> Any:
+    def flow(row: Row) -> Flow:
         return proposing.propose(
-            plan.prompt, plan.tables, row["id"], number, request.llm, s["seed"], s["temperature"]
+            plan.prompt, plan.tables, row["id"], number, request.llm, seed, temperature
         )
 
     def read(row: Row, episode: Episode) -> list[Row]:
         table = row["id"]
+        none = {"id": table, "keep": False}
         if episode.error:
-            return [{"id": table, "keep": False, "why": "the model failed", "error": episode.error}]
+            return [{**none, "why": "the model failed", "error": episode.error}]
         proposals = proposing.read_proposals(episode.answer, plan.tables, table, number, taken)
         rows = [
             {"id": f"{table}-{n}", "table": table, **template, "keep": not why, "why": why}
             for n, (template, why) in enumerate(proposals, 1)
         ]
-        return rows or [
-            {
-                "id": table,
-                "keep": False,
-                "why": "the reply holds no template",
-                "reply": episode.answer[:500],
-            }
-        ]
+        reply = episode.answer[:500]
+        return rows or [{**none, "why": "the reply holds no template", "reply": reply}]
 
+    more = [plan.stamp, plan.prompt, number, seed, temperature, request.llm]
     return RowsRequest(
         "2-proposed",
         "templates proposed",
         lambda: [{"id": name} for name in plan.tables],
         flow=flow,
         read=read,
-        depends_on=lambda row: [
-            row["id"],
-            plan.stamp,
-            plan.prompt,
-            number,
-            s["seed"],
-            s["temperature"],
-            request.llm,
-        ],
+        depends_on=lambda row: [row["id"], *more],
         llms=(request.llm,),
     )
 
 
 def _usable(plan: TemplatePlan, row: Row) -> Template:
     """The template of a row; one that a person wrote is checked as those of the file were."""
-    parts = (
-        "id",
-        "question",
-        "answer",
-        "table",
-        "join",
-        "where",
-        "several",
-        "best",
-        "count",
-        "number",
-        "level",
-        "strata",
-    )
+    parts = {key: row[key] for key in KEYS if row.get(key)}
     try:
-        template = template_of(
-            {key: row[key] for key in parts if row.get(key)}, list(plan.tables), str(row["id"])
-        )
+        template = template_of(parts, list(plan.tables), str(row["id"]))
     except ValueError as wrong:
         raise BadFileError(
             f"The template {row['id']!r} in {plan.request.folder}: {wrong}"
@@ -278,12 +209,10 @@ def _questions(plan: TemplatePlan, usable: Sequence[Template]) -> RowsRequest:
         template = known[row["id"]]
         filled, why = fill(template, plan.tables, s["several"])
         left_out.update(why)
-        short_of = missing_strata(template, filled)
-        if short_of:
-            notes.append(
-                f"{template.id}: too few for {', '.join(f'{value} ({count} short)' for value, count in short_of.items())}."
-            )
-        return [
+        if short_of := missing_strata(template, filled):
+            values = ", ".join(f"{value} ({count} short)" for value, count in short_of.items())
+            notes.append(f"{template.id}: too few for {values}.")
+        rows: list[Row] = [
             {
                 "id": f"{template.id}-{n}",
                 "question": question.question,
@@ -292,86 +221,63 @@ def _questions(plan: TemplatePlan, usable: Sequence[Template]) -> RowsRequest:
                 "rows": question.rows,
             }
             for n, question in enumerate(draw(filled, template, plan.number, s["seed"]), 1)
-        ] or [
-            {
-                "id": f"{template.id}-0",
-                "question": "",
-                "keep": False,
-                "why": "no row gives a question",
-            }
         ]
+        none = {"id": f"{template.id}-0", "question": "", "keep": False}
+        return rows or [{**none, "why": "no row gives a question"}]
 
+    more = [plan.stamp, s["several"], s["seed"], plan.number]
     return RowsRequest(
         "3-questions",
         "questions",
         lambda: [{"id": template.id} for template in usable],
         make=make,
-        depends_on=lambda row: [
-            known[row["id"]].as_json(),
-            plan.stamp,
-            s["several"],
-            s["seed"],
-            plan.number,
-        ],
+        depends_on=lambda row: [known[row["id"]].as_json(), *more],
         summary=lambda: {"left_out": dict(left_out), "notes": notes},
     )
 
 
 def _report(plan: TemplatePlan, usable: Sequence[Template], rows: Sequence[Row]) -> Report:
-    drawn = [
-        [
-            Filled(r["question"], tuple(r["answers"]), template.id)
-            for r in rows
-            if r["keep"] and r.get("template") == template.id
-        ]
-        for template in usable
-    ]
-    chosen = in_turn(drawn, plan.number)
-    records = [
-        record(question, plan, {t.id: t for t in usable}, number)
-        for number, question in enumerate(chosen, 1)
-    ]
-    questions = tuple(kilt for kilt, _ in records)
-    if not questions:
+    known = {template.id: template for template in usable}
+    drawn: dict[str, list[Filled]] = {name: [] for name in known}
+    for row in rows:
+        if row["keep"] and row.get("template") in drawn:
+            question = Filled(row["question"], tuple(row["answers"]), row["template"])
+            drawn[row["template"]].append(question)
+    chosen = in_turn(drawn.values(), plan.number)
+    if not chosen:
         raise BadFileError(
             f"No template gives a question; {plan.request.folder / '3-questions.jsonl'} says why."
         )
-    name = f"{plan.request.name}.r-eval.jsonl"
-    lines = [json.dumps(own, ensure_ascii=False) + "\n" for _, own in records]
-    short_of = plan.number - len(chosen)
-    notes = (
-        (
-            f"{len(chosen)} questions: the tables give no more than that of the {plan.number} asked for.",
-        )
-        if short_of
-        else ()
+    records = [record(question, plan, known, n) for n, question in enumerate(chosen, 1)]
+    n, limit = len(chosen), plan.number
+    few = f"{n} questions: the tables give no more than that of the {limit} asked for."
+    return Report(
+        {
+            "templates": len(usable),
+            "by_template": dict(Counter(question.template for question in chosen)),
+        },
+        sentences((n < limit, few)),
+        {f"{plan.request.name}.r-eval.jsonl": json_lines(own for _, own in records)},
+        questions=tuple(kilt for kilt, _ in records),
     )
-    counts = {
-        "templates": len(usable),
-        "by_template": dict(Counter(question.template for question in chosen)),
-    }
-    return Report(counts, notes, {name: lines}, questions=questions)
 
 
 def record(
     question: Filled, plan: TemplatePlan, known: Mapping[str, Template], number: int
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """(in KILT's form, in R-Eval's form) of a question."""
-    template = known[question.template]
-    level = template.level or str(plan.request.settings["level"])
-    more = {"level": level} if level else {}
-    domain = next(
-        (theirs for theirs, ours in DOMAINS.items() if ours == plan.environment), plan.environment
-    )
-    dataset = str(plan.request.settings["dataset"]) or plan.request.name
+    template, env = known[question.template], plan.environment
+    level = template.level or plan.request.settings["level"]
+    domain = next((theirs for theirs, ours in DOMAINS.items() if ours == env), env)
+    dataset = plan.request.settings["dataset"] or plan.request.name
     own = as_record(question.question, list(question.answers), environment=domain, dataset=dataset)
     kilt = {
         "id": f"{dataset}-{number:03d}",
         "input": question.question,
         "output": [{"answer": answer} for answer in question.answers],
-        "environment": plan.environment,
+        "environment": env,
         "dataset": dataset,
-        **more,
+        **({"level": level} if level else {}),
         "template": question.template,
         "hops": template.hops,
         "_id": own["_id"],

@@ -1,25 +1,38 @@
-"""What the papers' experiments share: two settings, lists that a user writes, and sentences for the reader of the numbers."""
+"""What the papers' experiments share: settings, lists that a user writes, figures, the sentences and files of a report, and
+the scorers of prediction files."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict
 from functools import partial
+from pathlib import Path
 from typing import Any
 
+from rallebench.core.errors import BadFileError, NotFoundError, SettingError
 from rallebench.core.experiments import Experiment, ExperimentRequest
 from rallebench.core.runs import RunResult
 from rallebench.core.settings import Setting
+from rallebench.core.tables import Figure, Kind
+from rallebench.engine.statistics import means
 from rallebench.experiments import EXPERIMENTS
+from rallebench.experiments.runs import bounds_of
+
+
+def string(about: str = "", *choices: str) -> Setting:
+    """A setting of text: the first of its ``choices`` is the default, '' where there are none."""
+    return Setting(str, choices[0] if choices else "", choices=choices, about=about)
 
 
 def compat(about: str = "") -> Setting:
     """Whether an experiment does what the paper's own code does where that differs from the paper or from good sense."""
-    return Setting(str, "corrected", choices=("corrected", "original"), about=about)
+    return string(about, "corrected", "original")
 
 
 def own_prompts(folder: str) -> Setting:
     """A folder with the user's prompts, named as those in ``folder``."""
-    return Setting(str, "", about=f"folder with prompts of your own, named as in prompts/{folder}")
+    return string(f"folder with prompts of your own, named as in prompts/{folder}")
 
 
 def register_each(
@@ -48,6 +61,35 @@ def names_in(text: str) -> list[str]:
     return list(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
 
 
+def values_in(name: str, text: str, setting: Setting) -> list[Any]:
+    """The values of a list with commas, each once, as ``setting`` reads each. Raises SettingError, for a required list also
+    where it is empty.
+
+    >>> values_in("noise", "0, 0.2,0.20", Setting(float, 0, 0, 1))
+    [0.0, 0.2]
+    """
+    parts = names_in(text)
+    try:
+        if setting.required and not parts:
+            raise ValueError(setting.must_be)
+        return list(dict.fromkeys(map(setting.reads, parts)))
+    except ValueError as must_be:
+        raise SettingError(name, text, str(must_be)) from None
+
+
+def bars(
+    title: str, x: str, y: str, series: Mapping[str, Iterable[tuple[Any, Any]]], kind: Kind = "bar"
+) -> Figure:
+    """A figure of the points that have a value; a series without any is left out."""
+    known = {
+        name: tuple(
+            (at, value) for at, value in points if getattr(value, "value", value) is not None
+        )
+        for name, points in series.items()
+    }
+    return Figure(title, x, y, {name: points for name, points in known.items() if points}, kind)
+
+
 def listed(names: Sequence[str], most: int = 5) -> str:
     """The first names, and how many more there are.
 
@@ -67,7 +109,64 @@ def sentences(*pairs: tuple[Any, str]) -> tuple[str, ...]:
     return tuple(sentence for count, sentence in pairs if count)
 
 
+def counted(counts: Mapping[str, int], endings: Mapping[str, str], of: str) -> tuple[str, ...]:
+    """A sentence for every count that is not 0: the number, ``of`` and the ending of its key.
+
+    >>> counted({"empty": 2}, {"empty": "are empty", "long": "are too long"}, "of 9 answers")
+    ('2 of 9 answers are empty.',)
+    """
+    return tuple(f"{n} {of} {end}." for key, end in endings.items() if (n := counts.get(key)))
+
+
+def is_original(request: ExperimentRequest) -> bool:
+    """Whether the request asks for what the paper's own code does."""
+    return bool(request.settings["compat"] == "original")
+
+
+def in_folder(folder: Path, names: Iterable[str]) -> Path | None:
+    """The first file of these names that the folder holds."""
+    return next((folder / name for name in names if (folder / name).is_file()), None)
+
+
 def failed_note(label: str, result: RunResult, where: str) -> tuple[str, ...]:
     """A sentence on the questions of a run that failed, if there are any. ``where``: what they are left out of."""
     text = f"{result.n_errors} of {result.n} questions failed; they are {where}."
     return sentences((result.n_errors, f"{label}: {text}" if label else text))
+
+
+def check_file(path: Path, what: str, flag: str = "--guess") -> None:
+    """Raise NotFoundError unless ``path`` is a file; ``what`` it should hold."""
+    if path.is_dir():
+        names = sorted(file.name for file in path.iterdir() if file.is_file())
+        held = f" It holds {', '.join(names[:3])}{' …' * (len(names) > 3)}." if names else ""
+        raise NotFoundError(
+            f"{path} is a folder; name the file that holds {what}: {flag} {path / 'FILE'}.{held}"
+        )
+    if not path.is_file():
+        raise NotFoundError(f"{path} does not exist; it should hold {what}.")
+
+
+def means_of(columns: Mapping[str, Sequence[float | None]]) -> dict[str, dict[str, Any]]:
+    """Metric → its mean with interval as JSON, of the values of all rows."""
+    return {name: asdict(mean) for name, mean in means(columns, ranges=bounds_of(columns)).items()}
+
+
+def not_in_gold(guess: Path, gold: Path, question: str) -> BadFileError:
+    """The error of predictions for a question that the gold lacks."""
+    return BadFileError(
+        f"{guess} answers {question!r}, which {gold} does not hold; give the file that was asked."
+    )
+
+
+def gold_notes(changed: int, gold: Path, missing: int, n: int, where: str) -> tuple[str, ...]:
+    """Sentences on rows whose answer was ``changed`` by the gold, and on ``missing`` of its ``n`` records, which are in no
+    ``where``."""
+    return sentences(
+        (changed, f"{changed} rows have another answer than {gold.name}; the latter's counts."),
+        (missing, f"{missing} of {n} records have no row; they are in no {where}."),
+    )
+
+
+def json_lines(rows: Iterable[Any]) -> str:
+    """Rows as JSON lines."""
+    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from typing import Any
 from rallebench.chains.overrides import override, with_overrides
 from rallebench.core.errors import UsageError
 from rallebench.core.registry import unknown
+from rallebench.core.text import split_names
 from rallebench.core.types import Chain
 
 MOST_VARIANTS = 64
@@ -77,7 +78,7 @@ def factor(text: str, read: Any) -> Factor:
     """
     name, equals, rest = text.partition("=")
     name = name.strip()
-    parts = [part for part in map(_unwrapped, _split(rest)) if part]
+    parts = split_names(rest)
     if not equals or not name or not parts:
         raise UsageError(f"{text!r} names no field with values; write it as in k=2,4,6.")
     values, labels = [], []
@@ -103,29 +104,6 @@ def factor(text: str, read: Any) -> Factor:
     return Factor(name, tuple(values), tuple(labels))
 
 
-def _split(text: str) -> list[str]:
-    """Cut at the commas outside of brackets; at all of them where brackets do not close.
-
-    >>> _split("a,(rrf:a,b),c")
-    ['a', '(rrf:a,b)', 'c']
-    """
-    depth, begun, parts = 0, 0, []
-    for at, letter in enumerate(text):
-        depth += (letter in "([{") - (letter in ")]}")
-        if depth < 0:
-            return text.split(",")
-        if letter == "," and not depth:
-            parts.append(text[begun:at])
-            begun = at + 1
-    return text.split(",") if depth else [*parts, text[begun:]]
-
-
-def _unwrapped(part: str) -> str:
-    part = part.strip()
-    around = re.fullmatch(r"\(([^()]*)\)", part)
-    return around[1].strip() if around else part
-
-
 def expand(chain: Chain, factors: Sequence[Factor], strategy: str = "one-factor") -> list[Variant]:
     """Every variant once. ``one-factor``: each factor by itself, the rest as in the chain; ``grid``: all combinations.
 
@@ -138,10 +116,14 @@ def expand(chain: Chain, factors: Sequence[Factor], strategy: str = "one-factor"
         raise UsageError("Nothing is varied; name at least one field with its values.")
     if len({factor.field for factor in factors}) < len(factors):
         raise UsageError("A field is varied twice; put all its values into one list.")
+    columns = [
+        [(factor.field, *pair) for pair in zip(factor.values, factor.labels)] for factor in factors
+    ]
+    singly = ((choice,) for column in columns for choice in column)
     variants: list[Variant] = []
-    for choice in _choices(factors, strategy):
+    for choices in itertools.product(*columns) if strategy == "grid" else singly:
         changes, changed, index = {}, chain, {}
-        for name, value, label in choice:
+        for name, value, label in choices:
             changes[name] = label
             if name.startswith(INDEX):
                 index[name.removeprefix(INDEX)] = value
@@ -154,25 +136,11 @@ def expand(chain: Chain, factors: Sequence[Factor], strategy: str = "one-factor"
             raise UsageError(
                 f"That is more than {MOST_VARIANTS} variants; vary fewer fields or values."
             )
-    return sorted(variants, key=lambda variant: -_depth(variant.chain))
 
+    def depth(variant: Variant) -> int:
+        return max((a.k for a in variant.chain.actions if a.kind == "retrieve"), default=0)
 
-def _depth(chain: Chain) -> int:
-    """The largest k of a chain, 0 without retrieval."""
-    return max((action.k for action in chain.actions if action.kind == "retrieve"), default=0)
-
-
-def _choices(
-    factors: Sequence[Factor], strategy: str
-) -> Iterator[tuple[tuple[str, Any, str], ...]]:
-    """The (field, value, label) of every variant."""
-    columns = [
-        [(factor.field, value, label) for value, label in zip(factor.values, factor.labels)]
-        for factor in factors
-    ]
-    if strategy == "grid":
-        return itertools.product(*columns)
-    return ((choice,) for column in columns for choice in column)
+    return sorted(variants, key=depth, reverse=True)
 
 
 def changed_by(chain: Chain, field: str, value: Any) -> Chain:

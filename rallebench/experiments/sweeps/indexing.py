@@ -6,12 +6,12 @@ that, and ``rallebench.workspace.indexes.ensure`` finds or builds the index.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from rallebench.chains.overrides import override
 from rallebench.core.errors import UsageError
 from rallebench.core.registry import unknown
 from rallebench.core.types import Chain
@@ -48,11 +48,6 @@ def counting(
         yield (yield from planned(workspace, recipes))
 
 
-def with_index(chain: Chain, name: str) -> Chain:
-    """The chain with its retriever replaced by the index that was prepared for it."""
-    return override(chain, retriever=name)
-
-
 def _index(workspace: Workspace, variant: Variant) -> Described:
     varied = dict(variant.index)
     corpus = str(varied.pop("corpus", ""))
@@ -65,20 +60,17 @@ def _index(workspace: Workspace, variant: Variant) -> Described:
             f"index.encoder: an index of the kind {kind!r} has no encoder; vary index.kind, too."
         )
     encoder = str(varied.pop("encoder", base.encoder or "minilm"))
-    chunking = _chunking(
-        base.chunking, {name: varied.pop(name) for name in CHUNKING if name in varied}
-    )
-    settings = {**(base.settings if kind == base.kind else {}), **varied}
+    cut = {name: varied.pop(name) for name in CHUNKING if name in varied}
     try:
         return described(
             workspace,
             base.corpus,
             kind,
             encoder=encoder,
-            chunking=chunking,
+            chunking=_chunking(base.chunking, cut),
             form=base.form,
             page_map=base.page_map,
-            settings=settings,
+            settings={**(base.settings if kind == base.kind else {}), **varied},
         )
     except UsageError as error:
         raise type(error)(f"{variant.label}: {error}") from None
@@ -147,46 +139,38 @@ def _chunking(base: Chunking | None, varied: Mapping[str, Any]) -> Chunking | No
     """The base's chunking with some of it changed. An overlap of ``30%`` is that share of the size, rounded."""
     if not varied:
         return base
-    preset = str(varied.get("chunk_preset", ""))
     size, overlap = varied.get("chunk_size"), varied.get("chunk_overlap")
     if "chunk_size" in varied and size in WHOLE:
         return None
-    unit, how = (str(varied.get(name, "")) for name in ("chunk_unit", "chunk_how"))
+    names = ("chunk_preset", "chunk_unit", "chunk_how")
+    preset, unit, how = (str(varied.get(name, "")) for name in names)
     if not preset and base is not None:
         size = base.size if size is None else size
         overlap = base.overlap if overlap is None else overlap
         how = how or base.how
         unit = unit or (base.unit if how == base.how else "")
-    number = _whole("index.chunk_size", size)
-    if preset and number is None:
-        chosen = choose(preset=preset)
-        number = chosen.size if chosen else None
-    chunking = choose(
-        preset=preset, how=how, size=number, overlap=_overlap(overlap, number), unit=unit
-    )
+    number = _whole("index.chunk_size", size, "or 'whole' for documents that are not cut")
+    if preset and number is None and (chosen := choose(preset=preset)):
+        number = chosen.size
+    share = _overlap(overlap, number)
+    chunking = choose(preset=preset, how=how, size=number, overlap=share, unit=unit)
     if chunking and base and not preset and chunking.how == base.how:
         return replace(chunking, prefix=base.prefix, compat=base.compat)
     return chunking
 
 
-def _whole(name: str, value: Any) -> int | None:
+def _whole(name: str, value: Any, other: str) -> int | None:
     if value is not None and (isinstance(value, bool) or not isinstance(value, int)):
-        raise UsageError(
-            f"{name} is {value!r}; it must be a whole number, or 'whole' for documents that are not cut."
-        )
+        raise UsageError(f"{name} is {value!r}; it must be a whole number, {other}.")
     return value
 
 
 def _overlap(value: Any, size: int | None) -> int | None:
-    text = str(value).strip()
-    if isinstance(value, str) and text.endswith("%") and text[:-1].strip().isdecimal():
+    share = re.fullmatch(r"\s*(\d+)\s*%\s*", value) if isinstance(value, str) else None
+    if share:
         if size is None:
             raise UsageError(
                 "index.chunk_overlap in % is a share of index.chunk_size; give that, too."
             )
-        return round(size * int(text[:-1]) / 100)
-    if value is not None and (isinstance(value, bool) or not isinstance(value, int)):
-        raise UsageError(
-            f"index.chunk_overlap is {value!r}; it must be a whole number, or a share of the size such as 30%."
-        )
-    return value
+        return round(size * int(share[1]) / 100)
+    return _whole("index.chunk_overlap", value, "or a share of the size such as 30%")

@@ -8,11 +8,11 @@ from typing import Any
 
 from rallebench.analysis.ranking import HEADLINES, MultiRunComparison, compare_many
 from rallebench.core.errors import UsageError
+from rallebench.core.numbers import no_interval
 from rallebench.engine.experiment_store import ExperimentStore
 from rallebench.engine.store import RunFolder
 from rallebench.engine.stored_runs import is_ended
 from rallebench.metrics import metric
-from rallebench.render.numbers import no_interval
 from rallebench.workspace.paths import Workspace
 
 
@@ -47,15 +47,11 @@ class SweepReport:
             if not self.runs:
                 return "Fewer than two variants ended, so there is nothing to compare."
             only = next(iter(self.runs.values()))
-            return (
-                f"Only {only} ended, so there is nothing to compare it with{_scored(self.alone)}."
-            )
+            score = _scored(self.alone)
+            return f"Only {only} ended, so there is nothing to compare it with{score}."
         first, count = compared.cells[compared.metric][0], len(compared.against)
-        ends = (
-            no_interval(first.n, compared.clusters.as_json())
-            if first.low is None
-            else f"[{first.low:.4f}, {first.high:.4f}]"
-        )
+        ends = f"[{first.low:.4f}, {first.high:.4f}]" if first.low is not None else ""
+        ends = ends or no_interval(first.n, compared.clusters.as_json())
         score = f"{metric(compared.metric).traits['label']} {first.value:.4f} {ends}, n = {first.n}"
         best = f"Best: {self.runs[equal[0]]} ({score})"
         if len(equal) > 1:
@@ -67,10 +63,10 @@ class SweepReport:
         alike = [self.runs[other.name] for other in others if not other.paired.significant]
         if not alike:
             return f"{best}; the difference to every other variant is more than chance (p < .05, corrected for {count} comparisons)."
-        names = ", ".join(alike[:5]) + (" …" if len(alike) > 5 else "")
         few = next((other.paired.note for other in compared.against if other.corrected is None), "")
         if few:
             return f"{best}; {few} to show a difference."
+        names = ", ".join(alike[:5]) + (" …" if len(alike) > 5 else "")
         return f"{best}; no difference is shown to: {names} (p ≥ .05, corrected for {count} comparisons)."
 
 
@@ -157,18 +153,17 @@ def as_json(report: SweepReport) -> dict[str, Any]:
     compared = report.compared
     rows = []
     for i, (run, label) in enumerate(report.runs.items()):
+        metrics = dict(report.alone)
+        if compared:
+            metrics = {name: asdict(row[i]) for name, row in compared.cells.items()}
         against = compared.against[i - 1] if compared and i else None
+        paired = against.paired if against else None
         rows.append(
             {
                 "run": run,
                 "variant": label,
-                "metrics": {m: asdict(row[i]) for m, row in compared.cells.items()}
-                if compared
-                else dict(report.alone),
-                "difference": against.paired.difference if against else None,
-                "low": against.paired.low if against else None,
-                "high": against.paired.high if against else None,
-                "p": against.paired.p if against else None,
+                "metrics": metrics,
+                **{key: getattr(paired, key, None) for key in ("difference", "low", "high", "p")},
                 "p_corrected": against.corrected if against else None,
             }
         )
@@ -191,11 +186,10 @@ def opened(workspace: Workspace, name: str, metric: str = "") -> SweepReport:
     ended: dict[str, str] = {}
     missing: dict[str, str] = {}
     for label, run in stored.runs.items():
-        if not (workspace.runs / run).exists():
+        folder = RunFolder(workspace.runs / run)
+        if not folder.path.exists():
             missing[label] = "It has no run; start the sweep again to make it."
-            continue
-        folder = RunFolder.open(workspace.runs, run)
-        if is_ended(folder):
+        elif is_ended(RunFolder.open(workspace.runs, run)):
             ended[run] = label
         else:
             missing[label] = str(folder.state().get("message") or "") or "Its run has not ended."

@@ -1,4 +1,4 @@
-"""The sweep as an experiment: every variant of a chain becomes a run, and the runs are ranked."""
+"""Sweeps and folders of chains as experiments: every variant or chain becomes a run, and the runs are ranked."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from rallebench.chains.overrides import override
 from rallebench.chains.saved import chain_from_json, chain_to_json
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.experiments import (
@@ -16,7 +17,7 @@ from rallebench.core.experiments import (
     Notice,
     Report,
 )
-from rallebench.core.runs import FlowSpec, RunRequest
+from rallebench.core.runs import RunRequest
 from rallebench.core.types import Chain
 from rallebench.engine.experiment_store import ExperimentStore, run_name
 from rallebench.engine.store import RunFolder
@@ -24,7 +25,7 @@ from rallebench.engine.stored_runs import ended_result, is_of
 from rallebench.experiments import EXPERIMENTS
 from rallebench.experiments.benchmark import Benchmark, prepare
 from rallebench.experiments.sweeps import Variant, expand, factor, indexing
-from rallebench.experiments.sweeps.results import as_json, deciding, ranked
+from rallebench.experiments.sweeps.results import SweepReport, as_json, deciding, ranked
 from rallebench.workspace.flows import chain_flow
 from rallebench.workspace.paths import Workspace, parse_settings
 
@@ -63,23 +64,22 @@ def sweep(request: ExperimentRequest) -> Experiment:
     if settings["metric"]:
         deciding(settings["metric"])
     variants = variants_of(settings)
-    runs = {variant.label: _run(request, variant) for variant in variants}
+    runs = [_run(request, variant) for variant in variants]
     recipes = indexing.indexes(workspace, variants)
-    warnings = tuple(dict.fromkeys(s for planned in runs.values() for s in planned.warnings))
+    warnings = tuple(dict.fromkeys(sentence for run in runs for sentence in run.warnings))
     if warnings:
         yield Notice(warnings)
     if any(recipes):
-        yield IndexCosts(tuple(recipe for recipe in recipes if recipe))
+        yield IndexCosts(tuple(filter(None, recipes)))
     ended: dict[str, str] = {}
     failed: dict[str, str] = {}
-    for variant, recipe in zip(variants, recipes):
-        run = runs[variant.label].request
+    for variant, benchmark, recipe in zip(variants, runs, recipes):
+        run = benchmark.request
         try:
             if recipe is not None and ended_result(workspace.runs, run) is None:
                 index = yield IndexRequest(variant.label, recipe, transient=True)
-                run = _with_index(run, variant.chain, index.name)
-            result = yield run
-            ended[result.run] = variant.label
+                run = replace(run, flow=chain_flow(override(variant.chain, retriever=index.name)))
+            ended[(yield run).run] = variant.label
         except RalleError as error:
             failed[variant.label] = str(error)
     ranking = ranked(workspace, request.name, ended, failed, settings["metric"])
@@ -110,6 +110,52 @@ def _run(request: ExperimentRequest, variant: Variant) -> Benchmark:
     return benchmark
 
 
-def _with_index(run: RunRequest, chain: Chain, index: str) -> RunRequest:
-    flow: FlowSpec = chain_flow(indexing.with_index(chain, index))
-    return replace(run, flow=flow)
+def chain_entry(
+    file: str, chain: Chain, dataset: str, limit: int | None, batch_size: int, run: str
+) -> dict[str, Any]:
+    """A chain of a batch, as its settings have it. ``file``: named in errors; ``run``: the name of its run."""
+    own = {"file": file, "chain": chain_to_json(chain), "dataset": dataset, "limit": limit}
+    return {**own, "batch_size": batch_size, "run": run}
+
+
+@EXPERIMENTS.register("batch", place="batches")
+def batch(request: ExperimentRequest) -> Experiment:
+    """Several chains, each a run of its own, ranked; one that fails does not end the others.
+
+    Settings: ``chains`` (label → ``chain_entry``), ``metrics``, ``resume`` (their runs may exist), ``title`` (the batch's name in
+    MLflow)."""
+    settings, title = request.settings, request.settings["title"]
+    runs = {label: _chain_run(request, label, entry) for label, entry in settings["chains"].items()}
+    ended: dict[str, str] = {}
+    failed: dict[str, str] = {}
+    for label, run in runs.items():
+        try:
+            ended[(yield run).run] = label
+        except RalleError as error:
+            failed[label] = str(error)
+    try:
+        document = as_json(ranked(request.workspace, title, ended, failed))
+    except RalleError as error:  # they have different questions: beside each other without a winner
+        document = {**as_json(SweepReport(title, ended, None, failed)), "verdict": str(error)}
+    return Report(document, failed=failed)
+
+
+def _chain_run(request: ExperimentRequest, label: str, entry: Mapping[str, Any]) -> RunRequest:
+    """The chain's run, checked. Raises UsageError, which names the chain's file."""
+    workspace, settings = request.workspace, request.settings
+    try:
+        benchmark = prepare(
+            workspace,
+            chain_flow(chain_from_json(entry["chain"])),
+            entry["dataset"],
+            limit=entry["limit"],
+            metrics=settings["metrics"] or None,
+            name=entry["run"],
+            label=label,
+            batch_size=entry["batch_size"],
+            seed=request.seed,
+            resume=settings["resume"] and (workspace.runs / entry["run"]).exists(),
+        )
+    except UsageError as error:
+        raise type(error)(f"{entry['file']}: {error}") from None
+    return replace(benchmark.request, batch_size=entry["batch_size"])

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from typing import Any
 
-from rallebench.core.entries import Manifest
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.experiments import (
     Experiment,
@@ -91,14 +90,14 @@ def tradeoff(request: ExperimentRequest) -> Experiment:
         raise UsageError(f"The number of questions is {request.limit}; it must be at least 1.")
     examples = read_questions(workspace.dataset(settings["dataset"])[1], request.limit)
     _check(workspace, indexes, k, settings["sweep"])
-    measurement = _Measurement(workspace, examples, k, settings["sweep"])
+    exact: Exact = {}
     points: list[Point] = []
     for name in indexes:
         index = name
         try:
             if name in STARTER_INDEXES and name not in workspace.manifests():
                 index = (yield IndexRequest(name, starter_index(name))).name
-            points += yield from measurement.points(name, index)
+            points += yield from _points(request, examples, name, index, exact)
         except RalleError as error:
             manifest = workspace.manifests().get(index)
             kind = manifest.kind if manifest else ""
@@ -107,6 +106,63 @@ def tradeoff(request: ExperimentRequest) -> Experiment:
     result = Tradeoff(request.name, settings["dataset"], k, n, tuple(points))
     failed = {point.index: point.error for point in points if point.error}
     return Report(result.as_json(), failed=failed)
+
+
+Exact = dict[tuple[str, str], Mapping[str, Any]]
+"""(corpus, encoder) → the questions' vectors and exact neighbours, once for all indexes over the same vectors."""
+
+
+def _points(
+    request: ExperimentRequest, examples: Sequence[Example], name: str, index: str, exact: Exact
+) -> Generator[MeasureRequest, Any, list[Point]]:
+    """The points of one retriever; ``index``: its folder, where it is an index."""
+    workspace, k = request.workspace, request.settings["k"]
+    manifests = workspace.manifests()
+    manifest = manifests.get(index)
+    parts = [index] if manifest else workspace.indexes_of(name)
+    job = {
+        "workspace": str(workspace.path),
+        "index": index,
+        # they say which build of the index was measured
+        "fingerprints": [manifests[part].fingerprint for part in parts if part in manifests],
+        "k": k,
+        "texts": [example.question.text for example in examples],
+    }
+    neighbours: Mapping[str, Any] = {}
+    if manifest is not None and manifest.kind in VECTOR_INDEXES:
+        key = (manifest.corpus_sha256, manifest.encoder)
+        if key not in exact:
+            lines = yield MeasureRequest(f"{name} exact", f"{PROGRAMS}.exact", job)
+            exact[key] = lines[0] if lines else {}
+        neighbours = exact[key]
+    kind, swept = (manifest.kind if manifest else "combined"), request.settings["sweep"]
+    more = {
+        "batch": BATCH,
+        "rounds": ROUNDS,
+        "settings": settings_of(kind, swept) if manifest else [{}],
+        "vectors": neighbours.get("vectors"),
+    }
+    lines = yield MeasureRequest(name, f"{PROGRAMS}.probe", {**job, **more})
+    nearest = neighbours.get("nearest")
+    return [
+        Point(
+            index=name,
+            kind=kind,
+            knobs=line["knobs"],
+            k=k,
+            n=len(examples),
+            recall=None if nearest is None else _recall(line["docs"], nearest, k),
+            **_quality(line["pages"], examples, k),
+            single_ms=line["single_ms"],
+            batch_ms=line["batch_ms"],
+            encode_ms=neighbours.get("encode_ms"),
+            ram=line["ram"],
+            disk=manifest.bytes if manifest else 0,
+            build_seconds=manifest.seconds if manifest else 0.0,
+            passages=manifest.passages if manifest else 0,
+        )
+        for line in lines
+    ]
 
 
 def _check(
@@ -132,83 +188,6 @@ def _check(
                 checked(f"index kind {kind!r}", form, {name: value}, noun="setting of its search")
 
 
-class _Measurement:
-    """What all indexes are measured with: the questions, their vectors and their exact neighbours."""
-
-    def __init__(
-        self,
-        workspace: Workspace,
-        examples: Sequence[Example],
-        k: int,
-        swept: Mapping[str, Sequence[Any]],
-    ) -> None:
-        self._workspace, self._examples, self._k, self._swept = workspace, examples, k, swept
-        self._texts = [example.question.text for example in examples]
-        self._exact: dict[tuple[str, str], Mapping[str, Any]] = {}
-
-    def points(self, name: str, index: str) -> Generator[MeasureRequest, Any, list[Point]]:
-        """The points of one retriever; ``index``: its folder, where it is an index."""
-        manifest = self._workspace.manifests().get(index)
-        exact: Mapping[str, Any] = {}
-        if manifest is not None and manifest.kind in VECTOR_INDEXES:
-            exact = yield from self._exact_of(name, index, manifest)
-        kind = manifest.kind if manifest else "combined"
-        lines = yield MeasureRequest(
-            name,
-            f"{PROGRAMS}.probe",
-            {
-                **self._job(name, index),
-                "batch": BATCH,
-                "rounds": ROUNDS,
-                "settings": settings_of(kind, self._swept) if manifest else [{}],
-                "vectors": exact.get("vectors"),
-            },
-        )
-        nearest = exact.get("nearest")
-        return [
-            Point(
-                index=name,
-                kind=kind,
-                knobs=line["knobs"],
-                k=self._k,
-                n=len(self._examples),
-                recall=None if nearest is None else _recall(line["docs"], nearest, self._k),
-                **_quality(line["pages"], self._examples, self._k),
-                single_ms=line["single_ms"],
-                batch_ms=line["batch_ms"],
-                encode_ms=exact.get("encode_ms"),
-                ram=line["ram"],
-                disk=manifest.bytes if manifest else 0,
-                build_seconds=manifest.seconds if manifest else 0.0,
-                passages=manifest.passages if manifest else 0,
-            )
-            for line in lines
-        ]
-
-    def _exact_of(
-        self, name: str, index: str, manifest: Manifest
-    ) -> Generator[MeasureRequest, Any, Mapping[str, Any]]:
-        """The questions' vectors and exact neighbours, once for all indexes over the same vectors."""
-        key = (manifest.corpus_sha256, manifest.encoder)
-        if key not in self._exact:
-            program = f"{PROGRAMS}.exact"
-            lines = yield MeasureRequest(f"{name} exact", program, self._job(name, index))
-            self._exact[key] = lines[0] if lines else {}
-        return self._exact[key]
-
-    def _job(self, name: str, index: str) -> dict[str, Any]:
-        """What both programs need; the fingerprints say which build of the index was measured."""
-        manifests = self._workspace.manifests()
-        parts = [index] if index in manifests else self._workspace.indexes_of(name)
-        return {
-            "workspace": str(self._workspace.path),
-            "index": index,
-            "fingerprints": [manifests[part].fingerprint for part in parts if part in manifests],
-            "k": self._k,
-            "texts": self._texts,
-        }
-
-
 def _recall(ids: Sequence[Sequence[str]], nearest: Sequence[Sequence[str]], k: int) -> float:
     """The mean share of the exact k nearest among the retrieved ``ids``."""
     shares = [
@@ -222,17 +201,16 @@ def _recall(ids: Sequence[Sequence[str]], nearest: Sequence[Sequence[str]], k: i
 def _quality(pages: Iterable[Sequence[str]], examples: Sequence[Example], k: int) -> dict[str, Any]:
     """Means over the questions that have gold pages, of the metrics that k allows."""
     names = [name for name, least in QUALITY.items() if least <= k]
-    sums, count = dict.fromkeys(names, 0.0), 0
+    values: dict[str, list[float]] = {name: [] for name in names}
+    count = 0
     for page_ids, example in zip(pages, examples):
-        if not any(example.gold.provenance):
-            continue
-        count += 1
-        hits = tuple(
-            Hit(Passage(str(rank), "", page_id=page), -rank) for rank, page in enumerate(page_ids)
-        )
-        step = Step(Retrieve("", example.question.text, k), Reply("", hits))
-        episode = Episode(example.question.qid, "chain", (step,), Outcome(""))
-        for name in names:
-            sums[name] += METRICS[name](episode, example.gold) or 0.0
-    means = {name: total / count for name, total in sums.items()} if count else {}
+        if any(example.gold.provenance):
+            count += 1
+            passages = (Passage(str(rank), "", page_id=page) for rank, page in enumerate(page_ids))
+            hits = tuple(Hit(passage, -rank) for rank, passage in enumerate(passages))
+            step = Step(Retrieve("", example.question.text, k), Reply("", hits))
+            episode = Episode(example.question.qid, "chain", (step,), Outcome(""))
+            for name in names:
+                values[name].append(METRICS[name](episode, example.gold) or 0.0)
+    means = {name: sum(of_name) / count for name, of_name in values.items()} if count else {}
     return {"quality": means, "n_gold": count}

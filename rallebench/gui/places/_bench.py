@@ -16,7 +16,8 @@ KEPT = 60
 @dataclass
 class Bench:
     """``steps`` and ``before``: action → its step now, and of the chain as it was executed before. ``executed``: the
-    chain of ``steps``. ``past``: chains to which undo returns. ``verdicts``: (dataset, question) → (verdict, answer)."""
+    chain of ``steps``. ``past``: chains to which undo returns. ``verdicts``: (dataset, question) → (verdict, answer). ``draft``: the edited chain as the
+    browser keeps it. ``left_behind``: the edited chain that a crash left in the browser, until it is restored or discarded."""
 
     chain: Chain
     dataset: str = DEFAULT_DATASET
@@ -32,6 +33,9 @@ class Bench:
     past: list[Chain] = field(default_factory=list)
     history: list[tuple[float, Chain, str, str]] = field(default_factory=list)
     verdicts: dict[tuple[str, str], tuple[str, str]] = field(default_factory=dict)
+    window: str = ""
+    draft: str | None = None
+    left_behind: Chain | None = None
 
     def edit(self, chain: Chain) -> None:
         """Another chain; undo returns to the one before."""
@@ -62,7 +66,8 @@ def bench_of(page: Page, event: Event) -> Bench:
     if not isinstance(bench, Bench):
         chain = page.workbench.workspace.chain(DEFAULT_CHAIN)
         first = page.workbench.asking.questions(DEFAULT_DATASET)[0].question.qid
-        bench = event.session["build"] = Bench(chain, question=first)
+        window = str(event.session.get("window", ""))
+        bench = event.session["build"] = Bench(chain, question=first, window=window)
     return bench
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 
 from rallebench.core.errors import RalleError
 from rallebench.core.types import Chain, Step
@@ -12,7 +13,7 @@ from rallebench.gui.places._bench import Bench, example_of
 from rallebench.gui.places._chain import draw
 from rallebench.gui.places._questions import left
 from rallebench.gui.places._steps import gist, output, result
-from rallebench.services.chain_forms import chain_to_json
+from rallebench.services.chain_forms import chain_from_json, chain_to_json
 from rallebench.services.chain_versions import is_saved
 
 MODES = (
@@ -28,7 +29,7 @@ def view(page: Page, bench: Bench) -> str:
     """The bar and the three columns."""
     return (
         f'{bar(page, bench)}<div class="cols three build" data-problems-off><div class="start" data-form>{left(page, bench)}</div>'
-        f'<div class="mid"><div id="build-question">{question(page, bench)}</div><div id="chain-form" data-form>{chain_html(page, bench)}</div></div>'
+        f'<div class="mid"><div id="build-draft">{left_behind(page, bench)}</div><div id="build-question">{question(page, bench)}</div><div id="chain-form" data-form>{chain_html(page, bench)}</div></div>'
         f'<div class="side" id="build-result" data-problems>{result_html(page, bench)}</div></div>'
     )
 
@@ -132,11 +133,29 @@ def header(page: Page, bench: Bench) -> Patch:
     """The chain in the header, with a dot while it has unsaved changes; an edited one is also kept by the browser."""
     edited_now = is_edited(page, bench.chain)
     dot = '<i class="dot" title="Unsaved changes" data-unsaved></i>' if edited_now else ""
-    draft = json.dumps(chain_to_json(bench.chain), ensure_ascii=False) if edited_now else None
-    return {
-        "chain": f'<a href="#/build/one"><span>Chain</span> <b>{e(bench.chain.name)}</b>{dot}</a>',
-        "store": {"rb-draft": draft},
+    patch: Patch = {
+        "chain": f'<a href="#/build/one"><span>Chain</span> <b>{e(bench.chain.name)}</b>{dot}</a>'
     }
+    kept = {"window": bench.window, "chain": chain_to_json(bench.chain)} if edited_now else None
+    draft = json.dumps(kept, ensure_ascii=False) if kept else None
+    if draft != bench.draft:  # a window without edits leaves the draft of another alone
+        bench.draft = draft
+        patch["store"] = {"rb-draft": draft}
+    return patch
+
+
+def left_behind(page: Page, bench: Bench, draft: str = "") -> str:
+    """The offer to restore the edited chain that the browser kept through a crash; "" where there is none."""
+    with suppress(ValueError, LookupError, TypeError, RalleError):  # "" or damaged: there is none
+        chain = chain_from_json(json.loads(draft)["chain"])
+        if chain != bench.chain and is_edited(page, chain) and not is_edited(page, bench.chain):
+            bench.left_behind = chain
+    if bench.left_behind is None:
+        return ""
+    return (
+        f'<p class="say">Your unsaved edits of {e(bench.left_behind.name)} are still here. '
+        f"{button('Restore', 'build.restore-edits')}{button('Discard', 'build.discard-edits', kind='quiet')}</p>"
+    )
 
 
 def chain_patch(page: Page, bench: Bench, opened: int | None = None) -> Patch:

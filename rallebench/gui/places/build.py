@@ -19,6 +19,7 @@ from rallebench.gui.places._one import (
     chain_patch,
     header,
     is_edited,
+    left_behind,
     output_html,
     question,
     result_html,
@@ -44,6 +45,8 @@ def build(page: Page) -> None:
         ("move", restructure),
         ("remove", restructure),
         ("undo", undo),
+        ("restore-edits", restore),
+        ("discard-edits", discard),
         ("chain", load_chain),
         ("dataset", choose_dataset),
         ("filter", filter_list),
@@ -66,6 +69,7 @@ def open_one(page: Page, event: Event) -> Iterator[Patch]:
     """The view as the window left it; the question is executed if it was not."""
     bench = bench_of(page, event)
     asks = follow(page, bench, event)
+    left_behind(page, bench, event.text("draft"))
     yield {"#v-build-one": view(page, bench), "title": "Build", **header(page, bench)}
     if asks:
         yield {"dialog": asks}
@@ -126,6 +130,23 @@ def replace_chain(page: Page, event: Event) -> Iterator[Patch]:
     event.session["build-source"] = source
     yield {"dialog": "", **chain_patch(page, bench)}
     yield from execute(page, bench)
+
+
+def restore(page: Page, event: Event) -> Iterator[Patch]:
+    """Take up the edits that a crash left in the browser."""
+    bench = bench_of(page, event)
+    if bench.left_behind is not None:
+        bench.edit(bench.left_behind)
+        bench.left_behind = None
+    yield chain_patch(page, bench)
+    yield from execute(page, bench)
+
+
+def discard(page: Page, event: Event) -> Patch:
+    """Forget those edits."""
+    bench = bench_of(page, event)
+    bench.left_behind = None
+    return {"#build-draft": "", "store": {"rb-draft": bench.draft}}
 
 
 # executing

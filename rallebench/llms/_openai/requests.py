@@ -1,31 +1,96 @@
-"""A Generate as the body of a request, in the fields that this server takes."""
+"""The settings of a model at a server, and a Generate as the body of a request, in the fields that this server takes."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from rallebench.core.types import Generate, Message, ToolSpec
-from rallebench.llms._openai.settings import Settings, check_fields
+from rallebench.core.errors import UsageError
+from rallebench.core.settings import Setting, declare
+from rallebench.core.types import Generate, Message
+from rallebench.http.endpoint import Endpoint, check_endpoint
+from rallebench.llms import (
+    DEFAULT_MAX_TOKENS,
+    DEFAULT_TEMPERATURE,
+    MOST_TOKENS,
+    call_of,
+    checked_value,
+    function_of,
+    settings_from,
+)
+
+OURS = frozenset({"messages", "model", "n", "stream", "stream_options"})
+"""Fields of the request that ``extra_body`` and a request's options may not set."""
 
 SERVER_TEMPERATURE = 1.0
 """What a server samples with that is told nothing: OpenAI's default, and that of most."""
 
 
-def defaults(ours: Settings) -> dict[str, Any]:
-    """The fields of a request that asks for nothing: ``extra_body`` over our settings; null is not sent."""
-    return {"temperature": ours.temperature, "top_p": ours.top_p, **ours.extra_body}
+@dataclass(frozen=True)
+class Settings(Endpoint):
+    """The settings of one model at one server."""
+
+    model: str = declare(str, "", required=True, about="the model's name on the server")
+    timeout: float = declare(
+        float, 120.0, 0.01, 86_400, about="seconds for an answer, or of silence in a stream"
+    )
+    max_tokens: int | None = declare(
+        int, DEFAULT_MAX_TOKENS, 1, MOST_TOKENS, null=True, about="null: the server's own"
+    )
+    temperature: float | None = declare(
+        float, DEFAULT_TEMPERATURE, 0, 5, null=True, about="null: the server's own"
+    )
+    top_p: float | None = declare(float, None, 0, 1, about="null: the server's own")
+    system: str = declare(str, "", about="the system message of requests without one")
+    extra_body: Mapping[str, Any] = declare(object, {}, about="further fields of each request")
+    max_tokens_field: str = declare(
+        str, "auto", choices=("auto", "max_tokens", "max_completion_tokens")
+    )
+    prices: Mapping[str, float] | None = declare(
+        object, None, about='US dollars per million tokens: {"prompt": 0.15, "completion": 0.6}'
+    )
+
+    @property
+    def defaults(self) -> dict[str, Any]:
+        """The fields of a request that asks for nothing: ``extra_body`` over our settings; null is not sent."""
+        return {"temperature": self.temperature, "top_p": self.top_p, **self.extra_body}
 
 
-def default_temperature(ours: Settings) -> float:
-    """The temperature of a request that leaves it open."""
-    value = defaults(ours)["temperature"]
-    return float(value) if isinstance(value, (int, float)) else SERVER_TEMPERATURE
+def settings_of(name: str, /, **values: Any) -> Settings:
+    """The settings of the model ``name``. Raises UsageError for the first invalid one."""
+    settings = settings_from(Settings, name, values)
+    if not settings.model.strip():
+        raise UsageError(
+            f"{name!r}: model is empty; it must be the name the server knows the model by."
+        )
+    check_endpoint(name, settings)
+    if not isinstance(settings.extra_body, Mapping):
+        raise UsageError(f"{name!r}: extra_body must be an object of request fields.")
+    check_fields(name, "extra_body", settings.extra_body)
+    prices = settings.prices
+    if prices is not None and (
+        not isinstance(prices, Mapping) or set(prices) != {"prompt", "completion"}
+    ):
+        raise UsageError(
+            f'{name!r}: prices must be {{"prompt": …, "completion": …}}, both in US dollars per million tokens.'
+        )
+    for kind, price in (prices or {}).items():
+        checked_value(name, f"prices: {kind}", Setting(float, 0.0, 0, 1e9), price)
+    return settings
 
 
-def default_seed(ours: Settings) -> int | None:
-    """The seed of a request that leaves it open: that of ``extra_body``, if any."""
-    value = defaults(ours).get("seed")
-    return value if isinstance(value, int) else None
+def check_fields(name: str, where: str, fields: Mapping[str, Any]) -> None:
+    """Raise UsageError if ``fields`` of a request are ours to set, or no JSON."""
+    if taken := sorted(OURS.intersection(fields)):
+        raise UsageError(
+            f"{name!r}: {where} may not set {', '.join(taken)}; rallebench sets that itself."
+        )
+    try:
+        json.dumps(dict(fields), allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"{name!r}: {where} cannot be sent as JSON ({error}).") from None
 
 
 def body_of(name: str, request: Generate, ours: Settings) -> dict[str, Any]:
@@ -34,7 +99,7 @@ def body_of(name: str, request: Generate, ours: Settings) -> dict[str, Any]:
     Raises UsageError for options that it may not set.
     """
     check_fields(name, "the generation options", request.options)
-    body = {**defaults(ours), **request.options}
+    body = {**ours.defaults, **request.options}
     if request.max_tokens is not None or not {"max_tokens", "max_completion_tokens"} & body.keys():
         body.pop("max_completion_tokens", None)
         body["max_tokens"] = ours.max_tokens if request.max_tokens is None else request.max_tokens
@@ -45,16 +110,12 @@ def body_of(name: str, request: Generate, ours: Settings) -> dict[str, Any]:
     if request.stop:
         body["stop"] = list(request.stop)
     if request.tools:
-        body["tools"] = [_tool(tool) for tool in request.tools]
+        body["tools"] = [function_of(tool, dict(tool.parameters)) for tool in request.tools]
     body = {field: value for field, value in body.items() if value is not None}
-    return {"model": ours.model, "messages": _messages(request, ours.system), **body}
-
-
-def _messages(request: Generate, system: str) -> list[dict[str, Any]]:
     messages = [_message(message) for message in request.messages]
-    if system and all(message["role"] != "system" for message in messages):
-        messages.insert(0, {"role": "system", "content": system})
-    return messages
+    if ours.system and all(message["role"] != "system" for message in messages):
+        messages.insert(0, {"role": "system", "content": ours.system})
+    return {"model": ours.model, "messages": messages, **body}
 
 
 def _message(message: Message) -> dict[str, Any]:
@@ -65,18 +126,5 @@ def _message(message: Message) -> dict[str, Any]:
         return {"role": "tool", "content": message.content, "tool_call_id": message.tool_call_id}
     if not message.tool_calls:
         return {"role": message.role, "content": message.content}
-    calls = [
-        {
-            "id": call.id,
-            "type": "function",
-            "function": {"name": call.name, "arguments": call.arguments},
-        }
-        for call in message.tool_calls
-    ]
+    calls = [call_of(call, call.arguments) for call in message.tool_calls]
     return {"role": message.role, "content": message.content or None, "tool_calls": calls}
-
-
-def _tool(tool: ToolSpec) -> dict[str, Any]:
-    parameters = dict(tool.parameters)
-    function = {"name": tool.name, "description": tool.description, "parameters": parameters}
-    return {"type": "function", "function": function}

@@ -22,14 +22,6 @@ _WORD = 30
 
 
 @dataclass(frozen=True)
-class ShortenedPrompt:
-    """The shortened messages, and one sentence about the passages that were left out."""
-
-    messages: tuple[Message, ...]
-    note: str
-
-
-@dataclass(frozen=True)
 class _Span:
     """The position of a passage; ``joint`` is the beginning of its joint to the passage before."""
 
@@ -44,10 +36,10 @@ def shortened(
     messages: Sequence[Message],
     evidence: Evidence | None,
     fits: Callable[[Sequence[Message]], bool],
-) -> ShortenedPrompt | None:
-    """The messages with as many of the first passages as ``fits`` allows; None if not even a part of the first fits.
+) -> tuple[tuple[Message, ...], str] | None:
+    """The messages with as many of the first passages as ``fits`` allows, and one sentence about the others.
 
-    ``fits`` must be true for every part of messages that fit. The first passage always stays, but may be cut; then it is
+    None if not even a part of the first fits. ``fits`` must be true for every part of messages that fit. The first passage always stays, but may be cut; then it is
     the only passage.
     """
     passages, spans = _spans(messages, evidence or Evidence())
@@ -59,7 +51,7 @@ def shortened(
 
     whole = _most(1, len(passages) - 1, lambda count: fits(keeping(count)))
     if whole:
-        return ShortenedPrompt(keeping(whole), _note(passages, whole))
+        return keeping(whole), _note(passages, whole)
     first, only = passages[0], keeping(1)
 
     def beginning(length: int) -> tuple[Message, ...]:
@@ -75,7 +67,7 @@ def shortened(
     )
     others = _note(passages, 1)[:-1] + ", and " if len(passages) > 1 else ""
     sentence = f"{others}{cut}."
-    return ShortenedPrompt(beginning(length), sentence[0].upper() + sentence[1:])
+    return beginning(length), sentence[0].upper() + sentence[1:]
 
 
 def _spans(messages: Sequence[Message], evidence: Evidence) -> tuple[list[Passage], list[_Span]]:

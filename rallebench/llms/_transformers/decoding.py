@@ -5,10 +5,10 @@ Imported only with a loaded model, because it needs torch and transformers.
 
 from __future__ import annotations
 
-import queue
 import threading
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -21,14 +21,37 @@ from transformers import (
     TopKLogitsWarper,
     TopPLogitsWarper,
 )
-from transformers.generation.streamers import BaseStreamer
 
-from rallebench.llms._stops import cut_at, held_back
+from rallebench.llms._stops import cut_at
+from rallebench.llms._transformers.prompts import PreparedPrompt
 
 Decode = Callable[[Sequence[int]], str]
 
+COLDEST = 1e-4
+"""Below this temperature decoding is greedy: dividing by less overflows."""
+
 OVERHANG = 8
 """Tokens to decode beyond the bytes of a stop string, for skipped tokens and split characters."""
+
+
+def decoder(tokenizer: Any) -> Decode:
+    """Tokens → text, without special tokens and with all spaces."""
+    return partial(tokenizer.decode, skip_special_tokens=True, clean_up_tokenization_spaces=False)
+
+
+def processors(
+    prompts: Sequence[PreparedPrompt], mask: Any | None
+) -> tuple[list[Any], KeepLogProbs | None]:
+    """The processors of the scores, and the one of them that keeps log-probabilities."""
+    rules = prompts[0].decoding
+    keeper = KeepLogProbs() if any(prompt.logprobs for prompt in prompts) else None
+    steps: list[Any] = [keeper] if keeper else []
+    if rules.repetition_penalty not in (None, 1):
+        steps.append(PenaliseRepeats(float(rules.repetition_penalty or 1), mask))
+    if rules.temperature >= COLDEST:
+        seeds = [prompt.seed for prompt in prompts]
+        steps.append(DrawRows(seeds, rules.temperature, rules.top_k, rules.top_p, rules.min_p))
+    return steps, keeper
 
 
 class StopRows(StoppingCriteria):  # type: ignore[misc]
@@ -37,7 +60,7 @@ class StopRows(StoppingCriteria):  # type: ignore[misc]
     transformers' own ``stop_strings`` also searches the prompt, has one list for the whole batch, and walks through the
     vocabulary for every new list (an agent has a new list per step).
 
-    ``ends[row]``: the number of tokens at the end of a stop string, else None.
+    Every new token of the first row goes to ``listener``. ``ends[row]``: the number of tokens at the end of a stop string, else None.
     """
 
     def __init__(
@@ -46,8 +69,10 @@ class StopRows(StoppingCriteria):  # type: ignore[misc]
         stops: Sequence[tuple[str, ...]],
         start: int,
         cancelled: Sequence[threading.Event],
+        listener: Callable[[int], None] | None = None,
     ) -> None:
         self.decode, self.stops, self.start, self.cancelled = decode, stops, start, cancelled
+        self.listener = listener
         self.ends: list[int | None] = [None] * len(stops)
         self.first_token_at: float | None = None
         longest = max((len(stop.encode()) for row in stops for stop in row), default=0)
@@ -55,6 +80,8 @@ class StopRows(StoppingCriteria):  # type: ignore[misc]
 
     def __call__(self, input_ids: Any, scores: Any, **_: Any) -> Any:
         self.first_token_at = self.first_token_at or time.perf_counter()
+        if self.listener:
+            self.listener(int(input_ids[0, -1]))
         if any(event.is_set() for event in self.cancelled):
             return torch.ones(len(self.stops), dtype=torch.bool, device=input_ids.device)
         if self.tail:
@@ -155,73 +182,28 @@ class KeepLogProbs(LogitsProcessor):  # type: ignore[misc]
             self._taken.append(self._step.gather(1, sequences[:, -1:].to(self._step.device)))
 
 
-class TokenQueue(BaseStreamer):  # type: ignore[misc]
-    """A queue with the tokens of a row for another thread, without the prompt; None ends it.
-
-    ``begun``: set when this row starts to use the model.
-    """
-
-    def __init__(self) -> None:
-        self.queue: queue.SimpleQueue[int | Exception | None] = queue.SimpleQueue()
-        self.begun = threading.Event()
-        self._prompt_is_next = True
-
-    def put(self, value: Any) -> None:
-        """Called by ``generate``: the prompt first, then one token at a time."""
-        if self._prompt_is_next:
-            self._prompt_is_next = False
-            return
-        for token in value.flatten().tolist():
-            self.queue.put(token)
-
-    def end(self) -> None:
-        """Called by ``generate``; the worker thread puts the real end."""
-
-
 class GrowingText:
-    """Turns tokens into pieces of text, as soon as they are certain.
+    """Turns tokens into text, as soon as it is certain.
 
     A token alone cannot be decoded: its leading space or half a character belongs to its neighbours. So a few tokens
-    are decoded with and without the new token; the difference is new text. A possible beginning of a stop string waits.
-    ``certain`` gives the certain part of an unfinished text, ``whole`` the final form of a finished text. ``text``: all
-    pieces so far.
+    are decoded with and without the new token; the difference is new text.
     """
 
-    def __init__(
-        self,
-        decode: Decode,
-        stops: tuple[str, ...] = (),
-        certain: Callable[[str], str] = str,
-        whole: Callable[[str], str] = str,
-    ) -> None:
-        self.text = ""
-        self._decode, self._stops, self._certain, self._whole = decode, stops, certain, whole
-        self._written = ""
+    def __init__(self, decode: Decode) -> None:
+        self._decode = decode
         self._tokens: list[int] = []
         self._from = self._read = 0
 
     def add(self, token: int) -> str:
         """The text that this token makes certain, often ''."""
         self._tokens.append(token)
-        old, new = self._around()
-        if len(new) > len(old) and not new.endswith("\N{REPLACEMENT CHARACTER}"):
-            self._from, self._read = self._read, len(self._tokens)
-            self._written += new[len(old) :]
-        sure, stopped = cut_at(self._written, self._stops)
-        sure = sure if stopped else sure[: len(sure) - held_back(sure, self._stops)]
-        return self._emit(self._certain(sure))
-
-    def end(self) -> str:
-        """The rest of the text."""
-        old, new = self._around()
-        return self._emit(self._whole(cut_at(self._written + new[len(old) :], self._stops)[0]))
-
-    def _emit(self, sure: str) -> str:
-        piece = sure[len(self.text) :]
-        self.text += piece
+        piece = self.rest()
+        if piece.endswith("\N{REPLACEMENT CHARACTER}") or not piece:
+            return ""
+        self._from, self._read = self._read, len(self._tokens)
         return piece
 
-    def _around(self) -> tuple[str, str]:
-        """The last few tokens as text, without and with the new tokens."""
+    def rest(self) -> str:
+        """The text of the tokens that are not certain yet."""
         recent = self._tokens[self._from :]
-        return self._decode(recent[: self._read - self._from]), self._decode(recent)
+        return self._decode(recent)[len(self._decode(recent[: self._read - self._from])) :]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+import importlib.util
+import re
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,15 +13,14 @@ from typing import Any
 from rallebench.checkpoints.failures import loading_failed
 from rallebench.checkpoints.files import content_hash, model_folder
 from rallebench.checkpoints.memory import (
-    MemoryNeed,
     check_fit,
     device_of,
     dtype_of,
     need_of,
     note_use,
 )
-from rallebench.checkpoints.packages import need_packages, silence_casts
-from rallebench.core.errors import BadFileError, RalleError
+from rallebench.checkpoints.packages import eight_bits, need_packages
+from rallebench.core.errors import BadFileError, MissingPackageError, UsageError
 from rallebench.core.memory import (
     Memory,
     copy_mapped,
@@ -29,13 +30,23 @@ from rallebench.core.memory import (
     release,
     size,
 )
-from rallebench.llms._transformers.hardware import (
-    check_hardware,
-    check_vocabulary,
-    from_pretrained_arguments,
-)
 from rallebench.llms._transformers.progress import counting_tensors, download_bar
-from rallebench.llms._transformers.settings import TransformersSettings, settings_of
+from rallebench.llms._transformers.settings import TransformersSettings
+
+_FLASH = {"flash_attention_2": "flash_attn", "flash_attention_3": "flash_attn_interface"}
+
+# The parts of a model's generation config about its tokens; the rest are sampling defaults.
+_TOKEN_RULES = [
+    "bos_token_id",
+    "decoder_start_token_id",
+    "forced_bos_token_id",
+    "forced_eos_token_id",
+    "suppress_tokens",
+    "begin_suppress_tokens",
+    "bad_words_ids",
+]
+
+Steps = Generator[str, None, "LoadedModel"]
 
 
 @dataclass(frozen=True)
@@ -50,8 +61,8 @@ class LoadedModel:
     memory: Memory
 
 
-def load(name: str, settings: TransformersSettings) -> Iterator[str | LoadedModel]:
-    """Yield a line per step, and finally the LoadedModel. Raises RalleError."""
+def load(name: str, settings: TransformersSettings) -> Steps:
+    """Yield a line per step, and return the model. Raises RalleError."""
     need_packages(
         ("torch", "transformers", "accelerate"),
         settings.quantization,
@@ -59,45 +70,21 @@ def load(name: str, settings: TransformersSettings) -> Iterator[str | LoadedMode
     )
     folder = model_folder(name, settings.model)
     where = str(folder or settings.model)
-    failed: RalleError | None = None
     try:
         with pages_of_their_own():
-            yield from _load(name, settings, folder, where)
+            return (yield from _load(name, settings, folder, where))
     except Exception as error:
         failed = loading_failed(error, name, where, settings.revision)
         forget_frames(error)
-    if failed is not None:
-        release()
-        raise failed
+    release()
+    raise failed
 
 
-def need(
-    name: str, context: int | None = None, batch: int | None = None, /, **settings: Any
-) -> MemoryNeed | None:
-    """The memory need of the model in these settings, without loading it; None if unknown.
-
-    ``context`` tokens and ``batch`` answers at once: by default those of the settings.
-    """
-    own = settings_of(name, **settings)
-    return need_of(
-        name,
-        own.model,
-        quantization=own.quantization,
-        dtype=own.dtype,
-        device_map=own.device_map,
-        revision=own.revision,
-        context=context or own.context_window,
-        batch=batch or own.batch_size,
-    )
-
-
-def _load(
-    name: str, settings: TransformersSettings, folder: Path | None, where: str
-) -> Iterator[str | LoadedModel]:
+def _load(name: str, settings: TransformersSettings, folder: Path | None, where: str) -> Steps:
     import torch
     from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoTokenizer
 
-    check_hardware(name, settings)
+    _check_hardware(name, settings)
     if settings.quantization != "none":
         import bitsandbytes  # noqa: F401 - now, so that its memory does not count as the model's
     yield f"Reading the configuration and the tokenizer of {where}"
@@ -107,11 +94,26 @@ def _load(
     }
     config = AutoConfig.from_pretrained(where, **common)
     tokenizer = AutoTokenizer.from_pretrained(where, **common)
-    check_vocabulary(where, tokenizer, config)
+    words, known = getattr(tokenizer, "vocab_size", 0), vocabulary(config)
+    # Added tokens may lie beyond it: many tokenizers have such a padding token.
+    if known is not None and words > known:
+        raise BadFileError(
+            f"The tokenizer in {where} has {words} tokens, but the model knows only {known}, so they belong "
+            "to different models; put the model's own tokenizer there."
+        )
     device_map = settings.device_map or ("cuda" if torch.cuda.is_available() else "cpu")
     dtype = dtype_of(settings.dtype, getattr(config, "dtype", None), device_of(device_map))
     form = dtype if settings.quantization == "none" else f"{settings.quantization} with {dtype}"
-    needed = need(name, **{**vars(settings), "dtype": dtype, "device_map": device_map})
+    needed = need_of(
+        name,
+        settings.model,
+        quantization=settings.quantization,
+        dtype=dtype,
+        device_map=device_map,
+        revision=settings.revision,
+        context=settings.context_window,
+        batch=settings.batch_size,
+    )
     if needed is not None:
         check_fit(name, needed)
     message = f"Loading the weights of {where} as {form}" + (
@@ -120,7 +122,18 @@ def _load(
     yield message
     auto = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
     quantized = _quantized(settings, dtype)
-    _import_class(auto, config)
+    attention, more = settings.attn_implementation, dict[str, Any]()
+    if attention != "auto":
+        more["attn_implementation"] = attention
+    if isinstance(settings.max_memory, Mapping):
+        # accelerate knows GPUs by number; JSON has only texts for names.
+        more["max_memory"] = {
+            int(d) if str(d).isdigit() else d: most for d, most in settings.max_memory.items()
+        }
+    # Import the model's class and create it once without weights, so that neither counts as the model's memory: in a
+    # fresh process this takes 45 MB (scipy, torch.distributed, transformers' quantizers …) for good.
+    with contextlib.suppress(Exception), torch.device("meta"):  # a model's own code comes later
+        auto.from_config(config)
     before = Memory.now()
     with counting_tensors(message):
         model, report = auto.from_pretrained(
@@ -130,7 +143,7 @@ def _load(
             output_loading_info=True,
             tqdm_class=download_bar(),
             **quantized,
-            **from_pretrained_arguments(settings),
+            **more,
             **common,
         )
     if missing := sorted(report["missing_keys"]):
@@ -148,33 +161,56 @@ def _load(
     )
     loaded = LoadedModel(model, tokenizer, source, dtype, _device(model), Memory.now() - before)
     note_use(settings.quantization)
-    yield loaded
+    return loaded
 
 
-def _import_class(auto: Any, config: Any) -> None:
-    """Import the model's class and create it once without weights, so that neither counts as the model's memory.
+def vocabulary(config: Any) -> int | None:
+    """The number of tokens that the model knows, None if its configuration does not say."""
+    return getattr(config.get_text_config(), "vocab_size", None)
 
-    In a fresh process this takes 45 MB (scipy, torch.distributed, transformers' quantizers …) for good.
-    """
+
+def _check_hardware(name: str, settings: TransformersSettings) -> None:
+    """Raise UsageError for a missing device or attention implementation; imports torch."""
     import torch
 
-    with contextlib.suppress(Exception), torch.device("meta"):  # a model's own code comes later
-        auto.from_config(config)
+    where = settings.device_map
+    devices = list(where.values()) if isinstance(where, dict) else [where]
+    count = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    for device in devices:
+        place = re.fullmatch(r"(?:cuda)?:?(\d*)", str(device))
+        if place and int(place[1] or 0) >= count:
+            have = (
+                f"only {count} CUDA devices are here" if count else "there is no CUDA device here"
+            )
+            raise UsageError(
+                f"{name!r}: device_map names {device!r}, but {have}; choose cpu, or leave device_map out."
+            )
+    attention = settings.attn_implementation
+    if not attention.startswith("flash_attention"):
+        return
+    if not count or where == "cpu":
+        raise UsageError(
+            f"{name!r}: attn_implementation {attention} needs a CUDA device; set it to auto, or load the "
+            "model on one."
+        )
+    package = _FLASH.get(attention)
+    if package and not any(importlib.util.find_spec(known) for known in (package, "kernels")):
+        raise MissingPackageError(
+            package,
+            f"and attn_implementation {attention} needs it (or set that to auto)",
+            "flash-attn",
+        )
 
 
 def _quantized(settings: TransformersSettings, dtype: str) -> dict[str, Any]:
     """The argument of ``from_pretrained`` for a quantisation."""
     if settings.quantization == "none":
         return {}
+    if settings.quantization == "8bit":
+        return {"quantization_config": eight_bits(settings.llm_int8_threshold)}
     import torch
     from transformers import BitsAndBytesConfig
 
-    silence_casts()
-    if settings.quantization == "8bit":
-        eight_bits = BitsAndBytesConfig(
-            load_in_8bit=True, llm_int8_threshold=float(settings.llm_int8_threshold)
-        )
-        return {"quantization_config": eight_bits}
     compute = (
         dtype if settings.bnb_4bit_compute_dtype == "auto" else settings.bnb_4bit_compute_dtype
     )
@@ -194,3 +230,26 @@ def _device(model: Any) -> str:
         return str(embedding.weight.device)
     device = getattr(getattr(embedding, "_hf_hook", None), "execution_device", None)
     return str(device if device is not None else "cpu")
+
+
+def set_token_rules(model: Any, tokenizer: Any) -> tuple[int, frozenset[int]]:
+    """Leave only token rules in the model's generation config; return (padding, end-of-text tokens)."""
+    from transformers import GenerationConfig
+
+    own = model.generation_config
+    stated = own.eos_token_id if isinstance(own.eos_token_id, list) else [own.eos_token_id]
+    ends = sorted({token for token in (*stated, tokenizer.eos_token_id) if token is not None})
+    known = vocabulary(model.config) or max(ends, default=0) + 1
+    choices = (tokenizer.pad_token_id, own.pad_token_id, *ends, 0)
+    # A tokenizer may have a padding token beyond the model's vocabulary.
+    pad = next(token for token in choices if token is not None and token < known)
+    rules = {rule: getattr(own, rule, None) for rule in _TOKEN_RULES}
+    model.generation_config = GenerationConfig(**rules, eos_token_id=ends or None, pad_token_id=pad)
+    return pad, frozenset(ends)
+
+
+def places(model: Any, device: str) -> str:
+    """Every device that holds a part of the model; a part on disk is slow, so the user should know."""
+    spread = getattr(model, "hf_device_map", None) or {}
+    names = [f"cuda:{place}" if isinstance(place, int) else str(place) for place in spread.values()]
+    return " and ".join(dict.fromkeys(names)) or device

@@ -6,15 +6,18 @@ import json
 import random
 import threading
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from rallebench.core.errors import BackendError, UsageError
 from rallebench.core.registry import unknown
-from rallebench.core.structured import schema_of
-from rallebench.core.types import Generate, Message, ToolSpec
+from rallebench.core.structured import in_form, schema_of
+from rallebench.core.types import Generate, Message, ToolCall, ToolSpec
+from rallebench.llms._calls_in_text import before_calls, calls_of
 from rallebench.llms._transformers.cutting import shortened
+from rallebench.llms._transformers.loading import vocabulary
 from rallebench.llms._transformers.settings import (
     DECODING,
     OPTIONS,
@@ -22,14 +25,9 @@ from rallebench.llms._transformers.settings import (
     TransformersSettings,
     check_options,
 )
-from rallebench.llms._transformers.templates import (
-    folded,
-    has_system_role,
-    has_tools,
-    in_template,
-    plain,
-    with_schema,
-)
+from rallebench.llms._transformers.templates import folded, in_template, plain, with_schema
+
+PROBE = "rallebench probes this"
 
 ROOM_STEP = 16
 """The room left in the window is rounded down to a multiple of this (from two of them on): prompts of a batch share its
@@ -54,6 +52,20 @@ class PreparedPrompt:
     calls: bool = False
     logprobs: bool = False
 
+    def read(self, text: str) -> tuple[str, tuple[ToolCall, ...], str]:
+        """The text of the reply, the tool calls in it, and the note about both."""
+        text, calls = calls_of(text) if self.calls else (text, ())
+        if calls or self.schema is None:
+            return text, calls, ""
+        text, note = in_form(text, self.schema)
+        return text, (), note
+
+    def certain(self, text: str) -> str:
+        """The part of an unfinished text that will surely be in the reply."""
+        if self.schema is not None:
+            return ""
+        return before_calls(text) if self.calls else text
+
 
 class Prompter:
     """Prepares the requests of one model. ``chat``: whether its chat template is used.
@@ -71,11 +83,11 @@ class Prompter:
         self._positions: int | None = getattr(
             config.get_text_config(), "max_position_embeddings", None
         )
-        self._vocabulary: int | None = getattr(config.get_text_config(), "vocab_size", None)
+        self._vocabulary = vocabulary(config)
         self._lock = threading.RLock()  # tokenizers set options on themselves while they encode
         self.chat = self._uses_chat()
         if settings.chat_template_kwargs and not self.chat:
-            raise self._no_template("chat_template_kwargs")
+            raise self._no_template()
         self.window = self._window(config)
 
     def prepare(self, request: Generate) -> PreparedPrompt:
@@ -89,13 +101,13 @@ class Prompter:
         options = {part: getattr(settings, part) for part in (*DECODING, *OPTIONS)} | dict(
             request.options
         )
-        options |= {} if request.max_tokens is None else {"max_tokens": request.max_tokens}
-        options |= {} if request.temperature is None else {"temperature": request.temperature}
+        own = {"max_tokens": request.max_tokens, "temperature": request.temperature}
+        options |= {part: value for part, value in own.items() if value is not None}
         check_options(self._name, options)
         decoding = DecodingRules(*(options[part] for part in DECODING))
         extra = {**settings.chat_template_kwargs, **options["chat_template_kwargs"]}
         if extra and not self.chat:
-            raise self._no_template("chat_template_kwargs")
+            raise self._no_template()
         if request.tools and not self.calls_tools:
             raise UsageError(
                 f"{self._name!r} cannot call tools: it has no chat template with a place for them; use a "
@@ -107,19 +119,16 @@ class Prompter:
         if 2 * ROOM_STEP <= room < decoding.max_tokens:
             room -= room % ROOM_STEP
         room = min(room, decoding.max_tokens)
-        short = (
-            ""
-            if room == decoding.max_tokens
-            else f"The context window left room for {room} tokens only."
-        )
         seeds = [seed for seed in (request.seed, settings.seed) if seed is not None]
         return PreparedPrompt(
             tokens,
-            DecodingRules(room, *(options[part] for part in DECODING[1:])),
+            decoding._replace(max_tokens=room),
             tuple(text for text in (request.stop or settings.stop) if text),
             seeds[0] if seeds else random.SystemRandom().getrandbits(63),
             notes,
-            short,
+            f"The context window left room for {room} tokens only."
+            if room < decoding.max_tokens
+            else "",
             schema,
             bool(request.tools),
             options["logprobs"],
@@ -153,7 +162,7 @@ class Prompter:
         if self._settings.context_rule == "cut" and limit is not None and len(tokens) > limit:
             cut = shortened(messages, request.evidence, lambda rest: len(tokens_of(rest)) <= limit)
             if cut is not None:
-                return tokens_of(cut.messages), (cut.note, *notes)
+                return tokens_of(cut[0]), (cut[1], *notes)
         return tokens, tuple(notes)
 
     def _tokens(
@@ -195,13 +204,23 @@ class Prompter:
 
     @cached_property
     def _has_system_role(self) -> bool:
-        return has_system_role(self._tokenizer, self._settings.chat_template_kwargs)
+        """Whether the chat template writes a system message: some refuse one, some leave it out."""
+        return PROBE in self._probed([Message("system", PROBE), Message("user", "a")])
 
     @cached_property
     def calls_tools(self) -> bool:
-        """Whether the chat template has a place for tools."""
+        """Whether the chat template writes the tools: a prompt with one differs from a prompt without."""
+        tool, messages = ToolSpec("probe", PROBE, {}), [Message("user", "a")]
         with self._lock:
-            return self.chat and has_tools(self._tokenizer, self._settings.chat_template_kwargs)
+            return self.chat and self._probed(messages, tool) not in ("", self._probed(messages))
+
+    def _probed(self, messages: Sequence[Message], *tools: ToolSpec) -> str:
+        """The prompt of a trial; '' where the template refuses it."""
+        with suppress(Exception):  # a template may raise anything
+            return in_template(
+                self._tokenizer, messages, tools, self._settings.chat_template_kwargs
+            )
+        return ""
 
     def _uses_chat(self) -> bool:
         setting = self._settings.chat_template
@@ -218,9 +237,9 @@ class Prompter:
     def _empty(self) -> BackendError:
         return BackendError(f"The prompt for {self._name!r} is empty; give it at least one word.")
 
-    def _no_template(self, setting: str) -> UsageError:
+    def _no_template(self) -> UsageError:
         return UsageError(
-            f"{self._name!r}: {setting} needs a chat template, and none is used; leave it out."
+            f"{self._name!r}: chat_template_kwargs needs a chat template, and none is used; leave it out."
         )
 
     # ── room in the window ───────────────────────────────────────────────────

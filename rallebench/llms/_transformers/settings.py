@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
 
 from rallebench.checkpoints.memory import SPREAD
 from rallebench.core.errors import UsageError
 from rallebench.core.settings import declare, form_of
 from rallebench.core.structured import schema_of
+from rallebench.core.types import digest
 from rallebench.llms import (
     DEFAULT_MAX_TOKENS,
     DEFAULT_TEMPERATURE,
@@ -20,22 +21,38 @@ from rallebench.llms import (
     settings_from,
 )
 
-DECODING = ("max_tokens", "temperature", "top_p", "top_k", "min_p", "repetition_penalty")
-"""The fields of :class:`Decoding`, which are settings of the same names."""
+
+class DecodingRules(NamedTuple):
+    """The settings that requests of a batch share; ``max_tokens`` is reduced to the room in the window."""
+
+    max_tokens: int
+    temperature: float
+    top_p: float | None
+    top_k: int | None
+    min_p: float | None
+    repetition_penalty: float | None
+
+
+DECODING = DecodingRules._fields
 
 OPTIONS = (*DECODING[2:], "chat_template_kwargs", "response_format", "logprobs")
 """The permitted ``options`` of a request; all are settings too."""
 
 TEMPLATE_OURS = frozenset(
-    {
+    [
         "conversation",
         "tools",
         "chat_template",
         "add_generation_prompt",
         "continue_final_message",
         "tokenize",
-    }
-    | {"padding", "truncation", "max_length", "return_tensors", "return_dict", "tokenizer_kwargs"}
+        "padding",
+        "truncation",
+        "max_length",
+        "return_tensors",
+        "return_dict",
+        "tokenizer_kwargs",
+    ]
 )
 """Arguments of ``apply_chat_template`` that ``chat_template_kwargs`` may not set."""
 
@@ -110,18 +127,6 @@ class TransformersSettings:
     )
 
 
-@dataclass(frozen=True)
-class DecodingRules:
-    """The settings that requests of a batch share; ``max_tokens`` is reduced to the room in the window."""
-
-    max_tokens: int
-    temperature: float
-    top_p: float | None
-    top_k: int | None
-    min_p: float | None
-    repetition_penalty: float | None
-
-
 def settings_of(name: str, /, **values: Any) -> TransformersSettings:
     """The settings of the model ``name``. Raises UsageError for the first invalid one."""
     settings = settings_from(TransformersSettings, name, values)
@@ -142,22 +147,17 @@ def settings_of(name: str, /, **values: Any) -> TransformersSettings:
 
 
 def _check_quantization(name: str, settings: TransformersSettings) -> None:
-    needs = {
-        "4bit": ("bnb_4bit_quant_type", "bnb_4bit_use_double_quant", "bnb_4bit_compute_dtype"),
-        "8bit": ("llm_int8_threshold",),
-    }
-    for form, names in needs.items():
-        for setting in names:
-            if settings.quantization != form and getattr(settings, setting) != getattr(
-                TransformersSettings, setting
-            ):
-                raise UsageError(
-                    f"{name!r}: {setting} is set, but quantization is {settings.quantization}; set that to {form}."
-                )
+    forms = {setting: "4bit" for setting in vars(settings) if setting.startswith("bnb_4bit_")}
+    for setting, form in {**forms, "llm_int8_threshold": "8bit"}.items():
+        unset = getattr(settings, setting) == getattr(TransformersSettings, setting)
+        if settings.quantization != form and not unset:
+            raise UsageError(
+                f"{name!r}: {setting} is set, but quantization is {settings.quantization}; set that to {form}."
+            )
 
 
 def _check_devices(name: str, settings: TransformersSettings) -> None:
-    where = settings.device_map
+    where, room = settings.device_map, settings.max_memory
     known = isinstance(where, str) and (
         where in SPREAD or re.fullmatch(r"cpu|mps|(cuda|xpu)(:\d+)?", where)
     )
@@ -166,18 +166,12 @@ def _check_devices(name: str, settings: TransformersSettings) -> None:
             f"{name!r}: device_map is {where!r}; it must be cpu, cuda, cuda:1, {', '.join(SPREAD)}, or an "
             "object from module to device."
         )
-    room = settings.max_memory
-    if room is None:
-        return
-    devices = (
-        isinstance(room, Mapping)
-        and room
-        and all(
-            re.fullmatch(r"cpu|disk|\d+", str(device)) and isinstance(most, (int, str))
-            for device, most in room.items()
-        )
-    )
-    if not devices or where not in SPREAD:
+    limits = room.items() if isinstance(room, Mapping) else ()
+    good = [
+        re.fullmatch(r"cpu|disk|\d+", str(device)) and isinstance(most, (int, str))
+        for device, most in limits
+    ]
+    if room is not None and (not good or not all(good) or where not in SPREAD):
         raise UsageError(
             f'{name!r}: max_memory must name each device and its limit, such as {{"0": "20GB", "cpu": '
             '"60GB"}, and needs device_map auto.'
@@ -190,14 +184,38 @@ def check_options(name: str, options: Mapping[str, Any]) -> None:
     for option in (*DECODING, *OPTIONS):
         checked_value(name, option, form[option], options[option])
     extra = options["chat_template_kwargs"]
+    good = isinstance(extra, Mapping)
     try:
         json.dumps(extra)
     except (TypeError, ValueError):
-        extra = None
-    if not isinstance(extra, Mapping):
+        good = False
+    if not good:
         raise UsageError(
             f'{name!r}: chat_template_kwargs must be an object such as {{"enable_thinking": false}}.'
         )
     if taken := sorted(TEMPLATE_OURS.intersection(extra)):
         raise UsageError(f"{name!r}: chat_template_kwargs may not set {', '.join(taken)}.")
     schema_of(name, options["response_format"])
+
+
+def quantization(settings: TransformersSettings) -> str:
+    """The quantisation in a few words; defaults are not named."""
+    if settings.quantization == "8bit":
+        usual = settings.llm_int8_threshold == TransformersSettings.llm_int8_threshold
+        return "8bit" if usual else f"8bit threshold {settings.llm_int8_threshold:g}"
+    if settings.quantization == "none":
+        return "none"
+    parts = [settings.bnb_4bit_quant_type] if settings.bnb_4bit_quant_type != "nf4" else []
+    parts += [] if settings.bnb_4bit_use_double_quant else ["single"]
+    compute = settings.bnb_4bit_compute_dtype
+    return " ".join(["4bit", *parts, *([f"computed in {compute}"] if compute != "auto" else [])])
+
+
+def fingerprint(settings: TransformersSettings, source: str, dtype: str, chat: bool) -> str:
+    """A name for everything that changes an answer; not the device, the batch size or the number of threads."""
+    names = (*DECODING, *OPTIONS, "system", "seed", "stop", "context_window", "context_rule")
+    defaults = {name: value for name, value in asdict(settings).items() if name in names}
+    if settings.attn_implementation != "auto":
+        defaults["attn_implementation"] = settings.attn_implementation
+    form = f"{quantization(settings)}/{dtype}/chat-{'on' if chat else 'off'}"
+    return f"transformers/{source}/{form}/{digest(defaults)[:12]}"

@@ -8,9 +8,8 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from rallebench.core.types import Message, ToolCall, ToolSpec
-
-_PROBE = "rallebench probes this"
+from rallebench.core.types import Message, ToolSpec
+from rallebench.llms import call_of, function_of
 
 SCHEMA_NOTE = "Answer with JSON that fits this JSON schema, and with nothing else:\n"
 """What stands before the schema in a prompt."""
@@ -28,7 +27,9 @@ def in_template(
     """
     names = {call.id: call.name for message in messages for call in message.tool_calls}
     turns = [_turn(message, bool(tools), names) for message in messages]
-    known = {"tools": [_function(tool) for tool in tools]} if tools else {}
+    none = {"type": "object", "properties": {}}
+    functions = [function_of(tool, dict(tool.parameters) or none) for tool in tools]
+    known = {"tools": functions} if tools else {}
     return str(
         tokenizer.apply_chat_template(
             turns, tokenize=False, add_generation_prompt=True, **{**(extra or {}), **known}
@@ -39,7 +40,7 @@ def in_template(
 def _turn(message: Message, tools: bool, names: Mapping[str, str]) -> dict[str, Any]:
     turn: dict[str, Any] = {"role": message.role, "content": message.content}
     if message.tool_calls:
-        turn["tool_calls"] = [_call(call) for call in message.tool_calls]
+        turn["tool_calls"] = [call_of(call, _object(call.arguments)) for call in message.tool_calls]
     if message.role == "tool" and message.tool_call_id:
         turn["tool_call_id"] = message.tool_call_id
         turn["name"] = names.get(message.tool_call_id, "")
@@ -48,15 +49,11 @@ def _turn(message: Message, tools: bool, names: Mapping[str, str]) -> dict[str, 
     return turn
 
 
-def _call(call: ToolCall) -> dict[str, Any]:
-    arguments: Any = call.arguments
-    with suppress(ValueError):  # templates write the object, and text that is none as it stands
-        arguments = json.loads(call.arguments)
-    return {
-        "id": call.id,
-        "type": "function",
-        "function": {"name": call.name, "arguments": arguments},
-    }
+def _object(arguments: str) -> Any:
+    """Templates write the object, and text that is none as it stands."""
+    with suppress(ValueError):
+        return json.loads(arguments)
+    return arguments
 
 
 def plain(messages: Sequence[Message]) -> str:
@@ -109,32 +106,3 @@ def with_schema(messages: Sequence[Message], schema: str, chat: bool) -> tuple[M
     last = messages[places[-1]]
     with_wish = replace(last, content=f"{last.content}\n\n{wish}")
     return (*messages[: places[-1]], with_wish, *messages[places[-1] + 1 :])
-
-
-def has_system_role(tokenizer: Any, extra: Mapping[str, Any]) -> bool:
-    """Whether the chat template writes a system message: some refuse one, some leave it out."""
-    messages = (Message("system", _PROBE), Message("user", "a"))
-    return _PROBE in _tried(tokenizer, messages, (), extra)
-
-
-def has_tools(tokenizer: Any, extra: Mapping[str, Any]) -> bool:
-    """Whether the chat template writes the tools that may be called: a prompt with one differs from a prompt without."""
-    tool = ToolSpec("probe", _PROBE, {"type": "object", "properties": {}})
-    messages = (Message("user", "a"),)
-    text = _tried(tokenizer, messages, (tool,), extra)
-    return bool(text) and text != _tried(tokenizer, messages, (), extra)
-
-
-def _tried(
-    tokenizer: Any, messages: Sequence[Message], tools: Sequence[ToolSpec], extra: Mapping[str, Any]
-) -> str:
-    try:
-        return in_template(tokenizer, messages, tools, extra)
-    except Exception:  # a template is a program of the model's maker and may raise anything
-        return ""
-
-
-def _function(tool: ToolSpec) -> dict[str, Any]:
-    parameters = dict(tool.parameters) or {"type": "object", "properties": {}}
-    function = {"name": tool.name, "description": tool.description, "parameters": parameters}
-    return {"type": "function", "function": function}

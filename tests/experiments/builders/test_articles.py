@@ -57,11 +57,8 @@ def test_a_folder_gives_its_files_and_the_date_that_begins_their_names(
     (tmp_path / "news" / "d.pdf").write_bytes(b"no pdf")
     kind, path = kind_of(str(tmp_path / "news"), workspace)
     reading, found = read_articles(kind, path)
-    assert [(a.title, a.date) for a in found] == [
-        ("2023-04-05 storm", "2023-04-05"),
-        ("Calm", ""),
-        ("Rain", ""),
-    ]
+    expected = [("2023-04-05 storm", "2023-04-05"), ("Calm", ""), ("Rain", "")]
+    assert [(a.title, a.date) for a in found] == expected
     assert kind == "folder" and reading.source.problems.count == 1
     assert "d.pdf is not a PDF" in reading.source.problems.first[0].message
 
@@ -115,15 +112,10 @@ def test_a_dump_gives_articles_with_their_first_date_and_last_text(
     kind, path = kind_of(str(tmp_path / packed), workspace)
     reading, found = read_articles(kind, path)
     (titan,) = found
-    assert (titan.id, titan.title, titan.date, text_of(titan)) == (
-        "7",
-        "Titan",
-        "2022-01-02T00:00:00Z",
-        "Titan is a moon.",
-    )
-    assert (
-        reading.passed_over == {"of another namespace": 1, "a redirect": 1} and reading.notes == []
-    )
+    expected = ("7", "Titan", "2022-01-02T00:00:00Z", "Titan is a moon.")
+    assert (titan.id, titan.title, titan.date, text_of(titan)) == expected
+    assert reading.passed_over == {"of another namespace": 1, "a redirect": 1}
+    assert reading.notes == []
 
 
 def test_a_dump_of_current_pages_says_that_its_dates_are_of_the_last_edit(tmp_path: Path) -> None:
@@ -203,10 +195,8 @@ def test_a_file_of_no_known_kind_is_refused(tmp_path: Path, workspace: Workspace
 def test_a_random_draw_is_the_same_each_time_and_in_the_order_of_the_source() -> None:
     articles = [SourceArticle(str(n), f"T{n}", "text") for n in range(100)]
     ids = [a.id for a in drawn(iter(articles), 10, True, 0)]
-    assert (
-        ids == [a.id for a in drawn(iter(articles), 10, True, 0)] == sorted(ids, key=int)
-        and len(set(ids)) == 10
-    )
+    assert ids == [a.id for a in drawn(iter(articles), 10, True, 0)] == sorted(ids, key=int)
+    assert len(set(ids)) == 10
     assert (
         ids
         != [a.id for a in drawn(iter(articles), 10, True, 1)]
@@ -218,9 +208,8 @@ def test_dates_can_be_given_beside_the_articles(tmp_path: Path) -> None:
     (tmp_path / "d.json").write_text('{"Titan": "2022-01-01"}')
     (tmp_path / "d.tsv").write_text("7\t2022-01-01\n")
     (tmp_path / "bad.tsv").write_text("7 2022-01-01\n")
-    assert read_dates(str(tmp_path / "d.json")) == {"Titan": "2022-01-01"} and read_dates(
-        str(tmp_path / "d.tsv")
-    ) == {"7": "2022-01-01"}
+    assert read_dates(str(tmp_path / "d.json")) == {"Titan": "2022-01-01"}
+    assert read_dates(str(tmp_path / "d.tsv")) == {"7": "2022-01-01"}
     with pytest.raises(BadFileError, match="line 1 is not an article's id"):
         read_dates(str(tmp_path / "bad.tsv"))
 
@@ -262,10 +251,8 @@ def wiki() -> Iterator[str]:
 
 
 def test_the_api_gives_random_articles_with_their_first_date(wiki: str) -> None:
-    assert [(a.id, a.date) for a in random_articles(wiki, 3)] == [
-        ("1", "2022-01-01T00:00:00Z"),
-        ("3", "2022-01-01T00:00:00Z"),
-    ]
+    expected = [("1", "2022-01-01T00:00:00Z"), ("3", "2022-01-01T00:00:00Z")]
+    assert [(a.id, a.date) for a in random_articles(wiki, 3)] == expected
     assert [a.id for a in random_articles(wiki, 9)] == ["1", "3", "4"], (
         "it ends when nothing new comes"
     )

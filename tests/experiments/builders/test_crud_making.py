@@ -63,34 +63,24 @@ def made(
 
 def test_all_tasks_are_made_and_read_by_the_suites_as_they_are(workspace: Path) -> None:
     done = made(workspace)
-    assert done.document["counts"]["records"] == {
-        "summary": 3,
-        "continuation": 4,
-        "hallucination": 1,
-        "qa1": 3,
-        "qa2": 1,
-        "qa3": 0,
-    }
+    expected = {"summary": 3, "continuation": 4, "hallucination": 1, "qa1": 3, "qa2": 1, "qa3": 0}
+    assert done.document["counts"]["records"] == expected
     stages = done.document["counts"]["stages"]
-    assert (
-        stages["1-articles"]["left_out"] == {"too short": 1} and stages["2-summary"]["unknown"] == 1
-    )
-    assert stages["4-hallucination"]["left_out"] == {"not the text with one change": 3} and stages[
-        "5-qa1"
-    ]["left_out"] == {"no answer": 1}
+    assert stages["1-articles"]["left_out"] == {"too short": 1}
+    assert stages["2-summary"]["unknown"] == 1
+    assert stages["4-hallucination"]["left_out"] == {"not the text with one change": 3}
+    assert stages["5-qa1"]["left_out"] == {"no answer": 1}
     assert any("qa3: no 3 articles share" in note for note in done.report.notes)
     found = read_tasks(done.folder, tasks_of("summary,continuation,hallucination,qa1,qa2"))
     (hallucination,) = found["hallucination"].records
-    assert (
-        "2.4亿元" in hallucination.reference and "4.2亿元" in hallucination.values["hallucination"]
-    )
+    assert "2.4亿元" in hallucination.reference
+    assert "4.2亿元" in hallucination.values["hallucination"]
     (pair,) = found["qa2"].records
     assert [sorted(one.ids) for one in pair.gold] == [["water.txt"], ["water2.txt"]]
     lines = (workspace / "datasets" / "own.jsonl").read_text(encoding="utf-8").splitlines()
-    assert len(lines) == 4 and json.loads(lines[-1])["output"][0]["provenance"] == [
-        {"wikipedia_id": "water.txt"},
-        {"wikipedia_id": "water2.txt"},
-    ]
+    assert len(lines) == 4
+    expected = [{"wikipedia_id": "water.txt"}, {"wikipedia_id": "water2.txt"}]
+    assert json.loads(lines[-1])["output"][0]["provenance"] == expected
 
 
 def test_a_row_that_a_person_edited_stays_and_nothing_is_asked_twice(workspace: Path) -> None:
@@ -101,10 +91,8 @@ def test_a_row_that_a_person_edited_stays_and_nothing_is_asked_twice(workspace: 
         encoding="utf-8",
     )
     again = made(workspace, tasks="qa1")
-    assert (
-        again.document["counts"]["stages"]["2-qa1"]["edited"] == 1
-        and again.document["counts"]["stages"]["2-qa1"]["made"] == 0
-    )
+    assert again.document["counts"]["stages"]["2-qa1"]["edited"] == 1
+    assert again.document["counts"]["stages"]["2-qa1"]["made"] == 0
     asked = {
         record.values["question"] for record in read_tasks(folder, (TASKS["qa1"],))["qa1"].records
     }
@@ -113,10 +101,8 @@ def test_a_row_that_a_person_edited_stays_and_nothing_is_asked_twice(workspace: 
 
 def test_a_model_that_refuses_makes_no_record_and_halves_need_none(workspace: Path) -> None:
     refused = made(workspace, llm="mute", tasks="summary,qa1")
-    assert (
-        refused.document["counts"]["records"] == {"summary": 0, "qa1": 0}
-        and refused.document["counts"]["stages"]["3-qa1"]["unknown"] == 4
-    )
+    assert refused.document["counts"]["records"] == {"summary": 0, "qa1": 0}
+    assert refused.document["counts"]["stages"]["3-qa1"]["unknown"] == 4
     assert made(workspace, "halves", llm="", tasks="continuation").document["counts"][
         "records"
     ] == {"continuation": 4}
@@ -131,23 +117,20 @@ def test_without_a_model_what_needs_one_is_refused_before_anything_is_written(
 
 
 def test_texts_are_cut_between_sentences_only() -> None:
-    assert (
-        halves(FIRST + REST) == (FIRST, REST)
-        and halves("没有句号的一段话说了很久很久也没有停下来") is None
-    )
+    assert halves(FIRST + REST) == (FIRST, REST)
+    assert halves("没有句号的一段话说了很久很久也没有停下来") is None
     one, other = halves(
         "Mr. Smith came at 3.5 in the morning. Nobody saw him leave the house again."
     ) or ("", "")
     assert one.endswith("morning.") and other.startswith("Nobody")
     first, second = opening(FIRST + REST) or ("", "")
-    assert (first + second) == (FIRST + REST)[: len(first + second)] and opening(
-        "一句话而已。"
-    ) is None
+    assert (first + second) == (FIRST + REST)[: len(first + second)]
+    assert opening("一句话而已。") is None
 
 
 def test_articles_belong_together_by_rare_words_and_each_to_one_group() -> None:
     texts = {name: ARTICLES[name] for name in ("water", "bus", "water2")}
-    assert (
-        groups(texts, 2) == [("water", "water2")] and groups(texts, 4) == [] and groups({}, 2) == []
-    )
+    assert groups(texts, 2) == [("water", "water2")]
+    assert groups(texts, 4) == []
+    assert groups({}, 2) == []
     assert is_changed(FIRST.replace("2.4", "4.2"), FIRST) and not is_changed(FIRST, FIRST)

@@ -248,11 +248,9 @@ def test_records_say_where_they_come_from_and_are_written_in_r_evals_form_too(fo
         "hops": 2,
     }
     own = json.loads(Path(done.files[1]).read_text(encoding="utf-8").splitlines()[0])
-    assert (
-        own["environment"] == "aminer"
-        and own["_id"] == record["_id"]
-        and own["outputs"] == [record["output"][0]["answer"]]
-    )
+    assert own["environment"] == "aminer"
+    assert own["_id"] == record["_id"]
+    assert own["outputs"] == [record["output"][0]["answer"]]
 
 
 def test_templates_of_a_model_are_checked_against_the_columns(folder: Path) -> None:
@@ -318,7 +316,7 @@ def test_a_wrong_template_is_one_sentence_and_nothing_is_written(
     [
         ({"tables": "nowhere.csv"}, NotFoundError, "nowhere.csv does not exist"),
         ({"tables": ""}, UsageError, "No table is given"),
-        ({"templates": "nowhere.json"}, BadFileError, "nowhere.json cannot be read"),
+        ({"templates": "nowhere.json"}, BadFileError, "nowhere.json does not exist"),
         ({"templates": ""}, UsageError, "Name a file of templates"),
         ({"propose": 3, "templates": ""}, UsageError, "name it with --llm"),
         (

@@ -46,11 +46,8 @@ CASES = (
 
 
 def test_the_ends_cost_one_answer_a_question() -> None:
-    assert (never(CASES).n_in, never(CASES).n_out, never(CASES).quality.value) == (
-        30,
-        3,
-        pytest.approx(2 / 3),
-    )
+    expected = (30, 3, pytest.approx(2 / 3))
+    assert (never(CASES).n_in, never(CASES).n_out, never(CASES).quality.value) == expected
     assert (always(CASES).n_in, always(CASES).n_out, always(CASES).share) == (300, 6, 1.0)
 
 
@@ -58,17 +55,10 @@ def test_a_certainty_costs_its_draft_even_where_passages_are_read_and_a_retrieva
     None
 ):
     low, high = points.curve(CASES, "confidence", (0.5, 0.7))
-    assert (low.share, low.n_in, low.n_out, low.quality.value) == (
-        pytest.approx(1 / 3),
-        130,
-        5,
-        1.0,
-    )
-    assert (high.share, high.n_in, high.quality.value) == (
-        pytest.approx(2 / 3),
-        230,
-        pytest.approx(2 / 3),
-    )
+    expected = (pytest.approx(1 / 3), 130, 5, 1.0)
+    assert (low.share, low.n_in, low.n_out, low.quality.value) == expected
+    expected = (pytest.approx(2 / 3), 230, pytest.approx(2 / 3))
+    assert (high.share, high.n_in, high.quality.value) == expected
     (samples,) = points.curve(CASES, "agreement", (0.5,))
     assert (samples.n_in, samples.n_out) == (190, 11)
     (score,) = points.curve(CASES, "retrieval", (9.0,))
@@ -93,11 +83,8 @@ def test_a_certainty_that_is_not_known_reads() -> None:
 def test_the_coin_reads_as_many_and_the_oracle_takes_the_better_and_then_the_cheaper() -> None:
     (point,) = points.curve(CASES, "confidence", (0.5,))
     assert point.coin == pytest.approx(2 / 3)
-    assert (oracle(CASES).share, oracle(CASES).n_in, oracle(CASES).quality.value) == (
-        pytest.approx(1 / 3),
-        120,
-        1.0,
-    )
+    expected = (pytest.approx(1 / 3), 120, 1.0)
+    assert (oracle(CASES).share, oracle(CASES).n_in, oracle(CASES).quality.value) == expected
 
 
 def test_the_model_asked_pays_for_its_decision_and_reads_where_it_said_nothing_clear() -> None:
@@ -126,12 +113,10 @@ def test_a_threshold_is_tried_on_the_questions_it_was_not_chosen_on() -> None:
         for n in range(40)
     ]
     found = held_out(many, "confidence")
-    assert (
-        found is not None
-        and found[0].share == 0.5
-        and found[0].quality.value == 1.0
-        and found[1].n_in == 2000
-    )
+    assert found is not None
+    assert found[0].share == 0.5
+    assert found[0].quality.value == 1.0
+    assert found[1].n_in == 2000
     assert held_out(many[:19], "confidence") is None
 
 
@@ -168,9 +153,9 @@ def test_the_published_agent_chooses_better_than_a_coin(shared_data: Path) -> No
         "A_r_first300_20240125_111901",
     )
     table = choice_table("T", *(runs[name] for name in names))
+    assert table is not None
     assert (
-        table is not None
-        and "Passages help 111 of 206 questions; the agent reads for 59% of these and 26% of the others."
+        "Passages help 111 of 206 questions; the agent reads for 59% of these and 26% of the others."
         in table.note
     )
     agent = next(line for line in table.rows if line[0] == "agent")
@@ -182,20 +167,12 @@ def test_the_published_agent_chooses_better_than_a_coin(shared_data: Path) -> No
 
 def test_agreement_by_hand() -> None:
     found = agreement_of([1, 2, 3, 4, 5], [2, 2, 3, None, 5])
-    assert (found.n, found.unparsed, found.mae.value, found.bias.value, found.exact.value) == (
-        4,
-        1,
-        0.25,
-        0.25,
-        0.75,
-    )
-    assert (round(found.pearson.value or 0, 4), round(found.spearman.value or 0, 4)) == (
-        0.9661,
-        0.9487,
-    )
-    assert found.pearson.low is not None and found.pearson.low <= 0.9661 <= (
-        found.pearson.high or 0
-    )
+    actual = (found.n, found.unparsed, found.mae.value, found.bias.value, found.exact.value)
+    assert actual == (4, 1, 0.25, 0.25, 0.75)
+    expected = (0.9661, 0.9487)
+    assert (round(found.pearson.value or 0, 4), round(found.spearman.value or 0, 4)) == expected
+    assert found.pearson.low is not None
+    assert found.pearson.low <= 0.9661 <= (found.pearson.high or 0)
 
 
 @pytest.mark.parametrize(

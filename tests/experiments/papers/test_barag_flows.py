@@ -84,26 +84,20 @@ def test_baseline_sends_the_bare_query_and_the_original_sends_empty_messages_wit
 def test_naive_sends_context_and_query_as_two_user_messages() -> None:
     asked, outcome = play(barag.naive(QUESTION, agent=agent()), [FOUND, Reply("Ada")])
     assert asked[0] == Retrieve("index", "Who?", 5)
-    assert sent(asked[1]) == [
-        ("system", "naive"),
-        ("user", CONTEXT),
-        ("user", "Who?"),
-    ] and outcome == Outcome("Ada", READ)
-    assert (
-        isinstance(asked[1], Generate)
-        and asked[1].evidence is not None
-        and len(asked[1].evidence.passages) == 2
-    )
+    expected = [("system", "naive"), ("user", CONTEXT), ("user", "Who?")]
+    assert sent(asked[1]) == expected
+    assert outcome == Outcome("Ada", READ)
+    assert isinstance(asked[1], Generate)
+    assert asked[1].evidence is not None
+    assert len(asked[1].evidence.passages) == 2
 
 
 def test_the_right_article_can_be_the_context() -> None:
     question = Question("q", "Who?", (Passage("a", "Ada did.", "A"),))
     (asked,), outcome = play(barag.ground_truth(question, agent=agent()), [Reply("Ada")])
-    assert (
-        sent(asked)
-        == [("system", "naive"), ("user", "\n \nTitle: A\nAda did.\n \n"), ("user", "Who?")]
-        and outcome.stop_reason == READ
-    )
+    expected = [("system", "naive"), ("user", "\n \nTitle: A\nAda did.\n \n"), ("user", "Who?")]
+    assert sent(asked) == expected
+    assert outcome.stop_reason == READ
 
 
 def test_a_model_that_takes_one_message_gets_all_of_it_in_one() -> None:
@@ -124,15 +118,10 @@ def test_basic_reads_if_the_model_wants_to_and_decides_greedily(said: Reply, rea
     )
     decision = asked[0]
     assert isinstance(decision, Generate) and decision.temperature == 0 and decision.options == {}
-    assert (
-        sent(decision) == [("system", "basic"), ("user", "Who?")]
-        and decision.tools[0].name == "databaseRetrieval"
-    )
-    assert sent(asked[-1]) == [
-        ("system", "basic"),
-        *([("user", CONTEXT)] if reads else []),
-        ("user", "Who?"),
-    ]
+    assert sent(decision) == [("system", "basic"), ("user", "Who?")]
+    assert decision.tools[0].name == "databaseRetrieval"
+    expected = [("system", "basic"), *([("user", CONTEXT)] if reads else []), ("user", "Who?")]
+    assert sent(asked[-1]) == expected
     assert outcome == Outcome("Ada", READ if reads else OWN)
 
 
@@ -144,11 +133,9 @@ def test_a_basic_agent_without_a_call_reads_and_the_original_apologises() -> Non
     asked, outcome = play(
         barag.basic(QUESTION, agent=agent(compat="original")), [Reply('{"retrieve": true}')]
     )
-    assert (
-        len(asked) == 1
-        and outcome.stop_reason == NO_CALL
-        and outcome.answer.endswith("(getContext).")
-    )
+    assert len(asked) == 1
+    assert outcome.stop_reason == NO_CALL
+    assert outcome.answer.endswith("(getContext).")
 
 
 def test_advanced_drafts_is_asked_and_keeps_its_draft_or_reads_without_it() -> None:
@@ -158,28 +145,22 @@ def test_advanced_drafts_is_asked_and_keeps_its_draft_or_reads_without_it() -> N
     )
     assert sent(kept[0]) == [("user", "Who?")] and outcome == Outcome("Ada", OWN)
     assert sent(kept[1]) == [("user", "Who?"), ("assistant", "Ada")]
-    assert (
-        isinstance(kept[1], Generate)
-        and kept[1].options["tool_choice"]["function"]["name"] == "moreInformation"
-    )
+    assert isinstance(kept[1], Generate)
+    assert kept[1].options["tool_choice"]["function"]["name"] == "moreInformation"
     yes = call("moreInformation", '{"moreInfo": true}')
     asked, outcome = play(
         barag.advanced(QUESTION, agent=agent()), [Reply("Ada"), yes, FOUND, Reply("Bea")]
     )
-    assert sent(asked[-1]) == [
-        ("system", "naive"),
-        ("user", CONTEXT),
-        ("user", "Who?"),
-    ] and outcome == Outcome("Bea", READ)
+    expected = [("system", "naive"), ("user", CONTEXT), ("user", "Who?")]
+    assert sent(asked[-1]) == expected
+    assert outcome == Outcome("Bea", READ)
 
 
 def test_decisions_can_be_asked_for_in_words() -> None:
     asked, _ = play(barag.basic(QUESTION, agent=agent(calls="text")), [Reply("no"), Reply("Ada")])
-    assert (
-        sent(asked[0]) == [("system", "basic"), ("user", "Who?\n\ndecide?")]
-        and isinstance(asked[0], Generate)
-        and not asked[0].tools
-    )
+    assert sent(asked[0]) == [("system", "basic"), ("user", "Who?\n\ndecide?")]
+    assert isinstance(asked[0], Generate)
+    assert not asked[0].tools
     asked, _ = play(
         barag.advanced(QUESTION, agent=agent(calls="text")),
         [Reply("Ada"), Reply('{"moreInfo": false}')],
@@ -333,10 +314,10 @@ def test_published_contexts_are_our_chunks_of_these_articles_with_our_joints(
         texts = [
             f"Title: {text}" for text in context.removesuffix("\n \n").split("\n \nTitle: ")[1:]
         ]
-        assert (
-            context == context_of([Hit(Passage(str(n), text), 1.0) for n, text in enumerate(texts)])
-            and len(texts) == 5
+        assert context == context_of(
+            [Hit(Passage(str(n), text), 1.0) for n, text in enumerate(texts)]
         )
+        assert len(texts) == 5
         for text in texts:
             title = text.partition("\n")[0].removeprefix("Title: ")
             if title in articles:

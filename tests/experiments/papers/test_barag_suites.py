@@ -116,12 +116,8 @@ def test_every_mode_is_a_run_with_the_tokens_of_all_its_calls(rallebench: Comman
     found = modes(rallebench)
     assert [part["label"] for part in found["parts"]] == ["baseline", "naive", "basic", "advanced"]
     retrieved = {part["label"]: numbers(part)["retrieved"] for part in found["parts"]}
-    assert retrieved == {
-        "baseline": 0.0,
-        "naive": 1.0,
-        "basic": 0.0,
-        "advanced": pytest.approx(1 / 3),
-    }
+    expected = {"baseline": 0.0, "naive": 1.0, "basic": 0.0, "advanced": pytest.approx(1 / 3)}
+    assert retrieved == expected
     for label, calls in {"baseline": 1, "naive": 1, "basic": 2, "advanced": (2, 3)}.items():
         for one in steps(rallebench.workspace, f"r {label}"):
             asks = [step for step in one if step["ask"] == "generate"]
@@ -146,12 +142,9 @@ def test_every_mode_is_a_run_with_the_tokens_of_all_its_calls(rallebench: Comman
         "Grounded",
         "Declined",
     ]
-    assert [row[0] for row in table["rows"]] == [
-        "baseline",
-        "naive",
-        "basic",
-        "advanced",
-    ] and table["rows"][1][5] == 3
+    expected = ["baseline", "naive", "basic", "advanced"]
+    assert [row[0] for row in table["rows"]] == expected
+    assert table["rows"][1][5] == 3
     assert "1 rows of articles_A_d.jsonl have no question and were left out." in found["notes"]
 
 
@@ -171,23 +164,16 @@ def test_what_encoders_and_a_judge_read_stands_beside_the_papers_sums(
     )
     found = modes(rallebench, "index=vectors", "modes=baseline,naive", "judge=judge")
     words = sum(len(tokenize(question)) for question in QUESTIONS)
-    assert {mode: counts["embedding_tokens"] for mode, counts in found["other_tokens"].items()} == {
-        "baseline": 0,
-        "naive": words,
-    }
+    actual = {mode: counts["embedding_tokens"] for mode, counts in found["other_tokens"].items()}
+    assert actual == {"baseline": 0, "naive": words}
     judge = found["judge of naive"]
     table = found["tables"][1]
     assert table["columns"] == ["Run", "Embedding tokens", "Judge tokens"]
-    assert table["rows"][1] == [
-        "naive",
-        words,
-        judge["judge_input_tokens"] + judge["judge_output_tokens"],
-    ]
+    expected = ["naive", words, judge["judge_input_tokens"] + judge["judge_output_tokens"]]
+    assert table["rows"][1] == expected
     by_words = modes(rallebench, "modes=naive", run="words")
-    assert (
-        by_words["other_tokens"] == {"naive": {"embedding_tokens": 0}}
-        and len(by_words["tables"]) == 1
-    )
+    assert by_words["other_tokens"] == {"naive": {"embedding_tokens": 0}}
+    assert len(by_words["tables"]) == 1
 
 
 def test_run_files_are_in_barags_form_and_give_the_same_table_again(
@@ -208,11 +194,9 @@ def test_run_files_are_in_barags_form_and_give_the_same_table_again(
         "relevance",
         "context",
     ]
-    assert (
-        rows[0]["retrieved"]
-        and rows[0]["context"].startswith("\n \nTitle: Titan (moon)\nTitan is")
-        and rows[0]["truthfulness"] == 5
-    )
+    assert rows[0]["retrieved"]
+    assert rows[0]["context"].startswith("\n \nTitle: Titan (moon)\nTitan is")
+    assert rows[0]["truthfulness"] == 5
     again = rallebench.json(
         "suite", "barag-tables", "--name", "t", "--no-mlflow", "--set", f"runs={folder}"
     )
@@ -239,26 +223,19 @@ def test_judgements_are_kept_with_prompt_reply_and_reason_and_unparsed_ones_are_
     scores = {name: numbers(naive)[name] for name in ("truthfulness", "relevance", "perfect")}
     assert scores == {"truthfulness": 4.5, "relevance": 5.0, "perfect": 0.5}
     assert naive["metrics"]["truthfulness"]["n"] == 2
-    assert (
-        found["judge of naive"]["unparsed"] == 1
-        and found["judge of naive"]["judge_input_tokens"] > 0
-    )
+    assert found["judge of naive"]["unparsed"] == 1
+    assert found["judge of naive"]["judge_input_tokens"] > 0
     assert "naive: 1 of 3 judgements could not be read and are not scored." in found["notes"]
     (folder,) = (rallebench.workspace / "runs" / naive["run"] / "judges").iterdir()
     lines = {line["qid"]: line for line in read_lines(folder / "episodes.jsonl")}
     first, last = lines["A_d-0"], lines["A_d-2"]
-    assert json.loads(first["answer"]) == {
-        "values": {"truthfulness": 5.0, "relevance": 5.0},
-        "reason": "It is.",
-    }
+    expected = {"values": {"truthfulness": 5.0, "relevance": 5.0}, "reason": "It is."}
+    assert json.loads(first["answer"]) == expected
     assert "#########\nTitan\n#########" in first["steps"][0]["messages"][1]["content"]
-    assert (
-        last["stop_reason"] == "unparsed"
-        and last["steps"][0]["reply"]["text"] == "Hm, hard to say."
-    )
-    assert (
-        found["modes"]["naive"]["histogram"]["10"] == 1 and found["modes"]["naive"]["scored"] == 2
-    )
+    assert last["stop_reason"] == "unparsed"
+    assert last["steps"][0]["reply"]["text"] == "Hm, hard to say."
+    assert found["modes"]["naive"]["histogram"]["10"] == 1
+    assert found["modes"]["naive"]["scored"] == 2
 
 
 def test_scores_of_an_earlier_judge_are_not_taken_for_those_of_one_that_failed(
@@ -278,11 +255,9 @@ def test_the_right_article_needs_no_index_and_stands_in_the_run_file(
     data = f"data={rallebench.workspace / 'articles_A_d.jsonl'}"
     found = report(rallebench, "modes", data, "modes=baseline,gt")
     rows = read_lines(Path(found["folder"]) / "runs" / "A_d_gt.jsonl")
-    assert (
-        rows[0]["context"] == f"\n \nTitle: Titan (moon)\n{PASSAGES[0][1]}\n \n"
-        and rows[0]["answer"] == "Titan"
-        and rows[0]["retrieved"]
-    )
+    assert rows[0]["context"] == f"\n \nTitle: Titan (moon)\n{PASSAGES[0][1]}\n \n"
+    assert rows[0]["answer"] == "Titan"
+    assert rows[0]["retrieved"]
 
 
 def test_repeated_judgements_have_a_spread(rallebench: CommandLine) -> None:
@@ -297,9 +272,8 @@ def test_nothing_is_asked_twice_and_other_settings_need_another_name(
     modes(rallebench, "modes=naive")
     before = (rallebench.workspace / "runs" / "r naive" / "episodes.jsonl").read_bytes()
     found = modes(rallebench, "modes=naive,advanced")
-    assert (
-        rallebench.workspace / "runs" / "r naive" / "episodes.jsonl"
-    ).read_bytes() == before and len(found["parts"]) == 2
+    assert (rallebench.workspace / "runs" / "r naive" / "episodes.jsonl").read_bytes() == before
+    assert len(found["parts"]) == 2
     data = f"data={rallebench.workspace / 'articles_A_d.jsonl'}"
     ran = rallebench.suite(
         "barag-modes", data, "index=tiny", "k=1", "modes=naive", llm="agent", run="r"
@@ -309,10 +283,8 @@ def test_nothing_is_asked_twice_and_other_settings_need_another_name(
 
 def test_decisions_that_cannot_be_read_are_counted(rallebench: CommandLine) -> None:
     found = modes(rallebench, "modes=basic", llm="prose")
-    assert (
-        numbers(found["parts"][0])["undecided"] == 1.0
-        and numbers(found["parts"][0])["retrieved"] == 1.0
-    )
+    assert numbers(found["parts"][0])["undecided"] == 1.0
+    assert numbers(found["parts"][0])["retrieved"] == 1.0
     assert "basic: 3 of 3 decisions could not be read, so passages were fetched." in found["notes"]
 
 
@@ -373,10 +345,8 @@ def test_questions_whose_log_probabilities_are_missing_are_counted_in_the_report
 
 def test_failed_questions_are_in_no_sum(rallebench: CommandLine) -> None:
     found = modes(rallebench, "modes=baseline", llm="picky")
-    assert (
-        found["modes"]["baseline"]["n"] == 1
-        and "baseline: 2 of 3 questions failed; they are in no sum and no mean." in found["notes"]
-    )
+    assert found["modes"]["baseline"]["n"] == 1
+    assert "baseline: 2 of 3 questions failed; they are in no sum and no mean." in found["notes"]
 
 
 def test_a_set_of_pointers_takes_its_articles_from_the_set_beside_it(
@@ -397,22 +367,17 @@ def test_a_set_of_pointers_takes_its_articles_from_the_set_beside_it(
 def test_the_curve_has_a_point_for_every_threshold_from_one_run(rallebench: CommandLine) -> None:
     data = f"data={rallebench.workspace / 'gold.jsonl'}"
     found = report(rallebench, "curve", data, "index=tiny", "ask=true", "samples=2", "quality=f1")
-    assert [part["label"] for part in found["parts"]] == ["both branches"] and set(
-        found["curves"]
-    ) == {"agreement", "retrieval"}
+    assert [part["label"] for part in found["parts"]] == ["both branches"]
+    assert set(found["curves"]) == {"agreement", "retrieval"}
     points = found["curves"]["retrieval"]
     assert [point["retrieved"] for point in points] == sorted(
         point["retrieved"] for point in points
     )
     ends = found["points"]
-    assert (points[0]["n_in"], points[0]["quality"]) == (
-        ends["never"]["n_in"],
-        ends["never"]["quality"],
-    )
-    assert (points[-1]["n_in"], points[-1]["quality"]) == (
-        ends["always"]["n_in"],
-        ends["always"]["quality"],
-    )
+    expected = (ends["never"]["n_in"], ends["never"]["quality"])
+    assert (points[0]["n_in"], points[0]["quality"]) == expected
+    expected = (ends["always"]["n_in"], ends["always"]["quality"])
+    assert (points[-1]["n_in"], points[-1]["quality"]) == expected
     assert ends["oracle"]["quality"] >= max(
         point["quality"] for point in (*points, *found["curves"]["agreement"])
     )
@@ -497,9 +462,8 @@ def test_agreement_is_reported_run_by_run_with_intervals(rallebench: CommandLine
     assert one["pearson"]["low"] <= one["pearson"]["value"] <= one["pearson"]["high"]
     assert found["truthfulness"]["two"]["unparsed"] == 1 and found["truthfulness"]["all"]["n"] == 7
     assert any("1 of 5 answers have no article or no scores" in note for note in found["notes"])
-    assert [table["columns"][:3] for table in found["tables"]] == [
-        ["Run", "Pairs", "Unparsed"]
-    ] * 2 and len(found["plots"]) == 2
+    assert [table["columns"][:3] for table in found["tables"]] == [["Run", "Pairs", "Unparsed"]] * 2
+    assert len(found["plots"]) == 2
     assert found["runs"]["two"]["judged"] == 4 and found["compat"] == "corrected"
     dead = rallebench.suite("barag-agreement", f"runs={folder}", llm="tools", run="r")
     assert dead.code == 1 and "cannot be reached" in dead.last
@@ -508,77 +472,47 @@ def test_agreement_is_reported_run_by_run_with_intervals(rallebench: CommandLine
 @pytest.mark.parametrize(
     ("suite", "settings", "said"),
     [
-        ("modes", ("data=", "index=tiny"), "No data is named"),
-        ("modes", ("data=DIR/none.jsonl", "index=tiny"), "does not exist"),
-        ("modes", ("data=DIR", "set=A_x", "index=tiny"), "It holds: A_d, A_f"),
-        ("modes", ("data=DIR/articles_A_d.jsonl",), "an index is needed"),
-        ("modes", ("data=DIR/articles_A_d.jsonl", "index=tinny"), "tiny"),
-        (
-            "modes",
-            ("data=DIR/articles_A_d.jsonl", "index=tiny", "modes=nave"),
-            "choose of baseline, gt, naive",
-        ),
-        (
-            "modes",
-            ("data=DIR/gold.jsonl", "index=tiny", "judge=judge"),
-            "need the article of every question",
-        ),
-        ("modes", ("data=DIR/articles_A_d.jsonl", "index=tiny", "judge=jugde"), "jugde"),
-        ("modes", ("data=DIR/bare.jsonl", "index=tiny"), "No row of"),
-        ("modes", ("data=DIR/untitled.jsonl", "index=tiny"), "has no 'title'"),
-        (
-            "modes",
-            ("data=DIR/articles_A_d.jsonl", "index=tiny", "prompts=DIR/none"),
-            "no folder of prompts",
-        ),
-        (
-            "modes",
-            ("data=DIR/articles_A_d.jsonl", "index=tiny", "prompts=DIR"),
-            "holds none of the prompts of this request (naive-system.txt",
-        ),
-        ("curve", ("data=DIR/gold.jsonl", "index=tiny", "quality=both"), "needs a judge"),
-        ("curve", ("data=DIR/gold.jsonl", "index=tiny", "quality=grounded"), "it can be: f1, em"),
-        (
-            "curve",
-            ("data=DIR/gold.jsonl", "index=tiny", "thresholds=a"),
-            "thresholds must be numbers",
-        ),
-        ("agreement", ("runs=DIR/none",), "does not exist"),
-        ("agreement", ("runs=DIR/datasets",), "has no 'title'"),
-        ("tables", ("runs=",), "No runs are named"),
-        ("tables", ("runs=DIR/chains",), "holds no run file"),
+        ("modes", "data= index=tiny", "No data is named"),
+        ("modes", "data=DIR/none.jsonl index=tiny", "does not exist"),
+        ("modes", "data=DIR set=A_x index=tiny", "It holds: A_d, A_f"),
+        ("modes", "ARTICLES index=", "an index is needed"),
+        ("modes", "ARTICLES index=tinny", "tiny"),
+        ("modes", "ARTICLES modes=nave", "modes must be one of baseline, gt, naive"),
+        ("modes", "GOLD judge=judge", "need the article of every question"),
+        ("modes", "ARTICLES judge=jugde", "jugde"),
+        ("modes", "data=DIR/bare.jsonl index=tiny", "No row of"),
+        ("modes", "data=DIR/untitled.jsonl index=tiny", "has no 'title'"),
+        ("modes", "ARTICLES prompts=DIR/none", "no folder of prompts"),
+        ("modes", "ARTICLES prompts=DIR", "holds none of the prompts of this request (naive-sys"),
+        ("curve", "GOLD quality=both", "needs a judge"),
+        ("curve", "GOLD quality=grounded", "it can be: f1, em"),
+        ("curve", "GOLD thresholds=a", "thresholds must be a number"),
+        ("agreement", "runs=DIR/none", "does not exist"),
+        ("agreement", "runs=DIR/datasets", "has no 'title'"),
+        ("tables", "runs=", "No runs are named"),
+        ("tables", "runs=DIR/chains", "holds no run file"),
     ],
 )
 def test_a_wrong_request_is_one_sentence_and_writes_nothing(
-    rallebench: CommandLine, suite: str, settings: tuple[str, ...], said: str
+    rallebench: CommandLine, suite: str, settings: str, said: str
 ) -> None:
-    write_lines(
-        rallebench.workspace / "bare.jsonl",
-        [{"id": 1, "title": "T", "content": "", "question": "Q?"}],
-    )
-    write_lines(
-        rallebench.workspace / "untitled.jsonl", [{"id": 1, "content": "C", "question": "Q?"}]
-    )
-    ran = rallebench.suite(
-        f"barag-{suite}",
-        *(one.replace("DIR", str(rallebench.workspace)) for one in settings),
-        llm="" if suite == "tables" else "agent",
-        run="r",
-    )
-    assert (
-        ran.code == 2
-        and said in ran.last
-        and not (rallebench.workspace / "runs").exists()
-        and not (rallebench.workspace / "experiments").exists()
-    )
+    folder = rallebench.workspace
+    row = {"id": 1, "title": "T", "content": "", "question": "Q?"}
+    write_lines(folder / "bare.jsonl", [row])
+    write_lines(folder / "untitled.jsonl", [{"id": 1, "content": "C", "question": "Q?"}])
+    for word, file in (("ARTICLES", "articles_A_d"), ("GOLD", "gold")):
+        settings = settings.replace(word, f"data=DIR/{file}.jsonl index=tiny")
+    pairs = settings.replace("DIR", str(folder)).split()
+    llm = "" if suite == "tables" else "agent"
+    ran = rallebench.suite(f"barag-{suite}", *pairs, llm=llm, run="r")
+    assert ran.code == 2 and said in ran.last
+    assert not (folder / "runs").exists() and not (folder / "experiments").exists()
 
 
 def test_a_model_for_a_suite_that_asks_none_is_refused(rallebench: CommandLine) -> None:
     ran = rallebench.suite("barag-tables", f"runs={rallebench.workspace}", llm="agent", run="r")
-    assert (
-        ran.code == 2
-        and ran.last == "The suite 'barag-tables' asks no language model; leave --llm out."
-    )
+    assert ran.code == 2
+    assert ran.last == "The suite 'barag-tables' asks no language model; leave --llm out."
 
 
 def test_behind_an_api_decisions_are_tool_calls_and_a_dead_one_stops_the_run(

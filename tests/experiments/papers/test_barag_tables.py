@@ -66,11 +66,8 @@ def test_tables_show_present_whole_and_printed_and_name_what_disagrees(
 ) -> None:
     found = tables(rallebench, shared_data / "barag")
     first, second, third = found["tables"][:3]
-    assert [table["title"][:16].rstrip(":, ") for table in (first, second, third)] == [
-        "BARAG, Table I",
-        "BARAG, Table II",
-        "BARAG, Table III",
-    ]
+    expected = ["BARAG, Table I", "BARAG, Table II", "BARAG, Table III"]
+    assert [table["title"][:16].rstrip(":, ") for table in (first, second, third)] == expected
     whole = {
         (row[0], table["title"][:16].rstrip(":, ")): row[2:-1]
         for table in (first, second, third)
@@ -104,20 +101,15 @@ def test_tables_show_present_whole_and_printed_and_name_what_disagrees(
         "relevance is printed 4.67; the run gives 4.69 (4.685) and is that of another run, A_r_first300_20240124_172529."
         in notes
     )
-    assert (
-        "and 1 of 300 answers is missing" in notes
-        and "11 of 11 files hold a part of their run" in notes
-    )
+    assert "and 1 of 300 answers is missing" in notes
+    assert "11 of 11 files hold a part of their run" in notes
     assert (
         "-14.2% input tokens (224,443 against 261,596) and +128.2% output tokens (78,013 against 34,179)"
         in notes
     )
     assert "+16.0% input tokens (260,303 against 224,319)" in notes
-    assert {plot["title"].rpartition(" ")[2] for plot in found["plots"]} == {
-        "A_d",
-        "A_f",
-        "A_r_first300",
-    }
+    expected = {"A_d", "A_f", "A_r_first300"}
+    assert {plot["title"].rpartition(" ")[2] for plot in found["plots"]} == expected
 
 
 def test_the_printed_tables_name_runs_of_the_manifest(shared_data: Path) -> None:
@@ -181,15 +173,11 @@ def test_a_run_of_ones_own_needs_no_manifest_and_unscored_answers_are_in_no_mean
         mine["retrieved"],
         mine["flagged"],
     ) == (4, 3, 3.5, 1, 2, 1)
-    assert (
-        mine["n_in"] is None
-        and mine["n_out"] == 8
-        and mine["histogram"] == {**{str(b): 0 for b in BINS}, "2": 1, "10": 2}
-    )
-    assert (
-        "mine: 1 of 4 answers have no scores; they are in no mean." in found["notes"]
-        and len(found["tables"]) == 1
-    )
+    assert mine["n_in"] is None
+    assert mine["n_out"] == 8
+    assert mine["histogram"] == {**{str(b): 0 for b in BINS}, "2": 1, "10": 2}
+    assert "mine: 1 of 4 answers have no scores; they are in no mean." in found["notes"]
+    assert len(found["tables"]) == 1
 
 
 def test_sums_fall_into_unit_bins_centred_on_whole_numbers() -> None:
@@ -229,11 +217,9 @@ def test_any_other_word_for_retrieved_is_refused_with_its_line(
 ) -> None:
     write_lines(tmp_path / "bad.jsonl", [row(1, 5, 5), row(2, 5, 5, retrieved=said)])
     ran = rallebench("suite", "barag-tables", "--set", f"runs={tmp_path / 'bad.jsonl'}")
-    assert (
-        ran.code == 2
-        and "bad.jsonl, line 2: 'retrieved' is " in ran.last
-        and "it should be true or false" in ran.last
-    )
+    assert ran.code == 2
+    assert "bad.jsonl, line 2: 'retrieved' is " in ran.last
+    assert "it should be true or false" in ran.last
 
 
 def test_an_answer_that_stands_there_twice_is_refused_and_doubles_no_sum(

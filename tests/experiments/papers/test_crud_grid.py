@@ -160,12 +160,8 @@ def test_the_papers_grid_of_30_cells_needs_12_indexes(workspace: Path) -> None:
     )
     found = grid_of(wanted)
     assert found.cells == 30 and len(found.order) == 25 and not found.impossible
-    assert {value: config.k for value, config in found.values["chunk"].items()} == {
-        64: 16,
-        128: 8,
-        256: 4,
-        512: 2,
-    }
+    expected = {64: 16, 128: 8, 256: 4, 512: 2}
+    assert {value: config.k for value, config in found.values["chunk"].items()} == expected
     assert (
         len(
             {
@@ -180,14 +176,8 @@ def test_the_papers_grid_of_30_cells_needs_12_indexes(workspace: Path) -> None:
 
 def test_the_deepest_retrieval_comes_first_and_one_model_after_another(workspace: Path) -> None:
     found = grid_of(asked(workspace, "factors=topk,llm,retriever", "ks=1,4", "llms=knows"))
-    assert [found.label(config) for config in found.order] == [
-        "topk=4",
-        "base",
-        "topk=1",
-        "retriever=bm25",
-        "retriever=hybrid",
-        "llm=knows",
-    ]
+    expected = ["topk=4", "base", "topk=1", "retriever=bm25", "retriever=hybrid", "llm=knows"]
+    assert [found.label(config) for config in found.order] == expected
 
 
 def test_the_plan_counts_builds_and_questions_and_writes_nothing(workspace: Path) -> None:
@@ -195,10 +185,8 @@ def test_the_plan_counts_builds_and_questions_and_writes_nothing(workspace: Path
     wanted = asked(workspace, "factors=chunk,overlap,topk", "chunks=16,64", "overlaps=50", "ks=1,4")
     found = as_json(plan("crud-grid", wanted, "p"))
     assert found["indexes"] == {"needed": 4, "to_build": 4} and found["total"]["parts"] == 6
-    assert (
-        found["total"]["questions"] == found["total"]["generations"]["high"] == 48
-        and everything(workspace) == before
-    )
+    assert found["total"]["questions"] == found["total"]["generations"]["high"] == 48
+    assert everything(workspace) == before
     assert "It uses 4 indexes; 4 must be built first." in found["notes"]
 
 
@@ -221,13 +209,8 @@ def test_no_chunk_is_encoded_twice_and_a_second_grid_builds_nothing(
 ) -> None:
     settings = ("factors=chunk,retriever", "chunks=16,1000,2000", "ks=1,4")
     found = grid(rallebench, *settings)
-    assert found["cells"] == {
-        "a task": 8,
-        "different": 6,
-        "ran": 6,
-        "failed": 0,
-        "not asked for": 1,
-    }
+    expected = {"a task": 8, "different": 6, "ran": 6, "failed": 0, "not asked for": 1}
+    assert found["cells"] == expected
     assert found["indexes"]["needed"] == 5 and found["indexes"]["built"] == 4, (
         "articles that are not cut are one index"
     )
@@ -248,18 +231,13 @@ def test_a_factor_has_a_table_and_a_plot_and_the_base_stands_beside_the_papers(
     depth = table(found, "By top-k")
     assert depth["columns"] == ["", "BLEU", "ROUGE-L", "length", "MRR", "asked"]
     assert [row[0] for row in depth["rows"]] == ["qa1 · 1", "qa1 · 2 (base)", "qa1 · 4"]
-    assert [row[0] for row in table(found, "By LLM")["rows"]] == [
-        "qa1 · quiet (base)",
-        "qa1 · knows",
-    ]
-    assert (
-        table(found, "By LLM")["rows"][1][2]["value"] == 100.0
-        and table(found, "By LLM")["rows"][1][-1] == 8
-    )
+    expected = ["qa1 · quiet (base)", "qa1 · knows"]
+    assert [row[0] for row in table(found, "By LLM")["rows"]] == expected
+    assert table(found, "By LLM")["rows"][1][2]["value"] == 100.0
+    assert table(found, "By LLM")["rows"][1][-1] == 8
     line, bar = found["plots"]
-    assert (line["kind"], bar["kind"]) == ("line", "bar") and [
-        x for x, _ in line["series"]["qa1"]
-    ] == [1, 2, 4]
+    assert (line["kind"], bar["kind"]) == ("line", "bar")
+    assert [x for x, _ in line["series"]["qa1"]] == [1, 2, 4]
     assert found["base"] == {
         "chunk": 32,
         "overlap": 0,
@@ -275,29 +253,21 @@ def test_what_is_better_on_every_question_is_recommended_and_nothing_else(
 ) -> None:
     found = grid(rallebench, "factors=topk,llm", "ks=1,4", "llms=knows", llm="quiet")
     ours, papers = table(found, "Recommendations")["rows"]
-    assert (
-        ours[:3] == ["Read, 1 document", "too few articles", None]
-        and ours[5] == "too few articles"
-        and ours[6] is None
-    )
-    assert (
-        papers[0] == "Read, 1 document · paper"
-        and papers[1] == "larger"
-        and papers[5] == "Baichuan2-13B"
-    )
+    assert ours[:3] == ["Read, 1 document", "too few articles", None]
+    assert ours[5] == "too few articles"
+    assert ours[6] is None
+    assert papers[0] == "Read, 1 document · paper"
+    assert papers[1] == "larger"
+    assert papers[5] == "Baichuan2-13B"
     gaps = {(row[0], row[1]): row for row in table(found, "Differences")["rows"]}
     *_, gap, p, higher, equal, lower = gaps["qa1 · LLM knows", "ROUGE-L"]
     assert gap["n"] == 8 and p is None and (higher, equal, lower) == (8, 0, 0)
-    assert (
-        gaps["qa1 · top-k 4", "ROUGE-L"][3] is None
-        and gaps["qa1 · top-k 4", "ROUGE-L"][2]["value"] == 0.0
-    )
+    assert gaps["qa1 · top-k 4", "ROUGE-L"][3] is None
+    assert gaps["qa1 · top-k 4", "ROUGE-L"][2]["value"] == 0.0
     glance = table(found, "All tasks at a glance")
-    assert glance["columns"] == ["", "qa1"] and [row[0] for row in glance["rows"]] == [
-        "top-k 1",
-        "top-k 4",
-        "LLM knows",
-    ]
+    assert glance["columns"] == ["", "qa1"]
+    expected = ["top-k 1", "top-k 4", "LLM knows"]
+    assert [row[0] for row in glance["rows"]] == expected
 
 
 def paired(difference: float, p: float) -> PairedComparison:
@@ -348,10 +318,8 @@ def test_the_papers_recommendations_are_quoted_with_their_contradiction(
         for name in SCENARIOS
     )
     found = grid(rallebench, "factors=topk", "ks=1", llm="quiet")
-    assert (
-        "smaller ones are better (BLEU 34.20 with chunks of 64, 30.35 with 512)"
-        in table(found, "Recommendations")["note"]
-    )
+    actual = "smaller ones are better (BLEU 34.20 with chunks of 64, 30.35 with 512)"
+    assert actual in table(found, "Recommendations")["note"]
 
 
 def test_without_a_model_retrievers_are_compared_by_the_rank_of_gold_documents(
@@ -378,14 +346,10 @@ def test_without_a_model_retrievers_are_compared_by_the_rank_of_gold_documents(
     assert found["headline"] == "mrr" and found["parts"][3]["metrics"]["gold_found"]["value"] > 0.8
     assert any("of summary no gold documents are known" in note for note in found["notes"])
     recommendations = table(found, "Recommendations")
-    assert [row[0] for row in recommendations["rows"]] == [
-        "Read, 1 document",
-        "Read, 1 document · paper",
-    ]
-    assert (
-        recommendations["rows"][0][1] is None
-        and "nothing is recommended for it by MRR" in recommendations["note"]
-    )
+    expected = ["Read, 1 document", "Read, 1 document · paper"]
+    assert [row[0] for row in recommendations["rows"]] == expected
+    assert recommendations["rows"][0][1] is None
+    assert "nothing is recommended for it by MRR" in recommendations["note"]
     assert not any(title["title"] == "CRUD-RAG" for title in found["tables"]), (
         "there are no answers to show"
     )
@@ -449,33 +413,24 @@ def test_a_cell_that_cannot_be_run_is_said_and_the_others_go_on(rallebench: Comm
     told = rallebench(
         "suite", "crud-grid", "--llm", "quiet", "--name", "g", "--no-mlflow", *flags, "--json"
     )
-    assert (
-        told.code == 1
-        and told.last.startswith("3 of 7 parts failed: qa1 ")
-        and "qa1 llm=broken" in told.last
-    )
+    assert told.code == 1
+    assert told.last.startswith("3 of 7 parts failed: qa1 ")
+    assert "qa1 llm=broken" in told.last
     found = told.json
     ran = [part["label"] for part in found["parts"]]
     assert ran == ["qa1 base", "qa1 retriever=bm25", "qa1 retriever=hybrid", "qa1 llm=knows"]
     assert found["cells"]["failed"] == 3 and found["indexes"]["failed"] == 1
     failures = [note for note in found["notes"] if note.startswith("1 cell could not be run")]
-    assert len(failures) == 3 and any(
-        "qa1 llm=broken" in note and "dealy" in note for note in failures
-    )
-    assert any("hybrid-rerank" in note for note in failures) and any(
-        "/nowhere" in note and "embedding=" in note for note in failures
-    )
+    assert len(failures) == 3
+    assert any("qa1 llm=broken" in note and "dealy" in note for note in failures)
+    assert any("hybrid-rerank" in note for note in failures)
+    assert any("/nowhere" in note and "embedding=" in note for note in failures)
 
 
 def test_the_papers_values_that_are_not_at_hand_are_not_asked_for(rallebench: CommandLine) -> None:
     found = grid(rallebench, "factors=llm,retriever", llm="quiet")
-    assert found["cells"] == {
-        "a task": 13,
-        "different": 3,
-        "ran": 3,
-        "failed": 0,
-        "not asked for": 9,
-    }
+    expected = {"a task": 13, "different": 3, "ran": 3, "failed": 0, "not asked for": 9}
+    assert found["cells"] == expected
     assert any(
         note.startswith("llm=gpt-4o was not asked for: the workspace has no model of this name")
         for note in found["notes"]
@@ -493,10 +448,8 @@ def test_a_grid_that_was_stopped_goes_on_where_it_was(
     base = workspace / "runs" / run_name("g", "qa1 base")
     before = (base / "episodes.jsonl").stat().st_mtime_ns
     wider = grid(rallebench, "factors=topk,chunk", "ks=1,4", "chunks=16", llm="quiet")
-    assert (
-        len(wider["parts"]) == len(first["parts"]) + 1
-        and (base / "episodes.jsonl").stat().st_mtime_ns == before
-    )
+    assert len(wider["parts"]) == len(first["parts"]) + 1
+    assert (base / "episodes.jsonl").stat().st_mtime_ns == before
     left = as_json(
         plan(
             "crud-grid",
@@ -568,10 +521,10 @@ def test_under_word_search_encoders_make_no_difference(workspace: Path) -> None:
 @pytest.mark.parametrize(
     ("settings", "sentence"),
     [
-        (("factors=chunks",), "factor of the grid"),
-        (("factors=",), "name at least one of chunk, overlap"),
-        (("ks=0",), "'0' must be a whole number from 1 to 1000"),
-        (("overlaps=10,99",), "'99' must be a whole number from 0 to 95"),
+        (("factors=chunks",), "factors must be one of chunk, overlap"),
+        (("factors=",), "factors must be one of chunk, overlap"),
+        (("ks=0",), "ks must be a whole number from 1 to 1000"),
+        (("overlaps=10,99",), "overlaps must be a whole number from 0 to 95"),
         (("retrievers=magic",), "retriever of CRUD-RAG 'magic'"),
         (("embeddings=nothing",), "no encoder 'nothing'"),
         (("llms=nobody",), "no language model 'nobody'"),

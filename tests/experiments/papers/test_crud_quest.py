@@ -12,7 +12,7 @@ import pytest
 
 from rallebench.core.errors import BadFileError
 from rallebench.core.types import digest
-from rallebench.experiments.papers.crud import gold
+from rallebench.experiments.papers.crud import questing
 from rallebench.experiments.papers.crud.tasks import TASKS
 from rallebench.metrics.judges.ragquesteval import (
     UNKNOWN,
@@ -80,7 +80,7 @@ def test_on_the_published_questions_the_arithmetic_is_that_of_the_code(shared_da
     jieba.setLogLevel(60)
     seen: Counter[str] = Counter()
     for name in FILES:
-        entries = gold.read_published(
+        entries = questing.read_published(
             str(shared_data / "crud"), next(t for t in TASKS.values() if t.file == name)
         )
         rows = [
@@ -106,8 +106,8 @@ def test_the_published_files_are_read_with_their_empty_and_uneven_entries(
 ) -> None:
     counts: dict[str, Any] = {}
     for task in TASKS.values():
-        entries = gold.read_published(str(shared_data / "crud"), task)
-        found = [gold.find(entries, name, "", original=True) for name in entries]
+        entries = questing.read_published(str(shared_data / "crud"), task)
+        found = [questing.entry_for(entries, name, "", original=True) for name in entries]
         counts[task.name] = (
             len(found),
             sum(not f["question"] for f in found if f),
@@ -148,10 +148,8 @@ def test_questions_are_found_among_prose_and_only_bare_json_is_strict() -> None:
     text = json.dumps(wanted, ensure_ascii=False)
     assert questions_in(f'想一想 {{"a": 1}}：\n```json\n{text}\n```') == wanted
     assert questions_in(f'<think>{{"question": ["旧？"]}}</think>{text}') == wanted
-    assert (
-        questions_in(text, strict=True) == wanted
-        and questions_in(f"好的 {text}", strict=True) is None
-    )
+    assert questions_in(text, strict=True) == wanted
+    assert questions_in(f"好的 {text}", strict=True) is None
     for reply in (
         "",
         "没有问题",
@@ -166,11 +164,9 @@ def test_questions_are_found_among_prose_and_only_bare_json_is_strict() -> None:
 
 def test_as_many_answers_as_questions_or_none_can_be_read() -> None:
     reply = "<response>\n北京\n</response>\n<response>“无法推断”。</response>"
-    assert (
-        answers_in(reply, 2) == ("北京", UNKNOWN)
-        and answers_in(reply, 3) is None
-        and answers_in("北京", 1) is None
-    )
+    assert answers_in(reply, 2) == ("北京", UNKNOWN)
+    assert answers_in(reply, 3) is None
+    assert answers_in("北京", 1) is None
     assert answers_in(reply, 3, strict=True) == ("北京",), (
         "the original wants the tags on lines of their own"
     )
@@ -178,24 +174,23 @@ def test_as_many_answers_as_questions_or_none_can_be_read() -> None:
 
 def test_an_entry_of_another_reference_or_without_use_is_none(tmp_path: Path) -> None:
     task, path = TASKS["qa1"], tmp_path / "crud" / "quest_gold_QuestAnswer1Doc.json"
-    published: dict[str, gold.Entry] = {
+    published: dict[str, questing.Entry] = {
         "a": {"question": [], "answers": []},
         "b": {"question": ["谁？"], "answers": ["甲", "乙"]},
     }
-    assert gold.find(published, "a", "甲") is None and gold.find(published, "b", "甲") is None
-    uneven = gold.find(published, "b", "甲", original=True)
+    assert all(questing.entry_for(published, record, "甲") is None for record in "ab")
+    uneven = questing.entry_for(published, "b", "甲", original=True)
     assert uneven is not None and uneven["answers"] == ["甲", "乙"]
     made = {"key_info": ["甲"], "question": ["谁？"], "answers": ["甲"]}
-    key = gold.key_for(published, "a", "甲")
-    gold.store(path, {**published, key: gold.entry_of(made, "甲", "judge")})
-    kept = gold.read_cache(path)
-    assert kept[key] == {**made, "reference": digest("甲"), "llm": "judge"} and gold.find(
-        kept, "a", "甲"
-    ) == {"question": ["谁？"], "answers": ["甲"]}
-    assert gold.find(kept, "a", "乙") is None
-    gold.store(path, {"a": {"question": ["?"], "answers": ["!"]}, "c": made})
-    assert gold.read_cache(path) == {**kept, "c": made}, "what is there stays"
+    new = questing.new_entry(published, "a", "甲", made, "judge")
+    questing.add_entries(path, {**published, **new})
+    kept = questing.read_cache(path)
+    assert kept[f"a {digest('甲')[:8]}"] == {**made, "reference": digest("甲"), "llm": "judge"}
+    assert questing.entry_for(kept, "a", "甲") == {"question": ["谁？"], "answers": ["甲"]}
+    assert questing.entry_for(kept, "a", "乙") is None
+    questing.add_entries(path, {"a": {"question": ["?"], "answers": ["!"]}, "c": made})
+    assert questing.read_cache(path) == {**kept, "c": made}, "what is there stays"
     path.write_text("[]")
     with pytest.raises(BadFileError, match="from record ids to questions"):
-        gold.read_cache(path)
-    assert gold.read_published(str(tmp_path), task) == {}
+        questing.read_cache(path)
+    assert questing.read_published(str(tmp_path), task) == {}

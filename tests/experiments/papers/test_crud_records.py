@@ -46,19 +46,16 @@ def test_the_six_lists_of_cruds_file_are_read(tmp_path: Path) -> None:
         assert {
             name: (one.total, len(one.records)) for name, one in found.items()
         } == dict.fromkeys(TASKS, (1, 1))
-        assert (
-            found["summary"].records[0].id == "1"
-            and found["summary"].records[0].reference == "水厂通水。"
-        )
+        assert found["summary"].records[0].id == "1"
+        assert found["summary"].records[0].reference == "水厂通水。"
 
 
 @pytest.mark.parametrize("lines", [True, False])
 def test_one_tasks_records_are_read_as_json_and_as_json_lines(tmp_path: Path, lines: bool) -> None:
     data = written(tmp_path / ("mine.jsonl" if lines else "mine.json"), [QA], lines)
     (record,) = read_tasks(data, (TASKS["qa1"],))["qa1"].records
-    assert record.values == {"question": "谁夺冠？"} and record.gold[0].text.startswith(
-        "2023-07-28"
-    )
+    assert record.values == {"question": "谁夺冠？"}
+    assert record.gold[0].text.startswith("2023-07-28")
 
 
 def test_what_cannot_be_asked_or_scored_is_left_out_and_said(tmp_path: Path) -> None:
@@ -86,9 +83,8 @@ def test_what_cannot_be_asked_or_scored_is_left_out_and_said(tmp_path: Path) -> 
 def test_gold_ids_go_before_gold_texts_and_lists_of_texts_are_lines(tmp_path: Path) -> None:
     rows = [{**QA, "questions": ["谁？", "何时？"], "auto_gold_doc_ids": [7, 8]}]
     (record,) = read_tasks(written(tmp_path / "qa1.json", rows), (TASKS["qa1"],))["qa1"].records
-    assert record.values["question"] == "谁？\n何时？" and [
-        set(one.ids) for one in record.gold
-    ] == [{"7"}, {"8"}]
+    assert record.values["question"] == "谁？\n何时？"
+    assert [set(one.ids) for one in record.gold] == [{"7"}, {"8"}]
 
 
 @pytest.mark.parametrize(
@@ -110,10 +106,8 @@ def test_a_file_of_another_kind_is_refused_in_one_sentence(
 
 
 def test_tasks_have_cruds_names_too_and_unknown_ones_are_refused() -> None:
-    assert [task.name for task in tasks_of("QuestAnswer2Docs,hallu_modified")] == [
-        "hallucination",
-        "qa2",
-    ]
+    expected = ["hallucination", "qa2"]
+    assert [task.name for task in tasks_of("QuestAnswer2Docs,hallu_modified")] == expected
     with pytest.raises(UsageError, match="Did you mean 'qa1'"):
         tasks_of("qa11")
     with pytest.raises(UsageError, match="at least one task"):

@@ -36,10 +36,8 @@ def test_hybrid_scores_are_half_over_sixty_and_the_rank_and_equal_texts_are_one(
 
 
 def test_the_four_variants_are_retrievers_of_the_workspace() -> None:
-    assert (variant("dense", "bge", "words", 8), variant("bm25", "bge", "words", 8)) == (
-        "bge",
-        "words",
-    )
+    expected = ("bge", "words")
+    assert (variant("dense", "bge", "words", 8), variant("bm25", "bge", "words", 8)) == expected
     _, fused = written_out(variant("hybrid", "bge", "words", 8), parse_settings)
     assert fused is not None and (fused.kind, fused.of) == ("rrf", ["words", "bge"])
     assert fused.settings == {"weights": "0.5,0.5", "constant": 60, "depth": 8, "equal": "text"}
@@ -64,21 +62,17 @@ def test_documents_of_bm25_are_lines_and_all_others_stand_apart(tmp_path: Path) 
 
 def test_the_original_cuts_documents_where_its_echo_would_end() -> None:
     hits = [hit("1", "甲\nGiven the context information 乙"), hit("2", "丙")]
-    assert (
-        joined(hits, "\n\n", False).endswith("乙\n\n丙")
-        and joined(hits, "\n\n", True) == "甲"
-        and joined([], "\n", True) == ""
-    )
+    assert joined(hits, "\n\n", False).endswith("乙\n\n丙")
+    assert joined(hits, "\n\n", True) == "甲"
+    assert joined([], "\n", True) == ""
 
 
 def test_every_gold_document_has_its_own_rank_by_id_page_or_chunk() -> None:
     hits = [hit("5#2", "甲"), hit("7", "乙"), Hit(Passage("c", "丙", page_id="9"), 0.1)]
     gold = tuple(GoldDocument(frozenset({one})) for one in ("7", "9", "8"))
     assert reciprocal_rank(gold, hits) == pytest.approx((1 / 2 + 1 / 3 + 0) / 3)
-    assert (
-        reciprocal_rank((GoldDocument(frozenset({"5"})),), hits) == 1.0
-        and reciprocal_rank((), hits) is None
-    )
+    assert reciprocal_rank((GoldDocument(frozenset({"5"})),), hits) == 1.0
+    assert reciprocal_rank((), hits) is None
 
 
 def test_without_ids_a_gold_document_is_known_by_its_text_also_in_part_and_with_its_date() -> None:

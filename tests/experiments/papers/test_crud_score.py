@@ -44,12 +44,8 @@ def test_texts_are_scored_anew_and_numbers_that_differ_are_counted(
 ) -> None:
     guess = written(tmp_path / "r.json", [row("a", "北京和上海"), row("b", "广州"), row("c", " ")])
     found = rallebench.json("score", "--suite", "crud", "--guess", guess)
-    assert (found["task"], found["n"], found["invalid"], found["differ"]) == (
-        "QuestAnswer1Doc",
-        3,
-        1,
-        {"bleu-avg": 2},
-    )
+    expected = ("QuestAnswer1Doc", 3, 1, {"bleu-avg": 2})
+    assert (found["task"], found["n"], found["invalid"], found["differ"]) == expected
     assert values(found)["rouge-L"] == (0.5, 2) and values(found)["length"] == (3.5, 2)
     assert "1 of 3 rows have no text" in found["notes"][0] and "QA_recall" not in found["metrics"]
 
@@ -83,10 +79,8 @@ def test_a_reference_that_answers_nothing_scores_0_and_missing_answers_leave_the
     found = rallebench.json(
         "score", "--suite", "crud", "--guess", written(tmp_path / "r.json", rows)
     )
-    assert (
-        values(found)["QA_recall"] == values(found)["QA_avg_F1"] == (0.5, 2)
-        and values(found)["length"][1] == 3
-    )
+    assert values(found)["QA_recall"] == values(found)["QA_avg_F1"] == (0.5, 2)
+    assert values(found)["length"][1] == 3
     assert found["notes"] == [
         "1 rows have fewer answers than questions; they are in neither mean of RAGQuestEval, as in CRUD-RAG."
     ]
@@ -131,8 +125,6 @@ def test_a_folder_in_place_of_a_result_is_called_one(
 ) -> None:
     written(tmp_path / "r.json", [row(1, "x")])
     ran = rallebench("score", "--suite", "crud", "--guess", tmp_path)
-    assert (
-        ran.code == 2
-        and f"{tmp_path} is a folder; name the file that holds a result of CRUD-RAG" in ran.last
-        and "It holds r.json" in ran.last
-    )
+    assert ran.code == 2
+    assert f"{tmp_path} is a folder; name the file that holds a result of CRUD-RAG" in ran.last
+    assert "It holds r.json" in ran.last

@@ -144,18 +144,11 @@ def test_answers_are_parsed_scored_and_shown_beside_the_papers(
     (part,) = found["parts"]
     whole, half = (text_values(said, QA[n][2]) for n, said in ((0, QA[0][2]), (1, "全长12公里。")))
     assert (part["n"], part["n_errors"], part["metrics"]["bleu-avg"]["n"]) == (3, 0, 2)
-    assert (
-        numbers(part)["bleu-avg"] == pytest.approx((1 + (half["bleu-avg"] or 0)) / 2)
-        and whole["rouge-L"] == 1.0
-    )
+    assert numbers(part)["bleu-avg"] == pytest.approx((1 + (half["bleu-avg"] or 0)) / 2)
+    assert whole["rouge-L"] == 1.0
     assert numbers(part)["length"] == (len(QA[0][2]) + 7) / 2 and numbers(part)["mrr"] == 1.0
-    assert found["counts"]["qa1"] == {
-        "asked": 3,
-        "failed": 0,
-        "empty": 1,
-        "reused": 0,
-        "without_documents": 0,
-    }
+    expected = {"asked": 3, "failed": 0, "empty": 1, "reused": 0, "without_documents": 0}
+    assert found["counts"]["qa1"] == expected
     assert "qa1: 1 of 3 answers are empty; they are counted here and in no mean." in found["notes"]
     (table,) = found["tables"]
     assert table["columns"] == [
@@ -179,11 +172,8 @@ def test_answers_are_parsed_scored_and_shown_beside_the_papers(
         "behind BM25 a document is a line"
     )
     step = read_lines(workspace / "runs" / "r qa1" / "episodes.jsonl")[0]["steps"][1]
-    assert (step["temperature"], step["max_tokens"], step["options"]) == (
-        0.1,
-        1280,
-        {"top_p": 0.9, "top_k": 5},
-    )
+    expected = (0.1, 1280, {"top_p": 0.9, "top_k": 5})
+    assert (step["temperature"], step["max_tokens"], step["options"]) == expected
 
 
 def test_bleu_has_no_brevity_penalty_and_is_0_without_four_words_in_a_row() -> None:
@@ -203,25 +193,19 @@ def test_cruds_own_file_is_written_and_its_valid_rows_are_used_again(
     first = suite(rallebench, "crud-qa1")
     path = Path(first["folder"]) / "output" / "news_top2_scripted" / "QuestAnswer1Doc_reads.json"
     value = json.loads(path.read_text(encoding="utf-8"))
-    assert value["info"]["task"] == "QuestAnswer1Doc" and [
-        row["id"] for row in value["results"]
-    ] == ["q1", "q2", "q3"]
-    assert [row["valid"] for row in value["results"]] == [True, True, False] and value["results"][
-        2
-    ]["metrics"] == {}
-    assert (
-        value["overall"]["num"] == 2
-        and value["overall"]["invalid"] == 1
-        and "avg. bertScore" not in value["overall"]
-    )
+    assert value["info"]["task"] == "QuestAnswer1Doc"
+    assert [row["id"] for row in value["results"]] == ["q1", "q2", "q3"]
+    assert [row["valid"] for row in value["results"]] == [True, True, False]
+    assert value["results"][2]["metrics"] == {}
+    assert value["overall"]["num"] == 2
+    assert value["overall"]["invalid"] == 1
+    assert "avg. bertScore" not in value["overall"]
     value["results"][0]["log"]["generated_text"] = "别的答案"
     value["results"][1]["log"]["ground_truth_text"] = "别的参考"
     path.write_text(json.dumps(value), encoding="utf-8")
     again = suite(rallebench, "crud-qa1", f"reuse={first['folder']}", run="again")
-    assert (
-        again["counts"]["qa1"]["reused"] == 1
-        and numbers(again["parts"][0])["bleu-avg"] < numbers(first["parts"][0])["bleu-avg"]
-    )
+    assert again["counts"]["qa1"]["reused"] == 1
+    assert numbers(again["parts"][0])["bleu-avg"] < numbers(first["parts"][0])["bleu-avg"]
     assert again["parts"][0]["metrics"]["mrr"]["n"] == 1, (
         "of an answer of an earlier time nobody knows what was found"
     )
@@ -263,18 +247,14 @@ def test_references_are_asked_once_ever_and_what_cannot_be_read_is_counted(
     kept = json.loads(
         (workspace / "crud" / "quest_gold_QuestAnswer1Doc.json").read_text(encoding="utf-8")
     )
-    assert (
-        list(kept) == ["q1"]
-        and kept["q1"]["question"] == ["几枚金牌？", "什么成绩？"]
-        and kept["q1"]["answers"] == ["4枚", "历史最好"]
-    )
+    assert list(kept) == ["q1"]
+    assert kept["q1"]["question"] == ["几枚金牌？", "什么成绩？"]
+    assert kept["q1"]["answers"] == ["4枚", "历史最好"]
     row = json.loads(next(Path(found["folder"]).rglob("*_reads.json")).read_text(encoding="utf-8"))[
         "results"
     ][0]
-    assert (
-        row["log"]["quest_eval_save"]["answers_gm4gt"] == ["4枚", "历史最好"]
-        and row["metrics"]["QA_recall"] == 1.0
-    )
+    assert row["log"]["quest_eval_save"]["answers_gm4gt"] == ["4枚", "历史最好"]
+    assert row["metrics"]["QA_recall"] == 1.0
     again = suite(rallebench, "crud-qa1", "quest=judge", "k=1", run="other")
     assert again["counts"]["qa1"]["quest_new_references"] == 1
     assert [len(of["steps"]) for of in judgements(workspace, "other qa1")] == [1, 1]
@@ -303,10 +283,8 @@ def test_published_questions_are_taken_instead_and_empty_ones_only_in_the_origin
     assert [len(of["steps"]) for of in judgements(workspace, "r qa1")] == [1, 0], (
         "nothing was asked of a reference"
     )
-    assert (
-        found["counts"]["qa1"]["quest_no_questions"] == 1
-        and found["counts"]["qa1"]["quest_scored"] == 1
-    )
+    assert found["counts"]["qa1"]["quest_no_questions"] == 1
+    assert found["counts"]["qa1"]["quest_scored"] == 1
     ours = suite(rallebench, "crud-qa1", "quest=judge", f"gold={workspace}", run="ours")
     assert ours["counts"]["qa1"]["quest_new_references"] == 1
     assert ours["counts"]["qa1"]["quest_unparsed"] == 1, (
@@ -318,26 +296,18 @@ def test_several_tasks_are_a_table_and_what_is_left_out_is_said(
     rallebench: CommandLine, workspace: Path
 ) -> None:
     found = suite(rallebench, "crud", "tasks=event_summary,continuing_writing,hallu_modified")
-    assert [part["label"] for part in found["parts"]] == [
-        "summary",
-        "continuation",
-        "hallucination",
-    ]
-    assert (
-        len(found["tables"][0]["rows"]) == 6
-        and "mrr" in found["parts"][2]["metrics"]
-        and "mrr" not in found["parts"][0]["metrics"]
-    )
+    expected = ["summary", "continuation", "hallucination"]
+    assert [part["label"] for part in found["parts"]] == expected
+    assert len(found["tables"][0]["rows"]) == 6
+    assert "mrr" in found["parts"][2]["metrics"]
+    assert "mrr" not in found["parts"][0]["metrics"]
     assert "summary: 1 of 2 records have no event and were left out: t." in found["notes"]
     assert (
         "hallucination: 1 of 2 records have a failed request's text for a reference and were left out: x."
         in found["notes"]
     )
-    assert [Path(path).name for path in found["files"]] == [
-        "Summary_reads.json",
-        "ContinueWriting_reads.json",
-        "HalluModified_reads.json",
-    ]
+    expected = ["Summary_reads.json", "ContinueWriting_reads.json", "HalluModified_reads.json"]
+    assert [Path(path).name for path in found["files"]] == expected
     (prompt,) = sent(workspace, "r summary")
     assert "事件：水厂通水" in prompt and NEWS["3"] in prompt
 
@@ -359,11 +329,9 @@ def test_without_documents_nothing_is_retrieved_and_failed_questions_are_in_no_m
 ) -> None:
     found = suite(rallebench, "crud-qa1", "k=0", "index=", llm="picky")
     (part,) = found["parts"]
-    assert (part["n"], part["n_errors"], part["metrics"]["rouge-L"]["n"]) == (
-        3,
-        2,
-        1,
-    ) and "mrr" not in part["metrics"]
+    expected = (3, 2, 1)
+    assert (part["n"], part["n_errors"], part["metrics"]["rouge-L"]["n"]) == expected
+    assert "mrr" not in part["metrics"]
     assert "qa1: 2 of 3 questions failed; they are counted here and in no mean." in found["notes"]
     assert "no documents" in found["tables"][0]["rows"][0][0]
 
@@ -376,11 +344,9 @@ def test_planning_writes_nothing_not_even_questions_that_it_invented(workspace: 
         ExperimentRequest(Workspace(workspace), "reads", SUITES.settings("crud-qa1", given)),
         "p",
     )
-    assert (
-        planned.runs[0].questions == 3
-        and planned.runs[0].generations.low == 3
-        and everything(workspace) == before
-    )
+    assert planned.runs[0].questions == 3
+    assert planned.runs[0].generations.low == 3
+    assert everything(workspace) == before
 
 
 @pytest.mark.parametrize(

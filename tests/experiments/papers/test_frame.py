@@ -9,9 +9,8 @@ from rallebench.services.experiments import suite_name
 def test_labels_that_differ_give_names_that_differ_also_where_they_are_cut() -> None:
     labels = ["a/b", "a|b", "x" * 200, "x" * 201]
     names = [run_name("night", label) for label in labels]
-    assert len(set(names)) == 4 and all(
-        len(name.encode()) <= 100 and "/" not in name for name in names
-    )
+    assert len(set(names)) == 4
+    assert all(len(name.encode()) <= 100 and "/" not in name for name in names)
 
 
 def test_the_same_request_has_the_same_name_and_another_number_of_questions_another() -> None:

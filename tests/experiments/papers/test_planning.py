@@ -50,19 +50,15 @@ def test_parts_questions_calls_and_searches_are_counted_without_loading_or_writi
     assert [(p.label, p.questions, p.left, p.generations, p.retrievals) for p in found.runs] == [
         (f"time {n}", 5, 5, Range(5, 5), Range(5, 5)) for n in (1, 2, 3)
     ]
-    assert (
-        found.notes == ()
-        and bench.models.status() == []
-        and everything(bench.workspace.path) == before
-    )
+    assert found.notes == ()
+    assert bench.models.status() == []
+    assert everything(bench.workspace.path) == before
 
 
 def test_what_a_run_of_that_name_has_answered_is_not_left(bench: Workbench) -> None:
     run(bench, "small-alone", times="1")
-    assert [(p.left, p.generations) for p in planned(bench, "small-alone", times="2").runs] == [
-        (0, Range(0, 0)),
-        (8, Range(8, 8)),
-    ]
+    actual = [(p.left, p.generations) for p in planned(bench, "small-alone", times="2").runs]
+    assert actual == [(0, Range(0, 0)), (8, Range(8, 8))]
 
 
 def test_a_part_made_of_answers_is_a_guess_until_they_are_there(bench: Workbench) -> None:
@@ -71,10 +67,9 @@ def test_a_part_made_of_answers_is_a_guess_until_they_are_there(bench: Workbench
     assert "judged: made of the answers of earlier runs" in planned(bench, "small-judged").notes[0]
     run(bench, "small-judged")
     again = planned(bench, "small-judged")
-    assert [(p.depends, p.left) for p in again.runs] == [
-        (False, 0),
-        (False, 0),
-    ] and again.notes == ()
+    expected = [(False, 0), (False, 0)]
+    assert [(p.depends, p.left) for p in again.runs] == expected
+    assert again.notes == ()
 
 
 def test_an_end_that_only_answers_tell_is_said_to_be_open(bench: Workbench) -> None:
@@ -82,9 +77,8 @@ def test_an_end_that_only_answers_tell_is_said_to_be_open(bench: Workbench) -> N
     assert [(p.label, p.depends) for p in found.runs] == [("time 1", False), ("time 2", True)]
     assert found.open_end == "How many runs there are depends on the answers; at least 1."
     run(bench, "small-unforeseen")
-    assert [p.label for p in planned(bench, "small-unforeseen").runs] == ["time 1"] and not planned(
-        bench, "small-unforeseen"
-    ).notes
+    assert [p.label for p in planned(bench, "small-unforeseen").runs] == ["time 1"]
+    assert not planned(bench, "small-unforeseen").notes
 
 
 def test_a_name_of_other_settings_is_refused_before_anything_runs(bench: Workbench) -> None:
@@ -97,9 +91,8 @@ def test_a_name_of_other_settings_is_refused_before_anything_runs(bench: Workben
 
 def test_a_suite_that_asks_no_model_says_so_and_costs_nothing() -> None:
     found = estimated(Plan("small-alone", "n", ()), [])
-    assert found.notes == ("It asks no model: it only works on existing files.",) and found.total[
-        "usd"
-    ] == Interval(0, 0, 0)
+    assert found.notes == ("It asks no model: it only works on existing files.",)
+    assert found.total["usd"] == Interval(0, 0, 0)
 
 
 # what it would cost
@@ -117,10 +110,8 @@ def test_a_few_questions_are_answered_and_carried_over_to_all_that_are_left(
 ) -> None:
     found = probed(bench, "small-alone")
     assert [sample.questions for sample in found.samples if sample] == [2, 2]
-    assert (
-        found.total["model_calls"] == Interval(16, 16, 16)
-        and found.total["completion_tokens"].value == 16
-    )
+    assert found.total["model_calls"] == Interval(16, 16, 16)
+    assert found.total["completion_tokens"].value == 16
     assert found.total["seconds"].value is not None and found.total["usd"] == Interval()
     assert "US dollars are not known for titan (no prices)." in found.notes
     assert not (bench.workspace.path / "runs").exists()
@@ -210,12 +201,10 @@ def test_why_parts_could_not_be_probed_is_said_where_the_suite_goes_on_without_t
     )
     (said,) = [line for line in ran.out.splitlines() if "could not be probed" in line]
     assert said.startswith("Note: time 1, time 2: could not be probed: ") and "127.0.0.1:9" in said
-    assert (
-        ran.code == 0
-        and "not reached by the probe" not in ran.out
-        and "Measured on" not in ran.out
-        and "The sums are not known." in ran.out
-    )
+    assert ran.code == 0
+    assert "not reached by the probe" not in ran.out
+    assert "Measured on" not in ran.out
+    assert "The sums are not known." in ran.out
 
 
 def test_a_part_that_could_not_be_probed_is_estimated_from_similar_parts_beside_the_reason(
@@ -243,17 +232,12 @@ def test_plan_prints_parts_and_costs_and_writes_no_run(rallebench: CommandLine) 
         "suite", "small-alone", "--plan", "--llm", "titan", "--name", "n", "--probe", "1"
     )
     assert ran.code == 0 and "n would run" in ran.out and "completion tokens" in ran.out
-    assert [line.split()[:4] for line in ran.out.splitlines()[2:5]] == [
-        ["time", "1", "8", "8"],
-        ["time", "2", "8", "8"],
-        ["all", "16", "16", "16"],
-    ]
+    expected = [["time", "1", "8", "8"], ["time", "2", "8", "8"], ["all", "16", "16", "16"]]
+    assert [line.split()[:4] for line in ran.out.splitlines()[2:5]] == expected
     value = rallebench.json("suite", "small-alone", "--plan", "--llm", "titan", "--probe", "0")
     assert value["total"]["generations"] == {"low": 16, "high": 16} and value["probe"] is None
-    assert (
-        not (rallebench.workspace / "runs").exists()
-        and not (rallebench.workspace / "experiments").exists()
-    )
+    assert not (rallebench.workspace / "runs").exists()
+    assert not (rallebench.workspace / "experiments").exists()
     assert rallebench("suite", "small-alone", "--llm", "titan", "--probe", "1").code == 2
     assert rallebench("suite", "small-alone", "--plan", "--llm", "titan", "--probe", "-1").code == 2
 
@@ -265,19 +249,14 @@ def test_the_suites_own_tables_are_printed_and_in_the_json_with_their_intervals(
     lines = ran.out.splitlines()
     at = lines.index("Right <i>answers</i> (percent)")
     assert lines[at + 1].split() == ["time", "right", "not", "measured", "word"]
-    assert (
-        lines[at + 2].startswith("time 1")
-        and "12.50 [-17.1, 42.1] n=8" in lines[at + 2]
-        and "–" in lines[at + 2]
-    )
-    assert (
-        lines[at + 4].split()[:4] == ["the", "paper", "50.00", "3"] and lines[at + 5] == "A note."
-    )
+    assert lines[at + 2].startswith("time 1")
+    assert "12.50 [-17.1, 42.1] n=8" in lines[at + 2]
+    assert "–" in lines[at + 2]
+    assert lines[at + 4].split()[:4] == ["the", "paper", "50.00", "3"]
+    assert lines[at + 5] == "A note."
     value = rallebench.json("suite", "small-alone", "--llm", "titan", "--name", "n", "--no-mlflow")
-    assert (
-        value["tables"][0]["rows"][0][1]["n"] == 8
-        and value["plots"][0]["series"]["ours"][0][1]["value"] == 0.125
-    )
+    assert value["tables"][0]["rows"][0][1]["n"] == 8
+    assert value["plots"][0]["series"]["ours"][0][1]["value"] == 0.125
 
 
 def test_a_name_that_another_suite_has_is_refused_and_its_report_stays(

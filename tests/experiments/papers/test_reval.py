@@ -123,10 +123,8 @@ def grid(cli: CommandLine) -> Any:
 
 def test_a_grid_has_scores_means_and_ranks_and_says_what_is_not_feasible(grid: Any) -> None:
     react = "react · oracle-7b"
-    assert [part["label"] for part in grid["parts"]][:2] == [
-        "react oracle-7b hotpotqa",
-        "chain-of-thought oracle-7b hotpotqa",
-    ]
+    expected = ["react oracle-7b hotpotqa", "chain-of-thought oracle-7b hotpotqa"]
+    assert [part["label"] for part in grid["parts"]][:2] == expected
     assert grid["means"][react] == {"wiki": 1.0, "aminer": 1.0, "all": 1.0}
     ranks = ("Wikipedia KA", "scholar KS", "wiki", "aminer", "all")
     assert grid["ranks"][react] == dict.fromkeys(ranks, 1.0)
@@ -185,7 +183,8 @@ def test_programs_run_only_where_they_are_allowed_and_with_their_tool(cli: Comma
 def test_a_system_that_fails_costs_the_others_nothing(cli: CommandLine) -> None:
     models = "models=broken,absent,oracle-7b"
     ran = cli.suite("reval", *BOTH, models, run="n", flags=("--json",))
-    assert ran.code == 1 and ran.last.startswith(
+    assert ran.code == 1
+    assert ran.last.startswith(
         "4 of 6 parts failed: react broken hotpotqa, react broken soay_easy, react absent hotpotqa,"
     )
     assert ran.last.endswith(
@@ -194,11 +193,8 @@ def test_a_system_that_fails_costs_the_others_nothing(cli: CommandLine) -> None:
     found = ran.json
     assert found["means"]["react · oracle-7b"]["all"] == 1.0
     states = {(row["llm"], row["task"]): row["state"] for row in found["cells"]}
-    assert [states[llm, "soay_easy"] for llm in ("oracle-7b", "absent", "broken")] == [
-        "done",
-        "failed",
-        "failed",
-    ]
+    expected = ["done", "failed", "failed"]
+    assert [states[llm, "soay_easy"] for llm in ("oracle-7b", "absent", "broken")] == expected
     notes = found["notes"]
     assert sum(note.startswith("react absent") and "/nowhere" in note for note in notes) == 2
     (broken,) = [note for note in notes if note.startswith("react broken soay_easy failed: ")]
@@ -346,19 +342,15 @@ def test_a_log_says_itself_how_its_rows_ended(cli: CommandLine) -> None:
     cli.json("import", path, "--kind", "predictions", "--name", "theirs")
     found = cli.json("analyse", "theirs", "--aspect", "errors")
     (ours,) = found["systems"]
-    assert (ours["system"], ours["counts"]) == (
-        "pal · tulu-7b",
-        {"EM": 1, "ME": 1, "TE": 1, "SL": 1, "CL": 1, "RE": 1},
-    )
+    expected = ("pal · tulu-7b", {"EM": 1, "ME": 1, "TE": 1, "SL": 1, "CL": 1, "RE": 1})
+    assert (ours["system"], ours["counts"]) == expected
     (original,) = cli.json("analyse", "theirs", "--aspect", "errors", "--compat", "original")[
         "systems"
     ]
     assert original["counts"] == {"EM": 1, "ME": 1, "TE": 3, "RE": 1} and original["WA"] == 5
     scored = cli.json("score", "--suite", "reval", "--guess", path)
-    assert (
-        scored["errors"]["original"] == {"EM": 1, "AM": 0, "GE": 0, "ME": 1, "TE": 3, "RE": 1}
-        and scored["halted"] == 4
-    )
+    assert scored["errors"]["original"] == {"EM": 1, "AM": 0, "GE": 0, "ME": 1, "TE": 3, "RE": 1}
+    assert scored["halted"] == 4
     assert any("1 rows stand there again" in note for note in scored["notes"])
 
 
@@ -393,10 +385,8 @@ def test_a_folder_in_place_of_a_log_is_called_one_and_its_files_are_named(cli: C
         ran = cli("score", "--suite", "reval", *asked)
         assert ran.code == 2 and f"{log.parent} is a folder; name the file that holds" in ran.last
         assert f"{asked[-2]} {log.parent / 'FILE'}. It holds hotpotqa_log.jsonl." in ran.last
-    assert (
-        "is a folder; name the file that holds"
-        in cli("score", "--suite", "reval", "--guess", log.parent / "deeper").last
-    )
+    actual = "is a folder; name the file that holds"
+    assert actual in cli("score", "--suite", "reval", "--guess", log.parent / "deeper").last
 
 
 # the verb
@@ -405,15 +395,10 @@ def test_a_folder_in_place_of_a_log_is_called_one_and_its_files_are_named(cli: C
 def test_analyse_takes_a_whole_suite_run_and_writes_files(cli: CommandLine, tmp_path: Path) -> None:
     found = cli.json("analyse", "g", "--aspect", "matching", "--out", tmp_path / "out")
     assert [one["workflow"] for one in found["workflows"]] == ["react", "chain-of-thought"]
-    assert found["workflows"][0]["axes"] == ["Wikipedia KA", "scholar KS"] and found["workflows"][
-        0
-    ]["models"]["oracle-7b"] == [1.0, 1.0]
-    assert {Path(file).name for file in found["files"]} == {
-        "matching.json",
-        "matching.csv",
-        "matching-2.csv",
-        "matching.html",
-    }
+    assert found["workflows"][0]["axes"] == ["Wikipedia KA", "scholar KS"]
+    assert found["workflows"][0]["models"]["oracle-7b"] == [1.0, 1.0]
+    expected = {"matching.json", "matching.csv", "matching-2.csv", "matching.html"}
+    assert {Path(file).name for file in found["files"]} == expected
     points = cli.json("analyse", "g", "--aspect", "deployment", "--size", "oracle-7b=70")["points"]
     assert {(p["system"], p["size"]) for p in points} >= {
         ("react · oracle-7b", 70.0),

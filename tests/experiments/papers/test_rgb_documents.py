@@ -66,10 +66,8 @@ def test_base_takes_the_first_of_each_kind_and_fills_up_with_the_other(
 def test_a_list_that_could_not_be_filled_is_short_and_no_documents_are_asked_for_with_zero() -> (
     None
 ):
-    assert (
-        documents.base(record(1, 1), 5, 0.8).short
-        and not documents.base(record(9, 9), 5, 0.8).short
-    )
+    assert documents.base(record(1, 1), 5, 0.8).short
+    assert not documents.base(record(9, 9), 5, 0.8).short
     for build in (documents.base, documents.integration):
         assert build(record(3, 3), 0, 0).texts == ()
     assert documents.counterfactual(record(3, 3, wrong=True), 0, 0, 0).texts == ()
@@ -106,11 +104,9 @@ def test_a_false_and_a_true_copy_of_one_passage_never_meet() -> None:
                 record(positives, 5, wrong=True), 5, 0.2, correct
             ).texts
             wrong, right = ({text[1:] for text in texts if text[0] == kind} for kind in "wp")
-            assert (
-                not wrong & right
-                and "n0" in texts
-                and len(wrong) == min(positives, 4 - math.ceil(5 * correct))
-            )
+            assert not wrong & right
+            assert "n0" in texts
+            assert len(wrong) == min(positives, 4 - math.ceil(5 * correct))
 
 
 def test_shares_are_rounded_up_exactly_and_in_floating_point_only_as_the_original_does() -> None:
@@ -216,10 +212,8 @@ ROW = {"id": 1, "query": "who?", "answer": "x", "positive": ["p"], "negative": [
 def test_an_answer_is_one_text_all_of_a_list_and_any_of_a_list_in_it() -> None:
     assert required_of("x") == (("x",),)
     assert required_of(["x", ["y", "z"]]) == (("x",), ("y", "z"))
-    assert required_of(["x", ["w", ["y", "z"]]]) == (
-        ("x",),
-        ("w", "y", "z"),
-    )  # lists inside of aliases are aliases, too
+    expected = (("x",), ("w", "y", "z"))
+    assert required_of(["x", ["w", ["y", "z"]]]) == expected
     assert required_of(["", ["y", " "], []]) == (("y",),) and required_of(None) == ()
 
 
@@ -228,10 +222,8 @@ def test_what_records_lack_is_named_and_the_language_follows_from_name_or_questi
 ) -> None:
     rows = [ROW, {**ROW, "id": 2, "answer": [], "negative": []}, {**ROW, "id": 3, "positive": []}]
     found = read_records(write(tmp_path / "zh_x.json", *rows))
-    assert (
-        found.without == {"answers": ("2",), "negatives": ("2",), "positives": ("3",)}
-        and found.language == "zh"
-    )
+    assert found.without == {"answers": ("2",), "negatives": ("2",), "positives": ("3",)}
+    assert found.language == "zh"
     assert read_records(write(tmp_path / "mine.jsonl", {**ROW, "query": "谁？"})).language == "zh"
     assert read_records(write(tmp_path / "mine.jsonl", ROW)).language == "en"
     assert read_records(write(tmp_path / "mine.jsonl", ROW), "zh").language == "zh"

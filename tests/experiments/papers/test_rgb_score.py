@@ -61,9 +61,8 @@ def test_rows_are_scored_anew_and_labels_that_differ_are_counted(
         "correct_rate": 0.5,
     }
     assert share["as_rgb_counts"]["tt"] == 2 and share["as_rgb_counts"]["fact_tt"] == 2
-    assert (
-        share["metrics"]["correct_rate"]["n"] == 2 and share["metrics"]["all_rate"]["low"] is None
-    )
+    assert share["metrics"]["correct_rate"]["n"] == 2
+    assert share["metrics"]["all_rate"]["low"] is None
 
 
 def test_at_nothing_but_noise_rejections_and_lucky_hits_stand_apart(
@@ -124,7 +123,7 @@ def test_chinese_is_scored_without_its_spaces(rallebench: CommandLine, tmp_path:
         ("--suite rgb --guess NOISY", "must be a number from 0 to 1"),
         ("--suite rgb --guess TWICE", "line 2 repeats the id '1'"),
         ("--suite rgb --guess NOISY --ks 1", "--ks goes with --suite kilt"),
-        ("--suite rbg --guess NOISY", "Did you mean 'rgb'? Known: kilt,"),
+        ("--suite rbg --guess NOISY", "Did you mean 'rgb'? Known:"),
         ("--guess NOISY", "name one with --gold"),
     ],
 )

@@ -10,18 +10,19 @@ import pytest
 
 from rallebench.core.prompts import filled, prompt_text
 from rallebench.core.types import Flow, Generate, Message, Outcome, Passage, Question, Reply
-from rallebench.experiments.papers.predictions import json_lines
-from rallebench.experiments.papers.rgb import files, scoring
+from rallebench.experiments.papers.common import json_lines
+from rallebench.experiments.papers.rgb import scoring
 from rallebench.experiments.papers.rgb.documents import Documents
-from rallebench.experiments.papers.rgb.notes import holds_the_true_one
-from rallebench.experiments.papers.rgb.prompts import (
+from rallebench.experiments.papers.rgb.records import RgbRecord, read_records, required_of
+from rallebench.experiments.papers.rgb.robustness import holds_the_true_one
+from rallebench.experiments.papers.rgb.testing import (
     Prompt,
     answering,
     messages,
     read_prompt,
 )
-from rallebench.experiments.papers.rgb.records import RgbRecord, read_records, required_of
-from rallebench.metrics.judges import JUDGES, Case
+from rallebench.metrics import METRICS
+from rallebench.metrics.judges import Case
 from rallebench.metrics.judges.rgb import verdict_on_errors, verdict_on_rejection
 from rallebench.reader import REFUSAL
 
@@ -71,10 +72,8 @@ def test_what_labels_count_for(
 ) -> None:
     assert scoring.counts(labels, 0.8) is right is scoring.is_right(labels)
     assert scoring.counts(labels, 1.0) is at_noise_1
-    assert (scoring.corrects(labels), scoring.corrects(labels, original=True)) == (
-        corrects,
-        corrects_originally,
-    )
+    expected = (corrects, corrects_originally)
+    assert (scoring.corrects(labels), scoring.corrects(labels, original=True)) == expected
 
 
 def test_errors_are_found_by_rgbs_words_in_both_languages() -> None:
@@ -199,15 +198,15 @@ def test_the_judges_prompts_hold_their_demonstrations_and_read_as_they_say() -> 
         :4
     ]
     assert sum(line.isascii() for line in questions) == 2
-    assert (
-        shown["rejection"].endswith("Question: {question}\nAnswer: {answer}")
-        and "{question}" not in shown["errors"]
-    )
+    assert shown["rejection"].endswith("Question: {question}\nAnswer: {answer}")
+    assert "{question}" not in shown["errors"]
 
 
 def test_a_verdict_that_cannot_be_read_is_no_verdict() -> None:
     def judging() -> Flow:
-        return JUDGES["rgb-rejection"](Case("who?", "Ada"), llm="llm", prompt="{question} {answer}")
+        return METRICS["rgb-rejection"](
+            Case("who?", "Ada"), llm="llm", prompt="{question} {answer}"
+        )
 
     request, outcome = played(judging(), "Hm.")
     assert request.messages[0].content == "who? Ada"
@@ -216,7 +215,7 @@ def test_a_verdict_that_cannot_be_read_is_no_verdict() -> None:
 
 
 def test_a_judge_of_errors_sees_the_answer_alone() -> None:
-    judging = JUDGES["rgb-errors"](Case("who?", "Ada"), llm="llm", prompt="judge: {answer}")
+    judging = METRICS["rgb-errors"](Case("who?", "Ada"), llm="llm", prompt="judge: {answer}")
     request, outcome = played(judging, "No.")
     assert request.messages[0].content == "judge: Ada" and outcome.answer == "no"
 
@@ -231,39 +230,35 @@ def row(label: list[int], found: int = 0) -> dict[str, Any]:
 def test_results_count_as_rgb_counts() -> None:
     rows = [row([1, 1]), row([1, 0]), row([-1]), row([0])]
     result = {"all_rate": 0.25, "noise_rate": 0.2, "tt": 1, "nums": 4}
-    assert files.result_of(rows, 0.2, False) == result
-    assert files.result_of(rows, 1.0, False)["tt"] == 2
+    assert scoring.result_of(rows, 0.2, False) == result
+    assert scoring.result_of(rows, 1.0, False)["tt"] == 2
 
 
 def test_of_facts_a_rejection_that_found_errors_passes_as_corrected_in_rgbs_own_file() -> None:
     rows = [row([1], 1), row([-1], 1), row([0], 1), row([1])]
-    found = files.result_of(rows, 0.0, True)
+    found = scoring.result_of(rows, 0.0, True)
     assert (found["fact_check_rate"], found["fact_tt"], found["correct_tt"]) == (0.75, 3, 2)
-    assert (
-        found["correct_rate"] == 2 / 3
-        and files.result_of([row([1])], 0.0, True)["correct_rate"] == 0
-    )
+    assert found["correct_rate"] == 2 / 3
+    assert scoring.result_of([row([1])], 0.0, True)["correct_rate"] == 0
 
 
 def test_rows_are_rgbs_and_are_used_again_where_id_query_and_answer_match(tmp_path: Path) -> None:
     record = RgbRecord("7", "who?", ["Ada"], (("Ada",),))
     documents = Documents((("positive", "Ada was there."),))
-    written = files.row_of(record, documents, 0.2, scoring.assess("Ada", record.required, "en"))
+    written = scoring.row_of(record, documents, 0.2, scoring.assess("Ada", record.required, "en"))
     keys = ["id", "query", "ans", "label", "prediction", "docs", "noise_rate", "factlabel"]
     assert list(written) == keys
     (tmp_path / "p.json").write_text(json_lines([written, {**written, "id": 8}]))
-    rows = files.read_rows(tmp_path / "p.json")
+    rows = scoring.read_rows(tmp_path / "p.json")
     assert json.loads(json.dumps(written)) == rows["7"] and set(rows) == {"7", "8"}
-    assert files.fits(rows["7"], record, documents, original=False) and not files.fits(
-        None, record, documents, False
-    )
+    assert scoring.fits(rows["7"], record, documents, original=False)
+    assert not scoring.fits(None, record, documents, False)
     others = Documents((("positive", "else"),))
-    assert files.fits(rows["7"], record, others, original=True) and not files.fits(
-        rows["7"], record, others, False
-    )
-    assert not files.fits({**written, "query": "whom?"}, record, documents, True)
-    assert not files.fits({**written, "ans": "Ada"}, record, documents, True)
-    assert files.read_rows(tmp_path / "absent.json") == {}
+    assert scoring.fits(rows["7"], record, others, original=True)
+    assert not scoring.fits(rows["7"], record, others, False)
+    assert not scoring.fits({**written, "query": "whom?"}, record, documents, True)
+    assert not scoring.fits({**written, "ans": "Ada"}, record, documents, True)
+    assert scoring.read_rows(tmp_path / "absent.json") == {}
 
 
 def test_braces_in_an_answer_are_not_filled() -> None:
@@ -282,10 +277,8 @@ def test_published_answers_are_right_by_any_alias_and_an_empty_reply_is_wrong(
             )
             if found.language == "en" or not any(" " in group[pick] for group in record.required):
                 assert scoring.is_right(scoring.labels_of(said, record.required)), record.id
-        assert (
-            scoring.labels_of("", record.required) == (0,) * len(record.required)
-            and record.required
-        )
+        assert scoring.labels_of("", record.required) == (0,) * len(record.required)
+        assert record.required
 
 
 def test_three_published_false_answers_contain_the_true_one_and_are_named(

@@ -95,18 +95,15 @@ def test_every_share_of_noise_is_a_run_with_intervals_and_counts(
     rallebench: CommandLine, workspace: Path
 ) -> None:
     found = suite(rallebench, "noise", "noise=0,0.4")
-    assert [(part["label"], part["run"], part["n"]) for part in found["parts"]] == [
-        ("noise=0", "r noise=0", 4),
-        ("noise=0.4", "r noise=0.4", 4),
-    ]
+    expected = [("noise=0", "r noise=0", 4), ("noise=0.4", "r noise=0.4", 4)]
+    assert [(part["label"], part["run"], part["n"]) for part in found["parts"]] == expected
     assert numbers(found["parts"][0]) == {"all_rate": 0.75, "rejection_rate": 0.0}
     assert numbers(found["parts"][1]) == {"all_rate": 0.25, "rejection_rate": 0.75}
     assert found["parts"][0]["metrics"]["all_rate"]["low"] is None, (
         "four questions say too little for an interval"
     )
-    assert found["headline"] == "all_rate" and any(
-        "only its true positives are used" in note for note in found["notes"]
-    )
+    assert found["headline"] == "all_rate"
+    assert any("only its true positives are used" in note for note in found["notes"])
     made = json.loads((workspace / "runs" / "r noise=0.4" / "run.json").read_text())
     assert made["spec"]["workflow"] == "rgb" and made["spec"]["settings"]["noise"] == 0.4
     report = json.loads((workspace / "runs" / "r noise=0.4" / "report.json").read_text())
@@ -120,20 +117,13 @@ def test_analyse_looks_for_the_answers_in_the_documents_that_came_with_the_quest
     with_answers, noise = rallebench.json("analyse", *(part["run"] for part in found["parts"]))[
         "runs"
     ]
-    assert {stage: n for stage, n in with_answers["waterfall"].items() if n} == {
-        "not_in_answer": 1,
-        "lost_by_format": 1,
-        "right": 2,
-    }
-    assert {stage: n for stage, n in noise["waterfall"].items() if n} == {
-        "not_given": 3,
-        "right_without_support": 1,
-    }
+    expected = {"not_in_answer": 1, "lost_by_format": 1, "right": 2}
+    assert {stage: n for stage, n in with_answers["waterfall"].items() if n} == expected
+    expected = {"not_given": 3, "right_without_support": 1}
+    assert {stage: n for stage, n in noise["waterfall"].items() if n} == expected
     said = rallebench("analyse", found["parts"][1]["run"]).out
-    assert (
-        "3  no passage that came with the question holds a gold answer" in said
-        and "4 questions came with passages" in said
-    )
+    assert "3  no passage that came with the question holds a gold answer" in said
+    assert "4 questions came with passages" in said
     assert "corpus" not in said and "no gold pages" not in said
 
 
@@ -318,10 +308,8 @@ def test_other_shares_of_false_documents_do_not_ask_again_what_is_known(
     suite(rallebench, "counterfactual", llm="knows")
     before = (workspace / "runs" / "r without documents" / "episodes.jsonl").read_bytes()
     found = suite(rallebench, "counterfactual", "correct=0.4", "noise=0.2", llm="knows")
-    assert [part["label"] for part in found["parts"]] == [
-        "without documents",
-        "noise=0.2, correct=0.4",
-    ]
+    expected = ["without documents", "noise=0.2, correct=0.4"]
+    assert [part["label"] for part in found["parts"]] == expected
     assert (workspace / "runs" / "r without documents" / "episodes.jsonl").read_bytes() == before
     questions = read_lines(workspace / "runs" / found["parts"][1]["run"] / "questions.jsonl")
     kinds = [document["kind"] for document in questions[0]["rgb"]["docs"]]
@@ -357,10 +345,8 @@ def test_the_papers_table_has_ours_with_intervals_above_its_own_row_and_a_line(
     assert right[0] == "reads: right" and right[1]["low"] is None
     assert (right[1]["value"], right[1]["n"]) == (0.75, 4)
     assert declined[2]["value"] == 0.75 and printed == ["RGB's paper: ChatGPT", 0.9633, 0.94, None]
-    assert (
-        table["note"]
-        == "The paper's row is of en, five documents, temperature 0.7; ours are of en_fact."
-    )
+    expected = "The paper's row is of en, five documents, temperature 0.7; ours are of en_fact."
+    assert table["note"] == expected
     assert plot["kind"] == "line" and [x for x, _ in plot["series"]["right"]] == [0, 0.4, 1]
     assert plot["series"]["RGB's paper: ChatGPT"] == [[0, 0.9633], [0.4, 0.94]]
 
@@ -416,10 +402,8 @@ def test_errors_are_labelled_in_a_file_that_is_never_overwritten(rallebench: Com
     path = Path(found["folder"]) / "errors-to-label.csv"
     with open(path, encoding="utf-8", newline="") as handle:
         rows = list(csv.DictReader(handle))
-    assert [(row["part"], row["qid"], row["category"]) for row in rows][:2] == [
-        ("noise=0", "3", ""),
-        ("noise=0.2", "0", ""),
-    ]
+    expected = [("noise=0", "3", ""), ("noise=0.2", "0", "")]
+    assert [(row["part"], row["qid"], row["category"]) for row in rows][:2] == expected
     assert rows[0]["required"] == "Tampa + Rome / Roma"
     assert found["wrong"] == 5 and str(path) in found["files"]
     for row, category in zip(rows, ("Merging", "ignoring", "merging", "typo", "")):
@@ -517,7 +501,7 @@ def test_the_published_folder_at_hand_lacks_the_english_base_set(
     ("name", "pairs", "sentence"),
     [
         ("noise", "", "--set data=PATH"),
-        ("noise", "data=FACTS noise=2", "numbers from 0 to 1"),
+        ("noise", "data=FACTS noise=2", "must be a number from 0 to 1"),
         ("noise", "data=DATA set=en_int", "rgb-integration takes it"),
         ("integration", "data=DATA set=en_fact", "rgb-noise takes it"),
         ("counterfactual", "data=DATA noise=0.6 correct=0.6", "together at most 1"),

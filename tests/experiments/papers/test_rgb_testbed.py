@@ -9,26 +9,30 @@ from typing import Any
 import pytest
 from small_workspace import CommandLine, make_workspace, read_lines, write_lines
 
-from rallebench.experiments.papers.rgb import building
-from rallebench.experiments.papers.rgb.building import (
+from rallebench.experiments.papers.rgb import from_index
+from rallebench.experiments.papers.rgb.from_index import (
     SourceQuestion,
     fakes_of,
     replaced,
     shape_of,
-    split,
+    split_by_answer,
 )
 
 
 def test_documents_are_sorted_by_the_answer_at_word_boundaries_each_once() -> None:
-    found = split((("art", "arts"),), ["A party.", "The Arts grew.", "The Arts grew.", "Art!"])
+    found = split_by_answer(
+        (("art", "arts"),), ["A party.", "The Arts grew.", "The Arts grew.", "Art!"]
+    )
     assert found.groups == (("The Arts grew.", "Art!"),) and found.negative == ("A party.",)
 
 
 def test_of_several_required_answers_each_has_its_own_group() -> None:
-    found = split((("Rome",), ("1990",)), ["In Rome in 1990.", "It was 1990.", "In 19901."])
+    found = split_by_answer(
+        (("Rome",), ("1990",)), ["In Rome in 1990.", "It was 1990.", "In 19901."]
+    )
     assert found.groups == (("In Rome in 1990.",), ("It was 1990.",)) and found.complete
-    assert split((("Rome",), ("1990",)), ["In Rome in 1990.", "Rome, 1990!"]).complete
-    assert not split((("Rome",), ("1990",)), ["In Rome."]).complete
+    assert split_by_answer((("Rome",), ("1990",)), ["In Rome in 1990.", "Rome, 1990!"]).complete
+    assert not split_by_answer((("Rome",), ("1990",)), ["In Rome."]).complete
 
 
 def test_a_false_copy_has_every_occurrence_replaced_and_the_rest_as_it_was() -> None:
@@ -46,14 +50,13 @@ def test_a_false_answer_looks_like_the_true_one_and_differs_from_it() -> None:
         SourceQuestion("f", "?", (("1955",),), "1066"),
     ]
     found = fakes_of(asked)
-    assert found == {"a": "Paris", "b": "Tampa", "c": "1955", "f": "1066"} and found == fakes_of(
-        asked
-    )
+    assert found == {"a": "Paris", "b": "Tampa", "c": "1955", "f": "1066"}
+    assert found == fakes_of(asked)
     assert shape_of("12 May 1999") == "99 A 9999"
 
 
 def test_an_answer_is_written_as_rgb_writes_it() -> None:
-    assert building.answer_of((("a",), ("b", "c"))) == ["a", ["b", "c"]]
+    assert from_index.answer_of((("a",), ("b", "c"))) == ["a", ["b", "c"]]
 
 
 @pytest.fixture

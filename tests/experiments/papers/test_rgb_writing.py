@@ -89,9 +89,8 @@ def test_articles_become_questions_and_these_a_testbed_and_the_rest_is_counted(
     assert {name: made[name] for name in counts} == counts
     assert made["parts"][0]["metrics"]["usable"]["value"] == pytest.approx(3 / 5)
     # Both answers of the third stand in one passage, so there is nothing to integrate.
-    assert (
-        made["records"] == {"en": 2, "en_int": 0, "en_fact": 2} and made["without_positives"] == 1
-    )
+    assert made["records"] == {"en": 2, "en_int": 0, "en_fact": 2}
+    assert made["without_positives"] == 1
     assert "1 of 6 questions have an answer that does not stand in the article." in made["notes"]
     bed = Path(made["folder"])
     assert read_lines(bed / "questions.jsonl")[0] == {

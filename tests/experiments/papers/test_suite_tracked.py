@@ -28,8 +28,6 @@ def test_the_parts_of_a_suite_stand_below_one_run_and_sending_it_again_makes_no_
         if name != "n"
     )
     assert runs["n time 1"].data.metrics["right"] == 0.5
-    assert {one.path for one in client.list_artifacts(runs["n"].info.run_id)} == {
-        "report.json",
-        "variants.json",
-    }
+    expected = {"report.json", "variants.json"}
+    assert {one.path for one in client.list_artifacts(runs["n"].info.run_id)} == expected
     assert rallebench.json("track", "n")["mlflow_run_id"] == runs["n"].info.run_id

@@ -8,24 +8,22 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from rallebench.core.answers import find_answers
 from rallebench.core.prompts import filled
-from rallebench.core.types import Flow, Generate, Message, Outcome, Reply, Request
+from rallebench.core.types import Flow, Generate, Message, Outcome, Reply, SubFlow
 from rallebench.experiments.builders._replies import (
     declined,
     fields_of,
     read_boolean,
-    read_questions,
     text_field,
     text_of_reply,
 )
 
 Verdict = dict[str, Any]
-Asking = Generator[Request, Reply, Verdict]
 
 _TEXTS = r"text|article|passage|excerpt|extract|document|content"
 _LEAKS = re.compile(
@@ -50,17 +48,8 @@ class Asks:
     again: str
 
 
-@dataclass(frozen=True, slots=True)
-class Text:
-    """What is shown of an article: ``id`` and its beginning."""
-
-    id: str
-    text: str
-
-    @property
-    def mark(self) -> str:
-        """What stands for it in a stored prompt."""
-        return f"[the first {len(self.text)} characters of {self.id}]"
+Text = tuple[str, str]
+"""What is shown of an article: its id, and its beginning."""
 
 
 def mentions_its_text(question: str) -> str:
@@ -86,17 +75,11 @@ RIGHT = _object(right="boolean", reason="string")
 
 def questions_schema(answers: bool) -> dict[str, Any]:
     """The form of a reply with questions."""
-    names = ("question", "answer") if answers else ("question",)
-    item = {
-        "type": "object",
-        "properties": {name: {"type": "string"} for name in names},
-        "required": list(names),
-    }
-    return {
-        "type": "object",
-        "properties": {"questions": {"type": "array", "items": item}},
-        "required": ["questions"],
-    }
+    item = _object(question="string", **({"answer": "string"} if answers else {}))
+    item["required"] = list(item["properties"])
+    form = _object(questions="array")
+    form["properties"]["questions"]["items"] = item
+    return form
 
 
 def ask(
@@ -106,89 +89,70 @@ def ask(
     text: Text | None,
     schema: Mapping[str, Any],
     read: Callable[[Reply], tuple[Any, str]],
-) -> Asking:
-    """Ask until something can be read, at most ``tries`` times; the verdict says what was read last."""
-    visible = filled(template, {**values, **({"ARTICLE": text.mark} if text else {})})
-    sent = filled(template, {**values, **({"ARTICLE": text.text} if text else {})})
+) -> SubFlow[Verdict]:
+    """Ask until something can be read, at most ``tries`` times; the verdict says what was read last. In its prompt a mark stands
+    for the ``text``."""
+    id, words = text or ("", "")
+    mark = f"[the first {len(words)} characters of {id}]"
+    visible = filled(template, {**values, **({"ARTICLE": mark} if text else {})})
+    sent = filled(template, {**values, **({"ARTICLE": words} if text else {})})
     messages: tuple[Message, ...] = (Message("user", sent),)
     name = next(iter(schema["properties"]))
     form = {"type": "json_schema", "json_schema": {"name": name, "schema": schema}}
     options = {"response_format": form} if asks.forced else {}
+    drawing = {"max_tokens": asks.max_tokens, "temperature": asks.temperature, "seed": asks.seed}
     verdict: Verdict = {}
     for tries in range(1, asks.tries + 1):
-        reply = yield Generate(
-            asks.llm,
-            messages,
-            max_tokens=asks.max_tokens,
-            temperature=asks.temperature,
-            seed=asks.seed,
-            options=options,
-        )
+        reply = yield Generate(asks.llm, messages, options=options, **drawing)
         value, reason = read(reply)
         words = reply.text or "".join(call.arguments for call in reply.tool_calls)
-        verdict = {
-            "prompt": visible,
-            "reply": words,
-            "value": value,
-            "reason": reason,
-            "tries": tries,
-        }
+        verdict = {"prompt": visible, "reply": words, "value": value, "reason": reason}
+        verdict["tries"] = tries
         if value is not None:
             break
         messages = (*messages, Message("assistant", words or "…"), Message("user", asks.again))
     return verdict
 
 
-def _boolean(name: str, reason: str = "reason") -> Callable[[Reply], tuple[Any, str]]:
+def boolean(name: str, reason: str = "reason") -> Callable[[Reply], tuple[Any, str]]:
     """Reads the field ``name`` of a reply, None if it has none, and the field ``reason``."""
     return lambda reply: (read_boolean(reply, name), text_field(fields_of(reply, name), reason))
 
 
-def recency(asks: Asks, template: str, text: Text, date: str) -> Flow:
-    """Whether most of an article is about what happened on or after a date."""
-    verdict = yield from ask(asks, template, {"DATE": date}, text, RECENT, _boolean("recent"))
-    return Outcome(json.dumps(verdict))
+def asked_once(asking: SubFlow[Verdict]) -> Flow:
+    """The flow of one verdict."""
+    return Outcome(json.dumps((yield from asking)))
 
 
-def questions(asks: Asks, template: str, text: Text, number: int, answers: bool) -> Flow:
-    """Questions about an article; the verdict's value is a list of [question, answers], None if there is none."""
+def checking(
+    asks: Asks, checks: Mapping[str, Any], question: str, answers: Sequence[str], text: Text
+) -> Flow:
+    """``answerable`` from the article; ``without``: whether a model that is not shown it answers right all the same.
 
-    def read(reply: Reply) -> tuple[Any, str]:
-        return [list(question) for question in read_questions(reply, number)] or None, ""
-
-    count = "one question" if number == 1 else f"{number} different questions"
-    verdict = yield from ask(
-        asks, template, {"NUMBER": count}, text, questions_schema(answers), read
-    )
-    return Outcome(json.dumps(verdict))
-
-
-@dataclass(frozen=True, slots=True)
-class Checks:
-    """Which checks a model makes, with its prompts."""
-
-    answerable: bool
-    closed_book: bool
-    answerable_prompt: str
-    closed_book_prompt: str
-    right_prompt: str
-
-
-def checking(asks: Asks, checks: Checks, question: str, answers: Sequence[str], text: Text) -> Flow:
-    """``answerable`` from the article; ``without``: whether a model that is not shown it answers right all the same."""
+    ``checks``: whether each is made, and its prompts.
+    """
     verdicts: dict[str, Verdict] = {}
-    if checks.answerable:
-        read = _boolean("answerable", "answer")
+    values = {"QUESTION": question}
+    if checks["answerable"]:
+        read = boolean("answerable", "answer")
         verdicts["answerable"] = yield from ask(
-            asks, checks.answerable_prompt, {"QUESTION": question}, text, ANSWERABLE, read
+            asks, checks["answerable_prompt"], values, text, ANSWERABLE, read
         )
-    if checks.closed_book and verdicts.get("answerable", {}).get("value") is not False:
-        verdicts["closed_book"] = yield from ask(
-            asks, checks.closed_book_prompt, {"QUESTION": question}, None, KNOWN, _read_known
-        )
-        verdicts["without"] = yield from _without(
-            asks, checks, question, answers, text, verdicts["closed_book"]["value"]
-        )
+    if checks["closed_book"] and verdicts.get("answerable", {}).get("value") is not False:
+        known = yield from ask(asks, checks["closed_book_prompt"], values, None, KNOWN, _read_known)
+        answer = known["value"]
+        verdicts["closed_book"] = known
+        if answer is None:
+            without = {"value": None, "reason": "what was answered could not be read"}
+        elif not answer:
+            without = {"value": False, "reason": "nothing was answered"}
+        elif find_answers(answer, answers):
+            without = {"value": True, "reason": "it holds the question's answer"}
+        else:
+            values = {**values, "ANSWER": answer}
+            prompt = checks["right_prompt"]
+            without = yield from ask(asks, prompt, values, text, RIGHT, boolean("right"))
+        verdicts["without"] = without
     return Outcome(json.dumps(verdicts))
 
 
@@ -197,30 +161,8 @@ def _read_known(reply: Reply) -> tuple[Any, str]:
 
     A reply in plain words is an answer, too.
     """
-    fields = fields_of(reply, "known")
-    if fields:
+    if fields := fields_of(reply, "known"):
         answer = text_field(fields, "answer")
-        known = read_boolean(reply, "known")
-        return ("" if known is False or declined(answer) else answer), ""
+        return ("" if read_boolean(reply, "known") is False or declined(answer) else answer), ""
     words = text_of_reply(reply)
-    if not words:
-        return None, ""
-    return ("" if declined(words) else words), ""
-
-
-def _without(
-    asks: Asks,
-    checks: Checks,
-    question: str,
-    answers: Sequence[str],
-    text: Text,
-    answer: str | None,
-) -> Asking:
-    """Whether the answer of a model without the article is right: by the question's own answer, else by the article."""
-    if not answer:
-        reason = "nothing was answered" if answer == "" else "what was answered could not be read"
-        return {"value": False if answer == "" else None, "reason": reason}
-    if find_answers(answer, answers):
-        return {"value": True, "reason": "it holds the question's answer"}
-    values = {"QUESTION": question, "ANSWER": answer}
-    return (yield from ask(asks, checks.right_prompt, values, text, RIGHT, _boolean("right")))
+    return ("" if words and declined(words) else words or None), ""

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from rallebench.core.errors import BadFileError
 from rallebench.core.experiments import ExperimentRequest, Row, RowsRequest
-from rallebench.core.types import Episode, digest
+from rallebench.core.types import Episode, Flow, Outcome, Reply, digest
 from rallebench.engine.rowfile import RowFile, short
 from rallebench.experiments.builders._barag import asking
-from rallebench.experiments.builders._barag import definitions as why
 from rallebench.experiments.builders._barag.asking import Asks, Text
 from rallebench.experiments.builders._mediawiki import random_articles
-from rallebench.experiments.builders._replies import cleaned
+from rallebench.experiments.builders._near import near_duplicates
+from rallebench.experiments.builders._replies import cleaned, read_questions, without_request
 from rallebench.experiments.builders.articles import (
     SourceArticle,
     drawn,
@@ -28,6 +28,7 @@ from rallebench.experiments.builders.articles import (
 
 DRAWN = 100
 """Articles that are drawn online where no limit is given."""
+KEEP, LEAVE_OUT = "keep", "leave-out"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,31 +43,33 @@ class BaragPlan:
     dates: Mapping[str, str]
     prompts: Mapping[str, str]
 
-    def setting(self, name: str) -> Any:
-        """A setting of the maker."""
-        return self.request.settings[name]
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """Those of the builder."""
+        return self.request.settings
 
     @property
     def judge(self) -> str:
         """Who gives verdicts."""
-        return str(self.setting("judge") or self.request.llm)
+        return str(self.settings["judge"] or self.request.llm)
 
     def asks(self, llm: str, temperature: float) -> Asks:
         """How a model is asked."""
-        s = self.setting
+        names = ("seed", "max_tokens", "forced", "tries")
         return Asks(
-            llm,
-            temperature,
-            s("seed"),
-            s("max_tokens"),
-            s("forced"),
-            s("tries"),
-            self.prompts["again"],
+            llm, temperature, *(self.settings[name] for name in names), self.prompts["again"]
         )
 
-    def text(self, row: Row) -> Text:
+    def text(self, store: RowFile, name: str) -> Text:
         """What is shown of an article: title and content, its beginning."""
-        return Text(row["id"], f"{row['title']}\n{row['content']}"[: self.setting("characters")])
+        row = store.row(name)
+        whole = f"{row.get('title', '')}\n{row.get('content', '')}"
+        return name, whole[: self.settings["characters"]]
+
+
+def kept_or(reason: str) -> Row:
+    """What a row says of being kept: left out with a reason, or kept without one."""
+    return {"keep": not reason, "why": reason}
 
 
 # ── 1  articles ──────────────────────────────────────────────────────────────
@@ -74,6 +77,7 @@ class BaragPlan:
 
 def articles(plan: BaragPlan) -> RowsRequest:
     """Long enough, and each only once."""
+    s = plan.settings
     titles: dict[str, str] = {}
     texts: dict[str, str] = {}
     summary: dict[str, Any] = {}
@@ -81,43 +85,30 @@ def articles(plan: BaragPlan) -> RowsRequest:
     def make(entry: Row) -> list[Row]:
         article: SourceArticle = entry["article"]
         text = text_of(article)
-        row = {
-            "id": article.id,
-            "title": article.title,
-            "url": article.url,
-            "date": article.date,
-            "characters": len(text),
-        }
+        row = {name: getattr(article, name) for name in ("id", "title", "url", "date")}
+        row["characters"] = len(text)
         if article.question:
             row |= {"question": article.question, "answers": list(article.answers)}
-        return [
-            {
-                **row,
-                **entry["same"],
-                **kept_or(_too_short(plan, text) or entry["same"].get("why", "")),
-                "content": text,
-            }
-        ]
+        reason = entry["same"].get("why", "")
+        if len(text) <= s["length"]:
+            reason = "not longer than wanted"
+        return [{**row, **entry["same"], **kept_or(reason), "content": text}]
 
     def inputs() -> Iterator[Row]:
         for article in _sourced(plan, summary):
-            same = (
-                _same(article, titles, texts) if len(article.text) > plan.setting("length") else {}
-            )
+            same = _same(article, titles, texts) if len(article.text) > s["length"] else {}
             yield {"id": article.id, "article": article, "same": same}
 
-    def of(entry: Row) -> Any:
-        return [asdict(entry["article"]), entry["same"], plan.setting("length")]
-
-    online = [plan.setting("api")] if plan.kind == "mediawiki" else []
-    draw = [
-        plan.request.limit,
-        plan.setting("pick"),
-        plan.setting("seed") if plan.setting("pick") == "random" else 0,
-    ]
-    once = digest([plan.kind, plan.stamp, *online, *draw, plan.setting("length")])
+    online = [s["api"]] if plan.kind == "mediawiki" else []
+    draw = [plan.request.limit, s["pick"], s["seed"] if s["pick"] == "random" else 0]
     return RowsRequest(
-        "1-articles", "articles", inputs, make, depends_on=of, source=once, summary=lambda: summary
+        "1-articles",
+        "articles",
+        inputs,
+        make,
+        depends_on=lambda entry: [asdict(entry["article"]), entry["same"], s["length"]],
+        source=digest([plan.kind, plan.stamp, *online, *draw, s["length"]]),
+        summary=lambda: summary,
     )
 
 
@@ -125,25 +116,19 @@ def _sourced(plan: BaragPlan, summary: dict[str, Any]) -> Iterator[SourceArticle
     if plan.kind == "mediawiki":
         yield from _online(plan)
         return
+    s = plan.settings
     reading, articles = read_articles(plan.kind, plan.path)
-    none = True
-    for article in drawn(
-        articles, plan.request.limit, plan.setting("pick") == "random", plan.setting("seed")
-    ):
-        none = False
+    number = 0
+    for article in drawn(articles, plan.request.limit, s["pick"] == "random", s["seed"]):
+        number += 1
         yield article
     bad = reading.source.problems
-    if none:
-        first = (
-            f", only {bad.count} entries that cannot be read; the first: {bad.first[0].message}"
-            if bad.count
-            else "."
-        )
+    if not number:
+        only = f", only {bad.count} entries that cannot be read; the first: "
+        first = only + bad.first[0].message if bad.count else "."
         raise BadFileError(f"{plan.path} holds no article{first}")
-    summary["left_out"] = {
-        **({"cannot be read": bad.count} if bad.count else {}),
-        **reading.passed_over,
-    }
+    unread = {"cannot be read": bad.count} if bad.count else {}
+    summary["left_out"] = {**unread, **reading.passed_over}
     summary["problems"] = [problem.message for problem in bad.first]
     summary["notes"] = reading.notes
 
@@ -156,30 +141,20 @@ def _online(plan: BaragPlan) -> Iterator[SourceArticle]:
     known = set()
     for row in drawn_rows:
         known.add(row["id"])
-        yield SourceArticle(
-            row["id"], row["title"], row["content"], row.get("url", ""), row.get("date", "")
-        )
+        parts = row["id"], row["title"], row["content"], row.get("url", ""), row.get("date", "")
+        yield SourceArticle(*parts)
     if number > len(known):
-        yield from random_articles(plan.setting("api"), number - len(known), known)
+        yield from random_articles(plan.settings["api"], number - len(known), known)
 
 
 def _same(article: SourceArticle, titles: dict[str, str], texts: dict[str, str]) -> Row:
     """Why and of which earlier article this one is a duplicate; {} if it is none."""
     title, text = " ".join(article.title.casefold().split()), digest(article.text)[:16]
-    for reason, seen, key in ((why.SAME_TITLE, titles, title), (why.SAME_TEXT, texts, text)):
+    for reason, seen, key in (("same title", titles, title), ("same text", texts, text)):
         if key and key in seen:
             return {"why": reason, "same_as": seen[key]}
     titles[title] = texts[text] = article.id
     return {}
-
-
-def _too_short(plan: BaragPlan, text: str) -> str:
-    return "" if len(text) > plan.setting("length") else why.SHORT
-
-
-def kept_or(reason: str) -> Row:
-    """What a row says of being kept: left out with a reason, or kept without one."""
-    return {"keep": not reason, "why": reason}
 
 
 # ── 2  dates ─────────────────────────────────────────────────────────────────
@@ -187,31 +162,22 @@ def kept_or(reason: str) -> Row:
 
 def dates(plan: BaragPlan, articles: RowFile) -> RowsRequest:
     """Later than the date."""
-
-    def make(row: Row) -> list[Row]:
-        return [
-            {
-                "id": row["id"],
-                "title": row["title"],
-                "date": row["date"],
-                **kept_or(_early(plan, row["date"])),
-            }
-        ]
+    s = plan.settings
 
     def inputs() -> Iterator[Row]:
         for row in articles:
             if row["keep"]:
-                date = (
-                    plan.dates.get(row["id"])
-                    or plan.dates.get(row.get("title", ""))
-                    or row.get("date", "")
-                )
-                yield {"id": row["id"], "title": row.get("title", ""), "date": date}
+                title = row.get("title", "")
+                date = plan.dates.get(row["id"]) or plan.dates.get(title) or row.get("date", "")
+                yield {"id": row["id"], "title": title, "date": date}
 
-    def of(row: Row) -> Any:
-        return [row["date"], plan.setting("after"), plan.setting("undated")]
-
-    return RowsRequest("2-dates", "date filter", inputs, make, depends_on=of)
+    return RowsRequest(
+        "2-dates",
+        "date filter",
+        inputs,
+        make=lambda row: [{**row, **kept_or(_early(plan, row["date"]))}],
+        depends_on=lambda row: [row["date"], s["after"], s["undated"]],
+    )
 
 
 def _early(plan: BaragPlan, date: str) -> str:
@@ -220,9 +186,9 @@ def _early(plan: BaragPlan, date: str) -> str:
         return ""
     moment = read_date(date)
     if moment is None:
-        reason = why.BAD_DATE if date.strip() else why.NO_DATE
-        return reason if plan.setting("undated") == why.LEAVE_OUT else ""
-    return "" if moment > plan.after else why.EARLY
+        reason = "date cannot be read" if date.strip() else "no date"
+        return reason if plan.settings["undated"] == LEAVE_OUT else ""
+    return "" if moment > plan.after else "not after the date"
 
 
 # ── 3  recency ───────────────────────────────────────────────────────────────
@@ -230,37 +196,24 @@ def _early(plan: BaragPlan, date: str) -> str:
 
 def recency(plan: BaragPlan, store: RowFile, dated: RowFile) -> RowsRequest:
     """About what happened since the date, by a model's verdict."""
-    asks = plan.asks(plan.judge, 0.0)
+    s, asks, prompt = plan.settings, plan.asks(plan.judge, 0.0), plan.prompts["recency"]
     date = plan.after.date().isoformat() if plan.after else ""
 
-    def flow(row: Row) -> Any:
-        return asking.recency(
-            asks, plan.prompts["recency"], plan.text(whole(store, row["id"])), date
+    def flow(row: Row) -> Flow:
+        text, read = plan.text(store, row["id"]), asking.boolean("recent")
+        return asking.asked_once(
+            asking.ask(asks, prompt, {"DATE": date}, text, asking.RECENT, read)
         )
 
     def read(row: Row, episode: Episode) -> list[Row]:
         verdict = json.loads(episode.answer) if not episode.error else {"value": None}
-        reason = "" if verdict["value"] else why.OLD
-        word = (
-            "unknown"
-            if verdict["value"] is None
-            else "recent"
-            if verdict["value"]
-            else "not recent"
-        )
+        value = verdict["value"]
+        word = "unknown" if value is None else "recent" if value else "not recent"
         new = {"id": row["id"], "title": row["title"], "verdict": word}
-        return [{**new, **unknown_or(plan, verdict["value"], reason, episode), "recent": verdict}]
+        reason = "" if value else "content not recent"
+        return [{**new, **_unknown_or(plan, value, reason, episode), "recent": verdict}]
 
-    def of(row: Row) -> Any:
-        return [
-            row["sha"],
-            date,
-            plan.prompts["recency"],
-            asdict(asks),
-            plan.setting("characters"),
-            plan.setting("unknown"),
-        ]
-
+    more = [date, prompt, asdict(asks), s["characters"], s["unknown"]]
     inputs = brief(store, dated)
     return RowsRequest(
         "3-recency",
@@ -268,16 +221,16 @@ def recency(plan: BaragPlan, store: RowFile, dated: RowFile) -> RowsRequest:
         lambda: inputs,
         flow=flow,
         read=read,
-        depends_on=of,
+        depends_on=lambda row: [row["sha"], *more],
         llms=(plan.judge,),
     )
 
 
-def unknown_or(plan: BaragPlan, value: bool | None, reason: str, episode: Episode) -> Row:
+def _unknown_or(plan: BaragPlan, value: bool | None, reason: str, episode: Episode) -> Row:
     """``keep`` and ``why`` of a verdict; one that could not be read is counted and goes the way that was chosen."""
     if value is not None:
         return kept_or(reason)
-    left = why.UNKNOWN if plan.setting("unknown") == why.LEAVE_OUT else ""
+    left = "verdict cannot be read" if plan.settings["unknown"] == LEAVE_OUT else ""
     return {**kept_or(left), "unknown": True, **_error(episode)}
 
 
@@ -288,21 +241,13 @@ def _error(episode: Episode) -> Row:
 def brief(store: RowFile, articles: RowFile) -> list[Row]:
     """What a stage must know of the articles that are kept: id, title and digits over all that a model may be shown."""
     names = {row["id"] for row in articles if row["keep"]}
-    return [
-        {
-            "id": row["id"],
-            "title": row.get("title", ""),
-            "sha": short([row.get("title", ""), row.get("content", "")]),
-        }
-        for row in store
-        if row["id"] in names
-    ]
-
-
-def whole(store: RowFile, name: str) -> Row:
-    """An article as it was fetched, with the title and content that it may lack."""
-    row = store.row(name)
-    return {**row, "title": row.get("title", ""), "content": row.get("content", "")}
+    rows = []
+    for row in store:
+        if row["id"] in names:
+            title = row.get("title", "")
+            sha = short([title, row.get("content", "")])
+            rows.append({"id": row["id"], "title": title, "sha": sha})
+    return rows
 
 
 # ── 4  questions ─────────────────────────────────────────────────────────────
@@ -310,11 +255,8 @@ def whole(store: RowFile, name: str) -> Row:
 
 def questions(plan: BaragPlan, store: RowFile, articles: RowFile) -> RowsRequest:
     """Written by a model, or those that the articles bring."""
-    inputs, number, answers = (
-        brief(store, articles),
-        plan.setting("questions"),
-        plan.setting("answers"),
-    )
+    s, inputs = plan.settings, brief(store, articles)
+    number, answers = s["questions"], s["answers"]
     if not number:
         return RowsRequest(
             "4-questions",
@@ -323,73 +265,144 @@ def questions(plan: BaragPlan, store: RowFile, articles: RowFile) -> RowsRequest
             make=lambda row: _of_article(store, row),
             depends_on=lambda row: row["sha"],
         )
-    asks = plan.asks(plan.request.llm, plan.setting("temperature"))
-    prompt = plan.prompts["questions"]
+    asks = plan.asks(plan.request.llm, s["temperature"])
+    prompt, schema = plan.prompts["questions"], asking.questions_schema(answers)
+    count = "one question" if number == 1 else f"{number} different questions"
 
-    def flow(row: Row) -> Any:
-        return asking.questions(asks, prompt, plan.text(whole(store, row["id"])), number, answers)
+    def read_reply(reply: Reply) -> tuple[Any, str]:
+        return [list(question) for question in read_questions(reply, number)] or None, ""
+
+    def flow(row: Row) -> Flow:
+        text = plan.text(store, row["id"])
+        verdict = asking.ask(asks, prompt, {"NUMBER": count}, text, schema, read_reply)
+        return asking.asked_once(verdict)
 
     def read(row: Row, episode: Episode) -> list[Row]:
         verdict = json.loads(episode.answer) if not episode.error else {}
         exchange = {key: verdict[key] for key in ("prompt", "reply", "tries") if key in verdict}
         rows = [
-            {
-                "id": f"{row['id']}-q{n}",
-                "article": row["id"],
-                "title": row["title"],
-                "question": question,
-                "answers": own_answers,
-                "keep": True,
-                "why": "",
-            }
-            for n, (question, own_answers) in enumerate(verdict.get("value") or (), 1)
+            {**_question(row, f"-q{n}", question, own), **kept_or("")}
+            for n, (question, own) in enumerate(verdict.get("value") or (), 1)
         ]
         if not rows:
-            reason = why.FAILED if episode.error else why.NO_QUESTION
-            base = {
-                "id": f"{row['id']}-q0",
-                "article": row["id"],
-                "title": row["title"],
-                "question": "",
-                "answers": [],
-            }
-            rows = [
-                {
-                    **base,
-                    **kept_or(reason),
-                    **({} if episode.error else {"unknown": True}),
-                    **_error(episode),
-                }
-            ]
+            reason = "the request failed" if episode.error else "no question in the reply"
+            marks = _error(episode) or {"unknown": True}
+            rows = [{**_question(row, "-q0", "", []), **kept_or(reason), **marks}]
         return [{**rows[0], **exchange}, *rows[1:]]
 
-    def of(row: Row) -> Any:
-        return [row["sha"], number, answers, prompt, asdict(asks), plan.setting("characters")]
-
+    more = [number, answers, prompt, asdict(asks), s["characters"]]
     return RowsRequest(
         "4-questions",
         "questions",
         lambda: inputs,
         flow=flow,
         read=read,
-        depends_on=of,
+        depends_on=lambda row: [row["sha"], *more],
         llms=(plan.request.llm,),
     )
+
+
+def _question(row: Row, end: str, question: str, answers: Any) -> Row:
+    return {
+        "id": f"{row['id']}{end}",
+        "article": row["id"],
+        "title": row["title"],
+        "question": question,
+        "answers": answers,
+    }
 
 
 def _of_article(store: RowFile, row: Row) -> list[Row]:
     article = store.row(row["id"])
     question = cleaned(str(article.get("question") or ""))
-    new = {
-        "id": row["id"],
-        "article": row["id"],
-        "title": row["title"],
-        "question": question,
-        "answers": list(article.get("answers") or ()),
-    }
-    return [{**new, **kept_or("" if question else why.NONE_GIVEN)}]
+    new = _question(row, "", question, list(article.get("answers") or ()))
+    return [{**new, **kept_or("" if question else "brings no question")}]
 
 
 def article_of(row: Row) -> str:
     """The article that a question is about."""
     return str(row.get("article") or row.get("from") or "")
+
+
+# ── 5  checks ────────────────────────────────────────────────────────────────
+
+
+def checks(plan: BaragPlan, store: RowFile, questions: RowFile) -> RowsRequest:
+    """What holds a question back, told without a model where that is enough."""
+    s, asks = plan.settings, plan.asks(plan.judge, 0.0)
+    tests = {
+        "answerable": s["answerable"],
+        "closed_book": s["closed_book"],
+        "answerable_prompt": plan.prompts["answerable"],
+        "closed_book_prompt": plan.prompts["closed-book"],
+        "right_prompt": plan.prompts["right"],
+    }
+    more = [asdict(asks), tests, s["characters"], s["unknown"]]
+    inputs = _to_check(plan, store, questions)
+    stage = RowsRequest(
+        "5-checks",
+        "quality checks",
+        lambda: inputs,
+        make=lambda row: [_checked(plan, row, None)],
+        depends_on=lambda row: [{**row}, *more],
+    )
+    if not (s["answerable"] or s["closed_book"]):
+        return stage
+
+    def flow(row: Row) -> Flow:
+        if row["near"] or row["leak"]:  # it is left out anyhow
+            return without_request(Outcome("{}"))
+        text = plan.text(store, row["article"])
+        return asking.checking(asks, tests, row["question"], row["answers"], text)
+
+    return replace(
+        stage,
+        make=None,
+        flow=flow,
+        read=lambda row, episode: [_checked(plan, row, episode)],
+        llms=(plan.judge,),
+    )
+
+
+def _to_check(plan: BaragPlan, store: RowFile, questions: RowFile) -> list[Row]:
+    """The questions that are kept, with what can be told of them without a model."""
+    s, shas = plan.settings, {row["id"]: row["sha"] for row in brief(store, store)}
+    rows = [
+        row
+        for row in questions
+        if row["keep"] and str(row.get("question", "")).strip() and article_of(row) in shas
+    ]
+    mentions = asking.mentions_its_text if s["leaks"] else lambda question: ""
+    leaks = {row["id"]: mentions(row["question"]) for row in rows}
+    standing = [(row["id"], row["question"]) for row in rows if not leaks[row["id"]]]
+    near = near_duplicates(standing, s["near"]) if s["near"] else {}
+    return [
+        {
+            "id": row["id"],
+            "article": article_of(row),
+            "question": row["question"],
+            "answers": list(row.get("answers") or ()),
+            "near": near.get(row["id"], ""),
+            "leak": leaks[row["id"]],
+            "sha": shas[article_of(row)],
+        }
+        for row in rows
+    ]
+
+
+def _checked(plan: BaragPlan, row: Row, episode: Episode | None) -> Row:
+    failed = episode is not None and bool(episode.error)
+    verdicts = json.loads(episode.answer) if episode is not None and not failed else {}
+    values = {k: verdicts[k]["value"] for k in ("answerable", "without") if k in verdicts}
+    reasons = (
+        (row["near"], "nearly the same question"),
+        (row["leak"], "mentions its text"),
+        (values.get("answerable") is False, "not answered by its article"),
+        (values.get("without") is True, "answered without its article"),
+    )
+    state = kept_or(next((reason for holds, reason in reasons if holds), ""))
+    if state["keep"] and episode is not None and (failed or None in values.values()):
+        state = _unknown_or(plan, None, "", episode)
+    marks = {key: row[key] for key in ("near", "leak") if row[key]}
+    own = {key: row[key] for key in ("id", "article", "question")}
+    return {**own, **state, **marks, **verdicts}

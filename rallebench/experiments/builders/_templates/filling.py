@@ -8,6 +8,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -49,24 +50,16 @@ def fill(
 ) -> tuple[list[Filled], dict[str, int]]:
     """(its questions in the table's order, why → how many were left out). ``several``: where the template does not say."""
     left_out: Counter[str] = Counter()
-    groups = _groups(template, tables, left_out)
     questions = []
-    for question, group in groups.items():
+    for question, group in _groups(template, tables, left_out).items():
         answers, why = _answers(template, group, template.several or several)
         if not why and not template.count and any(_holds(group.text, answer) for answer in answers):
             why = GIVEN_AWAY
         if why:
             left_out[why] += 1
         else:
-            questions.append(
-                Filled(
-                    question,
-                    answers,
-                    template.id,
-                    group.stratum,
-                    sum(map(len, group.things.values())),
-                )
-            )
+            n = sum(map(len, group.things.values()))
+            questions.append(Filled(question, answers, template.id, group.stratum, n))
     return questions, dict(left_out)
 
 
@@ -126,29 +119,23 @@ def _fits(template: Template, row: Row, partly: bool = False) -> bool:
 
 def _answers(template: Template, group: _Group, several: str) -> tuple[tuple[str, ...], str]:
     """(answers, '') or ((), why not)."""
+    rows = [row for of_thing in group.things.values() for row in of_thing]
+    each = list(dict.fromkeys(answers for _, answers in rows))
     if template.count or template.best:
         if len(group.things) > 1:
             return (), AMBIGUOUS
-        (rows,) = group.things.values()
         if template.count:
-            return (
-                str(len(dict.fromkeys(answer for _, answers in rows for answer in answers))),
-            ), ""
-        most = (max if template.best.startswith("-") else min)(
-            number for number, _ in rows if number is not None
-        )
+            return (str(len({answer for answers in each for answer in answers})),), ""
+        best = max if template.best.startswith("-") else min
+        most = best(number for number, _ in rows if number is not None)
         winners = list(dict.fromkeys(answers for number, answers in rows if number == most))
         return (winners[0], "") if len(winners) == 1 else ((), TIED)
-    each = list(dict.fromkeys(answers for rows in group.things.values() for _, answers in rows))
     if len(each) == 1:
         return each[0], ""
     if several == "drop":
         return (), AMBIGUOUS
-    texts = list(
-        dict.fromkeys(
-            answer for answers in each for answer in (answers[:1] if several == "all" else answers)
-        )
-    )
+    most_names = 1 if several == "all" else None
+    texts = list(dict.fromkeys(answer for answers in each for answer in answers[:most_names]))
     if len(texts) > MOST_ANSWERS:
         return (), TOO_MANY
     return ("; ".join(texts),) if several == "all" else tuple(texts), ""
@@ -175,16 +162,11 @@ def _value(row: Row, column: str) -> Any:
     value = row.get(name)
     if at is None:
         return value
-    try:
-        return value[at] if isinstance(value, list) else None
-    except IndexError:
-        return None
+    return value[at] if isinstance(value, list) and -len(value) <= at < len(value) else None
 
 
 def _values(value: Any) -> list[str]:
-    return [
-        text for item in (value if isinstance(value, list) else [value]) if (text := _text(item))
-    ]
+    return list(filter(None, map(_text, value if isinstance(value, list) else [value])))
 
 
 def _text(value: Any) -> str:
@@ -203,14 +185,9 @@ def _text(value: Any) -> str:
 
 
 def _number(value: Any) -> float | None:
-    try:
-        return (
-            float(value)
-            if not isinstance(value, (bool, list, dict)) and value is not None
-            else None
-        )
-    except ValueError:
-        return None
+    with suppress(ValueError, TypeError):
+        return None if isinstance(value, bool) else float(value)
+    return None
 
 
 def _holds(text: str, answer: str) -> bool:
@@ -246,25 +223,23 @@ def draw(filled: Sequence[Filled], template: Template, number: int, seed: int) -
 
 def in_turn(drawn: Iterable[Sequence[Filled]], number: int) -> list[Filled]:
     """So many questions, one of each template in turn; a question that two templates make is asked once."""
-    queues = [list(reversed(question)) for question in drawn]
+    queues = [iter(questions) for questions in drawn]
     chosen: dict[str, Filled] = {}
-    while len(chosen) < number and any(queues):
-        for queue in queues:
-            while queue:
-                question = queue.pop()
-                if question.question.casefold() not in chosen:
-                    chosen[question.question.casefold()] = question
-                    break
+    while queues:
+        for queue in list(queues):
+            new = (question for question in queue if question.question.casefold() not in chosen)
+            question = next(new, None)
             if len(chosen) == number:
-                break
+                return list(chosen.values())
+            if question is None:
+                queues.remove(queue)
+            else:
+                chosen[question.question.casefold()] = question
     return list(chosen.values())
 
 
 def missing_strata(template: Template, filled: Sequence[Filled]) -> dict[str, int]:
     """Value → how many questions there are too few of."""
-    if not template.strata:
-        return {}
     present = Counter(question.stratum for question in filled)
-    return {
-        value: short for value, count in template.strata[1] if (short := count - present[value]) > 0
-    }
+    counts = template.strata[1] if template.strata else ()
+    return {value: count - present[value] for value, count in counts if count > present[value]}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import replace
+from contextlib import suppress
 from typing import Any
 
 from rallebench.core.errors import BackendError, UsageError
@@ -13,7 +13,7 @@ from rallebench.core.structured import json_of
 from rallebench.core.types import Flow, Generate, Message, Outcome
 from rallebench.experiments.builders._replies import text_of_reply
 from rallebench.experiments.builders._templates.tables import SourceTable
-from rallebench.experiments.builders._templates.template import Template, check, template_of
+from rallebench.experiments.builders._templates.template import check, template_of
 
 SHOWN_ROWS, SHOWN_CHARACTERS = 3, 160
 REPEATED = "was proposed before"
@@ -45,14 +45,12 @@ def propose(
 
 def described(table: SourceTable) -> str:
     """A table's columns with the beginning of its first values."""
-    rows = []
+    lines = [f'Table "{table.name}", {len(table.rows)} rows:']
     for column in table.columns:
-        values = [
-            json.dumps(row.get(column), ensure_ascii=False)[:SHOWN_CHARACTERS]
-            for row in table.rows[:SHOWN_ROWS]
-        ]
-        rows.append(f"- {column}: for example {', '.join(values)}")
-    return f'Table "{table.name}", {len(table.rows)} rows:\n' + "\n".join(rows)
+        first = (json.dumps(row.get(column), ensure_ascii=False) for row in table.rows[:SHOWN_ROWS])
+        values = ", ".join(value[:SHOWN_CHARACTERS] for value in first)
+        lines.append(f"- {column}: for example {values}")
+    return "\n".join(lines)
 
 
 def read_proposals(
@@ -68,37 +66,25 @@ def read_proposals(
     """
     proposals: list[tuple[dict[str, Any], str]] = []
     seen = {question.casefold() for question in taken or {}}
-    for row in _objects(reply):
-        if len(proposals) == most:
-            break
+    for row in _objects(reply)[:most]:
         question, answer = (
             next((str(row[key]).strip() for key in keys if row.get(key)), "")
             for keys in (_QUESTION, _ANSWER)
         )
-        plain = {
-            "question": question,
-            "answer": answer.strip("{} ") if answer.count("{") <= 1 else answer,
-        }
-        why = ""
+        answer = answer.strip("{} ") if answer.count("{") <= 1 else answer
+        plain = {"question": question, "answer": answer}
         try:
-            template = template_of({**plain, "table": table}, list(tables), "proposed")
-            check(template, tables)
+            check(template_of({**plain, "table": table}, list(tables), "proposed"), tables)
+            why = REPEATED if question.casefold() in seen else ""
         except (ValueError, UsageError) as wrong:
-            why = _sentence(str(wrong))
-        if not why and question.casefold() in seen:
-            why = REPEATED
+            why = str(wrong).replace("The template 'proposed' names", "it names")
         seen.add(question.casefold())
         proposals.append((plain, why))
     return proposals
 
 
-def _sentence(text: str) -> str:
-    return text.replace("The template 'proposed' names", "it names")
-
-
 def _objects(reply: str) -> list[Mapping[str, Any]]:
     """The objects of a reply: a JSON list or object in any wrapping, or JSON objects line by line."""
-    value: Any = None
     try:
         value = json_of(reply)
     except BackendError:
@@ -112,15 +98,6 @@ def _objects(reply: str) -> list[Mapping[str, Any]]:
 def _by_line(reply: str) -> list[Any]:
     values = []
     for line in reply.splitlines():
-        try:
+        with suppress(ValueError, RecursionError):
             values.append(json.loads(line.strip().strip("-* ,")))
-        except (ValueError, RecursionError):
-            continue
     return values
-
-
-def numbered(
-    template: Mapping[str, Any], name: str, table: str, tables: Mapping[str, SourceTable]
-) -> Template:
-    """A proposal as a template of its own id."""
-    return replace(template_of({**template, "table": table}, list(tables), name), id=name)

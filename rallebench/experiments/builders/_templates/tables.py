@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from rallebench.core.errors import BadFileError, NotFoundError, UsageError
+from rallebench.core.files import read_json
 from rallebench.core.sources import Problems, Source, files_in
 from rallebench.core.types import digest
 from rallebench.workspace.environments import scholar_tables
@@ -179,10 +181,8 @@ def _csv(source: Source) -> Iterator[Row]:
 def _listed(field: str) -> Any:
     """A CSV field that is a JSON list is one."""
     if field.startswith("[") and field.endswith("]"):
-        try:
+        with suppress(ValueError, RecursionError):
             return json.loads(field)
-        except (ValueError, RecursionError):
-            return field
     return field
 
 
@@ -205,14 +205,10 @@ def _triples(source: Source, labels: Mapping[str, tuple[str, ...]]) -> Iterator[
 
 
 def _json(source: Source, name: str) -> Iterator[Row]:
-    try:
-        value = json.loads(source.path.read_text(encoding="utf-8-sig"))
-    except (ValueError, RecursionError, OSError) as error:
-        raise BadFileError(f"{source.path} is not valid JSON ({error}).") from None
+    value = read_json(source.path)
     if isinstance(value, dict):
-        value = value.get(name) or next(
-            (item for item in value.values() if isinstance(item, list)), None
-        )
+        lists = (item for item in value.values() if isinstance(item, list))
+        value = value.get(name) or next(lists, None)
     if not isinstance(value, list):
         raise BadFileError(f"{source.path} should be a list of objects, as in [{{…}}].")
     for number, row in enumerate(value, 1):

@@ -2,37 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 from rallebench.core.errors import BadFileError, UsageError
+from rallebench.core.files import read_json
 from rallebench.experiments.builders._templates.tables import SourceTable
 
 SEVERAL = ("drop", "all", "any")
 PLACE = re.compile(r"\{([^{}]+)\}")
 _INDEX = re.compile(r"(.+)\[(-?\d+)\]$")
-_KEYS = frozenset(
-    {
-        "id",
-        "question",
-        "answer",
-        "table",
-        "join",
-        "where",
-        "several",
-        "best",
-        "count",
-        "number",
-        "level",
-        "strata",
-        "about",
-    }
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,11 +58,8 @@ class Template:
     @property
     def answered(self) -> tuple[str, ...]:
         """The columns of the answer."""
-        return (
-            tuple(dict.fromkeys(PLACE.findall(self.answer)))
-            if "{" in self.answer
-            else (self.answer,)
-        )
+        columns = PLACE.findall(self.answer) if "{" in self.answer else [self.answer]
+        return tuple(dict.fromkeys(columns))
 
     @property
     def hops(self) -> int:
@@ -88,22 +68,16 @@ class Template:
 
     def as_json(self) -> dict[str, Any]:
         """As a file has it."""
-        value = {
-            "id": self.id,
-            "question": self.question,
-            "answer": self.answer,
-            "table": self.table,
-        }
+        value = {name: getattr(self, name) for name in ("id", "question", "answer", "table")}
         more: dict[str, Any] = {
             "join": [
                 {"as": j.name, "table": j.table, "on": f"{j.left} = {j.right}"} for j in self.joins
             ],
             "where": dict(self.where),
-            "several": self.several,
-            "best": self.best,
-            "count": self.count,
-            "number": self.number,
-            "level": self.level,
+            **{
+                name: getattr(self, name)
+                for name in ("several", "best", "count", "number", "level")
+            },
             "strata": {self.strata[0]: dict(self.strata[1])} if self.strata else {},
         }
         return value | {key: part for key, part in more.items() if part}
@@ -111,39 +85,36 @@ class Template:
 
 def read_templates(path: Path, tables: Iterable[str]) -> tuple[Template, ...]:
     """The templates of a file, ``{"templates": [{"question": …, "answer": …}]}`` or the list alone. Raises BadFileError."""
-    try:
-        value = json.loads(path.read_text(encoding="utf-8-sig"))
-    except OSError as error:
-        raise BadFileError(f"{path} cannot be read: {error.strerror or error}.") from None
-    except (ValueError, RecursionError) as error:
-        raise BadFileError(f"{path} is not valid JSON ({error}).") from None
+    value = read_json(path)
     rows = value.get("templates") if isinstance(value, dict) else value
     if not isinstance(rows, list) or not rows:
         raise BadFileError(
             f'{path} holds no templates; it is {{"templates": [{{"question": "… {{column}} …?", "answer": "column"}}]}}.'
         )
-    known, templates = list(tables), []
+    templates: dict[str, Template] = {}
     for number, row in enumerate(rows, 1):
         try:
-            templates.append(template_of(row, known, f"t{number}"))
+            template = template_of(row, list(tables), f"t{number}")
         except ValueError as wrong:
             raise BadFileError(f"{path}, template {number}: {wrong}") from None
-    ids = [name.id for name in templates]
-    if len(set(ids)) < len(ids):
-        raise BadFileError(
-            f"{path}: two templates have the id {next(name for name in ids if ids.count(name) > 1)!r}."
-        )
-    return tuple(templates)
+        if template.id in templates:
+            raise BadFileError(f"{path}: two templates have the id {template.id!r}.")
+        templates[template.id] = template
+    return tuple(templates.values())
+
+
+KEYS = {part.name for part in fields(Template)} - {"joins"} | {"join", "about"}
+"""The parts of a template in a file."""
 
 
 def template_of(row: Any, tables: list[str], own_id: str) -> Template:
     """A template as JSON gives it; its columns are checked by ``check``. Raises ValueError, one sentence."""
     if not isinstance(row, Mapping):
         raise ValueError('it is no object with "question" and "answer".')
-    unknown = [key for key in row if key not in _KEYS]
+    unknown = [key for key in row if key not in KEYS]
     if unknown:
         raise ValueError(
-            f"{unknown[0]!r} is no part of a template; its parts are {', '.join(sorted(_KEYS))}."
+            f"{unknown[0]!r} is no part of a template; its parts are {', '.join(sorted(KEYS))}."
         )
     question, answer = (str(row.get(key) or "").strip() for key in ("question", "answer"))
     if not question or not answer:
@@ -189,15 +160,14 @@ def _table(name: Any, tables: list[str]) -> str:
 
 def _joins(rows: Any, tables: list[str]) -> Iterable[Join]:
     for row in rows if isinstance(rows, list) else [rows]:
-        left, equals, right = str(row.get("on", "") if isinstance(row, Mapping) else "").partition(
-            "="
-        )
-        if not equals or not left.strip() or not right.strip():
+        on = str(row.get("on", "")) if isinstance(row, Mapping) else ""
+        left, _, right = (part.strip() for part in on.partition("="))
+        if not left or not right:
             raise ValueError(
                 'a join is {"table": "…", "as": "…", "on": "column = column of that table"}.'
             )
         table = _table(row.get("table"), tables)
-        yield Join(str(row.get("as") or table), table, left.strip(), right.strip())
+        yield Join(str(row.get("as") or table), table, left, right)
 
 
 def _strata(value: Any) -> tuple[str, tuple[tuple[str, int], ...]] | None:
@@ -219,15 +189,10 @@ def check(template: Template, tables: Mapping[str, SourceTable]) -> None:
         joined = tables[join.table].columns
         _check_column(template, join.right, list(joined), f"table {join.table!r}")
         columns += [f"{join.name}.{column}" for column in joined]
-    best = [template.best.lstrip("-")] if template.best else []
-    strata = [template.strata[0]] if template.strata else []
-    for column in (
-        *template.question_columns,
-        *template.answered,
-        *(key for key, _ in template.where),
-        *best,
-        *strata,
-    ):
+    needed = [*template.question_columns, *template.answered, *dict(template.where)]
+    needed += [template.best.lstrip("-")] if template.best else []
+    needed += [template.strata[0]] if template.strata else []
+    for column in needed:
         _check_column(template, column, columns)
     if set(template.question_columns) & set(template.answered):
         raise UsageError(
@@ -239,12 +204,10 @@ def _check_column(template: Template, column: str, columns: list[str], where: st
     name, _ = indexed(column)
     if name not in columns:
         near = get_close_matches(name, columns, 1)
-        mend = (
-            f"Did you mean {near[0]!r}?" if near else f"Its columns are {', '.join(columns)[:300]}."
-        )
-        place = where or f"table {template.table!r}" + (
-            " and what is joined to it" if template.joins else ""
-        )
+        its = f"Its columns are {', '.join(columns)[:300]}."
+        mend = f"Did you mean {near[0]!r}?" if near else its
+        joined = " and what is joined to it" if template.joins else ""
+        place = where or f"table {template.table!r}{joined}"
         raise UsageError(
             f"The template {template.id!r} names the column {name!r}, which the {place} does not have. {mend}"
         )

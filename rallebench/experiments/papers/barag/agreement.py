@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from rallebench.core.errors import BackendError, NotFoundError, UsageError
+from rallebench.core.errors import BackendError, UsageError
 from rallebench.core.experiments import Experiment, ExperimentRequest, Figure, Report, Table
 from rallebench.core.prompts import check_own
 from rallebench.core.runs import RunRequest, RunResult
@@ -21,7 +21,7 @@ from rallebench.experiments.papers.barag.coefficients import COLUMNS, agreement_
 from rallebench.experiments.papers.barag.judged import JUDGING, judge_of, notes_of, report_of
 from rallebench.experiments.papers.barag.runs import AnswerRow, Run, read_runs
 from rallebench.experiments.papers.barag.study import JUDGE_PROMPTS, SCORES
-from rallebench.experiments.papers.common import compat, names_in, own_prompts
+from rallebench.experiments.papers.common import compat, own_prompts, string, values_in
 from rallebench.experiments.runs import replay, scored_run
 
 REPORTED = ("form", "compat", "temperature", "seed", "repeats", "swap")
@@ -36,13 +36,11 @@ Pairs = list[tuple[float, "float | None", str]]
     paper=PAPER,
     named_by=("runs", "only"),
     form={
-        "runs": Setting(str, "", about="folder of scored run files (JSON lines), or one of them"),
-        "articles": Setting(
-            str,
-            "",
-            about=f"folder of {PREFIX}*.jsonl, one file, or a question set; default: beside the runs, or above them",
+        "runs": string("folder of scored run files (JSON lines), or one of them"),
+        "articles": string(
+            f"folder of {PREFIX}*.jsonl, one file, or a question set; default: beside the runs, or above them"
         ),
-        "only": Setting(str, "", about="names of runs, as in A_d_20240123_100407,…; default: all"),
+        "only": string("names of runs, as in A_d_20240123_100407,…; default: all"),
         "compat": compat("original: the judge's system prompt is not sent"),
         "prompts": own_prompts("judges"),
         **JUDGING,
@@ -51,7 +49,9 @@ Pairs = list[tuple[float, "float | None", str]]
 def agreement(request: ExperimentRequest) -> Experiment:
     """BARAG's judge, or any other, against given scores: correlation, error and bias with intervals, run by run."""
     s = request.settings
-    runs = _chosen(read_runs(s["runs"]), s["only"])
+    known = {run.name: run for run in read_runs(s["runs"])}
+    names = values_in("only", s["only"], Setting(str, "", choices=tuple(known)))
+    runs = [known[name] for name in names or known]
     articles = by_title(_article_files(request))
     check_own(s["prompts"], JUDGE_PROMPTS)
     samples = [_sample(run, articles, request.limit) for run in runs]
@@ -169,28 +169,16 @@ def _figure(name: str, pairs: Pairs) -> Figure:
     return Figure(title, "given", "judge", series)
 
 
-def _chosen(runs: tuple[Run, ...], only: str) -> tuple[Run, ...]:
-    names = names_in(only)
-    known = {run.name: run for run in runs}
-    for name in names:
-        if name not in known:
-            raise NotFoundError(
-                f"There is no run {name!r} among these; they are: {', '.join(known)}."
-            )
-    return tuple(known[name] for name in names) or runs
-
-
 def _article_files(request: ExperimentRequest) -> list[Path]:
     """The files of articles: those that are named, or those beside the runs or above them. Raises UsageError."""
     name, runs = request.settings["articles"], Path(request.settings["runs"]).expanduser()
+    folder = runs if runs.is_dir() else runs.parent
+    folders = [folder, folder.parent]
     if name:
         path = request.workspace.data(name, "the file of the articles, or their folder", "articles")
         if path.is_file():
             return [path]
         folders = [path]
-    else:
-        folder = runs if runs.is_dir() else runs.parent
-        folders = [folder, folder.parent]
     for folder in folders:
         if files := sorted(folder.glob(f"{PREFIX}*.jsonl*")):
             return files

@@ -7,12 +7,13 @@ retrieval's score.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from rallebench.core.errors import UsageError
 from rallebench.core.experiments import Experiment, ExperimentRequest, Figure, Report, Table
-from rallebench.core.runs import Judge, RunRequest, RunResult, Values
+from rallebench.core.runs import Judge, RunRequest, Values
 from rallebench.core.settings import Setting
 from rallebench.core.types import Episode, Example, Flow, Question, Step
 from rallebench.experiments import EXPERIMENTS
@@ -27,7 +28,8 @@ from rallebench.experiments.papers.barag.study import (
     tokens_of,
     worth_of,
 )
-from rallebench.experiments.papers.common import failed_note, names_in, sentences
+from rallebench.experiments.papers.barag.summary import total_of
+from rallebench.experiments.papers.common import failed_note, sentences, string, values_in
 from rallebench.experiments.runs import scored_run
 from rallebench.workflows.barag import BaragAgent
 from rallebench.workflows.barag_decisions import read_boolean
@@ -83,17 +85,10 @@ COLUMNS = ("Input tokens", "Output tokens", "Tokens a question", "Quality", "Coi
         "ask": Setting(
             bool, False, about="ask the model as barag-advanced does: a point beside the curve"
         ),
-        "thresholds": Setting(
-            str,
-            "",
-            about="as in 0.2,0.5; default: where every tenth of the questions begins to read",
+        "thresholds": string(
+            "as in 0.2,0.5; default: where every tenth of the questions begins to read"
         ),
-        "quality": Setting(
-            str,
-            "auto",
-            choices=("auto", *MEASURES),
-            about="auto: both with a judge, else f1, else grounded",
-        ),
+        "quality": string("auto: both with a judge, else f1, else grounded", "auto", *MEASURES),
         **JUDGE,
         **JUDGING,
     },
@@ -101,7 +96,7 @@ COLUMNS = ("Input tokens", "Output tokens", "Tokens a question", "Quality", "Coi
 def boolean_curve(request: ExperimentRequest) -> Experiment:
     """BARAG done better: reading by a draft's uncertainty or the retrieval's score, quality against tokens over all thresholds."""
     s = request.settings
-    thresholds = _thresholds(s["thresholds"])
+    thresholds = values_in("thresholds", s["thresholds"], Setting(float, 0))
     study = study_of(request, logprobs=s["logprobs"])
     quality = _quality(s["quality"], study, bool(s["judge"]))
     rule = Rule(samples=s["samples"], draft_passages=s["draft_passages"])
@@ -118,42 +113,47 @@ def boolean_curve(request: ExperimentRequest) -> Experiment:
         "quality": quality,
         "measure": MEASURES[quality],
     }
-    notes = [*study.set.notes, *_losses(result, len(branches))]
+    refused = len(result.episodes) - len(branches)
+    notes = [
+        *study.set.notes,
+        *failed_note("", result, "in no point"),
+        *sentences((refused, f"{refused} questions are blank or too long and were not asked.")),
+    ]
     for branch, judge in zip(BRANCHES, result.request.judges):
         if judged := report_of(result, judge):
             report[f"judge of {branch}"] = judged
             notes += notes_of(branch, judged, judge)
-    cases = [
-        case
-        for qid, of_question in branches.items()
-        if (case := _case(qid, of_question, result.values, quality))
+    every = [
+        _case(qid, of_question, result.values, quality) for qid, of_question in branches.items()
     ]
-    if len(cases) < len(branches):
-        notes.append(
-            f"{len(branches) - len(cases)} of {len(branches)} questions lack a score or a token count and are in no point."
-        )
+    cases = [case for case in every if case]
+    lacking = len(every) - len(cases)
+    notes += sentences(
+        (
+            lacking,
+            f"{lacking} of {len(every)} questions lack a score or a token count and are in no point.",
+        ),
+        (
+            not cases,
+            "No question has both branches with scores and counted tokens, so there is no curve.",
+        ),
+    )
     if not cases:
-        nothing = (
-            "No question has both branches with scores and counted tokens, so there is no curve."
-        )
-        return Report(report, (*notes, nothing))
+        return Report(report, tuple(notes))
     return _report(study, report, notes, cases, thresholds)
 
 
 def _run(study: Study, rule: Rule, quality: str, judges: tuple[Judge, ...]) -> RunRequest:
     """Both branches of every question, with their tokens and their worth."""
-    ask = study.request.settings["ask"]
+    ask, has_worth = study.request.settings["ask"], quality not in JUDGED
 
     def score(example: Example, episode: Episode) -> Values:
         branches = branches_of(episode, rule.samples, ask)
-        if branches is None:
-            return {}
         values: dict[str, float | None] = {}
-        for name in BRANCHES:
+        for name in BRANCHES if branches else ():
             step: Step = getattr(branches, name)
-            tokens = tokens_of([step])
-            values[f"{name}_tokens"] = None if None in tokens else float(sum(tokens))  # type: ignore[arg-type]
-            if quality not in JUDGED:
+            values[f"{name}_tokens"] = total_of(tokens_of([step]))
+            if has_worth:
                 values[f"{name}_worth"] = worth_of(study, example, step.reply.text).get(quality)
         return values
 
@@ -161,6 +161,7 @@ def _run(study: Study, rule: Rule, quality: str, judges: tuple[Judge, ...]) -> R
         f"{name}_worth": f"The {text}: {MEASURES[quality]}." for name, text in BRANCHES.items()
     }
     tokens = {f"{name}_tokens": f"Tokens of the {name}, sent and written." for name in BRANCHES}
+    of_rule = {"samples": rule.samples, "draft_passages": rule.draft_passages, "ask": ask}
 
     def flow(question: Question, agent: BaragAgent) -> Flow:
         return both(question, agent=agent, rule=rule, ask=ask)
@@ -171,14 +172,9 @@ def _run(study: Study, rule: Rule, quality: str, judges: tuple[Judge, ...]) -> R
         study.name,
         study.set.examples,
         lambda question: flow(question, study.agent),
-        {
-            **study.settings,
-            "samples": rule.samples,
-            "draft_passages": rule.draft_passages,
-            "ask": ask,
-        },
+        {**study.settings, **of_rule},
         score,
-        tokens if quality in JUDGED else {**worth, **tokens},
+        {**worth, **tokens} if has_worth else tokens,
         (study.request.llm,),
         (study.agent.retriever,),
         judges=judges,
@@ -189,28 +185,24 @@ def _run(study: Study, rule: Rule, quality: str, judges: tuple[Judge, ...]) -> R
 def _judges(study: Study, rule: Rule) -> tuple[Judge, ...]:
     """The judge of the drafts and that of the answers with passages; () without a judge. Raises UsageError."""
     s = study.request.settings
-    if not s["judge"]:
-        return ()
 
-    def text(branch: str) -> Any:
-        def of_episode(episode: Episode) -> str | None:
-            branches = branches_of(episode, rule.samples, s["ask"])
-            return getattr(branches, branch).reply.text if branches else None
-
-        return of_episode
+    def text(episode: Episode, branch: str) -> str | None:
+        branches = branches_of(episode, rule.samples, s["ask"])
+        return getattr(branches, branch).reply.text if branches else None
 
     return tuple(
-        judge_of(study.request, s["judge"], study.set.examples, branch, text(branch))
-        for branch in BRANCHES
+        judge_of(
+            study.request, s["judge"], study.set.examples, branch, partial(text, branch=branch)
+        )
+        for branch in (BRANCHES if s["judge"] else ())
     )
 
 
 def _quality(wish: str, study: Study, has_judge: bool) -> str:
     """What the curve's height is. Raises UsageError where it cannot be had."""
     own = study.quality
-    quality = wish
-    if wish == "auto":
-        quality = "both" if has_judge else own[0] if own else ""
+    best = "both" if has_judge else "".join(own[:1])
+    quality = best if wish == "auto" else wish
     if quality in JUDGED and not (has_judge and study.set.articles):
         raise UsageError(
             f"quality={quality} needs a judge and articles: --set judge=MODEL, and rows with title and content."
@@ -226,17 +218,15 @@ def _case(
     qid: str, branches: Branches, values: Mapping[str, Values], quality: str
 ) -> BranchedCase | None:
     """None where a score or a count is not known."""
-    worth = []
-    for branch in BRANCHES:
-        scores = [
-            values.get(f"{branch}_{name}", {}).get(qid) for name in JUDGED.get(quality, ("worth",))
-        ]
-        worth.append(None if None in scores else sum(scores) / len(scores))  # type: ignore[arg-type]
+    names = JUDGED.get(quality, ("worth",))
+    scores = [values.get(f"{branch}_{name}", {}).get(qid) for branch in BRANCHES for name in names]
     decision = (branches.decision,) if branches.decision else ()
     steps = ((branches.draft,), (branches.read,), branches.samples, decision)
     tokens = [tokens_of(of_part) for of_part in steps]
-    if None in worth or any(None in counts for counts in tokens):
+    if None in scores or any(None in counts for counts in tokens):
         return None
+    n = len(names)
+    worth = [sum(part) / n for part in (scores[:n], scores[n:])]  # type: ignore[arg-type]
     replies = [step.reply for step in branches.samples]
     signals: dict[str, float | None] = {
         name: certainty(name, branches.draft.reply, replies) for name in SIGNALS[:3]
@@ -251,7 +241,7 @@ def _report(
     report: dict[str, Any],
     notes: list[str],
     cases: list[BranchedCase],
-    thresholds: tuple[float, ...],
+    thresholds: Sequence[float],
 ) -> Report:
     s = study.request.settings
     seen, about = s["draft_passages"], f"{study.name}, {study.request.llm}"
@@ -320,36 +310,10 @@ def _savings(signal: str, best: CurvePoint | None, full: CurvePoint) -> str:
 
 
 def _row(point: CurvePoint, n: int) -> tuple[Any, ...]:
-    return (
-        point.name,
-        None if point.threshold is None else f"{point.threshold:.4g}",
-        f"{point.share:.0%}",
-        point.n_in,
-        point.n_out,
-        round(point.tokens / n, 1),
-        point.quality,
-        point.coin,
-    )
+    threshold = None if point.threshold is None else f"{point.threshold:.4g}"
+    counts = point.n_in, point.n_out, round(point.tokens / n, 1)
+    return (point.name, threshold, f"{point.share:.0%}", *counts, point.quality, point.coin)
 
 
 def _line(curve: Iterable[CurvePoint], n: int) -> tuple[tuple[float, Any], ...]:
     return tuple((point.tokens / n, point.quality) for point in curve)
-
-
-def _losses(result: RunResult, answered: int) -> list[str]:
-    """Why questions are in no point; ``answered``: those with both branches."""
-    refused = len(result.episodes) - answered
-    return [
-        *failed_note("", result, "in no point"),
-        *sentences((refused, f"{refused} questions are blank or too long and were not asked.")),
-    ]
-
-
-def _thresholds(text: str) -> tuple[float, ...]:
-    try:
-        values = tuple(dict.fromkeys(map(float, names_in(text))))
-    except ValueError:
-        values = (float("nan"),)
-    if any(value != value for value in values):
-        raise UsageError(f"--set thresholds={text}: thresholds must be numbers, as in 0.2,0.5.")
-    return values

@@ -11,18 +11,19 @@ from rallebench.core.runs import Judge, RunResult, Values
 from rallebench.core.settings import Setting
 from rallebench.core.types import Episode, Example, digest
 from rallebench.experiments.papers.barag.study import SCORES, tokens_of
-from rallebench.metrics.judges import ScoreColumn, judgement_of
+from rallebench.experiments.papers.common import sentences, string
+from rallebench.metrics import ScoreColumn
+from rallebench.metrics.judges import judgement_of
+from rallebench.metrics.judges.named import judge_named
 from rallebench.metrics.judges.truthfulness import COLUMNS, scores_of
-from rallebench.workspace.judges import judge_named
 
 FORMS = ("schema", "tool", "text")
-JUDGE = {"judge": Setting(str, "", about="a language model that judges truthfulness and relevance")}
+JUDGE = {"judge": string("a language model that judges truthfulness and relevance")}
 JUDGING = {
-    "judge_form": Setting(
-        str,
+    "judge_form": string(
+        "how scores are asked for; auto: schema, with compat=original behind an API tool",
         "auto",
-        choices=("auto", *FORMS),
-        about="how scores are asked for; auto: schema, with compat=original behind an API tool",
+        *FORMS,
     ),
     "judge_repeats": Setting(
         int, 1, 1, 50, about="times that every answer is judged, with seeds of their own"
@@ -60,8 +61,8 @@ def judge_of(
         behind_api = request.workspace.llm(llm).backend == "openai_compatible"
         form = "tool" if s["compat"] == "original" and behind_api else "schema"
     judge = judge_named(
-        request.workspace,
         f"truthfulness:{llm}",
+        request.workspace.llm_mark,
         s["prompts"],
         form=form,
         compat=s["compat"],
@@ -96,10 +97,9 @@ def values_of(judgement: Episode) -> Values:
     values: dict[str, float | None] = dict(scores_of(judgement))
     parsed = judgement_of(judgement)
     several = [single.values for single in parsed.each if not single.failure]
-    if values and len(several) > 1:
-        for name in parsed.values:
-            scores = [single[name] for single in several]
-            values[f"{name}_spread"] = max(scores) - min(scores)
+    for name in parsed.values if values and len(several) > 1 else ():
+        scores = [single[name] for single in several]
+        values[f"{name}_spread"] = max(scores) - min(scores)
     return values
 
 
@@ -124,24 +124,23 @@ def report_of(answered: RunResult, judge: Judge) -> dict[str, Any]:
     }
 
 
-def notes_of(label: str, report: Mapping[str, Any], judge: Judge) -> list[str]:
+def notes_of(label: str, report: Mapping[str, Any], judge: Judge) -> tuple[str, ...]:
     """What a reader of the scores must know. ``report``: see ``report_of``."""
-    notes = []
-    if report.get("unparsed"):
-        notes.append(
-            f"{label}: {report['unparsed']} of {report['judged']} judgements could not be read and are not scored."
-        )
-    if report and report["unparsed_replies"] > report["unparsed"]:
-        notes.append(
-            f"{label}: {report['unparsed_replies']} of {report['replies']} single replies of the judge could not be read."
-        )
-    if report.get("failed"):
-        notes.append(
-            f"{label}: {report['failed']} of {report['judged']} judgements failed; they are in no mean."
-        )
-    settings = judge.settings
-    if settings["repeats"] > 1 and not settings["temperature"] and not settings["swap"]:
-        notes.append(
-            "At judge_temperature 0 most models repeat themselves, so the spread says little; raise it, or set judge_swap=true."
-        )
-    return notes
+    keys = ("judged", "replies", "unparsed_replies", "unparsed", "failed")
+    judged, replies, bad_replies, bad, failed = (report.get(key, 0) for key in keys)
+    s = judge.settings
+    return sentences(
+        (
+            bad,
+            f"{label}: {bad} of {judged} judgements could not be read and are not scored.",
+        ),
+        (
+            bad_replies > bad,
+            f"{label}: {bad_replies} of {replies} single replies of the judge could not be read.",
+        ),
+        (failed, f"{label}: {failed} of {judged} judgements failed; they are in no mean."),
+        (
+            s["repeats"] > 1 and not s["temperature"] and not s["swap"],
+            "At judge_temperature 0 most models repeat themselves, so the spread says little; raise it, or set judge_swap=true.",
+        ),
+    )

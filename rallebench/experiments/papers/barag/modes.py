@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from rallebench.core.errors import UsageError
-from rallebench.core.experiments import Experiment, ExperimentRequest, Figure, Report, Table
+from rallebench.core.experiments import Experiment, ExperimentRequest, Report, Table
 from rallebench.core.runs import Judge, RunRequest, RunResult
 from rallebench.core.settings import Setting
 from rallebench.core.types import Flow, Question
@@ -33,8 +33,9 @@ from rallebench.experiments.papers.barag.summary import (
     histogram_plot,
     runs_table,
     summary_of,
+    total_of,
 )
-from rallebench.experiments.papers.common import failed_note, names_in
+from rallebench.experiments.papers.common import failed_note, values_in
 from rallebench.experiments.runs import scored_run
 from rallebench.workflows.barag import MODES, BaragAgent
 from rallebench.workflows.barag_uncertain import RULE_SETTINGS, Rule, uncertain
@@ -65,7 +66,7 @@ DECIDING = frozenset(("basic", "advanced"))
 def modes(request: ExperimentRequest) -> Experiment:
     """BARAG: never, always, or on the model's own decision reading passages; tokens of all calls, and a judge's scores."""
     s = request.settings
-    chosen = _modes(s["modes"])
+    chosen = values_in("modes", s["modes"], Setting(str, "", choices=ALL, required=True))
     study = study_of(
         request,
         retrieves=not ALONE.issuperset(chosen),
@@ -84,7 +85,9 @@ def modes(request: ExperimentRequest) -> Experiment:
     tokens: dict[str, dict[str, int | None]] = {}
     for mode, result in results.items():
         notes += _notes(mode, result)
-        tokens[mode] = {"embedding_tokens": _embedded(result)}
+        counts = result.values.get("n_embedding_tokens", {}).values()
+        total = total_of(None if count is None else int(count) for count in counts)
+        tokens[mode] = {"embedding_tokens": total}
         for judge in judges:
             if judgements := report_of(result, judge):
                 judged[f"judge of {mode}"] = judgements
@@ -95,6 +98,7 @@ def modes(request: ExperimentRequest) -> Experiment:
     rows = {mode: rows_of(study, result) for mode, result in results.items()}
     summaries = {mode: summary_of(of_mode) for mode, of_mode in rows.items()}
     about = f"{study.name}: {len(study.set.examples)} questions, {request.llm}"
+    histogram = histogram_plot("Truthfulness + relevance", summaries)
     return Report(
         {
             "dataset": study.name,
@@ -111,7 +115,7 @@ def modes(request: ExperimentRequest) -> Experiment:
             _table(f"Ways of answering, {about}", summaries, results, study),
             *_other_tokens(f"Tokens that the paper does not count, {about}", tokens),
         ),
-        figures=_plots(summaries),
+        figures=tuple(plot for plot in [histogram] if plot.series),
     )
 
 
@@ -135,32 +139,18 @@ def _other_tokens(title: str, counts: Mapping[str, Mapping[str, int | None]]) ->
     return (Table(title, ("Run", *(OTHER[name] for name in names)), rows, note=note),)
 
 
-def _embedded(answered: RunResult) -> int | None:
-    counts = answered.values.get("n_embedding_tokens", {}).values()
-    return None if None in counts else int(sum(count or 0 for count in counts))
-
-
-def _modes(text: str) -> list[str]:
-    chosen = names_in(text)
-    wrong = [mode for mode in chosen if mode not in ALL]
-    if wrong or not chosen:
-        raise UsageError(f"--set modes={text}: choose of {', '.join(ALL)}.")
-    return chosen
-
-
 def _run(study: Study, mode: str, judges: tuple[Judge, ...]) -> RunRequest:
     s = study.request.settings
     settings = {**study.settings, "mode": mode}
     make: Any = MODES.get(mode)
-    if mode == "uncertain":
-        rule = Rule(s["signal"], s["threshold"], _samples(s), s["draft_passages"])
+    if (
+        mode == "uncertain"
+    ):  # samples are drawn only where agreement is looked at, and then at least three
+        samples = max(3, s["samples"]) if s["signal"] == "agreement" else 0
+        rule = Rule(s["signal"], s["threshold"], samples, s["draft_passages"])
         make = partial(uncertain, rule=rule)
-        settings |= {
-            "signal": rule.signal,
-            "threshold": rule.threshold,
-            "samples": rule.samples,
-            "draft_passages": rule.draft_passages,
-        }
+        names = ("signal", "threshold", "samples", "draft_passages")
+        settings |= {name: getattr(rule, name) for name in names}
 
     def flow(question: Question, agent: BaragAgent) -> Flow:
         of_mode: Flow = make(question, agent=agent)
@@ -182,25 +172,15 @@ def _run(study: Study, mode: str, judges: tuple[Judge, ...]) -> RunRequest:
     return study.deciding(run, flow) if mode in DECIDING else run
 
 
-def _samples(settings: Mapping[str, Any]) -> int:
-    """Samples are drawn only where agreement is looked at, and then at least three."""
-    return max(3, settings["samples"]) if settings["signal"] == "agreement" else 0
-
-
-def _notes(mode: str, answered: RunResult) -> list[str]:
-    notes = [*failed_note(mode, answered, "in no sum and no mean")]
+def _notes(mode: str, answered: RunResult) -> Iterator[str]:
+    yield from failed_note(mode, answered, "in no sum and no mean")
     undecided = sum(bool(value) for value in answered.values.get("undecided", {}).values())
     if undecided:
-        notes.append(
-            f"{mode}: {undecided} of {answered.n} decisions could not be read, so passages were fetched."
-        )
+        yield f"{mode}: {undecided} of {answered.n} decisions could not be read, so passages were fetched."
     for metric, what in (("n_input_tokens", "sent"), ("n_output_tokens", "written")):
         uncounted = sum(value is None for value in answered.values.get(metric, {}).values())
         if uncounted:
-            notes.append(
-                f"{mode}: of {uncounted} questions the backend did not count the tokens {what}, so their sum is not known."
-            )
-    return notes
+            yield f"{mode}: of {uncounted} questions the backend did not count the tokens {what}, so their sum is not known."
 
 
 def _saving(summaries: Mapping[str, Summary]) -> list[str]:
@@ -213,8 +193,3 @@ def _saving(summaries: Mapping[str, Summary]) -> list[str]:
         for mode, summary in summaries.items()
         if mode not in ("naive", *ALONE) and summary.n_in is not None and summary.n_out is not None
     ]
-
-
-def _plots(summaries: Mapping[str, Summary]) -> tuple[Figure, ...]:
-    plot = histogram_plot("Truthfulness + relevance", summaries)
-    return (plot,) if plot.series else ()

@@ -6,7 +6,7 @@ threshold of each signal is a sum over the cases; nothing is asked again.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -78,12 +78,12 @@ class CurvePoint:
 def never(cases: Sequence[BranchedCase], seen: int = 0) -> CurvePoint:
     """Drafts only. ``seen``: passages that a draft has read; then this is no answering without retrieval, and not called so."""
     name = f"draft with {seen} passage{'s' * (seen != 1)}" if seen else "never"
-    return _point(name, None, cases, [False] * len(cases), [case.draft_tokens for case in cases])
+    return _point(name, cases, [False] * len(cases))
 
 
 def always(cases: Sequence[BranchedCase]) -> CurvePoint:
     """Passages for every question, without a draft."""
-    return _point("always", None, cases, [True] * len(cases), [case.read_tokens for case in cases])
+    return _point("always", cases, [True] * len(cases))
 
 
 def oracle(cases: Sequence[BranchedCase]) -> CurvePoint:
@@ -92,18 +92,16 @@ def oracle(cases: Sequence[BranchedCase]) -> CurvePoint:
         (case.read_worth, -sum(case.read_tokens)) > (case.draft_worth, -sum(case.draft_tokens))
         for case in cases
     ]
-    costs = [case.read_tokens if yes else case.draft_tokens for case, yes in zip(cases, better)]
-    return _point("oracle", None, cases, better, costs)
+    return _point("oracle", cases, better)
 
 
 def model_asked(cases: Sequence[BranchedCase]) -> CurvePoint:
     """BARAG's advanced agent: the draft, the yes-or-no question, and passages unless the model said no."""
-    reads_on = [case.wants is not False for case in cases]
-    costs = [
-        _add(case.draft_tokens, case.decision_tokens, *([case.read_tokens] if yes else []))
-        for case, yes in zip(cases, reads_on)
-    ]
-    return _point("model asked", None, cases, reads_on, costs)
+
+    def cost(case: BranchedCase, read: bool) -> Tokens:
+        return _add(case.draft_tokens, case.decision_tokens, *[case.read_tokens] * read)
+
+    return _point("model asked", cases, [case.wants is not False for case in cases], cost)
 
 
 def curve(
@@ -113,19 +111,17 @@ def curve(
 
     A certainty costs its draft (and its samples) also where passages are read then; the score of a retrieval costs nothing.
     """
+
+    def cost(case: BranchedCase, read: bool) -> Tokens:
+        samples = [case.sample_tokens] if signal == "agreement" else []
+        return _add(case.draft_tokens, *samples, *[case.read_tokens] * read)
+
     points: dict[tuple[bool, ...], CurvePoint] = {}
     for threshold in thresholds or cuts(cases, signal):
-        read = [reads(signal, case.value(signal), threshold) for case in cases]
-        points.setdefault(
-            tuple(read),
-            _point(
-                signal,
-                threshold,
-                cases,
-                read,
-                [_cost(c, signal, yes) for c, yes in zip(cases, read)],
-            ),
-        )
+        read = tuple(reads(signal, case.value(signal), threshold) for case in cases)
+        if read not in points:
+            of_signal = _either if signal == "retrieval" else cost
+            points[read] = _point(signal, cases, read, of_signal, threshold)
     return tuple(sorted(points.values(), key=lambda point: point.share))
 
 
@@ -165,11 +161,7 @@ def helps(cases: Sequence[BranchedCase], signal: str) -> float | None:
 def as_good(points: Sequence[CurvePoint], best: CurvePoint) -> CurvePoint | None:
     """The cheapest point that keeps 99 % of the quality of ``best``, if it is cheaper than it."""
     goal = (best.quality.value or 0) * ENOUGH
-    good = [
-        point
-        for point in points
-        if (point.quality.value or 0) >= goal and point.tokens < best.tokens
-    ]
+    good = [p for p in points if (p.quality.value or 0) >= goal and p.tokens < best.tokens]
     return min(good, key=lambda point: point.tokens, default=None)
 
 
@@ -190,16 +182,12 @@ def held_out(cases: Sequence[BranchedCase], signal: str) -> tuple[CurvePoint, Cu
 
 def chosen(cases: Sequence[BranchedCase]) -> CurvePoint:
     """What choosing between these two answers as ``wants`` says would give, without the price of choosing."""
-    yes = [bool(case.wants) for case in cases]
-    costs = [case.read_tokens if case.wants else case.draft_tokens for case in cases]
-    return _point("choice", None, cases, yes, costs)
+    return _point("choice", cases, [bool(case.wants) for case in cases])
 
 
-def _cost(case: BranchedCase, signal: str, read: bool) -> Tokens:
-    if signal == "retrieval":
-        return case.read_tokens if read else case.draft_tokens
-    samples = [case.sample_tokens] if signal == "agreement" else []
-    return _add(case.draft_tokens, *samples, *([case.read_tokens] if read else []))
+def _either(case: BranchedCase, read: bool) -> Tokens:
+    """The price of one branch alone."""
+    return case.read_tokens if read else case.draft_tokens
 
 
 def _add(*tokens: Tokens) -> Tokens:
@@ -208,19 +196,15 @@ def _add(*tokens: Tokens) -> Tokens:
 
 def _point(
     name: str,
-    threshold: float | None,
     cases: Sequence[BranchedCase],
     read: Sequence[bool],
-    costs: Sequence[Tokens],
+    cost: Callable[[BranchedCase, bool], Tokens] = _either,
+    threshold: float | None = None,
 ) -> CurvePoint:
+    n, share = len(cases), sum(read) / len(read)
     worth = [case.read_worth if yes else case.draft_worth for case, yes in zip(cases, read)]
-    share = sum(read) / len(read)
-    never_read, always_read = (
-        sum(values) / len(cases)
-        for values in ([c.draft_worth for c in cases], [c.read_worth for c in cases])
-    )
-    n_in, n_out = _add(*costs)
+    coin = (1 - share) * (sum(case.draft_worth for case in cases) / n)
+    coin += share * (sum(case.read_worth for case in cases) / n)
+    n_in, n_out = _add(*(cost(case, yes) for case, yes in zip(cases, read)))
     quality = means({"quality": worth})["quality"]
-    return CurvePoint(
-        name, threshold, share, n_in, n_out, quality, (1 - share) * never_read + share * always_read
-    )
+    return CurvePoint(name, threshold, share, n_in, n_out, quality, coin)

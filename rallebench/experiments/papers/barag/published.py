@@ -54,21 +54,19 @@ RUNS: Mapping[str, Mapping[str, str]] = {
 @cache
 def printed_rows(name: str) -> tuple[Printed, ...]:
     """The rows of Table I, II or III."""
-    table = published_table(f"barag_table{name.count('I')}")
+    table, runs = published_table(f"barag_table{name.count('I')}"), RUNS[name]
     if name == "Table I":  # printed with a column for every set of articles
+        cells = {
+            label: {row.settings["metric"]: table.printed(row, label) for row in table.rows}
+            for label in runs
+        }
         return tuple(
-            Printed(
-                label.replace("_GT", " GT"),
-                run,
-                {row.settings["metric"]: table.printed(row, label) for row in table.rows},
-            )
-            for label, run in RUNS[name].items()
+            Printed(label.replace("_GT", " GT"), run, cells[label]) for label, run in runs.items()
         )
+    columns = dict(zip(FIELDS, table.columns))
     return tuple(
         Printed(
-            row.system,
-            RUNS[name][row.system],
-            {field: table.printed(row, column) for field, column in zip(FIELDS, table.columns)},
+            row.system, runs[row.system], {f: table.printed(row, c) for f, c in columns.items()}
         )
         for row in table.rows
     )
@@ -130,15 +128,13 @@ def _wrong(
 def _verdict(printed: Printed, runs: Mapping[str, tuple[Run, Summary]]) -> str:
     if not _whole(printed, runs):
         return "not to be compared"
-    return (
-        "; ".join(
-            "Retrieved by definition"
-            if field == "retrieved" and not value
-            else f"{HEAD[field]} should be {rounded(cell, value)}"
-            for field, cell, value in _wrong(printed, runs)
-        )
-        or "agrees"
+    phrases = (
+        "Retrieved by definition"
+        if field == "retrieved" and not value
+        else f"{HEAD[field]} should be {rounded(cell, value)}"
+        for field, cell, value in _wrong(printed, runs)
     )
+    return "; ".join(phrases) or "agrees"
 
 
 def disagreements(printed: Printed, runs: Mapping[str, tuple[Run, Summary]]) -> list[str]:
@@ -170,22 +166,16 @@ def agrees(cell: str, value: Any) -> bool:
     >>> agrees("3.9", 3.9033), agrees("14k", 13883), agrees("2.48", 2.4863), agrees("4.67", 4.685)
     (True, True, False, False)
     """
-    return value is not None and cell in (
-        _to(cell, value, ROUND_HALF_UP),
-        _to(cell, value, ROUND_HALF_EVEN),
-    )
+    ways = (ROUND_HALF_UP, ROUND_HALF_EVEN)
+    return value is not None and any(cell == rounded(cell, value, how) for how in ways)
 
 
-def rounded(cell: str, value: Any) -> str:
+def rounded(cell: str, value: Any, how: str = ROUND_HALF_UP) -> str:
     """The value with as many digits as the cell.
 
     >>> rounded("4.67", 4.685), rounded("14k", 13883)
     ('4.69', '14k')
     """
-    return _to(cell, value, ROUND_HALF_UP)
-
-
-def _to(cell: str, value: Any, how: str) -> str:
     number, thousands = Decimal(str(value)), cell.endswith("k")
     unit = Decimal(1).scaleb(-len(cell.removesuffix("k").partition(".")[2]))
     number = (number / 1000 if thousands else number).quantize(unit, rounding=how)

@@ -10,7 +10,7 @@ from typing import Any
 
 from rallebench.core.errors import BadFileError, NotFoundError, UsageError
 from rallebench.core.sources import Source
-from rallebench.experiments.papers.predictions import json_lines
+from rallebench.experiments.papers.common import json_lines
 from rallebench.workflows.barag import JOIN
 
 MANIFEST = "runs_manifest.json"
@@ -118,47 +118,35 @@ def _run(path: Path, about: Mapping[str, Any]) -> Run:
 
 
 def _row(row: Mapping[str, Any], where: str) -> AnswerRow:
+    """Numbers are None, the flag False where they are absent; a text for a flag is refused: "no" would count as true."""
     for key in NEEDED:
         if not isinstance(row.get(key), str):
             raise BadFileError(
                 f"{where} has no {key!r}; a run file's row has {', '.join(NEEDED)}, tokens and scores."
             )
-    n_in, n_out, truthfulness, relevance = (_number(row, key, where) for key in NUMBERS)
+    values = {key: row[key] for key in (*NUMBERS, "retrieved") if row.get(key) is not None}
+    for key, value in values.items():
+        number = isinstance(value, (int, float))
+        if key == "retrieved" and not (number and value in (0, 1)):
+            raise BadFileError(
+                f"{where}: {key!r} is {value!r:.40}; it should be true or false, or 1 or 0."
+            )
+        if key != "retrieved" and not (
+            number and value is not True and value is not False and 0 <= value <= MOST
+        ):
+            raise BadFileError(
+                f"{where}: {key!r} is {value!r:.40}; it should be a number of at least 0, or null."
+            )
+    n_in, n_out, *scores = map(values.get, NUMBERS)
     return AnswerRow(
         "" if row.get("id") is None else str(row["id"]).strip(),
-        row["title"],
-        row["question"],
-        row["answer"],
+        *(row[key] for key in NEEDED),
         None if n_in is None else int(n_in),
         None if n_out is None else int(n_out),
-        _flag(row, "retrieved", where),
-        truthfulness,
-        relevance,
+        bool(values.get("retrieved", False)),
+        *scores,
         str(row.get("context") or ""),
     )
-
-
-def _number(row: Mapping[str, Any], key: str, where: str) -> float | None:
-    value = row.get(key)
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= MOST:
-        raise BadFileError(
-            f"{where}: {key!r} is {value!r:.40}; it should be a number of at least 0, or null."
-        )
-    return value
-
-
-def _flag(row: Mapping[str, Any], key: str, where: str) -> bool:
-    """False where it is absent. A text is refused: "no" would count as true."""
-    value = row.get(key)
-    if value is None:
-        return False
-    if not isinstance(value, (bool, int, float)) or value not in (0, 1):
-        raise BadFileError(
-            f"{where}: {key!r} is {value!r:.40}; it should be true or false, or 1 or 0."
-        )
-    return bool(value)
 
 
 def lines(rows: Sequence[AnswerRow]) -> str:

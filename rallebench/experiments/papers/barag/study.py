@@ -11,7 +11,6 @@ from rallebench.core.errors import UsageError
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.prompts import check_own, prompt_text
 from rallebench.core.runs import Backends, FlowFactory, RunRequest, RunResult, Values
-from rallebench.core.settings import Setting
 from rallebench.core.types import (
     Episode,
     Example,
@@ -27,10 +26,10 @@ from rallebench.core.types import (
 from rallebench.experiments.papers.barag.articles import ArticleSet, find_file, read_set
 from rallebench.experiments.papers.barag.runs import AnswerRow, read_runs
 from rallebench.experiments.papers.barag.summary import PERFECT, total_of
-from rallebench.experiments.papers.common import own_prompts
+from rallebench.experiments.papers.common import own_prompts, string
+from rallebench.metrics import METRICS
 from rallebench.metrics.cost import completion_tokens_of, prompt_tokens_of
 from rallebench.metrics.exact_match import exact_match
-from rallebench.metrics.judges import JUDGES
 from rallebench.metrics.judges.truthfulness import ARTICLE_CHARACTERS
 from rallebench.metrics.token_f1 import token_f1
 from rallebench.workflows.barag import READ, SETTINGS, UNDECIDED, BaragAgent, Prompts, context_of
@@ -38,27 +37,20 @@ from rallebench.workflows.barag_uncertain import declines
 
 SCORES = ("truthfulness", "relevance")
 PROMPTS = ("naive-system.txt", "basic-system.txt", "basic-decide.txt", "advanced-decide.txt")
-JUDGE_PROMPTS = tuple(JUDGES.entry("truthfulness").traits["prompts"])
+JUDGE_PROMPTS = tuple(METRICS.entry("truthfulness").traits["judge"].prompts)
 DATA_IS = "a file of articles with questions, or a folder of such"
 DATA = {
-    "data": Setting(
-        str,
-        "",
-        about="a question set, a file of articles with a question each, a folder of such, or questions in KILT's form",
+    "data": string(
+        "a question set, a file of articles with a question each, a folder of such, or questions in KILT's form"
     ),
-    "set": Setting(str, "", about="a set of the folder, as A_f"),
-    "index": Setting(str, "", about="the retriever whose passages are read"),
-    "reference": Setting(
-        str, "", about="run file whose answers that were scored 5 and 5 are gold answers"
-    ),
+    "set": string("a set of the folder, as A_f"),
+    "index": string("the retriever whose passages are read"),
+    "reference": string("run file whose answers that were scored 5 and 5 are gold answers"),
 }
 ASKING = {
     **SETTINGS,
-    "calls": Setting(
-        str,
-        "auto",
-        choices=("auto", "tools", "text"),
-        about="how a decision is asked for; auto: tools behind an API",
+    "calls": string(
+        "how a decision is asked for; auto: tools behind an API", "auto", "tools", "text"
     ),
     "prompts": own_prompts("suites/barag and prompts/judges"),
 }
@@ -161,13 +153,15 @@ def with_references(questions: ArticleSet, path: str) -> ArticleSet:
         for row in run.rows
         if row.total == 2 * PERFECT
     }
-    examples = tuple(
-        replace(example, gold=replace(example.gold, answers=(answer,))) if answer else example
-        for example in questions.examples
-        for answer in [
-            perfect.get((str(example.record.get("title", "")), example.question.text), "")
-        ]
-    )
+
+    def with_answer(example: Example) -> Example:
+        key = str(example.record.get("title", "")), example.question.text
+        answer = perfect.get(key, "")
+        return (
+            replace(example, gold=replace(example.gold, answers=(answer,))) if answer else example
+        )
+
+    examples = tuple(map(with_answer, questions.examples))
     if not any(example.gold.answers for example in examples):
         raise UsageError(
             f"No answer of {path} that was scored 5 and 5 is to one of these questions."
@@ -238,13 +232,9 @@ def has_read(episode: Episode) -> bool:
 
 def rows_of(study: Study, result: RunResult) -> list[AnswerRow]:
     """A run's answers as a run file has them, with a judge's scores where it has any."""
+    scores = [result.values.get(name, {}) for name in SCORES]
     return [
-        _row(
-            study,
-            example,
-            result.episodes[qid],
-            [result.values.get(s, {}).get(qid) for s in SCORES],
-        )
+        _row(study, example, result.episodes[qid], [of.get(qid) for of in scores])
         for example in result.request.examples
         if (qid := example.question.qid) in result.episodes
     ]

@@ -58,15 +58,13 @@ class Summary:
 
     def as_json(self) -> dict[str, Any]:
         """For a report."""
+        counts = {name: getattr(self, name) for name in ("n_in", "n_out", "retrieved", "flagged")}
         return {
             "n": self.n,
             "scored": self.scored,
             "truthfulness": self.truthfulness.value,
             "relevance": self.relevance.value,
-            "n_in": self.n_in,
-            "n_out": self.n_out,
-            "retrieved": self.retrieved,
-            "flagged": self.flagged,
+            **counts,
             "both_5": self.perfect,
             "histogram": {str(center): count for center, count in self.histogram.items()},
         }
@@ -114,12 +112,8 @@ def total_of(counts: Iterable[int | None]) -> int | None:
 
 def runs_table(title: str, rows: Mapping[str, Summary], note: str = "") -> Table:
     """Tables II and III: a row per way of answering."""
-    return Table(
-        title,
-        ("Run", *COLUMNS),
-        tuple((name, *summary.cells) for name, summary in rows.items()),
-        note=note,
-    )
+    cells = tuple((name, *summary.cells) for name, summary in rows.items())
+    return Table(title, ("Run", *COLUMNS), cells, note=note)
 
 
 def histogram_plot(title: str, rows: Mapping[str, Summary]) -> Figure:

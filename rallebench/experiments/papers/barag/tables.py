@@ -7,10 +7,8 @@ figures, where a manifest gives them, and beside what the paper prints.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from rallebench.core.experiments import Experiment, ExperimentRequest, Figure, Report, Table
-from rallebench.core.settings import Setting
 from rallebench.experiments import EXPERIMENTS
 from rallebench.experiments.papers.barag import PAPER
 from rallebench.experiments.papers.barag.choices import choice_table
@@ -29,6 +27,7 @@ from rallebench.experiments.papers.barag.summary import (
     runs_table,
     summary_of,
 )
+from rallebench.experiments.papers.common import string
 
 Runs = Mapping[str, tuple[Run, Summary]]
 COSTS = (("n_in", "input"), ("n_out", "output"))
@@ -42,10 +41,8 @@ COSTS = (("n_in", "input"), ("n_out", "output"))
     asks=False,
     named_by=("runs",),
     form={
-        "runs": Setting(
-            str,
-            "",
-            about="folder of run files (JSON lines); a runs_manifest.json beside or above is read",
+        "runs": string(
+            "folder of run files (JSON lines); a runs_manifest.json beside or above is read"
         )
     },
 )
@@ -57,21 +54,21 @@ def tables(request: ExperimentRequest) -> Experiment:
     }
     printed = [name for name, rows in RUNS.items() if runs.keys() & set(rows.values())]
     summaries = {name: summary for name, (_, summary) in runs.items()}
-    report: dict[str, Any] = {
-        "runs": {
-            name: {**summary.as_json(), "description": run.description, "whole": dict(run.whole)}
-            for name, (run, summary) in runs.items()
-        }
-    }
+    whole = any(run.whole for run, _ in runs.values())
     yield from ()
     return Report(
-        report,
+        {
+            "runs": {
+                name: {**of.as_json(), "description": run.description, "whole": dict(run.whole)}
+                for name, (run, of) in runs.items()
+            }
+        },
         (*_notes(runs), *_costs(runs)),
         tables=(
             *(printed_table(name, runs) for name in printed),
             *_choices(runs),
             runs_table("All runs, over the rows present", summaries),
-            *([_whole_table(runs)] if any(run.whole for run, _ in runs.values()) else []),
+            *[_whole_table(runs)] * whole,
         ),
         figures=_plots(runs),
     )
@@ -88,51 +85,39 @@ def _whole_table(runs: Runs) -> Table:
     return Table("All runs, whole, as the manifest has them", head, rows)
 
 
-def _notes(runs: Runs) -> list[str]:
-    part = [
-        name for name, (run, summary) in runs.items() if run.whole and run.whole["n"] != summary.n
-    ]
-    notes = [
-        f"{len(part)} of {len(runs)} files hold a part of their run; its whole figures are the manifest's."
-    ] * bool(part)
+def _notes(runs: Runs) -> Iterator[str]:
+    parts = [run for run, summary in runs.values() if run.whole and run.whole["n"] != summary.n]
+    if parts:
+        yield f"{len(parts)} of {len(runs)} files hold a part of their run; its whole figures are the manifest's."
     for table in RUNS:
         rows = printed_rows(table)
         for row in rows:
-            notes += [f"{table}, {row.label}: {text}." for text in disagreements(row, runs)]
+            yield from (f"{table}, {row.label}: {text}." for text in disagreements(row, runs))
             if not row.run and any(other.run in runs for other in rows):
-                notes.append(f"{table}, {row.label}: its answers were not released.")
+                yield f"{table}, {row.label}: its answers were not released."
     drafts = [
         name for name, (run, _) in runs.items() if any(r.context and not r.read for r in run.rows)
     ]
     if drafts:
-        notes.append(
-            f"Where nothing was retrieved, {', '.join(drafts)} keep the draft as the context; it is not counted as retrieved."
-        )
+        yield f"Where nothing was retrieved, {', '.join(drafts)} keep the draft as the context; it is not counted as retrieved."
     for name, (_, summary) in runs.items():
         if summary.scored < summary.n:
-            notes.append(
-                f"{name}: {summary.n - summary.scored} of {summary.n} answers have no scores; they are in no mean."
-            )
-    return notes
+            yield f"{name}: {summary.n - summary.scored} of {summary.n} answers have no scores; they are in no mean."
 
 
-def _costs(runs: Runs) -> list[str]:
+def _costs(runs: Runs) -> Iterator[str]:
     """What the agent saves or costs against retrieving always, by the whole runs where they are known."""
-    sentences = []
     for table, label in (("Table II", "A_r"), ("Table III", "A_f")):
-        naive, agent = (RUNS[table][way] for way in ("NRAG", "BARAG"))
-        if naive not in runs or agent not in runs:
+        names = [RUNS[table][way] for way in ("NRAG", "BARAG")]
+        if not runs.keys() >= set(names):
             continue
-        always, own = (runs[name][0].whole or runs[name][1].as_json() for name in (naive, agent))
+        always, own = (runs[name][0].whole or runs[name][1].as_json() for name in names)
         parts = [
             f"{own[key] / always[key] - 1:+.1%} {kind} tokens ({own[key]:,} against {always[key]:,})"
             for key, kind in COSTS
             if always[key] and own[key] is not None
         ]
-        sentences.append(
-            f"On {label} the agent needs {' and '.join(parts)} compared with retrieving always."
-        )
-    return sentences
+        yield f"On {label} the agent needs {' and '.join(parts)} compared with retrieving always."
 
 
 def _choices(runs: Runs) -> Iterator[Table]:
@@ -149,10 +134,6 @@ def _plots(runs: Runs) -> tuple[Figure, ...]:
     groups: dict[str, dict[str, Summary]] = {}
     for name, (run, summary) in runs.items():
         groups.setdefault(run.dataset, {})[name.removeprefix(f"{run.dataset}_") or name] = summary
-    plots = (
-        histogram_plot(
-            f"Truthfulness + relevance {f'on {dataset}' if dataset else ''}".strip(), group
-        )
-        for dataset, group in groups.items()
-    )
+    title = "Truthfulness + relevance"
+    plots = (histogram_plot(f"{title} on {d}" if d else title, of) for d, of in groups.items())
     return tuple(plot for plot in plots if plot.series)

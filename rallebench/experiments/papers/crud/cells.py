@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 from typing import Any
 
 from rallebench.core.errors import UsageError
@@ -25,11 +26,11 @@ from rallebench.core.types import (
     digest,
 )
 from rallebench.encoders.references import check_encoder
+from rallebench.engine.clusters import clusters_of
+from rallebench.experiments.papers.common import is_original
 from rallebench.experiments.papers.crud import files
-from rallebench.experiments.papers.crud.definitions import named
 from rallebench.experiments.papers.crud.questing import (
     PROMPTS,
-    Judged,
     Judging,
     judged_of,
     judging_of,
@@ -40,30 +41,37 @@ from rallebench.experiments.papers.crud.retrieval import joined, reciprocal_rank
 from rallebench.experiments.papers.crud.tasks import CrudTask
 from rallebench.experiments.runs import REUSED, replay, scored_run
 from rallebench.metrics.crud_bleu import ORDERS, precisions, unpenalised
+from rallebench.metrics.judges.ragquesteval import COLUMNS
 from rallebench.metrics.rouge import rouge_lcs_score
 from rallebench.metrics.similarity import similarity
 from rallebench.metrics.words import jieba_words
 
-WORKFLOW = "crud"
 SEPARATORS = {"line": "\n", "blank": "\n\n"}
-
-
-def decoding_of(request: ExperimentRequest) -> dict[str, Any]:
-    """How an answer is drawn, as keywords of Generate. ``top_k`` 0 behind an API leaves it to the model's entry."""
-    s = request.settings
-    behind_api = request.workspace.llm(request.llm).backend == "openai_compatible"
-    drawing = {"top_p": s["top_p"], "top_k": s["top_k"] or (0 if behind_api else 5)}
-    return {
-        "temperature": s["temperature"],
-        "max_tokens": s["max_tokens"],
-        "seed": request.seed,
-        "options": {name: value for name, value in drawing.items() if value and s["temperature"]},
-    }
+ANSWERED = "Over the answers that are not empty."
+RANK = "1 / rank of each gold document among the passages, 0 if it is not there, the mean over a record's gold documents."
+DEFINITIONS: Mapping[str, str] = {
+    "bleu-avg": f"BLEU of one answer on jieba's words, geometric mean of bleu-1 … bleu-4, no brevity penalty, no smoothing. {ANSWERED}",
+    **{
+        f"bleu-{n}": f"The share of the answer's {n}-grams of jieba's words that the reference has. {ANSWERED}"
+        for n in range(1, 5)
+    },
+    "rouge-L": f"F-measure of the longest common subsequence of jieba's words. {ANSWERED}",
+    "similarity": f"Cosine of the sentence embeddings of answer and reference; CRUD-RAG calls it bertScore. {ANSWERED}",
+    "length": f"Characters of the answer. {ANSWERED}",
+    "mrr": f"{RANK} Over the answers that are not empty of records whose gold documents are known.",
+    **{column.name: column.definition for column in COLUMNS},
+}
+RETRIEVAL: Mapping[str, str] = {
+    "mrr": f"{RANK} Over the records whose gold documents are known.",
+    "gold_found": "The share of a record's gold documents of which a passage was found. Over the records whose gold documents are known.",
+}
+"""What is measured without a model."""
 
 
 @dataclass(frozen=True, slots=True)
 class CellPlan:
-    """All that a cell is made of; ``earlier``: record id → an answer that is not asked for again."""
+    """All that a cell is made of; ``earlier``: record id → an answer that is not asked for again. Without a language model in
+    ``request`` only what is retrieved is scored."""
 
     request: ExperimentRequest
     task: CrudTask
@@ -72,9 +80,9 @@ class CellPlan:
     index: str
     k: int
     separator: str
-    prompt: str
-    decoding: Mapping[str, Any]
     original: bool
+    prompt: str = ""
+    decoding: Mapping[str, Any] = field(default_factory=dict)
     similarity: str = ""
     judging: Judging | None = None
     earlier: Mapping[str, str] = field(default_factory=dict)
@@ -84,21 +92,34 @@ class CellPlan:
         return record.query((self.original and self.task.original_query) or self.task.query)
 
     @property
-    def metrics(self) -> dict[str, str]:
+    def metrics(self) -> Mapping[str, str]:
         """What an answer is scored by → its definition."""
+        if not self.request.llm:
+            return RETRIEVAL
         names = ["bleu-avg", *(f"bleu-{n}" for n in range(1, ORDERS + 1)), "rouge-L"]
         names += ["similarity"] * bool(self.similarity) + ["length"]
-        return named(*names, *["mrr"] * bool(self.k and any(record.gold for record in self.chosen)))
+        names += ["mrr"] * bool(self.k and any(record.gold for record in self.chosen))
+        return {name: DEFINITIONS[name] for name in names}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Cell:
-    """A cell's run. ``counts``: the answers that are in no mean, and why."""
+    """A cell's run. ``counts``: the answers that are in no mean, and why; ``quests``: record id → the JSON of RAGQuestEval."""
 
     plan: CellPlan
     answered: RunResult
-    judged: Judged | None
     counts: Mapping[str, int]
+    quests: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    @property
+    def label(self) -> str:
+        """The run's."""
+        return self.answered.request.label
+
+    @cached_property
+    def clusters(self) -> Mapping[str, int]:
+        """Record id → cluster."""
+        return clusters_of(self.answered.request.examples).of
 
 
 def check_prompts(request: ExperimentRequest, tasks: Iterable[CrudTask]) -> None:
@@ -109,50 +130,56 @@ def check_prompts(request: ExperimentRequest, tasks: Iterable[CrudTask]) -> None
     )
 
 
-def plan_cell(request: ExperimentRequest, task: CrudTask, records: RecordSet) -> CellPlan:
-    """Check all that can be wrong before anything is asked. Raises UsageError.
+def searched_by(request: ExperimentRequest) -> tuple[str, int, str]:
+    """(retriever, k, what parts two documents) of the settings index, k and join. Raises UsageError."""
+    s = request.settings
+    if not s["k"]:
+        return "", 0, SEPARATORS.get(s["join"], "\n\n")
+    if not s["index"]:
+        raise UsageError(
+            "CRUD-RAG retrieves: name a retriever with --set index=NAME, or ask without one with --set k=0."
+        )
+    by_kind = separator_of(request.workspace, s["index"])
+    return s["index"], s["k"], SEPARATORS.get(s["join"], by_kind)
 
-    Of ``request.settings``: index, k, join, temperature, top_p, top_k, max_tokens, prompts, compat, similarity, reuse,
-    quest, quest_precision, gold. A grid gives other ones for every cell.
+
+def plan_cell(
+    request: ExperimentRequest, task: CrudTask, records: RecordSet, searched: tuple[str, int, str]
+) -> CellPlan:
+    """Check all that can be wrong before anything is asked. ``searched``: see ``searched_by``. Raises UsageError.
+
+    Of ``request.settings``: temperature, top_p, top_k, max_tokens, prompts, compat, similarity, reuse, quest,
+    quest_precision, gold.
     """
     s = request.settings
-    original = s["compat"] == "original"
-    separator = SEPARATORS.get(s["join"], "\n\n")
-    if s["k"]:
-        if not s["index"]:
-            raise UsageError(
-                "CRUD-RAG retrieves: name a retriever with --set index=NAME, or ask without one with --set k=0."
-            )
-        by_kind = separator_of(request.workspace, s["index"])
-        separator = by_kind if s["join"] == "auto" else separator
+    chosen = records.records[: request.limit]
+    plan = CellPlan(request, task, records, chosen, *searched, is_original(request))
+    if not request.llm:
+        return plan
     if s["similarity"]:
         check_encoder(s["similarity"])
-    decoding = decoding_of(request)
-    prompt = prompt_text("suites/crud", task.prompt, s["prompts"], (*task.fields, "documents"))
-    chosen = records.records[: request.limit]
-    plan = CellPlan(
-        request,
-        task,
-        records,
-        chosen,
-        s["index"] if s["k"] else "",
-        s["k"],
-        separator,
-        prompt,
-        decoding,
-        original,
-        s["similarity"],
-        judging_of(request, task, chosen),
+    behind_api = request.workspace.llm(request.llm).backend == "openai_compatible"
+    # behind an API a top_k of 0 leaves it to the model's entry
+    drawing = {"top_p": s["top_p"], "top_k": s["top_k"] or (0 if behind_api else 5)}
+    decoding = {
+        "temperature": s["temperature"],
+        "max_tokens": s["max_tokens"],
+        "seed": request.seed,
+        "options": {name: value for name, value in drawing.items() if value and s["temperature"]},
+    }
+    plan = replace(
+        plan,
+        decoding=decoding,
+        prompt=prompt_text("suites/crud", task.prompt, s["prompts"], (*task.fields, "documents")),
+        similarity=s["similarity"],
+        judging=judging_of(request, task, chosen),
     )
-    return _with_earlier(plan) if s["reuse"] else plan
-
-
-def _with_earlier(plan: CellPlan) -> CellPlan:
-    path = files.results_path(plan.request, plan.task, plan.index, plan.k)
-    rows = files.read_earlier(plan.request.settings["reuse"], path)
+    if not s.get("reuse"):
+        return plan
+    rows = files.read_earlier(s["reuse"], files.results_path(request, task, plan.index, plan.k))
     fitting = {
         r.id: rows[r.id][0]
-        for r in plan.chosen
+        for r in chosen
         if r.id in rows and (plan.original or rows[r.id][1] == r.reference)
     }
     return replace(plan, earlier=fitting)
@@ -160,59 +187,59 @@ def _with_earlier(plan: CellPlan) -> CellPlan:
 
 def perform_cell(plan: CellPlan, label: str) -> Generator[RunRequest, RunResult, Cell]:
     """The cell's run; RAGQuestEval judges the answers that are not empty."""
-    answered = yield _part(plan, label)
-    empty = sum(not episode.answer for episode in answered.episodes.values())
-    bare = sum(not e.hits and not _is_reused(e) for e in answered.episodes.values())
-    counts = {
-        "asked": answered.n,
-        "failed": answered.n_errors,
+    answered = yield _run(plan, label)
+    counts = {"asked": answered.n, "failed": answered.n_errors}
+    if not plan.request.llm:
+        return Cell(plan, answered, counts)
+    episodes = answered.episodes.values()
+    empty = sum(not episode.answer for episode in episodes)
+    bare = sum(not episode.hits and not _is_reused(episode) for episode in episodes)
+    counts |= {
         "empty": empty,
         "reused": len(plan.earlier),
         "without_documents": bare if plan.k else 0,
     }
-    judged = None
-    if plan.judging is not None and len(answered.episodes) > empty:
-        judged = judged_of(plan.judging, plan.chosen, answered)
-        counts |= judged.counts if judged else {}
-    return Cell(plan, answered, judged, counts)
+    if plan.judging is None or len(episodes) == empty:
+        return Cell(plan, answered, counts)
+    of_quests, quests = judged_of(plan.judging, plan.chosen, answered)
+    return Cell(plan, answered, counts | of_quests, quests)
 
 
-def _part(plan: CellPlan, label: str) -> RunRequest:
+def _run(plan: CellPlan, label: str) -> RunRequest:
     records = {record.id: record for record in plan.chosen}
+    llm, judging = plan.request.llm, plan.judging
 
     def flow(question: Question) -> Flow:
         if question.qid in plan.earlier:
             return replay(plan.earlier[question.qid])
-        return answering(plan, records[question.qid])
+        return (answering if llm else retrieving)(plan, records[question.qid])
 
-    settings = {
-        "task": plan.task.key,
-        "index": plan.index,
-        "k": plan.k,
-        "join": plan.separator,
-        "prompt": plan.prompt,
-        "decoding": plan.decoding,
-        "compat": "original" if plan.original else "corrected",
-        "reuse": digest(dict(plan.earlier)) if plan.earlier else "",
-    }
+    settings: dict[str, Any] = {"task": plan.task.key, "index": plan.index, "k": plan.k}
+    if llm:
+        settings |= {"join": plan.separator, "prompt": plan.prompt, "decoding": plan.decoding}
+    settings["compat"] = "original" if plan.original else "corrected"
+    if llm:
+        settings["reuse"] = digest(dict(plan.earlier)) if plan.earlier else ""
     return scored_run(
         label,
-        WORKFLOW,
+        "crud" if llm else "crud-retrieval",
         plan.records.name,
         tuple(example_of(plan, record) for record in plan.chosen),
         flow,
         settings,
         lambda example, episode: values_of(plan, records[example.question.qid], episode),
         plan.metrics,
-        (plan.request.llm,),
+        (llm,) if llm else (),
         (plan.index,) if plan.k else (),
-        judges=(plan.judging.judge,) if plan.judging else (),
-        on_result=(
-            (lambda answered: store_questions(judging, plan.chosen, answered))
-            if (judging := plan.judging) is not None
-            else None
-        ),
+        judges=(judging.judge,) if judging else (),
+        on_result=partial(store_questions, judging, plan.chosen) if judging else None,
     )
+
+
+def retrieving(plan: CellPlan, record: Record) -> Flow:
+    """Retrieve alone."""
+    yield Retrieve(plan.index, plan.query(record), plan.k)
+    return Outcome("", "retrieved")
 
 
 def answering(plan: CellPlan, record: Record) -> Flow:
@@ -257,7 +284,12 @@ def example_of(plan: CellPlan, record: Record) -> Example:
 
 
 def values_of(plan: CellPlan, record: Record, episode: Episode) -> Values:
-    """Every number of one answer; none of an empty one."""
+    """Every number of one answer; none of an empty one. Without a model: of what was retrieved."""
+    if not plan.request.llm:
+        ranks = [reciprocal_rank((document,), episode.hits) or 0.0 for document in record.gold]
+        n_ranked = sum(rank > 0 for rank in ranks)
+        n = len(ranks)
+        return {"mrr": sum(ranks) / n, "gold_found": n_ranked / n} if n else {}
     if not episode.answer:
         return {}
     values = text_values(episode.answer, record.reference)

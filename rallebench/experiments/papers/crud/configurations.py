@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.registry import unknown
+from rallebench.core.settings import Setting
 from rallebench.corpora.chunking import Chunking
 from rallebench.encoders.references import check_encoder
-from rallebench.experiments.papers.common import names_in
+from rallebench.experiments.papers.common import is_original, values_in
 from rallebench.experiments.papers.crud.retrieval import RETRIEVERS, variant
 from rallebench.workspace.indexes.ensure import Described, described
 
@@ -111,24 +113,28 @@ class Grid:
 def grid_of(request: ExperimentRequest) -> Grid:
     """The grid that is asked for; loads and reads nothing. Raises UsageError."""
     s = request.settings
-    names = _factors(s["factors"])
+    setting = Setting(str, "", choices=tuple(FACTORS), required=True)
+    varied = set(values_in("factors", s["factors"], setting)) - (set() if request.llm else {"llm"})
     base = Config(s["chunk"], s["overlap"], s["embedding"], s["retriever"], s["k"], request.llm)
-    values: dict[str, dict[Any, Config]] = {}
+    values: dict[str, dict[Any, Config]] = {name: {} for name in FACTORS if name in varied}
     impossible: dict[tuple[str, Any], str] = {}
-    for name in names if request.llm else [name for name in names if name != "llm"]:
-        values[name] = {}
+    for name, of_factor in values.items():
         factor = FACTORS[name]
-        for value in _values(factor, s[factor.setting], getattr(base, factor.field)):
-            explicit = bool(s[factor.setting].strip()) or value == getattr(base, factor.field)
+        own = getattr(base, factor.field)
+        for value in _values(factor, s[factor.setting], own):
+            explicit = bool(s[factor.setting].strip()) or value == own
             why = _refused(request, factor, value, explicit)
-            if name == "embedding" and base.retriever == WORDS and value != base.embedding:
+            if name == "embedding" and base.retriever == WORDS and value != own:
                 why = why or (
                     "the base searches words, and no encoder is asked (--set retriever=dense)."
                 )
             if why:
                 impossible[name, value] = why
             else:
-                values[name][value] = _plain(_varied(base, factor, value))
+                changed: dict[str, Any] = {factor.field: value}
+                if name == "chunk":  # with chunks of another size as many tokens are read as before
+                    changed["k"] = max(1, base.k * base.chunk // value)
+                of_factor[value] = _plain(replace(base, **changed))
     base = _plain(base)
     retriever_of(base, {}, s["reranker"])
     if base.embedding:
@@ -137,37 +143,12 @@ def grid_of(request: ExperimentRequest) -> Grid:
     return Grid(base, values, _ordered(base, list(unlike)), impossible)
 
 
-def _factors(text: str) -> list[str]:
-    chosen = names_in(text)
-    for name in chosen:
-        if name not in FACTORS:
-            raise UsageError("--set factors: " + unknown("factor of the grid", name, list(FACTORS)))
-    if not chosen:
-        raise UsageError(f"--set factors={text}: name at least one of {', '.join(FACTORS)}.")
-    return [name for name in FACTORS if name in chosen]
-
-
 def _values(factor: GridFactor, text: str, base: Any) -> list[Any]:
     """The values of a factor with the base's among them, numbers in order."""
-    parts = names_in(text)
-    if factor.ordered:
-        return sorted({base, *([_number(factor, part) for part in parts] or factor.papers)})
-    return list(dict.fromkeys([base, *(parts or factor.papers)]))
-
-
-def _number(factor: GridFactor, text: str) -> int:
-    if not text.isdecimal() or not factor.low <= int(text) <= factor.high:
-        raise UsageError(
-            f"--set {factor.setting}: {text!r} must be a whole number from {factor.low} to {factor.high}."
-        )
-    return int(text)
-
-
-def _varied(base: Config, factor: GridFactor, value: Any) -> Config:
-    """The base with one factor changed. With chunks of another size as many tokens are read as before."""
-    if factor.name == "chunk":
-        return replace(base, chunk=value, k=max(1, base.k * base.chunk // value))
-    return replace(base, **{factor.field: value})
+    low, high = factor.low, factor.high
+    setting = Setting(int, low, low, high) if factor.ordered else Setting(str, "")
+    values = [base, *(values_in(factor.setting, text, setting) or factor.papers)]
+    return sorted(set(values)) if factor.ordered else list(dict.fromkeys(values))
 
 
 def _plain(config: Config) -> Config:
@@ -198,9 +179,8 @@ def _refused(request: ExperimentRequest, factor: GridFactor, value: Any, explici
 def _ordered(base: Config, configs: list[Config]) -> tuple[Config, ...]:
     """One model after another; of one, what searches the same index together, the deepest first: of a query the deepest retrieval
     is remembered, and what is less deep is the beginning of it."""
-    llms = list(dict.fromkeys([base.llm, *(config.llm for config in configs)]))
     ordered: list[Config] = []
-    for llm in llms:
+    for llm in dict.fromkeys(config.llm for config in (base, *configs)):
         mine = [config for config in configs if config.llm == llm]
         indexes = list(dict.fromkeys(config.index for config in (base, *mine)))
         ordered += sorted(mine, key=lambda config: (indexes.index(config.index), -config.k))
@@ -214,15 +194,10 @@ def indexes_of(request: ExperimentRequest, config: Config) -> dict[str, Describe
         raise UsageError(
             "No documents are named; give a file or folder of them, or an imported corpus, with --set corpus=…."
         )
-    compat: Any = "original" if s["compat"] == "original" else ""
     overlap = round(config.chunk * config.overlap / 100)
+    compat: Any = "original" if is_original(request) else ""
     chunking = Chunking(config.chunk, overlap, "tokens", "sentences", compat=compat)
-
-    def recipe(kind: str, **encoder: str) -> Described:
-        return described(
-            request.workspace, s["corpus"], kind, chunking=chunking, form=s["form"], **encoder
-        )
-
+    recipe = partial(described, request.workspace, s["corpus"], chunking=chunking, form=s["form"])
     recipes = {}
     if config.retriever != WORDS:
         recipes["dense"] = recipe(s["kind"], encoder=config.embedding)
@@ -235,9 +210,8 @@ def describe(index: Described) -> str:
     """An index in a few words."""
     assert index.chunking is not None
     share = round(100 * index.chunking.overlap / index.chunking.size)
-    return f"{index.encoder or index.kind}, chunks of {index.chunking.size}" + (
-        f", {share} % shared" if share else ""
-    )
+    end = f", {share} % shared" if share else ""
+    return f"{index.encoder or index.kind}, chunks of {index.chunking.size}{end}"
 
 
 def retriever_of(config: Config, names: Mapping[str, str], reranker: str) -> str:
@@ -248,17 +222,6 @@ def retriever_of(config: Config, names: Mapping[str, str], reranker: str) -> str
 
 def parts_of(config: Config, names: Mapping[str, str]) -> tuple[str, ...]:
     """The combination that a re-ranker's candidates come from."""
-    return (
-        (retriever_of(replace(config, retriever="hybrid"), names, ""),)
-        if config.retriever == "hybrid-rerank"
-        else ()
-    )
-
-
-def last_uses(order: Sequence[Config]) -> Mapping[Config, frozenset[str]]:
-    """Configuration → the models that no later one asks."""
-    last = {config.llm: config for config in order}
-    return {
-        config: frozenset(llm for llm, other in last.items() if llm and other == config)
-        for config in order
-    }
+    if config.retriever != "hybrid-rerank":
+        return ()
+    return (retriever_of(replace(config, retriever="hybrid"), names, ""),)

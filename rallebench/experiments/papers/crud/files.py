@@ -12,26 +12,23 @@ from typing import TYPE_CHECKING, Any
 from rallebench.core.errors import BadFileError, NotFoundError
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.files import read_json
+from rallebench.experiments.papers.common import in_folder
 from rallebench.experiments.papers.crud.tasks import CrudTask
 
 if TYPE_CHECKING:
     from rallebench.experiments.papers.crud.cells import Cell
 
-METRICS = (
-    "bleu-avg",
-    "bleu-1",
-    "bleu-2",
-    "bleu-3",
-    "bleu-4",
-    "rouge-L",
-    "similarity",
-    "QA_avg_F1",
-    "QA_recall",
-    "length",
-)
+METRICS = ("bleu-avg", "bleu-1", "bleu-2", "bleu-3", "bleu-4", "rouge-L", "similarity")
+METRICS += ("QA_avg_F1", "QA_recall", "length")
 NAMES = {"similarity": "bertScore"}
 """Ours → CRUD-RAG's, where they differ."""
 QUEST = ("QA_avg_F1", "QA_recall")
+SAVED = {
+    "questions_gt": "question",
+    "answers_gt4gt": "answers",
+    "answers_gm4gt": "text_answers",
+}
+"""CRUD-RAG's name of what RAGQuestEval saves → ours."""
 
 
 def results_path(request: ExperimentRequest, task: CrudTask, index: str, k: int) -> str:
@@ -46,31 +43,21 @@ def _plain(name: str) -> str:
 
 def results_of(cell: Cell) -> str:
     """The file's content. Questions that failed have no row; an empty answer's row is not ``valid``."""
-    rows = sorted(
-        (
-            _row(cell, record.id, record.reference)
-            for record in cell.plan.chosen
-            if record.id in cell.answered.episodes
-        ),
-        key=lambda row: str(row["id"]),
-    )
     plan = cell.plan
+    records = [record for record in plan.chosen if record.id in cell.answered.episodes]
+    rows = [_row(cell, record.id, record.reference) for record in records]
+    rows.sort(key=lambda row: str(row["id"]))
     info = {"task": plan.task.file, "llm": plan.request.llm}
     if not plan.original:
-        info |= {
-            "retriever": plan.index,
-            "top_k": str(plan.k),
-            "decoding": json.dumps(plan.decoding),
-        }
+        decoding = json.dumps(plan.decoding)
+        info |= {"retriever": plan.index, "top_k": str(plan.k), "decoding": decoding}
     overall = overall_of(rows, plan.original, plan.task.name, plan.judging is not None)
-    return json.dumps(
-        {"info": info, "overall": overall, "results": rows}, ensure_ascii=False, indent=4
-    )
+    value = {"info": info, "overall": overall, "results": rows}
+    return json.dumps(value, ensure_ascii=False, indent=4)
 
 
 def _row(cell: Cell, qid: str, reference: str) -> dict[str, Any]:
-    episode = cell.answered.episodes[qid]
-    judged = cell.judged
+    answer = cell.answered.episodes[qid].answer
     metrics = {
         NAMES.get(name, name): value
         for name in METRICS
@@ -78,20 +65,15 @@ def _row(cell: Cell, qid: str, reference: str) -> dict[str, Any]:
     }
     save: dict[str, Any] = {}
     if cell.plan.judging is not None:
-        save = {"questions_gt": [], "answers_gt4gt": [], "answers_gm4gt": []}
-        if judged and (content := judged.scored.get(qid)):
-            save = {
-                "questions_gt": content["question"],
-                "answers_gt4gt": content["answers"],
-                "answers_gm4gt": content["text_answers"],
-            }
+        quest = cell.quests.get(qid, {})
+        save = {theirs: quest.get(ours, []) for theirs, ours in SAVED.items()}
     log = {
-        "generated_text": episode.answer,
+        "generated_text": answer,
         "ground_truth_text": reference,
         "quest_eval_save": save,
         "evaluateDatetime": str(datetime.datetime.now()),
     }
-    return {"id": qid, "metrics": metrics, "log": log, "valid": bool(episode.answer.strip())}
+    return {"id": qid, "metrics": metrics, "log": log, "valid": bool(answer.strip())}
 
 
 def overall_of(
@@ -129,19 +111,15 @@ def read_earlier(reuse: str, name: str) -> dict[str, tuple[str, str]]:
     path = Path(reuse).expanduser()
     if not path.exists():
         raise NotFoundError(f"--set reuse={reuse}: there is no such file or folder.")
-    if path.is_dir():
-        places = (path / name, path / Path(name).name)
-        path = next((place for place in places if place.is_file()), path)
-        if path.is_dir():
-            return {}
-    _, rows = read_results(path)
-    return {
-        str(row["id"]).strip(): (
-            row["log"]["generated_text"].strip(),
-            str(row["log"].get("ground_truth_text", "")).strip(),
-        )
-        for row in rows
+    file = in_folder(path, (name, Path(name).name)) if path.is_dir() else path
+    logs = {
+        str(row["id"]).strip(): row["log"]
+        for row in (read_results(file)[1] if file else ())
         if row.get("valid", True) and row["log"]["generated_text"].strip()
+    }
+    return {
+        qid: (log["generated_text"].strip(), str(log.get("ground_truth_text", "")).strip())
+        for qid, log in logs.items()
     }
 
 

@@ -12,11 +12,12 @@ from rallebench.core.errors import UsageError
 from rallebench.core.experiments import Experiment, ExperimentRequest, Report
 from rallebench.core.settings import Setting
 from rallebench.experiments import EXPERIMENTS
-from rallebench.experiments.papers.crud import PAPER, grid_tables, recommending, tables
-from rallebench.experiments.papers.crud.cells import check_prompts
+from rallebench.experiments.papers.common import string
+from rallebench.experiments.papers.crud import PAPER, grid_tables, recommending, suites
+from rallebench.experiments.papers.crud.cells import RETRIEVAL, check_prompts
 from rallebench.experiments.papers.crud.configurations import FACTORS, grid_of
-from rallebench.experiments.papers.crud.grid_cells import RETRIEVAL, perform_grid
-from rallebench.experiments.papers.crud.records import DATA_IS, RecordSet, read_tasks
+from rallebench.experiments.papers.crud.grid_cells import perform_grid
+from rallebench.experiments.papers.crud.records import DATA_IS, read_tasks
 from rallebench.experiments.papers.crud.retrieval import RETRIEVERS
 from rallebench.experiments.papers.crud.suites import SETTINGS as CRUD
 from rallebench.experiments.papers.crud.tasks import tasks_of
@@ -41,43 +42,30 @@ def _papers(name: str) -> str:
 
 SETTINGS: Mapping[str, Setting] = {
     "data": CRUD["data"],
-    "corpus": Setting(
-        str,
-        "",
-        about="the documents: a file or folder, an imported corpus, or an index of whole articles",
+    "corpus": string(
+        "the documents: a file or folder, an imported corpus, or an index of whole articles"
     ),
     "tasks": Setting(str, "all", about="as in qa1,summary, or quest_answer, or all"),
     "factors": Setting(str, ",".join(FACTORS), about="which are varied, as in chunk,topk"),
     "chunk": Setting(int, 128, 1, 1_000_000, about="the base's chunk size in tokens"),
     "overlap": Setting(int, 0, 0, 95, about="the base's overlap in %"),
     "embedding": Setting(str, "bge-base-zh-v1.5-plain", about="the base's encoder"),
-    "retriever": Setting(str, "dense", choices=RETRIEVERS, about="the base's"),
+    "retriever": string("the base's", *RETRIEVERS),
     "k": Setting(int, 8, 1, 1000, about="the base's passages per question"),
-    "chunks": Setting(
-        str, "", about=f"default {_papers('chunk')}; as many tokens are read as the base reads"
-    ),
-    "overlaps": Setting(str, "", about=f"default {_papers('overlap')}"),
-    "embeddings": Setting(str, "", about=f"default {_papers('embedding')}"),
-    "retrievers": Setting(str, "", about=f"default {_papers('retriever')}"),
-    "ks": Setting(str, "", about=f"default {_papers('topk')}"),
-    "llms": Setting(
-        str, "", about=f"beside --llm; default: those the workspace has of {_papers('llm')}"
-    ),
+    "chunks": string(f"default {_papers('chunk')}; as many tokens are read as the base reads"),
+    "overlaps": string(f"default {_papers('overlap')}"),
+    "embeddings": string(f"default {_papers('embedding')}"),
+    "retrievers": string(f"default {_papers('retriever')}"),
+    "ks": string(f"default {_papers('topk')}"),
+    "llms": string(f"beside --llm; default: those the workspace has of {_papers('llm')}"),
     "kind": Setting(str, "flat", about="how vectors are searched"),
     "reranker": Setting(
         str,
         "BAAI/bge-reranker-base",
         about="folder or hub id of the cross-encoder of hybrid-rerank",
     ),
-    "form": Setting(
-        str, "", about="the form of the documents' file, where it does not tell itself"
-    ),
-    "by": Setting(
-        str,
-        "auto",
-        choices=METRICS,
-        about="the metric that decides; auto: rouge-L, without a model mrr",
-    ),
+    "form": string("the form of the documents' file, where it does not tell itself"),
+    "by": string("the metric that decides; auto: rouge-L, without a model mrr", *METRICS),
     **{name: CRUD[name] for name in CRUD if name not in ("data", "index", "k", "reuse")},
 }
 
@@ -103,15 +91,18 @@ def crud_grid(request: ExperimentRequest) -> Experiment:
         )
     check_prompts(request, tasks if request.llm else ())
     records = read_tasks(request.workspace.data(s["data"], DATA_IS), tasks)
-    if not request.llm:
-        _with_gold(records)
+    every = [record for task in records.values() for record in task.records]
+    if not request.llm and not any(record.gold for record in every):
+        raise UsageError(
+            "No record names its gold documents (news1 …, or gold_doc_ids), so retrievers cannot be compared without a model."
+        )
     outcomes = yield from perform_grid(request, grid, tasks, records)
     if outcomes.error is not None and not outcomes.ran:
         raise outcomes.error
-    if any(result.answered.simulated for result in outcomes.ran):
+    if any(cell.answered.simulated for cell in outcomes.ran.values()):
         return Report()
     left_out = [task for task in chosen if task not in tasks]
-    base = [r.cell for r in outcomes.ran if r.cell and r.config == grid.base]
+    base = [cell for (config, _), cell in outcomes.ran.items() if config == grid.base]
     compared = grid_tables.compared_of(outcomes, grid, tasks)
     return Report(
         {
@@ -121,14 +112,14 @@ def crud_grid(request: ExperimentRequest) -> Experiment:
         },
         tuple(grid_tables.notes_of(outcomes, grid, tasks, left_out)),
         tables=(
-            *([tables.table_of(base)] if base else []),
+            *([suites.table_of(base)] if base and request.llm else []),
             recommending.table_of(outcomes, grid, metric, grid_tables.HEADS[metric]),
             grid_tables.at_a_glance(compared, grid, tasks, metric),
             *grid_tables.factor_tables(outcomes, grid, tasks),
             grid_tables.differences(compared),
         ),
         figures=tuple(grid_tables.factor_plots(outcomes, grid, tasks, metric)),
-        failed={f"{cell.task.name} {cell.label}": cell.why for cell in outcomes.failed},
+        failed=grid_tables.failures(outcomes, grid),
     )
 
 
@@ -148,11 +139,3 @@ def _deciding(request: ExperimentRequest) -> str:
             f"--set by={metric}: that is not measured; name what measures it with --set {needs}=…."
         )
     return metric
-
-
-def _with_gold(records: Mapping[str, RecordSet]) -> None:
-    """Raise UsageError where no record says of which documents it was made."""
-    if not any(record.gold for task in records.values() for record in task.records):
-        raise UsageError(
-            "No record names its gold documents (news1 …, or gold_doc_ids), so retrievers cannot be compared without a model."
-        )

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from rallebench.analysis.paired import PairedComparison
-from rallebench.core.errors import RalleError
 from rallebench.core.experiments import Figure, IndexResult, Table
+from rallebench.core.tables import Kind
 from rallebench.engine.statistics import Mean
-from rallebench.experiments.papers.common import listed
-from rallebench.experiments.papers.crud import tables
+from rallebench.experiments.papers.common import bars, listed
+from rallebench.experiments.papers.crud import suites
 from rallebench.experiments.papers.crud.configurations import FACTORS, Config, Grid
-from rallebench.experiments.papers.crud.grid_cells import CellResult, FailedCell, Outcomes
+from rallebench.experiments.papers.crud.grid_cells import Outcomes
 from rallebench.experiments.papers.crud.recommending import Versus, versus
 from rallebench.experiments.papers.crud.tasks import CrudTask
 
 HEADS: Mapping[str, str] = {
-    **{metric: head for head, metric in tables.COLUMNS.items()},
+    **{metric: head for head, metric in suites.COLUMNS.items()},
     "gold_found": "gold found",
 }
 """Metric → its heading, in the order of a table."""
@@ -32,7 +31,8 @@ NOTE = (
 
 def metrics_of(outcomes: Outcomes) -> list[str]:
     """The metrics that any cell has a mean of, in the order of a table."""
-    scored = {name for c in outcomes.ran for name, mean in c.answered.means.items() if mean.n}
+    means = [mean for cell in outcomes.ran.values() for mean in cell.answered.means.items()]
+    scored = {name for name, mean in means if mean.n}
     return [name for name in HEADS if name in scored]
 
 
@@ -43,22 +43,16 @@ def factor_tables(outcomes: Outcomes, grid: Grid, tasks: Sequence[CrudTask]) -> 
     for factor, values in grid.values.items():
         rows = tuple(
             (
-                f"{task.name} · {_value(grid, factor, value, config)}",
-                *(tables.percent(result.answered.means.get(name), name) for name in names),
-                result.answered.n,
+                f"{task.name} · {value}{_remark(factor, config, grid.base)}",
+                *(suites.percent(cell.answered.means.get(name), name) for name in names),
+                cell.answered.n,
             )
             for task in tasks
             for value, config in values.items()
-            if (result := outcomes.of(config, task))
+            if (cell := outcomes.ran.get((config, task.name)))
         )
         heads = ("", *(HEADS[name] for name in names), "asked")
         yield Table(f"By {FACTORS[factor].heading}", heads, rows, note=note)
-
-
-def _value(grid: Grid, factor: str, value: Any, config: Config) -> str:
-    """A value in words; which is the base's, and how many passages are read where that changes with it."""
-    more = [f"top {config.k}"] * (factor == "chunk") + ["base"] * (config == grid.base)
-    return f"{value}" + (f" ({', '.join(more)})" if more else "")
 
 
 def factor_plots(
@@ -68,23 +62,21 @@ def factor_plots(
     for name, values in grid.values.items():
         factor = FACTORS[name]
         series = {
-            task.name: tuple(
-                (value if factor.ordered else str(value), mean)
+            task.name: [
+                (
+                    value if factor.ordered else str(value),
+                    suites.percent(cell.answered.means.get(metric), metric),
+                )
                 for value, config in values.items()
-                if (result := outcomes.of(config, task))
-                and (mean := tables.percent(result.answered.means.get(metric), metric))
-            )
+                if (cell := outcomes.ran.get((config, task.name)))
+            ]
             for task in tasks
         }
-        series = {task: points for task, points in series.items() if points}
-        if series:
-            yield Figure(
-                f"{HEADS[metric]} by {factor.heading}",
-                factor.heading,
-                f"{HEADS[metric]}, %",
-                series,
-                "line" if factor.ordered else "bar",
-            )
+        kind: Kind = "line" if factor.ordered else "bar"
+        title, y = f"{HEADS[metric]} by {factor.heading}", f"{HEADS[metric]}, %"
+        figure = bars(title, factor.heading, y, series, kind)
+        if figure.series:
+            yield figure
 
 
 Compared = Mapping[str, Mapping[tuple[str, str], Sequence[Versus]]]
@@ -140,44 +132,44 @@ def differences(compared: Compared) -> Table:
 
 def _gap(paired: PairedComparison, unit: float = 100) -> Mean:
     """A difference as a mean: it has an interval and a number of questions."""
-    value, low, high = (
-        None if bound is None else unit * bound
-        for bound in (paired.difference, paired.low, paired.high)
-    )
-    return Mean(value, low, high, paired.n)
+    return suites.scaled(paired.difference, paired.low, paired.high, paired.n, unit)
 
 
 def notes_of(
     outcomes: Outcomes, grid: Grid, retrieving: Sequence[CrudTask], left_out: Sequence[CrudTask]
 ) -> Iterator[str]:
     """What a reader of the numbers must know, one sentence each."""
-    base = [result for result in outcomes.ran if result.config == grid.base]
-    others = [result for result in outcomes.ran if result.config != grid.base]
-    cells = [result.cell for result in base if result.cell]
-    yield from tables.notes_of(cells) if cells else ()
+    base = [cell for (config, _), cell in outcomes.ran.items() if config == grid.base]
+    others = [cell for (config, _), cell in outcomes.ran.items() if config != grid.base]
+    if base and base[0].plan.request.llm:
+        yield from suites.notes_of(base)
     if left_out:
         names = ", ".join(task.name for task in left_out)
         yield f"Without a language model only what is retrieved is scored; of {names} no gold documents are known, so they were left out."
-    for result in base:
-        n = result.answered.n
-        if result.cell is None and result.task in retrieving:
-            unknown = n - result.answered.n_errors - result.answered.means["mrr"].n
+    for cell in base:
+        n, task = cell.answered.n, cell.plan.task
+        if not cell.plan.request.llm and task in retrieving:
+            unknown = n - cell.answered.n_errors - cell.answered.means["mrr"].n
             if unknown:
-                yield f"{result.task.name}: of {unknown} of {n} records the gold documents are not known; they are in no mean."
+                yield f"{task.name}: of {unknown} of {n} records the gold documents are not known; they are in no mean."
     for kind, event in (("failed", "questions failed"), ("empty", "answers are empty")):
-        concerned = [result for result in others if result.counts.get(kind)]
+        concerned = [cell for cell in others if cell.counts.get(kind)]
         if concerned:
-            total = sum(result.counts[kind] for result in concerned)
-            yield f"Beside the base, {total} {event} in {len(concerned)} cells; they are counted here and in no mean: {_listed(concerned)}."
+            total = sum(cell.counts[kind] for cell in concerned)
+            labels = listed([cell.label for cell in concerned], 6)
+            yield f"Beside the base, {total} {event} in {len(concerned)} cells; they are counted here and in no mean: {labels}."
     for (factor, value), why in grid.impossible.items():
         yield f"{factor}={value} was not asked for: {why}"
-    for why, n in Counter(cell.why for cell in outcomes.failed).items():
-        same = _listed([cell for cell in outcomes.failed if cell.why == why])
-        yield f"{n} cell{'s' * (n != 1)} could not be run ({same}): {why}"
+    labels_by_reason: dict[str, list[str]] = {}
+    for label, why in failures(outcomes, grid).items():
+        labels_by_reason.setdefault(why, []).append(label)
+    for why, same in labels_by_reason.items():
+        yield f"{len(same)} cell{'s' * (len(same) != 1)} could not be run ({listed(same, 6)}): {why}"
 
 
-def _listed(cells: Sequence[CellResult | FailedCell]) -> str:
-    return listed([f"{cell.task.name} {cell.label}" for cell in cells], 6)
+def failures(outcomes: Outcomes, grid: Grid) -> dict[str, str]:
+    """Label of a cell without a result → why, in one sentence."""
+    return {f"{task} {grid.label(config)}": why for (config, task), why in outcomes.failed.items()}
 
 
 def report_of(
@@ -201,7 +193,13 @@ def report_of(
             "needed": len(outcomes.indexes),
             "built": sum(result.built for result in results),
             "passages encoded": sum(result.encoded for result in results),
-            "failed": sum(isinstance(index, RalleError) for index in indexes),
+            "failed": len(indexes) - len(results),
         },
-        "counts": {f"{r.task.name} {r.label}": dict(r.counts) for r in outcomes.ran},
+        "counts": {cell.label: dict(cell.counts) for cell in outcomes.ran.values()},
     }
+
+
+def _remark(factor: str, config: Config, base: Config) -> str:
+    """Which value is the base's, and how many passages are read where that changes with it."""
+    more = [f"top {config.k}"] * (factor == "chunk") + ["base"] * (config == base)
+    return f" ({', '.join(more)})" if more else ""

@@ -1,4 +1,8 @@
-"""RAGQuestEval as a judge of a cell's answers; a reference's questions are made once ever and stored."""
+"""RAGQuestEval as a judge of a cell's answers; a reference's questions and answers are made once ever, in a file that can be read.
+
+``<workspace>/crud/quest_gold_<Task>.json``: record id → key_info, question, answers, as CRUD-RAG's own
+``<Task>_quest_gt_save.json``; those made here say of which reference (a digest of it) and by which model.
+"""
 
 from __future__ import annotations
 
@@ -8,18 +12,86 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from rallebench.core.errors import BadFileError, NotFoundError
 from rallebench.core.experiments import ExperimentRequest
+from rallebench.core.files import read_json, write_json
 from rallebench.core.runs import Judge, RunResult
+from rallebench.core.sources import Source
 from rallebench.core.types import Episode, Example, Flow, digest
-from rallebench.experiments.papers.crud import gold
-from rallebench.experiments.papers.crud.gold import Entry
+from rallebench.experiments.papers.common import in_folder, is_original
 from rallebench.experiments.papers.crud.records import Record
 from rallebench.experiments.papers.crud.tasks import CrudTask
-from rallebench.metrics.judges import JUDGES
-from rallebench.metrics.judges.ragquesteval import COLUMNS, quest_scores
-from rallebench.workspace.judges import judge_named
+from rallebench.metrics import METRICS
+from rallebench.metrics.judges.named import judge_named
+from rallebench.metrics.judges.ragquesteval import COLUMNS, quest_scores, texts
 
-PROMPTS = tuple(JUDGES.entry("ragquesteval").traits["prompts"])
+Entry = Mapping[str, Any]
+
+
+def read_cache(path: Path) -> dict[str, Entry]:
+    """Key → entry, {} if there is no such file. Raises BadFileError."""
+    if not path.exists():
+        return {}
+    value = read_json(path)
+    if not isinstance(value, dict) or not all(isinstance(entry, dict) for entry in value.values()):
+        raise BadFileError(
+            f"{path} should hold an object from record ids to questions; move it away to make them anew."
+        )
+    return value
+
+
+def read_published(gold: str, task: CrudTask) -> dict[str, Entry]:
+    """CRUD-RAG's own gold questions: a folder, or one task's file. Raises UsageError.
+
+    ``<Task>_quest_gt_save.json`` is an object by record id; ``quest_gold_<Task>.jsonl`` has ``crud_id`` in every row.
+    {} where the folder has no file of the task.
+    """
+    if not gold:
+        return {}
+    path: Path | None = Path(gold).expanduser()
+    if not path.exists():
+        raise NotFoundError(
+            f"--set gold={gold}: it does not exist; name the folder of CRUD-RAG's gold questions, or one file."
+        )
+    if path.is_dir():
+        names = ("{}_quest_gt_save.json", "quest_gold_{}.jsonl", "quest_gold_{}.json")
+        path = in_folder(path, (name.format(task.file) for name in names))
+    if path is None:
+        return {}
+    if not path.name.endswith((".jsonl", ".jsonl.gz")):
+        return read_cache(path)
+    rows = [row for _, row in Source(path).objects()]
+    if not all("crud_id" in row and "question" in row for row in rows):
+        raise BadFileError(
+            f"{path} holds no gold questions; every line should have crud_id, question and answers."
+        )
+    return {
+        str(row["crud_id"]): {key: row[key] for key in QUESTIONS if key in row}
+        for row in rows
+        if row.get("task", task.file) == task.file
+    }
+
+
+def entry_for(
+    entries: Mapping[str, Entry], record: str, reference: str, original: bool = False
+) -> Entry | None:
+    """``question`` and ``answers`` on a record's reference; None if there are none that can be used.
+
+    An entry that was made of another reference is none. ``original``: an entry counts because its id is there, even
+    if it is empty or its answers are fewer than its questions.
+    """
+    mark = digest(reference)
+    for key in (f"{record} {mark[:8]}", record):
+        entry = entries.get(key)
+        if entry is not None and entry.get("reference", mark) == mark:
+            questions, answers = (list(texts(entry.get(k))) for k in ("question", "answers"))
+            if original or (questions and len(questions) == len(answers)):
+                return {"question": questions, "answers": answers}
+    return None
+
+
+PROMPTS = tuple(METRICS.entry("ragquesteval").traits["judge"].prompts)
+QUESTIONS = ("key_info", "question", "answers")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,14 +105,6 @@ class Judging:
     entries: Mapping[str, Entry | None]
 
 
-@dataclass(frozen=True, slots=True)
-class Judged:
-    """``scored``: record id → the JSON of a judgement with values; ``counts``: see ``cells.Cell``."""
-
-    counts: Mapping[str, int]
-    scored: Mapping[str, Mapping[str, Any]]
-
-
 def judging_of(
     request: ExperimentRequest, task: CrudTask, records: Sequence[Record]
 ) -> Judging | None:
@@ -48,13 +112,14 @@ def judging_of(
     s = request.settings
     if not s["quest"]:
         return None
-    published, file = gold.read_published(s["gold"], task), gold.cache_file(request.workspace, task)
-    known = {**published, **gold.read_cache(file)}
-    original = s["compat"] == "original"
-    entries = {r.id: gold.find(known, r.id, r.reference, original) for r in records}
+    published = read_published(s["gold"], task)
+    file = request.workspace.path / "crud" / f"quest_gold_{task.file}.json"
+    known = {**published, **read_cache(file)}
+    original = is_original(request)
+    entries = {r.id: entry_for(known, r.id, r.reference, original) for r in records}
     judge = judge_named(
-        request.workspace,
         f"ragquesteval:{s['quest']}",
+        request.workspace.llm_mark,
         s["prompts"],
         compat=s["compat"],
         precision=s["quest_precision"],
@@ -76,16 +141,16 @@ def judging_of(
     return Judging(judge_of_task, file, known, entries)
 
 
-def judged_of(judging: Judging, records: Sequence[Record], answered: RunResult) -> Judged | None:
-    """The judgements of a cell's answers; None where nothing was judged."""
+def judged_of(
+    judging: Judging, records: Sequence[Record], answered: RunResult
+) -> tuple[dict[str, int], dict[str, Mapping[str, Any]]]:
+    """(how many answers were judged, and why others were not; record id → the JSON of a judgement with values); nothing
+    where nothing was judged."""
     episodes = answered.judgements.get(judging.judge.name)
     if episodes is None:
-        return None
-    judged = [
-        record
-        for record in records
-        if record.id in answered.episodes and answered.episodes[record.id].answer
-    ]
+        return {}, {}
+    answers = answered.episodes
+    judged = [r for r in records if r.id in answers and answers[r.id].answer]
     contents = {qid: _content(episode) for qid, episode in episodes.items()}
     readable = sum(bool(content.get("question")) for content in contents.values())
     scored = {qid: content for qid, content in contents.items() if content.get("values")}
@@ -105,20 +170,36 @@ def judged_of(judging: Judging, records: Sequence[Record], answered: RunResult) 
                 bool(quest.answerable) and not quest.answered for quest in quests
             ),
         }
-    return Judged(counts, scored)
+    return counts, scored
 
 
 def store_questions(judging: Judging, records: Sequence[Record], answered: RunResult) -> None:
     """Store the questions that are new, for all later cells."""
     entries = dict(judging.known)
-    episodes = answered.judgements.get(judging.judge.name, {})
     for record in records:
-        content = _content(episodes[record.id]) if record.id in episodes else {}
+        episode = answered.judgements.get(judging.judge.name, {}).get(record.id)
+        content = _content(episode) if episode is not None else {}
         if content.get("question") and judging.entries[record.id] is None:
-            key = gold.key_for(entries, record.id, record.reference)
-            entry = {name: content[name] for name in ("key_info", "question", "answers")}
-            entries[key] = gold.entry_of(entry, record.reference, judging.judge.llm)
-    gold.store(judging.file, entries)
+            entries |= new_entry(entries, record.id, record.reference, content, judging.judge.llm)
+    add_entries(judging.file, entries)
+
+
+def new_entry(
+    entries: Mapping[str, Entry], record: str, reference: str, content: Entry, llm: str
+) -> dict[str, Entry]:
+    """The entry of questions that ``llm`` made of a reference, by its key: the record's id, or beside what is there of
+    another reference or without use."""
+    mark = digest(reference)
+    key = f"{record} {mark[:8]}" if record in entries else record
+    return {key: {**{k: content[k] for k in QUESTIONS}, "reference": mark, "llm": llm}}
+
+
+def add_entries(path: Path, entries: Mapping[str, Entry]) -> None:
+    """Add entries to the file; those that are there stay as they are."""
+    before = read_cache(path)
+    after = {**entries, **before}
+    if after != before:
+        write_json(path, after)
 
 
 def _content(episode: Episode) -> dict[str, Any]:

@@ -18,21 +18,13 @@ LEVEL = 0.05
 """Below this corrected p a difference counts as shown."""
 NONE_SHOWN = "no difference shown"
 SCENARIOS: Mapping[str, tuple[str, ...]] = {
-    "Create": ("continuation",),
-    "Delete": ("summary",),
-    "Read, 1 document": ("qa1",),
-    "Read, several documents": ("qa2", "qa3"),
-    "Update": ("hallucination",),
+    "Create": ("creative generation", "continuation"),
+    "Delete": ("summarization", "summary"),
+    "Read, 1 document": ("single-document QA", "qa1"),
+    "Read, several documents": ("multi-document QA", "qa2", "qa3"),
+    "Update": ("error correction", "hallucination"),
 }
-"""What users do, as the paper has it → the tasks that stand for it."""
-PRINTED: Mapping[str, str] = {
-    "Create": "creative generation",
-    "Delete": "summarization",
-    "Read, 1 document": "single-document QA",
-    "Read, several documents": "multi-document QA",
-    "Update": "error correction",
-}
-"""Scenario → what the paper's table calls its task."""
+"""What users do, as the paper has it → what its table calls that, and the tasks that stand for it."""
 HEADS: Mapping[str, str] = {
     "topk": "top-k",
     "chunk": "chunk_size",
@@ -91,11 +83,11 @@ def _sides(
     scores: tuple[Scores, Scores] = {}, {}
     clusters: dict[str, str] = {}
     for name in tasks:
-        results = [outcomes.of(one_side, TASKS[name]) for one_side in (base, config)]
-        if results[0] and results[1]:
-            clusters |= {f"{name} {q}": f"{name} {n}" for q, n in results[0].clusters.items()}
-            for side, result in zip(scores, results):
-                values = result.answered.values.get(metric, {}) if result else {}
+        cells = [outcomes.ran.get((one_side, name)) for one_side in (base, config)]
+        if cells[0] and cells[1]:
+            clusters |= {f"{name} {q}": f"{name} {n}" for q, n in cells[0].clusters.items()}
+            for side, cell in zip(scores, cells):
+                values = cell.answered.values.get(metric, {}) if cell else {}
                 side |= {f"{name} {qid}": value for qid, value in values.items()}
     return *scores, clusters
 
@@ -136,16 +128,17 @@ def _gap(versus: Versus) -> str:
     """The difference to the base with its interval, in points of 100."""
     paired = versus.paired
     assert paired.difference is not None
-    if paired.low is None or paired.high is None:
-        return f"{100 * paired.difference:+.2f} ({paired.note})"
-    return f"{100 * paired.difference:+.2f} [{100 * paired.low:.2f}, {100 * paired.high:.2f}]"
+    interval = f"({paired.note})"
+    if paired.low is not None and paired.high is not None:
+        interval = f"[{100 * paired.low:.2f}, {100 * paired.high:.2f}]"
+    return f"{100 * paired.difference:+.2f} {interval}"
 
 
 def table_of(outcomes: Outcomes, grid: Grid, metric: str, heading: str) -> Table:
     """A row per scenario as this grid has it, and below it the paper's."""
-    ran = {result.task.name for result in outcomes.ran}
-    groups = {name: tasks for name, tasks in SCENARIOS.items() if ran.intersection(tasks)}
-    measured = {name for result in outcomes.ran for name in result.answered.means}
+    ran = {task for _, task in outcomes.ran}
+    groups = {name: tasks for name, (_, *tasks) in SCENARIOS.items() if ran.intersection(tasks)}
+    measured = {name for cell in outcomes.ran.values() for name in cell.answered.means}
     compared = {
         name: versus(outcomes, grid, name, groups)
         for name in (metric, *ASIDE)
@@ -174,7 +167,7 @@ def table_of(outcomes: Outcomes, grid: Grid, metric: str, heading: str) -> Table
 
 def papers_row(scenario: str) -> dict[str, str]:
     """GridFactor → what the paper recommends in a scenario, in its words."""
-    values = published_table("crud_table9").row(task=PRINTED[scenario]).values
+    values = published_table("crud_table9").row(task=SCENARIOS[scenario][0]).values
     return {name: values[column] for name, column in HEADS.items()}
 
 

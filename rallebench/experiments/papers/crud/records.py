@@ -10,6 +10,7 @@ from typing import Any
 from rallebench.core.errors import BadFileError, NotFoundError, UsageError
 from rallebench.core.files import read_json
 from rallebench.core.sources import Source
+from rallebench.experiments.papers.common import in_folder
 from rallebench.experiments.papers.crud.tasks import TASKS, CrudTask
 
 FILES = ("split_merged.json", "merged.json")
@@ -76,14 +77,10 @@ def read_tasks(path: Path, tasks: tuple[CrudTask, ...]) -> dict[str, RecordSet]:
 def _file_of(path: Path, task: CrudTask) -> Path:
     if path.is_file():
         return path
-    names = [
-        f"{stem}{suffix}"
-        for stem in (task.key, task.name, task.file)
-        for suffix in (".jsonl", ".json")
-    ]
-    for name in (*names, *FILES):
-        if (path / name).is_file():
-            return path / name
+    stems = (task.key, task.name, task.file)
+    names = (f"{stem}{suffix}" for stem in stems for suffix in (".jsonl", ".json"))
+    if file := in_folder(path, (*names, *FILES)):
+        return file
     raise NotFoundError(
         f"{path} holds neither {', '.join(FILES)} nor a file of the task, such as {task.name}.jsonl."
     )
@@ -91,14 +88,14 @@ def _file_of(path: Path, task: CrudTask) -> Path:
 
 def _content(path: Path) -> Any:
     """A JSON document, or the list of a file's JSON lines."""
-    if not path.name.endswith((".jsonl", ".jsonl.gz")):
-        value = read_json(path)
-        if not isinstance(value, (dict, list)):
-            raise BadFileError(
-                f"{path} should hold an object with CRUD-RAG's lists, or one list of records."
-            )
-        return value
-    return [row for _, row in Source(path).objects()]
+    if path.name.endswith((".jsonl", ".jsonl.gz")):
+        return [row for _, row in Source(path).objects()]
+    value = read_json(path)
+    if not isinstance(value, (dict, list)):
+        raise BadFileError(
+            f"{path} should hold an object with CRUD-RAG's lists, or one list of records."
+        )
+    return value
 
 
 def _rows(content: Any, task: CrudTask, path: Path, n_tasks: int) -> list[Any]:
@@ -110,25 +107,17 @@ def _rows(content: Any, task: CrudTask, path: Path, n_tasks: int) -> list[Any]:
         return content
     rows = content.get(task.key)
     if not isinstance(rows, list):
-        have = {
-            name: known.key
-            for name, known in TASKS.items()
-            if isinstance(content.get(known.key), list)
-        }
-        mend = (
-            f"; ask for those alone with --set tasks={','.join(have)}"
-            if have and n_tasks > 1
-            else ""
-        )
-        raise BadFileError(
-            f"{path} holds no list {task.key!r}; it holds {', '.join(have.values()) or 'none of the six tasks'}{mend}."
-        )
+        have = [known for known in TASKS.values() if isinstance(content.get(known.key), list)]
+        keys = ", ".join(known.key for known in have) or "none of the six tasks"
+        names = ",".join(known.name for known in have)
+        mend = f"; ask for those alone with --set tasks={names}" if have and n_tasks > 1 else ""
+        raise BadFileError(f"{path} holds no list {task.key!r}; it holds {keys}{mend}.")
     return rows
 
 
 def _records(rows: list[Any], task: CrudTask, path: Path) -> RecordSet:
     records: dict[str, Record] = {}
-    left_out: dict[str, list[str]] = {}
+    left_out: dict[str, tuple[str, ...]] = {}
     for number, row in enumerate(rows, 1):
         record = _record(row, task)
         if isinstance(record, Record) and record.id not in records:
@@ -136,15 +125,15 @@ def _records(rows: list[Any], task: CrudTask, path: Path) -> RecordSet:
         else:
             why = record if isinstance(record, str) else "have an id that another record had before"
             known = row.get("ID", row.get("id")) if isinstance(row, Mapping) else None
-            left_out.setdefault(why, []).append(str(known or f"record {number}").strip())
-    reasons = {why: tuple(ids) for why, ids in left_out.items()}
+            left_out[why] = (*left_out.get(why, ()), str(known or f"record {number}").strip())
     if not records:
-        problem = "; ".join(f"{len(ids)} {why}" for why, ids in reasons.items())
+        problem = "; ".join(f"{len(ids)} {why}" for why, ids in left_out.items())
         known_fields = ", ".join(("ID", *task.fields.values(), task.reference))
         raise BadFileError(
             f"{path} holds no usable record of {task.key} ({problem or 'the list is empty'}); a record has {known_fields}."
         )
-    return RecordSet(path.name.split(".json")[0], path, tuple(records.values()), len(rows), reasons)
+    name = path.name.split(".json")[0]
+    return RecordSet(name, path, tuple(records.values()), len(rows), left_out)
 
 
 def _record(row: Any, task: CrudTask) -> Record | str:
@@ -158,14 +147,11 @@ def _record(row: Any, task: CrudTask) -> Record | str:
     reference = _text(row.get(task.reference))
     if reference == FAILED:
         return "have a failed request's text for a reference"
-    for field_, key in task.fields.items():
-        if not values[field_]:
+    texts = {task.fields[field_]: text for field_, text in values.items()}
+    for key, text in {**texts, task.reference: reference}.items():
+        if not text:
             return f"have no {key}"
-    return (
-        Record(str(name).strip(), values, reference, _gold(row, task))
-        if reference
-        else f"have no {task.reference}"
-    )
+    return Record(str(name).strip(), values, reference, _gold(row, task))
 
 
 def _text(value: Any) -> str:
@@ -182,12 +168,8 @@ def _gold(row: Mapping[str, Any], task: CrudTask) -> tuple[GoldDocument, ...]:
         if isinstance(row.get(key), list) and row[key]:
             groups = (ids if isinstance(ids, list) else [ids] for ids in row[key])
             return tuple(GoldDocument(frozenset(map(str, group))) for group in groups)
-    if task.news:
-        texts = [str(row.get(key) or "") for key in task.news]
-        return (
-            tuple(GoldDocument(text=text) for text in texts)
-            if all(text.strip() for text in texts)
-            else ()
-        )
-    texts = [str(row.get(key) or "").strip() for key in OF_HALLUCINATION]
-    return (GoldDocument(text="".join(texts)),) if texts[0] else ()
+    texts = [str(row.get(key) or "") for key in task.news or OF_HALLUCINATION]
+    if not task.news:
+        texts = ["".join(text.strip() for text in texts)] if texts[0].strip() else [""]
+    whole = all(text.strip() for text in texts)
+    return tuple(GoldDocument(text=text) for text in texts) if whole else ()

@@ -9,13 +9,11 @@ from typing import Any
 
 from rallebench.core.errors import BadFileError
 from rallebench.experiments.papers import SCORERS
-from rallebench.experiments.papers.common import sentences
-from rallebench.experiments.papers.crud.cells import text_values
-from rallebench.experiments.papers.crud.definitions import named
+from rallebench.experiments.papers.common import check_file, means_of, not_in_gold, sentences
+from rallebench.experiments.papers.crud.cells import DEFINITIONS, text_values
 from rallebench.experiments.papers.crud.files import QUEST, read_results
 from rallebench.experiments.papers.crud.records import read_tasks
 from rallebench.experiments.papers.crud.tasks import tasks_of
-from rallebench.experiments.papers.predictions import check_file, means_of, not_in_gold
 from rallebench.metrics.judges.ragquesteval import quest_scores, texts
 
 OF_TEXT = ("bleu-avg", "bleu-1", "bleu-2", "bleu-3", "bleu-4", "rouge-L", "length")
@@ -38,28 +36,25 @@ def score_crud(guess: Path, gold: Path | None = None) -> dict[str, Any]:
     references, missing = _references(guess, rows, info, gold)
     columns: dict[str, list[float | None]] = {name: [] for name in (*OF_TEXT, *QUEST)}
     differ: Counter[str] = Counter()
-    invalid = short = 0
-    for row in rows:
-        answer = row["log"]["generated_text"].strip()
-        if not answer:
-            invalid += 1
-            continue
-        own_reference = str(row["log"].get("ground_truth_text", "")).strip()
-        quest = _quest(row["log"].get("quest_eval_save"))
+    valid = [row for row in rows if row["log"]["generated_text"].strip()]
+    short = 0
+    for row in valid:
+        log = row["log"]
+        own_reference = str(log.get("ground_truth_text", "")).strip()
+        reference = references.get(str(row["id"]).strip(), own_reference)
+        quest = _quest(log.get("quest_eval_save"))
         short += quest is None
-        values = {
-            **text_values(answer, references.get(str(row["id"]).strip(), own_reference)),
-            **(quest or {}),
-        }
+        values = {**text_values(log["generated_text"].strip(), reference), **(quest or {})}
         printed = row.get("metrics") if isinstance(row.get("metrics"), dict) else {}
         for name, column in columns.items():
             value, theirs = values.get(name), printed.get(name)
             column.append(value)
-            differ[name] += (
-                value is not None
-                and isinstance(theirs, (int, float))
-                and abs(theirs - value) > NEAR
-            )
+            both = value is not None and isinstance(theirs, (int, float))
+            differ[name] += both and abs(theirs - value) > NEAR
+    measured = {
+        name: column for name, column in columns.items() if any(v is not None for v in column)
+    }
+    invalid = len(rows) - len(valid)
     notes = sentences(
         (
             invalid,
@@ -71,11 +66,6 @@ def score_crud(guess: Path, gold: Path | None = None) -> dict[str, Any]:
             f"{short} rows have fewer answers than questions; they are in neither mean of RAGQuestEval, as in CRUD-RAG.",
         ),
     )
-    measured = {
-        name: column
-        for name, column in columns.items()
-        if any(value is not None for value in column)
-    }
     return {
         "suite": "crud",
         "task": str(info.get("task", "")),
@@ -84,7 +74,7 @@ def score_crud(guess: Path, gold: Path | None = None) -> dict[str, Any]:
         "missing": missing,
         "differ": {name: count for name, count in differ.items() if count},
         "metrics": means_of(measured),
-        "definitions": named(*measured),
+        "definitions": {name: DEFINITIONS[name] for name in measured},
         "notes": list(notes),
     }
 
@@ -106,10 +96,10 @@ def _references(
     guess: Path, rows: list[dict[str, Any]], info: Mapping[str, Any], gold: Path | None
 ) -> tuple[dict[str, str], int]:
     """Record id → the reference of ``gold``, and how many of its records have no row."""
-    ids = [str(row["id"]).strip() for row in rows]
-    twice = next((name for name, count in Counter(ids).items() if count > 1), None)
-    if twice is not None:
-        raise BadFileError(f"{guess} has more than one result of the id {twice!r}; keep one.")
+    ids = Counter(str(row["id"]).strip() for row in rows)
+    twice = [name for name, count in ids.items() if count > 1]
+    if twice:
+        raise BadFileError(f"{guess} has more than one result of the id {twice[0]!r}; keep one.")
     if gold is None:
         return {}, 0
     task = str(info.get("task", ""))
@@ -117,9 +107,9 @@ def _references(
         raise BadFileError(
             f"{guess} does not say its task (info.task), so {gold} cannot be read; leave --gold out."
         )
-    ((_, records),) = read_tasks(gold, tasks_of(task)).items()
+    (records,) = read_tasks(gold, tasks_of(task)).values()
     known = {record.id: record.reference for record in records.records}
-    strange = [name for name in ids if name not in known]
-    if strange:
-        raise not_in_gold(guess, gold, strange[0])
+    for name in ids:
+        if name not in known:
+            raise not_in_gold(guess, gold, name)
     return known, len(known) - len(ids)

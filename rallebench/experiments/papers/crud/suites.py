@@ -5,34 +5,177 @@
 
 from __future__ import annotations
 
-from rallebench.core.experiments import Experiment, ExperimentRequest, Report
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from rallebench.core.experiments import Experiment, ExperimentRequest, Figure, Report, Table
 from rallebench.core.settings import Setting
+from rallebench.engine.statistics import Mean
 from rallebench.experiments import EXPERIMENTS
-from rallebench.experiments.papers.common import compat, own_prompts, register_each
+from rallebench.experiments.papers.common import (
+    bars,
+    compat,
+    counted,
+    failed_note,
+    listed,
+    own_prompts,
+    register_each,
+    sentences,
+    string,
+)
 from rallebench.experiments.papers.crud import PAPER
-from rallebench.experiments.papers.crud.cells import Cell, check_prompts, perform_cell, plan_cell
+from rallebench.experiments.papers.crud.cells import (
+    Cell,
+    check_prompts,
+    perform_cell,
+    plan_cell,
+    searched_by,
+)
 from rallebench.experiments.papers.crud.files import results_of, results_path
 from rallebench.experiments.papers.crud.records import DATA_IS, read_tasks
-from rallebench.experiments.papers.crud.tables import notes_of, plot_of, table_of
 from rallebench.experiments.papers.crud.tasks import TASKS, CrudTask, tasks_of
+from rallebench.experiments.published import published_table
+from rallebench.workspace.paths import READER
+
+COLUMNS = {
+    "BLEU": "bleu-avg",
+    "ROUGE-L": "rouge-L",
+    "similarity": "similarity",
+    "precision": "QA_avg_F1",
+    "recall": "QA_recall",
+    "length": "length",
+    "MRR": "mrr",
+}
+"""As the paper heads them → ours."""
+PAPERS = "paper: GPT-3.5-turbo, bge-base, top 8, chunks of 128"
+
+
+def table_of(cells: Sequence[Cell]) -> Table:
+    """A row per cell, and below those of a task the paper's base system."""
+    rows: list[tuple[Any, ...]] = []
+    for number, cell in enumerate(cells):
+        means = (percent(cell.answered.means.get(name), name) for name in COLUMNS.values())
+        rows.append((_describe(cell), *means, len(cell.answered.episodes)))
+        task = cell.plan.task
+        if all(other.plan.task != task for other in cells[number + 1 :]):
+            printed = published_table("crud_table3").row(task=task.printed, base=True).values
+            rows.append((f"{task.name} · {PAPERS}", *printed.values(), None, None))
+    note = (
+        "All but length (characters) in %. The paper's rows were measured on its own records and model: a yardstick. "
+        "Empty: not measured."
+    )
+    return Table("CRUD-RAG", ("task", *COLUMNS, "answers"), tuple(rows), note=note)
+
+
+def _describe(cell: Cell) -> str:
+    plan = cell.plan
+    return f"{plan.task.name} · {plan.request.llm}, " + (
+        f"{plan.index}, top {plan.k}" if plan.k else "no documents"
+    )
+
+
+def percent(mean: Mean | None, metric: str) -> Mean | None:
+    """In %, but for a length; None where nothing is scored."""
+    if mean is None or mean.value is None:
+        return None
+    return mean if metric == "length" else scaled(mean.value, mean.low, mean.high, mean.n)
+
+
+def scaled(
+    value: float | None, low: float | None, high: float | None, n: int, by: float = 100
+) -> Mean:
+    """A mean and its interval, times ``by``."""
+    return Mean(*(None if bound is None else by * bound for bound in (value, low, high)), n)
+
+
+def plot_of(cells: Sequence[Cell]) -> Figure:
+    """BLEU, ROUGE-L and what else has a mean, a bar for every cell."""
+    series = {
+        head: [(_describe(cell), percent(cell.answered.means.get(name), name)) for cell in cells]
+        for head, name in COLUMNS.items()
+        if name != "length"
+    }
+    return bars("CRUD-RAG by task", "task", "%", series)
+
+
+def notes_of(cells: Sequence[Cell]) -> tuple[str, ...]:
+    """One sentence each."""
+    notes = [note for cell in cells for note in _notes_of_cell(cell)]
+    first = cells[0].plan
+    if first.request.workspace.llm(first.request.llm).backend == READER:
+        notes.append(
+            "The embedded reader reads English only and says so instead of answering Chinese questions: choose another model."
+        )
+    if first.similarity:
+        notes.append(
+            f"similarity is by {first.similarity}; the paper's is by text2vec-base-chinese, and values of different encoders "
+            "cannot be compared."
+        )
+    if first.judging is not None:
+        how = (
+            "over all questions that the reference answers (the paper's formula)"
+            if first.judging.judge.settings["precision"] == "paper"
+            else "over the questions that the text answers, too (as CRUD-RAG's code has it)"
+        )
+        notes.append(
+            f"RAGQuestEval is by {first.judging.judge.llm}, the paper's by GPT-3.5-turbo; precision is {how}."
+        )
+    return tuple(dict.fromkeys(notes))
+
+
+QUEST_NOTES = {
+    "quest_no_questions": "have no questions that could be read and are in neither of RAGQuestEval's means",
+    "quest_unparsed": "have a judge's reply that could not be read and are in neither of RAGQuestEval's means",
+    "quest_failed": "failed in RAGQuestEval and are in neither of its means",
+    "quest_unanswerable": "have no question that the reference answers; RAGQuestEval counts 0 for them",
+    "quest_nothing_answered": "answer none of the questions; RAGQuestEval counts 0 for them",
+}
+
+
+def _notes_of_cell(cell: Cell) -> Iterator[str]:
+    name, plan, counts = f"{cell.plan.task.name}:", cell.plan, cell.counts
+    n = counts["asked"]
+    for why, ids in plan.records.left_out.items():
+        yield f"{name} {len(ids)} of {plan.records.total} records {why} and were left out: {listed(ids)}."
+    yield from failed_note(name[:-1], cell.answered, "counted here and in no mean")
+    unknown = sum(not record.gold for record in plan.chosen)
+    yield from sentences(
+        (
+            counts["empty"],
+            f"{name} {counts['empty']} of {n} answers are empty; they are counted here and in no mean.",
+        ),
+        (
+            counts["without_documents"],
+            f"{name} for {counts['without_documents']} of {n} questions nothing was found; they were asked without documents.",
+        ),
+        (
+            counts["reused"],
+            f"{name} {counts['reused']} answers are of an earlier time and were not asked again; mrr leaves them out.",
+        ),
+        (
+            plan.task.ranked and plan.k and unknown,
+            f"{name} of {unknown} of {len(plan.chosen)} records the gold documents are not known; mrr leaves them out.",
+        ),
+    )
+    of_judged = counted(counts, QUEST_NOTES, f"of {counts.get('quest_asked')} answers")
+    yield from (f"{name} {sentence}" for sentence in of_judged)
+    if references := counts.get("quest_new_references"):
+        yield f"{name} questions were made of {references} references; those that could be read are kept."
+
 
 SETTINGS = {
-    "data": Setting(
-        str,
-        "",
-        about="CRUD-RAG's split_merged.json or merged.json, one task's JSON or JSON lines, a folder of these, or a question set",
+    "data": string(
+        "CRUD-RAG's split_merged.json or merged.json, one task's JSON or JSON lines, a folder of these, or a question set"
     ),
-    "index": Setting(
-        str, "", about="the retriever: an index, or a combination as rrf:words,vectors"
-    ),
+    "index": string("the retriever: an index, or a combination as rrf:words,vectors"),
     "k": Setting(
         int, 8, 0, 1000, about="passages per question; 0 asks without any", sweep=(2, 4, 6, 8, 10)
     ),
-    "join": Setting(
-        str,
+    "join": string(
+        "what parts two documents; auto: a line end behind BM25, else a blank line",
         "auto",
-        choices=("auto", "line", "blank"),
-        about="what parts two documents; auto: a line end behind BM25, else a blank line",
+        "line",
+        "blank",
     ),
     "temperature": Setting(float, 0.1, 0, 2),
     "top_p": Setting(float, 0.9, 0, 1, about="0: the model's own"),
@@ -40,23 +183,18 @@ SETTINGS = {
     "max_tokens": Setting(int, 1280, 1, 100_000),
     "compat": compat(),
     "prompts": own_prompts("suites/crud"),
-    "similarity": Setting(
-        str, "", about="encoder for the similarity of answer and reference; default: not measured"
+    "similarity": string(
+        "encoder for the similarity of answer and reference; default: not measured"
     ),
-    "quest": Setting(str, "", about="a language model for RAGQuestEval; default: not measured"),
-    "quest_precision": Setting(
-        str,
+    "quest": string("a language model for RAGQuestEval; default: not measured"),
+    "quest_precision": string(
+        "over the questions that the text answers, or over all that the reference does",
         "code",
-        choices=("code", "paper"),
-        about="over the questions that the text answers, or over all that the reference does",
+        "paper",
     ),
-    "gold": Setting(
-        str, "", about="folder or file of CRUD-RAG's own gold questions, for RAGQuestEval"
-    ),
-    "reuse": Setting(
-        str,
-        "",
-        about="CRUD-RAG's result file, or a folder of them: answers there are not asked again",
+    "gold": string("folder or file of CRUD-RAG's own gold questions, for RAGQuestEval"),
+    "reuse": string(
+        "CRUD-RAG's result file, or a folder of them: answers there are not asked again"
     ),
 }
 
@@ -65,26 +203,24 @@ def crud_tasks(request: ExperimentRequest, tasks: tuple[CrudTask, ...]) -> Exper
     """These tasks, one cell each."""
     records = read_tasks(request.workspace.data(request.settings["data"], DATA_IS), tasks)
     check_prompts(request, tasks)
-    plans = [plan_cell(request, task, records[task.name]) for task in tasks]
+    searched = searched_by(request)
+    plans = [plan_cell(request, task, records[task.name], searched) for task in tasks]
     cells: list[Cell] = []
     for plan in plans:
         cells.append((yield from perform_cell(plan, plan.task.name)))
-    first = plans[0]
+    index, k, _ = searched
     return Report(
         {
             "dataset": ", ".join(dict.fromkeys(plan.records.name for plan in plans)),
             "llm": request.llm,
-            "index": first.index,
-            "k": first.k,
+            "index": index,
+            "k": k,
             "compat": request.settings["compat"],
             "headline": "rouge-L",
-            "counts": {cell.answered.request.label: dict(cell.counts) for cell in cells},
+            "counts": {cell.label: dict(cell.counts) for cell in cells},
         },
         notes_of(cells),
-        {
-            results_path(request, plan.task, plan.index, plan.k): results_of(cell)
-            for plan, cell in zip(plans, cells)
-        },
+        {results_path(request, cell.plan.task, index, k): results_of(cell) for cell in cells},
         tables=(table_of(cells),),
         figures=(plot_of(cells),),
     )

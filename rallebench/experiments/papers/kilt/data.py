@@ -12,6 +12,7 @@ from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.files import sha256_file
 from rallebench.core.types import Example
 from rallebench.datasets.reading import read_examples
+from rallebench.experiments.papers.common import in_folder
 from rallebench.experiments.papers.kilt.sets import SETS, KiltSet, set_of
 
 MARKS: Mapping[str, tuple[str, ...]] = {
@@ -42,7 +43,7 @@ def files_of(request: ExperimentRequest, sets: Sequence[KiltSet]) -> dict[str, t
     Without ``sets``: all that are there. ``file``: a file or a question set, with several sets ``nq=FILE,hopo=FILE``; of one set
     ``data`` may be that, too. Raises UsageError, NotFoundError.
     """
-    data, file = request.settings["data"], request.settings["file"]
+    data, file, split = (request.settings[name] for name in ("data", "file", "split"))
     workspace, folder = request.workspace, None
     if data.strip():
         folder = workspace.data(data, "the folder of KILT's files, as nq-dev-kilt.jsonl")
@@ -55,33 +56,26 @@ def files_of(request: ExperimentRequest, sets: Sequence[KiltSet]) -> dict[str, t
     own = {name: workspace.dataset(reference) for name, reference in _written(file, sets).items()}
     files = {}
     for kilt_set in sets or SETS.values():
+        path = _official(folder, kilt_set, split) if folder else None
         if kilt_set.name in own:
             files[kilt_set.name] = own[kilt_set.name]
-        elif folder is not None and (
-            path := _official(folder, kilt_set, request.settings["split"])
-        ):
+        elif path is not None:
             files[kilt_set.name] = (path.name.split(".jsonl")[0], path.resolve())
+        elif sets and folder is None:
+            raise UsageError(
+                f"No questions of {kilt_set.label} are named; give {FOLDER}, or --set file=FILE."
+            )
         elif sets:
-            raise _missing(kilt_set, folder, data, request.settings["split"])
+            names = sorted(path.name for path in folder.glob("*.jsonl*"))
+            raise NotFoundError(
+                f"{data} holds no {kilt_set.file_name(split)}, KILT's file of {kilt_set.label}. It holds: "
+                f"{', '.join(names) or 'no JSON lines'}. For another file: --set file={kilt_set.name}=FILE."
+            )
     if not files:
         raise UsageError(
             f"No questions are named; give {FOLDER}, or --set datasets=nq --set file=FILE."
         )
     return files
-
-
-def _missing(
-    kilt_set: KiltSet, folder: Path | None, data: str, split: str
-) -> NotFoundError | UsageError:
-    if folder is None:
-        return UsageError(
-            f"No questions of {kilt_set.label} are named; give {FOLDER}, or --set file=FILE."
-        )
-    names = ", ".join(sorted(path.name for path in folder.glob("*.jsonl*"))) or "no JSON lines"
-    return NotFoundError(
-        f"{data} holds no {kilt_set.file_name(split)}, KILT's file of {kilt_set.label}. It holds: {names}. "
-        f"For another file: --set file={kilt_set.name}=FILE."
-    )
 
 
 def _written(file: str, sets: Sequence[KiltSet]) -> dict[str, str]:
@@ -112,9 +106,8 @@ def _written(file: str, sets: Sequence[KiltSet]) -> dict[str, str]:
 
 def _official(folder: Path, kilt_set: KiltSet, split: str) -> Path | None:
     name = kilt_set.file_name(split)
-    for path in (folder / name, folder / f"{name}.gz"):
-        if path.is_file():
-            return path
+    if path := in_folder(folder, (name, f"{name}.gz")):
+        return path
     bare = folder / re.sub(r"-(dev|train)-kilt", r"-\1_id-kilt", name)
     if bare.is_file():
         raise BadFileError(
@@ -171,8 +164,5 @@ def _differs(kilt_set: KiltSet, path: Path, split: str, rows: int) -> str:
         return f"{path.name} has {rows:,} rows and {official} {kilt_set.rows[split]:,}, so it is not the official file."
     size, expected = path.stat().st_size, kilt_set.size.get(split)
     if expected and path.suffix != ".gz" and size != expected:
-        return (
-            f"{path.name} has as many rows as {official}, but {size:,} bytes instead of "
-            f"{expected:,}, so it was changed."
-        )
+        return f"{path.name} has as many rows as {official}, but {size:,} bytes instead of {expected:,}, so it was changed."
     return ""

@@ -17,28 +17,32 @@ from rallebench.core.settings import Setting
 from rallebench.core.types import Chain
 from rallebench.engine.score import DEFAULT_METRICS, has_gold
 from rallebench.experiments import EXPERIMENTS
-from rallebench.experiments.papers.common import compat, failed_note, register_each
+from rallebench.experiments.papers.common import (
+    compat,
+    failed_note,
+    is_original,
+    register_each,
+    string,
+    values_in,
+)
 from rallebench.experiments.papers.kilt import PAPER
-from rallebench.experiments.papers.kilt.chains import chain_of, modes_of
 from rallebench.experiments.papers.kilt.data import Questions, files_of, read
-from rallebench.experiments.papers.kilt.sets import SETS, TASKS, KiltSet, sets_of
+from rallebench.experiments.papers.kilt.sets import MODES, SETS, TASKS, KiltSet, chain_of, sets_of
 from rallebench.experiments.papers.kilt.tables import SetResult, averages, figures_of, tables_of
 from rallebench.experiments.runs import definitions_of, scored_by, scored_run
 from rallebench.metrics import metric
 from rallebench.workspace.flows import chain_flow
 
 OWN = {
-    "data": Setting(
-        str,
-        "",
-        about="folder with KILT's files, named as KILT names them: nq-dev-kilt.jsonl …; of one set also a file or a question set",
+    "data": string(
+        "folder with KILT's files, named as KILT names them: nq-dev-kilt.jsonl …; of one set also a file or a question set"
     ),
-    "file": Setting(str, "", about="a file in KILT's form, or a question set, instead"),
-    "split": Setting(str, "dev", choices=("dev", "train")),
+    "file": string("a file in KILT's form, or a question set, instead"),
+    "split": string("", "dev", "train"),
     "mode": Setting(
         str, "read", about="read, closed-book, retrieve, three-action; several with commas"
     ),
-    "retriever": Setting(str, "", about="the index that is asked"),
+    "retriever": string("the index that is asked"),
     "k": Setting(
         int, 5, 1, 1000, about="passages per question (RaLLe's file of three-action AY2 has 1)"
     ),
@@ -50,11 +54,9 @@ OWN = {
     "compat": compat(),
 }
 SEVERAL = {
-    "datasets": Setting(
-        str, "", about=f"of {', '.join(SETS)}; default: those whose files are there"
-    ),
+    "datasets": string(f"of {', '.join(SETS)}; default: those whose files are there"),
     **OWN,
-    "file": Setting(str, "", about="files in KILT's form instead: nq=FILE,hopo=FILE"),
+    "file": string("files in KILT's form instead: nq=FILE,hopo=FILE"),
 }
 NAMED_BY = ("datasets", "file", "mode", "retriever", "k")
 """Settings that tell the runs of a suite apart by name."""
@@ -71,9 +73,10 @@ def kilt(request: ExperimentRequest) -> Experiment:
 def _answered(request: ExperimentRequest, sets: Sequence[KiltSet]) -> Experiment:
     """Every set in every way, one after another; all is read and checked before the first is asked."""
     s = request.settings
-    bracket = "has_answer" if s["compat"] == "original" else "has_answer_all"
-    modes, files = modes_of(s["mode"]), files_of(request, sets)
-    chains, without = _chains(request, files, modes)
+    bracket = "has_answer" if is_original(request) else "has_answer_all"
+    modes = values_in("mode", s["mode"], Setting(str, "", choices=MODES, required=True))
+    files = files_of(request, sets)
+    chains, notes = _chains(request, files, modes)
     questions = {
         name: read(SETS[name], *file, s["split"], request.limit) for name, file in files.items()
     }
@@ -81,16 +84,22 @@ def _answered(request: ExperimentRequest, sets: Sequence[KiltSet]) -> Experiment
         (questions[name], mode, _run(questions[name], mode, chain, request.llm, bracket))
         for (name, mode), chain in chains.items()
     ]
-    notes = [each.differs for each in questions.values()]
-    notes = [*filter(None, notes), *without, *_without_pages([run for *_, run in runs])]
-    runs = [(each, mode, run) for each, mode, run in runs if run.rates.columns]
-    if not runs:
-        raise UsageError(f"--set mode={s['mode']}: nothing could be scored. {' '.join(notes)}")
+    differences = [each.differs for each in questions.values() if each.differs]
+    searched = {run.dataset.file: run for *_, run in runs if run.flow.retrievers}
+    pageless = [
+        f"{run.dataset.name}: its gold names no pages, so retrieval and KILT's variants are not scored."
+        for run in searched.values()
+        if not any(example.gold.pages for example in run.examples)
+    ]
+    notes = [*differences, *notes, *pageless]
     results = []
     for each, mode, run in runs:
-        result = yield run
-        results.append(SetResult(each.kilt, mode, result))
-        notes += failed_note(run.label, result, "counted here and in no mean")
+        if run.rates.columns:
+            result = yield run
+            results.append(SetResult(each.kilt, mode, result))
+            notes += failed_note(run.label, result, "counted here and in no mean")
+    if not results:
+        raise UsageError(f"--set mode={s['mode']}: nothing could be scored. {' '.join(notes)}")
     data = {
         "headline": {name: SETS[name].headline for name in questions},
         "averages": averages(results, bracket),
@@ -124,45 +133,38 @@ def _chains(
     request: ExperimentRequest, names: Iterable[str], modes: Sequence[str]
 ) -> tuple[dict[tuple[str, str], Chain], list[str]]:
     """(set and way → its chain, a sentence on each set that has none for a way). Raises UsageError if none has one."""
-    chains = {}
-    without = []
-    for name in names:
-        for mode in modes:
-            chain = chain_of(request, SETS[name], mode)
-            if chain is not None:
-                chains[name, mode] = chain
-            else:
-                without.append(
-                    f"{SETS[name].label} has no chain for {mode} and was left out there."
-                )
-    if not chains:
+    pairs = [(name, mode) for name in names for mode in modes]
+    chains = {pair: chain_of(request, SETS[pair[0]], pair[1]) for pair in pairs}
+    without = [
+        f"{SETS[name].label} has no chain for {mode} and was left out there."
+        for (name, mode), chain in chains.items()
+        if chain is None
+    ]
+    if len(without) == len(pairs):
         raise UsageError(
             f"--set mode={request.settings['mode']}: {' '.join(without)} Choose another way, or another set."
         )
-    return chains, without
+    return {pair: chain for pair, chain in chains.items() if chain is not None}, without
 
 
 def _run(questions: Questions, mode: str, chain: Chain, llm: str, bracket: str) -> RunRequest:
     kilt_set, have = questions.kilt, has_gold(questions.examples)
-    kinds = {action.kind for action in chain.actions}
-    searched = [action.target for action in chain.actions if action.kind == "retrieve"]
-    names = _possible(_metrics(kilt_set, mode, bool(searched), bracket), have)
-    others = [
-        name
-        for name in _possible(DEFAULT_METRICS, have)
-        if mode != "retrieve" or not _of_answers(name)
-    ]
+    flow = chain_flow(chain)
+    answers = [kilt_set.headline, kilt_set.variant, *([bracket] if kilt_set.short else [])]
+    pages = ["Rprec", "recall@5"] if flow.retrievers else []
+    names = _possible([*(answers if mode != "retrieve" else []), *pages], have)
+    others = _possible(DEFAULT_METRICS, have, mode == "retrieve")
     return scored_run(
         f"{kilt_set.name} {mode}",
         "chain",
         questions.name,
         questions.examples,
         lambda question: as_flow(chain, question),
-        chain_flow(chain).settings,
+        flow.settings,
         scored_by(names),
         definitions_of(names),
-        (llm,) if "generate" in kinds else (),
-        tuple(dict.fromkeys(searched)),
+        flow.llms,
+        flow.retrievers,
         chain=chain,
         metrics=tuple(dict.fromkeys([*names, *others])),
         file=str(questions.path),
@@ -170,30 +172,12 @@ def _run(questions: Questions, mode: str, chain: Chain, llm: str, bracket: str) 
     )
 
 
-def _metrics(kilt_set: KiltSet, mode: str, retrieves: bool, bracket: str) -> list[str]:
-    """What RaLLe reports of a set."""
-    answers = [kilt_set.headline, kilt_set.variant, *([bracket] if kilt_set.short else [])]
-    pages = ["Rprec", "recall@5"]
-    return [*(answers if mode != "retrieve" else []), *(pages if retrieves else [])]
-
-
-def _needs(name: str) -> str:
-    return str(metric(name).traits.get("needs", ""))
-
-
-def _possible(names: Sequence[str], have: Mapping[str, int]) -> list[str]:
-    """The metrics for which the questions have gold."""
-    return [name for name in names if all(have[need] for need in _needs(name).split("+") if need)]
-
-
-def _of_answers(name: str) -> bool:
-    return "answers" in _needs(name) and not name.startswith("answer_in")
-
-
-def _without_pages(runs: Sequence[RunRequest]) -> list[str]:
-    """One sentence per set whose gold names no pages."""
-    return [
-        f"{run.dataset.name}: its gold names no pages, so retrieval and KILT's variants are not scored."
-        for run in {run.dataset.file: run for run in runs if run.flow.retrievers}.values()
-        if not any(example.gold.pages for example in run.examples)
-    ]
+def _possible(names: Sequence[str], have: Mapping[str, int], retrieved: bool = False) -> list[str]:
+    """The metrics for which the questions have gold; ``retrieved``: without those of answers."""
+    possible = []
+    for name in names:
+        needs = str(metric(name).traits.get("needs", "")).split("+")
+        of_answers = "answers" in needs and not name.startswith("answer_in")
+        if all(have[need] for need in needs if need) and not (retrieved and of_answers):
+            possible.append(name)
+    return possible

@@ -16,6 +16,7 @@ from rallebench.core.experiments import Figure, Table
 from rallebench.core.runs import RunResult
 from rallebench.core.types import Generate, Retrieve
 from rallebench.engine.statistics import Mean
+from rallebench.experiments.papers.common import bars
 from rallebench.experiments.papers.kilt.sets import SETS, KiltSet
 from rallebench.experiments.published import published_table
 
@@ -115,16 +116,11 @@ def figures_of(results: Sequence[SetResult]) -> tuple[Figure, ...]:
     figures = []
     for title, metric in (("Headline metric", _headline), ("R-precision", _always("Rprec"))):
         series = {
-            mode: tuple(
-                (kilt.label, mean)
-                for kilt, mean in _means(results, mode, metric)
-                if mean is not None
-            )
+            mode: [(kilt.label, mean) for kilt, mean in _means(results, mode, metric)]
             for mode in _modes(results, metric)
         }
-        if series:
-            figures.append(Figure(title, "set", title, series, "bar"))
-    return tuple(figures)
+        figures.append(bars(title, "set", title, series))
+    return tuple(figure for figure in figures if figure.series)
 
 
 def averages(results: Sequence[SetResult], bracket: str) -> dict[str, dict[str, float | None]]:
@@ -158,19 +154,19 @@ def _table(
 ) -> Table:
     """A column per set; the ways in which the first line has a value, then the printed rows of every line."""
     sets = _sets(results)
+    several = len(sets) > 1
     ours: list[list[tuple[Any, ...]]] = [[] for _ in lines]
     rows = []
     for mode in _modes(results, lines[0].metric):
         for line, of_line in zip(lines, ours):
             means = {kilt.name: mean for kilt, mean in _means(results, mode, line.metric)}
             cells = [means.get(kilt.name) for kilt in sets]
-            average = [_average(cells)] if len(sets) > 1 else []
-            of_line.append((f"{name}, {mode}{line.end}", *cells, *average))
+            of_line.append((f"{name}, {mode}{line.end}", *cells, *[_average(cells)] * several))
             rows.append(of_line[-1])
     for line, of_line in zip(lines, ours):
         if of_line:
             rows += [printed_row(name, sets, cells, of_line) for name, cells in line.printed]
-    columns = ("", *(kilt.label for kilt in sets), *([AVERAGE] if len(sets) > 1 else ()))
+    columns = ("", *(kilt.label for kilt in sets), *[AVERAGE] * several)
     return Table(title, columns, tuple(rows), True, note)
 
 
@@ -196,20 +192,15 @@ def printed_row(
 def _speed(results: Sequence[SetResult], retriever: str) -> Table:
     rows: list[tuple[Any, ...]] = []
     for answered in results:
-        searching, writing = (_seconds(answered.result, kind) for kind in (Retrieve, Generate))
-        known = [seconds for seconds in (searching, writing) if seconds is not None]
-        flow = answered.result.request.flow
-        rows.append(
-            (
-                f"{answered.kilt.label}, {answered.mode}",
-                len(answered.result.episodes),
-                searching,
-                writing,
-                sum(known) if known else None,
-                _memory(answered.result, flow.retrievers),
-                _memory(answered.result, flow.llms),
-            )
-        )
+        result, flow = answered.result, answered.result.request.flow
+        seconds = [_seconds(result, kind) for kind in (Retrieve, Generate)]
+        together = _sum(seconds)
+        memory = [  # None where nothing was loaded for it, or elsewhere
+            _sum(result.memory[name] / GB for name in names if result.memory.get(name))
+            for names in (flow.retrievers, flow.llms)
+        ]
+        name = f"{answered.kilt.label}, {answered.mode}"
+        rows.append((name, len(result.episodes), *seconds, together, *memory))
     if any(answered.result.request.flow.retrievers for answered in results):
         rows += _printed_speed(_sets(results))
     note = (
@@ -217,6 +208,12 @@ def _speed(results: Sequence[SetResult], retriever: str) -> Table:
         "process grew by while loading. RaLLe's are over 22.2 million passages."
     )
     return Table(f"Speed and memory ({retriever or 'no index'})", _SPEED, tuple(rows), note=note)
+
+
+def _sum(values: Iterable[float | None]) -> float | None:
+    """Of the known values; None without any."""
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None
 
 
 def _printed_speed(sets: Sequence[KiltSet]) -> Iterator[tuple[Any, ...]]:
@@ -235,12 +232,6 @@ def _seconds(result: RunResult, kind: type) -> float | None:
     steps = [step for episode in result.episodes.values() for step in episode.steps]
     seconds = [step.seconds for step in steps if isinstance(step.request, kind)]
     return sum(seconds) / len(result.episodes) if seconds else None
-
-
-def _memory(result: RunResult, names: Sequence[str]) -> float | None:
-    """None where nothing was loaded for it, or elsewhere."""
-    known = [result.memory[name] / GB for name in names if result.memory.get(name)]
-    return sum(known) if known else None
 
 
 def _sets(results: Sequence[SetResult]) -> list[KiltSet]:

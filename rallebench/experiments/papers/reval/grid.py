@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,13 +11,11 @@ from rallebench.core.errors import UsageError
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.registry import unknown
 from rallebench.environments import ENVIRONMENTS
-from rallebench.experiments.papers.common import names_in
+from rallebench.experiments.papers.common import is_original, names_in
 from rallebench.experiments.papers.reval.tasks import TaskQuestions
 from rallebench.workflows import WORKFLOWS
 from rallebench.workspace.flows import Agent, prepare_agent
 from rallebench.workspace.paths import READER
-
-COMPAT = "compat"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +49,13 @@ def grid(request: ExperimentRequest, tasks: Sequence[TaskQuestions]) -> list[Gri
         )
     if not workflows:
         raise UsageError("The systems need workflows; name them with --set workflows=react,pal.")
+    acting = [name for name in WORKFLOWS.names() if "prompts" in WORKFLOWS.entry(name).traits]
     for name in workflows:
         if name not in WORKFLOWS:
-            raise UsageError(unknown("workflow", name, acting_workflows()))
-        if name not in acting_workflows():
+            raise UsageError(unknown("workflow", name, acting))
+        if name not in acting:
             raise UsageError(
-                f"The workflow {name!r} is run by a suite of its own; choose of {', '.join(acting_workflows())}."
+                f"The workflow {name!r} is run by a suite of its own; choose of {', '.join(acting)}."
             )
     for model in models:
         request.workspace.llm(model)
@@ -74,11 +73,6 @@ def grid(request: ExperimentRequest, tasks: Sequence[TaskQuestions]) -> list[Gri
         whys = dict.fromkeys(f"{cell.system.label} on {cell.task}: {cell.why}" for cell in cells)
         raise UsageError(f"No system can be run: {'; '.join(whys)}.")
     return cells
-
-
-def acting_workflows() -> list[str]:
-    """The workflows that take part."""
-    return [name for name in WORKFLOWS.names() if "prompts" in WORKFLOWS.entry(name).traits]
 
 
 def _agent_settings(s: Mapping[str, Any], workflows: Sequence[str]) -> dict[str, str]:
@@ -118,10 +112,13 @@ def _cell(
     cell = GridCell(system, questions, env)
     if why := _why_not(request, cell, environments):
         return replace(cell, why=why)
-    original = {COMPAT: "original"} if request.settings[COMPAT] == "original" else {}
-    own = {n: v for n, v in {**values, **original}.items() if n in workflow.form}
+    original = {"compat": "original"} if is_original(request) else {}
     theirs = ENVIRONMENTS.entry(env).form if env else {}
-    own |= {f"env.{name}": value for name, value in _of_environment(values, workflow.form, theirs)}
+    own = {n: v for n, v in {**values, **original}.items() if n in workflow.form}
+    for key, value in values.items():  # those named env.…, and those that the workflow lacks
+        name = key.removeprefix("env.")
+        if name in theirs and (name != key or name not in workflow.form):
+            own[f"env.{name}"] = value
     own |= {f"env.{name}": value for name, value in original.items() if name in theirs}
     agent = prepare_agent(
         request.workspace,
@@ -133,16 +130,6 @@ def _cell(
         allow_python=request.allow_python,
     )
     return replace(cell, agent=agent)
-
-
-def _of_environment(
-    values: Mapping[str, str], form: Mapping[str, Any], theirs: Mapping[str, Any]
-) -> Iterator[tuple[str, str]]:
-    """The settings of the environment: those named ``env.…``, and those that the workflow's ``form`` lacks."""
-    for key, value in values.items():
-        name = key.removeprefix("env.")
-        if name in theirs and (name != key or name not in form):
-            yield name, value
 
 
 def _env(questions: TaskQuestions, environments: Sequence[str]) -> str:

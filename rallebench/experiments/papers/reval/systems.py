@@ -18,15 +18,22 @@ from rallebench.core.experiments import ExperimentRequest, Figure, Release, Repo
 from rallebench.core.files import sha256_file
 from rallebench.core.runs import Backends, RunRequest, RunResult
 from rallebench.core.settings import Setting
+from rallebench.core.table_files import csv_table, latex
 from rallebench.datasets.tasks import DOMAINS
 from rallebench.experiments import EXPERIMENTS
-from rallebench.experiments.papers.common import compat, failed_note, register_each
+from rallebench.experiments.papers.common import (
+    bars,
+    compat,
+    failed_note,
+    is_original,
+    register_each,
+    string,
+)
 from rallebench.experiments.papers.reval import PAPER
 from rallebench.experiments.papers.reval.grid import GridCell, grid
 from rallebench.experiments.papers.reval.tasks import tasks_of
 from rallebench.experiments.runs import definitions_of, scored_by, scored_run
 from rallebench.metrics import metric
-from rallebench.render import csv, latex
 
 REWARD = "f1_yes_no"
 Grid = Generator["RunRequest | Release", Any, Report]
@@ -35,36 +42,24 @@ SETTINGS = {
     "workflows": Setting(
         str, "react", about="react, pal, function-calling, dfsdt …, several with commas"
     ),
-    "models": Setting(
-        str, "", about="models, several with commas; default: the one named for the suite"
+    "models": string("models, several with commas; default: the one named for the suite"),
+    "tasks": string(
+        "of R-Eval's twelve by name or number, or question sets; default: those that are there"
     ),
-    "tasks": Setting(
-        str,
-        "",
-        about="of R-Eval's twelve by name or number, or question sets; default: those that are there",
-    ),
-    "data": Setting(str, "", about="folder with R-Eval's files (1-1_high_freq_ent.jsonl …)"),
-    "env": Setting(str, "", about="environments to act in; default: each task's own"),
-    "retriever": Setting(str, "", about="the index behind the environment; default: the starter's"),
-    "corpus": Setting(
-        str, "", about="imported corpus whose pages are opened; default: the index's own"
-    ),
-    "table": Setting(str, "", about="scholar table; default: the starter's"),
+    "data": string("folder with R-Eval's files (1-1_high_freq_ent.jsonl …)"),
+    "env": string("environments to act in; default: each task's own"),
+    "retriever": string("the index behind the environment; default: the starter's"),
+    "corpus": string("imported corpus whose pages are opened; default: the index's own"),
+    "table": string("scholar table; default: the starter's"),
     "shots": Setting(int, -1, -1, 50, about="demonstrations; -1: as many as each workflow has"),
     "steps": Setting(int, 0, 0, 1000, about="steps at most; 0: as each workflow has"),
-    "protocol": Setting(
-        str, "auto", choices=("auto", "native", "text"), about="how functions are called"
-    ),
-    "more": Setting(
-        str, "", about="further settings of workflows and environments: max_tokens=64;env.similar=5"
-    ),
+    "protocol": string("how functions are called", "auto", "native", "text"),
+    "more": string("further settings of workflows and environments: max_tokens=64;env.similar=5"),
     "instances": Setting(
         int, 0, 0, 1_000_000, about="questions drawn of each task as R-Eval draws its 100; 0: all"
     ),
-    "tokenizer": Setting(
-        str,
-        "",
-        about="folder with the tokenizer whose tokens position match compares (the paper: GPT-2's)",
+    "tokenizer": string(
+        "folder with the tokenizer whose tokens position match compares (the paper: GPT-2's)"
     ),
     "compat": compat(),
 }
@@ -82,20 +77,19 @@ def _answered(request: ExperimentRequest, domain: str) -> Grid:
     tasks, tokenizer = tasks_of(request, domain), request.settings["tokenizer"]
     position = metric(f"position_match:{tokenizer}" if tokenizer else "position_match").name
     cells = grid(request, tasks)
-    runs = {
-        cell.label: _run(request, cell, (REWARD, "em", position)) for cell in cells if cell.agent
-    }
+    names = (REWARD, "em", position)
+    runs = {cell.label: _run(request, cell, names) for cell in cells if cell.agent}
     last = {cell.system.llm: cell for cell in cells}
     results: dict[str, RunResult] = {}
     failed: dict[str, str] = {}
     for cell in cells:
-        if cell.label in runs:
-            try:
+        try:
+            if cell.label in runs:
                 results[cell.label] = yield runs[cell.label]
-            except (StoppedError, MismatchError):
-                raise
-            except RalleError as error:
-                failed[cell.label] = str(error)
+        except (StoppedError, MismatchError):
+            raise
+        except RalleError as error:
+            failed[cell.label] = str(error)
         if cell is last[cell.system.llm]:
             yield Release((cell.system.llm,))
     if not results:
@@ -123,7 +117,7 @@ register_each(
 def _run(request: ExperimentRequest, cell: GridCell, names: Sequence[str]) -> RunRequest:
     agent, questions, s = cell.agent, cell.questions, request.settings
     assert agent is not None
-    whole = not s["instances"] and s["compat"] != "original"  # the file says which questions
+    whole = not s["instances"] and not is_original(request)  # the file says which questions
     return scored_run(
         cell.label,
         agent.workflow,
@@ -154,30 +148,25 @@ def _report(
     scores = {
         (cell.system, cell.questions.task): results[cell.label].mean(REWARD) for cell in scored
     }
-    systems = [
-        system
-        for system in dict.fromkeys(cell.system for cell in cells)
-        if any(cell.system == system for cell in scored)
-    ]
+    with_result = {cell.system for cell in scored}
+    systems = [s for s in dict.fromkeys(cell.system for cell in cells) if s in with_result]
     groups = groups_of([TaskRun("", system, task, ()) for system, task in scores])
     leaderboard = board(systems, tasks, scores, groups)
     tables = tables_of(leaderboard)
-    data = {
-        "headline": REWARD,
-        "compat": request.settings["compat"],
-        "cells": [_as_json(cell, results.get(cell.label), failed) for cell in cells],
-        "means": {system.label: dict(leaderboard.means[system]) for system in systems},
-        "ranks": {system.label: dict(leaderboard.ranks[system]) for system in systems},
-    }
-    files = {
-        "scores.csv": csv.table(tables[0]),
-        "ranks.csv": csv.table(tables[1]),
-        "table.tex": latex.table(tex_of(leaderboard)),
-    }
     return Report(
-        data,
+        {
+            "headline": REWARD,
+            "compat": request.settings["compat"],
+            "cells": [_as_json(cell, results.get(cell.label), failed) for cell in cells],
+            "means": {system.label: dict(leaderboard.means[system]) for system in systems},
+            "ranks": {system.label: dict(leaderboard.ranks[system]) for system in systems},
+        },
         tuple(_notes(cells, results, failed)),
-        files,
+        {
+            "scores.csv": csv_table(tables[0]),
+            "ranks.csv": csv_table(tables[1]),
+            "table.tex": latex(tex_of(leaderboard)),
+        },
         tables=(*tables, _endings(systems, scored, results)),
         figures=(_figure(leaderboard),),
         failed=failed,
@@ -245,11 +234,7 @@ def _notes(
 
 def _figure(leaderboard: Leaderboard) -> Figure:
     series = {
-        system.label: tuple(
-            (task.name, score)
-            for task in leaderboard.tasks
-            if (score := leaderboard.scores[system][task]) is not None
-        )
+        system.label: [(task.name, leaderboard.scores[system][task]) for task in leaderboard.tasks]
         for system in leaderboard.systems
     }
-    return Figure("F1 by task", "task", "F1", series, "bar")
+    return bars("F1 by task", "task", "F1", series)

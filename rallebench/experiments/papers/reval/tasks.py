@@ -14,7 +14,7 @@ from rallebench.core.registry import unknown
 from rallebench.core.types import Example
 from rallebench.datasets.reading import read_questions
 from rallebench.datasets.tasks import DOMAINS, LEVELS, TASKS, available, sampled, task_of
-from rallebench.experiments.papers.common import names_in
+from rallebench.experiments.papers.common import is_original, names_in
 
 BELOW = ("", "data/KoLA2", "KoLA2")
 """Where R-Eval's files may lie below a folder that is given."""
@@ -50,8 +50,7 @@ def tasks_of(request: ExperimentRequest, domain: str = "") -> list[TaskQuestions
 def _files(request: ExperimentRequest, domain: str) -> dict[str, Path]:
     """Question set → file, in R-Eval's order or as named."""
     workspace, data = request.workspace, request.settings["data"]
-    theirs = _in_folder(request)
-    known = workspace.dataset_paths()
+    known, theirs = workspace.dataset_paths(), _in_folder(request)
     here = available(known)
     own = {task.name: task for task in TASKS} | {task.number: task for task in TASKS}
     tasks = [task for task in TASKS if domain in ("", task.domain)]
@@ -72,13 +71,12 @@ def _files(request: ExperimentRequest, domain: str) -> dict[str, Path]:
             files[here[task.name]] = known[here[task.name]]
         else:
             raise NotFoundError(f"The questions of {task.name} are not here. {task.how}")
-    if not files and data:
+    if not files:
+        names = ", ".join(task.name for task in tasks)
         raise NotFoundError(
             f"{data} holds none of R-Eval's files ({tasks[0].file} … {tasks[-1].file})."
-        )
-    if not files:
-        raise NotFoundError(
-            f"The questions of none of these tasks are here: {', '.join(task.name for task in tasks)}. See 'rallebench list tasks'."
+            if data
+            else f"The questions of none of these tasks are here: {names}. See 'rallebench list tasks'."
         )
     return files
 
@@ -102,7 +100,7 @@ def _task(request: ExperimentRequest, name: str, path: Path) -> TaskQuestions:
     if instances:
         examples = tuple(sampled(examples, instances))
     examples = examples[: request.limit]
-    if request.settings["compat"] == "original":
+    if is_original(request):
         examples = tuple(map(_with_first_answer, examples))
     known = task_of(name)
     if known is not None:

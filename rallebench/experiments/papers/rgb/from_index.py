@@ -1,16 +1,17 @@
-"""A testbed of the user's own: RGB's records from a question set and an index (section 2.2 of arXiv:2309.01431).
+"""Records of RGB's kind from what a retriever finds: with the answer positive, without it negative.
 
-The index's passages are the documents; RGB cut its pages into at most 300 tokens and kept the 30 best. The questions are
-those of a set, or a language model writes one from each of some articles, as RGB had them written from the news.
+A false copy is a positive with every occurrence of the answer replaced by one of the same shape.
 """
 
 from __future__ import annotations
 
-from collections import Counter
+import random
+import re
 from collections.abc import Mapping, Sequence
-from pathlib import Path
+from dataclasses import dataclass, replace
 from typing import Any
 
+from rallebench.core.answers import find_answers
 from rallebench.core.errors import UsageError
 from rallebench.core.experiments import Experiment, ExperimentRequest, Report
 from rallebench.core.runs import RunRequest, Values
@@ -20,13 +21,119 @@ from rallebench.core.types import Episode, Example, Flow, Outcome, Question, Ret
 from rallebench.datasets.reading import read_questions
 from rallebench.engine.store import RunFolder
 from rallebench.experiments import EXPERIMENTS
-from rallebench.experiments.papers.predictions import json_lines
-from rallebench.experiments.papers.rgb import PAPER, building, writing
-from rallebench.experiments.papers.rgb.building import Row, SourceQuestion, Split
-from rallebench.experiments.papers.rgb.records import bare_example, read_records, required_of
+from rallebench.experiments.papers.common import counted, json_lines, string
+from rallebench.experiments.papers.rgb import PAPER, writing
+from rallebench.experiments.papers.rgb.documents import SEED
+from rallebench.experiments.papers.rgb.records import (
+    Required,
+    bare_example,
+    read_records,
+    required_of,
+)
 from rallebench.experiments.papers.rgb.scoring import assess, is_right
-from rallebench.experiments.papers.rgb.writing import SourceQuestions
+from rallebench.experiments.papers.rgb.writing import SourceQuestion, SourceQuestions
 from rallebench.experiments.runs import scored_run
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """The passages of a question: ``groups`` of positives, one per required answer, and negatives."""
+
+    groups: tuple[tuple[str, ...], ...]
+    negative: tuple[str, ...]
+
+    @property
+    def complete(self) -> bool:
+        """Every required answer is in some document."""
+        return bool(self.groups) and all(self.groups)
+
+    @property
+    def positives(self) -> int:
+        """How many documents hold an answer."""
+        return sum(map(len, self.groups))
+
+
+def split_by_answer(required: Required, texts: Sequence[str]) -> Split:
+    """Documents, best first, by the required answer that they contain, at word boundaries; each text once, and one that
+    holds several answers where the fewest are so far."""
+    groups: list[list[str]] = [[] for _ in required]
+    negative: list[str] = []
+    for text in dict.fromkeys(texts):
+        held = [groups[i] for i, group in enumerate(required) if find_answers(text, group)]
+        (min(held, key=len) if held else negative).append(text)
+    return Split(tuple(map(tuple, groups)), tuple(negative))
+
+
+def answer_of(required: Required) -> Any:
+    """The answer as RGB writes it.
+
+    >>> answer_of((("Rome",),)), answer_of((("Rome", "Roma"),))
+    ('Rome', [['Rome', 'Roma']])
+    """
+    if len(required) == 1 and len(required[0]) == 1:
+        return required[0][0]
+    return [group[0] if len(group) == 1 else list(group) for group in required]
+
+
+def row_of(question: SourceQuestion, documents: Split) -> Row:
+    """A record of a base set, or of an integration set where several answers are required."""
+    groups = [list(group) for group in documents.groups]
+    return {
+        "id": question.id,
+        "query": question.query,
+        "answer": answer_of(question.required),
+        "positive": groups if len(groups) > 1 else groups[0],
+        "negative": list(documents.negative),
+    }
+
+
+def replaced(text: str, aliases: Sequence[str], fake: str) -> str:
+    """Every occurrence of an alias replaced, the rest as it is.
+
+    >>> replaced("Tampa is in Florida; TAMPA!", ["Tampa"], "Miami")
+    'Miami is in Florida; Miami!'
+    """
+    for start, end, _ in reversed(find_answers(text, aliases)):
+        text = text[:start] + fake + text[end:]
+    return text
+
+
+def shape_of(answer: str) -> str:
+    """What a false answer should have in common with the true one: its digits, its words, its capitals.
+
+    >>> shape_of("7 February 2021"), shape_of("12 May 1999"), shape_of("Tampa")
+    ('9 A 9999', '99 A 9999', 'A')
+    """
+    words = (
+        re.sub(r"[^\W\d_]+", lambda match: "A" if match[0][0].isupper() else "a", word)
+        for word in answer.split()
+    )
+    return " ".join(re.sub(r"\d", "9", word) for word in words)
+
+
+def fakes_of(questions: Sequence[SourceQuestion]) -> Mapping[str, str]:
+    """Question id → a false answer: its own, else another question's that looks alike. Questions for which there
+    is none, or with several required answers, are absent."""
+    single = [question for question in questions if len(question.required) == 1]
+    shapes: dict[str, list[str]] = {}
+    for answer in dict.fromkeys(question.required[0][0] for question in single):
+        shapes.setdefault(shape_of(answer), []).append(answer)
+    fakes = {}
+    for question in single:
+        (aliases,) = question.required
+        lowered = [alias.lower() for alias in aliases]
+        alike = [  # where one is part of the other, RGB's scoring could not tell them apart
+            other
+            for other in shapes[shape_of(aliases[0])]
+            if not any(other.lower() in alias or alias in other.lower() for alias in lowered)
+        ]
+        if question.fake or alike:
+            chance = random.Random(f"{SEED} {question.id}")
+            fakes[question.id] = question.fake or chance.choice(alike)
+    return fakes
+
 
 WORKFLOW = "rgb-testbed"
 METRICS = {
@@ -34,19 +141,15 @@ METRICS = {
     "negatives": "documents that hold none; over all questions",
 }
 SETTINGS = {
-    "data": Setting(str, "", about="question set: a name, a file in KILT's form, or in RGB's"),
-    "articles": Setting(
-        str, "", about="instead: a corpus, of whose articles --llm writes a question each"
-    ),
+    "data": string("question set: a name, a file in KILT's form, or in RGB's"),
+    "articles": string("instead: a corpus, of whose articles --llm writes a question each"),
     "parts": Setting(
         int, 1, 1, 5, about="with articles: parts of a question, each with an answer of its own"
     ),
-    "prompts": Setting(
-        str,
-        "",
-        about="with articles: a folder with prompts of your own, named as in prompts/suites/rgb",
+    "prompts": string(
+        "with articles: a folder with prompts of your own, named as in prompts/suites/rgb"
     ),
-    "index": Setting(str, "", about="the retriever whose passages become documents"),
+    "index": string("the retriever whose passages become documents"),
     "k": Setting(int, 30, 1, 1000, about="passages per question"),
     "positives": Setting(
         int,
@@ -55,10 +158,8 @@ SETTINGS = {
         1000,
         about="fewest positives of a record; with fewer than documents, shares of noise mean little",
     ),
-    "language": Setting(str, "en", choices=("en", "zh"), about="how the files are named"),
-    "known": Setting(
-        str, "", about="run 'without documents': false copies only of what it answered right"
-    ),
+    "language": string("how the files are named", "en", "zh"),
+    "known": string("run 'without documents': false copies only of what it answered right"),
 }
 SENTENCES: Mapping[str, str] = {
     "without_positives": "have no document for an answer and were left out",
@@ -66,9 +167,9 @@ SENTENCES: Mapping[str, str] = {
     "without_negatives": "have no document without the answer",
     "without_false_answer": "have no false copies: no other answer looks like theirs",
     "not_known": "have no false copies: the model does not know them",
-    "unanswered": "have no answer and were left out",
 }
-"""Count of the report → what it says of so many questions."""
+"""Count of the report → what it says of so many questions; so, too:"""
+UNANSWERED = {"unanswered": "have no answer and were left out"}
 
 
 @EXPERIMENTS.register(
@@ -94,19 +195,32 @@ def testbed(request: ExperimentRequest) -> Experiment:
         if question.id in result.episodes and question.id not in splits:
             splits[question.id] = _split(question, result.episodes[question.id])
     sets, counts = _records(questions, splits, s["positives"], known)
-    notes = [f"{n} questions {SENTENCES[key]}." for key, n in counts.items() if n]
-    if source.unanswered:
-        notes.append(f"{source.unanswered} questions {SENTENCES['unanswered']}.")
-    language = s["language"]
-    data = {
-        "questions": len(questions),
-        "unanswered": source.unanswered,
-        "records": {f"{language}{end}": len(rows) for end, rows in sets.items()},
-        **source.counts,
-        **counts,
-    }
-    files = {f"{language}{end}.jsonl": json_lines(rows) for end, rows in sets.items() if rows}
-    return Report(data, (*writing.notes_of(source.counts), *notes), {**source.files, **files})
+    unanswered = {"unanswered": source.unanswered}
+    sets = {f"{s['language']}{end}": rows for end, rows in sets.items()}
+    return Report(
+        {
+            "questions": len(questions),
+            **unanswered,
+            "records": {name: len(rows) for name, rows in sets.items()},
+            **source.counts,
+            **counts,
+        },
+        (
+            *writing.notes_of(source.counts),
+            *counted({**counts, **unanswered}, {**SENTENCES, **UNANSWERED}, "questions"),
+        ),
+        {
+            **source.files,
+            **{f"{name}.jsonl": json_lines(rows) for name, rows in sets.items() if rows},
+        },
+    )
+
+
+@EXPERIMENTS.register("build-rgb", place="builders", form=SETTINGS, needs_llm=False, articles=False)
+def build_rgb(request: ExperimentRequest) -> Experiment:
+    """RGB's records: positive, negative and false documents from an index, for the questions of a set or of articles."""
+    report = yield from testbed(request)
+    return replace(report, data={"records": report.data["records"]})
 
 
 def _check(request: ExperimentRequest) -> None:
@@ -157,7 +271,7 @@ def _documents_run(
 
 
 def _split(question: SourceQuestion, episode: Episode) -> Split:
-    return building.split(question.required, [hit.passage.text for hit in episode.hits])
+    return split_by_answer(question.required, [hit.passage.text for hit in episode.hits])
 
 
 def _records(
@@ -167,9 +281,9 @@ def _records(
     known: frozenset[str] | None,
 ) -> tuple[dict[str, list[Row]], dict[str, int]]:
     """(end of a set's name → its rows, how many questions lack what). ``known``: see ``_known``."""
-    fakes = building.fakes_of(questions)
+    fakes = fakes_of(questions)
     sets: dict[str, list[Row]] = {"": [], "_int": [], "_fact": []}
-    counts: Counter[str] = Counter()
+    counts = dict.fromkeys(SENTENCES, 0)
     for question in questions:
         documents = splits.get(question.id)
         if documents is None:
@@ -179,37 +293,36 @@ def _records(
             counts["too_few_positives" if documents.complete else "without_positives"] += 1
             continue
         several = len(question.required) > 1
-        sets["_int" if several else ""].append(building.row_of(question, documents))
+        sets["_int" if several else ""].append(row_of(question, documents))
         if several:
             continue
         if known is not None and question.id not in known:
             counts["not_known"] += 1
         elif question.id in fakes:
-            sets["_fact"].append(building.false_row(question, documents, fakes[question.id]))
+            fake, (aliases,) = fakes[question.id], question.required
+            wrong = [replaced(text, aliases, fake) for text in documents.groups[0]]
+            row = {**row_of(question, documents), "fakeanswer": fake, "positive_wrong": wrong}
+            sets["_fact"].append(row)
         else:
             counts["without_false_answer"] += 1
-    return sets, {key: counts[key] for key in SENTENCES if key != "unanswered"}
+    return sets, counts
 
 
 def _read(request: ExperimentRequest) -> SourceQuestions:
     """The questions of a set that have an answer."""
     name, path = request.workspace.dataset(request.settings["data"])
-    questions = _questions(path)
+    _, first = next(iter(Source(path).objects()), (0, {}))
+    if "query" in first:
+        records = read_records(path).records
+        questions = [SourceQuestion(r.id, r.query, r.required, r.fake) for r in records]
+    else:
+        questions = list(map(_question, read_questions(path)))
     answerable = [question for question in questions if question.required]
     if not answerable[: request.limit]:
         raise UsageError(
             f"No question of {path} has an answer, so no document is positive or negative."
         )
-    unanswered = len(questions) - len(answerable)
-    return SourceQuestions(name, answerable[: request.limit], unanswered)
-
-
-def _questions(path: Path) -> list[SourceQuestion]:
-    _, first = next(iter(Source(path).objects()), (0, {}))
-    if "query" in first:
-        records = read_records(path).records
-        return [SourceQuestion(r.id, r.query, r.required, r.fake) for r in records]
-    return [_question(example) for example in read_questions(path)]
+    return SourceQuestions(name, answerable[: request.limit], len(questions) - len(answerable))
 
 
 def _question(example: Example) -> SourceQuestion:
@@ -228,16 +341,13 @@ def _known(
     run, language = request.settings["known"], request.settings["language"]
     if not run:
         return None
-    answers = {
-        qid: episode.answer
-        for qid, episode in RunFolder.open(request.workspace.runs, run).episodes().items()
-        if not episode.error
-    }
+    episodes = RunFolder.open(request.workspace.runs, run).episodes()
     right = frozenset(
         question.id
         for question in questions
-        if question.id in answers
-        and is_right(assess(answers[question.id], question.required, language).labels)
+        if (episode := episodes.get(question.id)) is not None
+        and not episode.error
+        and is_right(assess(episode.answer, question.required, language).labels)
     )
     if not right:
         raise UsageError(

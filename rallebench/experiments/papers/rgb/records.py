@@ -11,6 +11,7 @@ from typing import Any, Literal, cast
 from rallebench.core.errors import BadFileError, NotFoundError
 from rallebench.core.sources import Source
 from rallebench.core.types import Example, Gold, Question
+from rallebench.experiments.papers.common import in_folder
 
 Language = Literal["en", "zh"]
 Required = tuple[tuple[str, ...], ...]
@@ -61,24 +62,22 @@ def required_of(answer: Any) -> Required:
     >>> required_of("Rome"), required_of(["3 January", ["12 January", "Jan 12"]])
     ((('Rome',),), (('3 January',), ('12 January', 'Jan 12')))
     """
-    elements = answer if isinstance(answer, list) else [answer]
     groups = (
         tuple(str(alias) for alias in _aliases(element) if alias is not None and str(alias).strip())
-        for element in elements
+        for element in (answer if isinstance(answer, list) else [answer])
     )
-    return tuple(group for group in groups if group)
+    return tuple(filter(None, groups))
 
 
-def _aliases(value: Any) -> list[Any]:
+def _aliases(value: Any) -> Iterator[Any]:
     """What is no list in a value, in order, however deep lists are nested."""
-    left, aliases = [value], []
+    left = [value]
     while left:
         element = left.pop()
         if isinstance(element, list):
             left.extend(reversed(element))
         else:
-            aliases.append(element)
-    return aliases
+            yield element
 
 
 def bare_example(qid: str, query: str, required: Required) -> Example:
@@ -93,24 +92,22 @@ def read_records(path: Path, language: str = "") -> RgbRecords:
 
     ``language``: ``en``, ``zh``, or '' to tell it from the file's name and, failing that, the questions.
     """
-    records, seen = [], set()
-    without: dict[str, list[str]] = {}
+    records: dict[str, RgbRecord] = {}
+    without: dict[str, tuple[str, ...]] = {}
     for line, row in Source(path).objects():
         record = _record(row, f"{path}, line {line}")
-        if record.id in seen:
+        if record.id in records:
             raise BadFileError(
                 f"{path}, line {line} repeats the id {record.id!r}; every record needs its own."
             )
-        seen.add(record.id)
-        records.append(record)
+        records[record.id] = record
         for what in _lacking(record):
-            without.setdefault(what, []).append(record.id)
+            without[what] = (*without.get(what, ()), record.id)
     if not records:
         raise BadFileError(f"{path} holds no record.")
     name = path.name.split(".json")[0]
-    spoken = language or language_of(name, [record.query for record in records])
-    lacking = {what: tuple(ids) for what, ids in without.items()}
-    return RgbRecords(name, path, cast(Language, spoken), tuple(records), lacking)
+    spoken = language or language_of(name, [record.query for record in records.values()])
+    return RgbRecords(name, path, cast(Language, spoken), tuple(records.values()), without)
 
 
 def _lacking(record: RgbRecord) -> Iterator[str]:
@@ -130,9 +127,9 @@ def language_of(name: str, questions: Sequence[str]) -> Language:
     >>> language_of("zh_int", ()), language_of("mine", ["谁?", "Who?", "何时？"]), language_of("prediction_en_llama3-zh", ())
     ('zh', 'zh', 'en')
     """
-    parts = re.split(r"[^a-z]+", name.lower())
-    if languages := [part for part in parts if part in ("zh", "en")]:
-        return "zh" if languages[0] == "zh" else "en"
+    for part in re.split(r"[^a-z]+", name.lower()):
+        if part in ("zh", "en"):
+            return cast(Language, part)
     chinese = sum(bool(_CHINESE.search(question)) for question in questions)
     return "zh" if 2 * chinese > len(questions) else "en"
 
@@ -183,14 +180,11 @@ def find_file(path: Path, set_name: str, names: tuple[str, ...]) -> Path:
     """The file itself, or ``set_name``, else the first of ``names``, in a folder. Raises NotFoundError."""
     if path.is_file():
         return path
-    for name in (set_name,) if set_name else names:
-        for suffix in SUFFIXES:
-            if (path / f"{name}{suffix}").is_file():
-                return path / f"{name}{suffix}"
-    have = sorted(
-        {file.name.split(".json")[0] for file in path.iterdir() if file.name.endswith(SUFFIXES)}
-    )
+    stems = (set_name,) if set_name else names
+    if file := in_folder(path, (f"{stem}{suffix}" for stem in stems for suffix in SUFFIXES)):
+        return file
+    have = {file.name.split(".json")[0] for file in path.iterdir() if file.name.endswith(SUFFIXES)}
     missed = set_name or f"{' or '.join(names)}, which this test is made for"
     raise NotFoundError(
-        f"{path} holds no {missed}; it holds {', '.join(have) or 'no JSON lines'}: name a set with --set set=NAME."
+        f"{path} holds no {missed}; it holds {', '.join(sorted(have)) or 'no JSON lines'}: name a set with --set set=NAME."
     )

@@ -1,30 +1,37 @@
-"""RGB's four tests (Chen et al. 2023, arXiv:2309.01431), English and Chinese, as suites.
-
-A record brings its own documents; what varies is how many of them are noise, or false. ``compat=original`` counts
-as RGB's script does where that differs from its paper or from good sense; RGB's own result files always do.
-"""
+"""What a reader of RGB's numbers must know of the records behind them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from rallebench.core.errors import UsageError
 from rallebench.core.experiments import Experiment, ExperimentRequest, Figure, Report, Table
+from rallebench.core.runs import Judge, RunResult, Values
 from rallebench.core.settings import Setting
+from rallebench.core.types import Episode, Example, Flow
 from rallebench.experiments import EXPERIMENTS
-from rallebench.experiments.papers.common import compat, own_prompts
+from rallebench.experiments.papers.common import (
+    compat,
+    failed_note,
+    listed,
+    own_prompts,
+    sentences,
+    string,
+    values_in,
+)
 from rallebench.experiments.papers.rgb import PAPER, documents, tables
-from rallebench.experiments.papers.rgb.judged import judges_of, report_of
-from rallebench.experiments.papers.rgb.labels import (
+from rallebench.experiments.papers.rgb.records import RgbRecord
+from rallebench.experiments.papers.rgb.scoring import as_scored, assess, is_right, labels_of, named
+from rallebench.experiments.papers.rgb.tables import (
     FILE,
+    KNOWS,
     error_table,
     read_labels,
     to_fill_in,
     wrong_answers,
 )
-from rallebench.experiments.papers.rgb.notes import notes_of
-from rallebench.experiments.papers.rgb.tables import KNOWS
 from rallebench.experiments.papers.rgb.testing import (
     Answered,
     Testbed,
@@ -33,44 +40,119 @@ from rallebench.experiments.papers.rgb.testing import (
     read_testbed,
     rgb_run,
 )
+from rallebench.metrics.judges import VERDICT, judgement_of
+from rallebench.metrics.judges.named import judge_named
+
+
+def notes_of(answered: Answered) -> Iterator[str]:
+    """What a reader of the numbers must know of the records, one sentence each."""
+    first, _ = next(iter(answered.values()))
+    records, facts = first.testbed.records, first.testbed.facts
+    for what, ids in records.without.items():
+        done = " and were left out" if what == "answers" else ""
+        yield f"{len(ids)} of {len(records.records)} records of {records.name} have no {what}{done}: {listed(ids)}."
+    bare = [record.id for record in first.records if not record.wrong]
+    if facts and bare:
+        yield f"{len(bare)} records have no false copies of their positives: {listed(bare)}."
+    blurred = [record.id for record in first.records if facts and holds_the_true_one(record)]
+    if blurred:
+        yield f"Of {len(blurred)} records the false answer holds the true one, so repeating it counts as right: {listed(blurred)}."
+    for test, result in answered.values():
+        n, label, number = len(test.records), f"{result.request.label}:", test.number
+        if out := test.left_out:
+            yield f"{label} {len(out)} records have no document for it and were left out: {listed(out)}."
+        if number and test.short:
+            yield f"{label} {test.short} of {n} records have fewer than {number} documents."
+        if number and test.other_noise and not facts:
+            yield (
+                f"{label} {test.other_noise} of {n} records lack positives or negatives for this share of noise and "
+                f"got more of the other, as in RGB; {test.noisy:.0%} of all documents are noise."
+            )
+        yield from failed_note(label[:-1], result, "counted here and in no rate")
+        if test.earlier:
+            yield f"{label} {len(test.earlier)} answers are of an earlier time and were not asked again."
+    if not facts and any(record.wrong for record in first.records):
+        yield f"{records.name} is a counterfactual set; only its true positives are used."
+    spaced = [
+        record.id
+        for record in first.records
+        if any(all(" " in alias for alias in group) for group in record.required)
+    ]
+    if records.language == "zh" and spaced:
+        yield f"{len(spaced)} records require an answer with a space, which RGB's scoring of Chinese can never find: {listed(spaced)}."
+
+
+def holds_the_true_one(record: RgbRecord) -> bool:
+    """Whether the false answer would be scored as right, as 170 where 70 is required."""
+    return is_right(labels_of(record.fake, record.required))
+
+
+JUDGED = {
+    "rgb-rejection": named("rejection_rate_judge"),
+    "rgb-errors": named("fact_check_rate_judge", "correct_rate_judge"),
+}
+
+
+def judges_of(kind: str, testbed: Testbed) -> tuple[Judge, ...]:
+    """The judge of that kind, in a tuple, if the setting ``judge`` names its model. Raises UsageError, BadFileError.
+
+    In the original a reply that says neither yes nor no counts as a no.
+    """
+    request, language = testbed.request, testbed.records.language
+    model, prompts = request.settings["judge"], request.settings["prompts"]
+    if not model:
+        return ()
+    judge = judge_named(f"{kind}:{model}", request.workspace.llm_mark, prompts)
+    verdict_name, *corrected = JUDGED[kind]
+
+    def ask(example: Example, answer: str) -> Flow | None:
+        return judge.ask(example, as_scored(answer, language))
+
+    def scores(example: Example, answer: str, judgement: Episode) -> Values:
+        verdict = judgement_of(judgement).values.get(VERDICT, 0.0 if testbed.original else None)
+        right = float(is_right(assess(answer, example.gold.required, language).labels))
+        return {verdict_name: verdict, **dict.fromkeys(corrected, right if verdict else None)}
+
+    ranges = dict.fromkeys(JUDGED[kind], (0.0, 1.0))
+    return (replace(judge, columns=JUDGED[kind], ask=ask, scores=scores, ranges=ranges),)
+
+
+def report_of(
+    result: RunResult, judges: Sequence[Judge], testbed: Testbed
+) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """(how many answers were judged and how many verdicts are none, the same in sentences); nothing without a judge."""
+    summaries = result.report.get("judges", {})
+    summary = next((summaries[judge.name] for judge in judges if judge.name in summaries), None)
+    if summary is None:
+        return {}, ()
+    n, unparsed, failed = (summary[key] for key in ("judged", "unparsed", "failed"))
+    how = "taken for a no, as the original does" if testbed.original else "not scored"
+    notes = sentences(
+        (unparsed, f"{unparsed} of {n} verdicts could not be read and are {how}."),
+        (failed, f"{failed} of {n} judgements failed; they are in no rate."),
+    )
+    return {"judged": n, "unparsed": unparsed, "judge_failed": failed}, notes
+
 
 SETTINGS = {
-    "data": Setting(
-        str, "", about="folder of RGB's files, one of them, or a question set in that form"
-    ),
-    "language": Setting(
-        str,
-        "auto",
-        choices=("auto", "en", "zh"),
-        about="auto: as a file is named or reads; of a folder, en",
-    ),
-    "set": Setting(
-        str,
-        "",
-        about="a set of the folder, as en_fact; default: the set that the test is made for, and no other",
+    "data": string("folder of RGB's files, one of them, or a question set in that form"),
+    "language": string("auto: as a file is named or reads; of a folder, en", "auto", "en", "zh"),
+    "set": string(
+        "a set of the folder, as en_fact; default: the set that the test is made for, and no other"
     ),
     "passages": Setting(int, 5, 0, 1000, about="documents per question; 0 asks without any"),
     "temperature": Setting(float, 0.7, 0, 2),
     "top_p": Setting(float, 0.0, 0, 1, about="default: 0.8, behind an API 1"),
     "max_tokens": Setting(int, 256, 1, 100_000),
-    "system": Setting(
-        str,
-        "role",
-        choices=("role", "merged"),
-        about="merged: for servers whose model has no system role",
-    ),
+    "system": string("merged: for servers whose model has no system role", "role", "merged"),
     "compat": compat(),
     "prompts": own_prompts("suites/rgb"),
-    "reuse": Setting(
-        str, "", about="folder with RGB's result-en, result-zh: answers there are not asked again"
-    ),
+    "reuse": string("folder with RGB's result-en, result-zh: answers there are not asked again"),
 }
-JUDGE = {"judge": Setting(str, "", about="a language model that judges the answers as well")}
+JUDGE = {"judge": string("a language model that judges the answers as well")}
 LABELS = {
-    "labels": Setting(
-        str,
-        "",
-        about="errors named by hand, CSV or JSON lines: qid, category, and part if they differ by part",
+    "labels": string(
+        "errors named by hand, CSV or JSON lines: qid, category, and part if they differ by part"
     )
 }
 BASE, INTEGRATION, FACTS = (
@@ -193,12 +275,12 @@ def _base(
 
 def _over_noise(testbed: Testbed, kind: str) -> Experiment:
     settings = testbed.request.settings
-    ratios, categories = _ratios(settings["noise"]), read_labels(settings["labels"])
+    ratios = values_in("noise", settings["noise"], Setting(float, 0, 0, 1, required=True))
+    categories = read_labels(settings["labels"])
     tests = {f"noise={ratio:g}": make_test(testbed, ratio) for ratio in ratios}
     answered: dict[str, Any] = {}
     for label, test in tests.items():
-        result = yield rgb_run(test, label)
-        answered[label] = (test, result)
+        answered[label] = test, (yield rgb_run(test, label))
     table, figure = tables.over_noise(answered, kind)
     wrong = wrong_answers(answered)
     errors: tuple[Table, ...] = ()
@@ -212,21 +294,6 @@ def _over_noise(testbed: Testbed, kind: str) -> Experiment:
         )
     report = {"headline": "all_rate", "wrong": len(wrong)}
     return _report(answered, report, (table, *errors), figure, notes, to_fill_in(wrong))
-
-
-def _ratios(text: str) -> list[float]:
-    """Shares of noise, each once, in the order given. Raises UsageError.
-
-    >>> _ratios("0, 0.2,0.20")
-    [0.0, 0.2]
-    """
-    try:
-        ratios = [float(part) for part in text.split(",") if part.strip()]
-    except ValueError:
-        ratios = []
-    if not ratios or not all(0 <= ratio <= 1 for ratio in ratios):
-        raise UsageError(f"--set noise={text}: noise must be numbers from 0 to 1, as in 0,0.2,0.4.")
-    return list(dict.fromkeys(ratios))
 
 
 def _report(
@@ -260,4 +327,6 @@ def _report(
     files: dict[str, str] = {}
     for test, result in answered.values():
         files |= files_of(test, result)
-    return Report(data, notes_of(answered) + notes, files, to_fill or {}, report_tables, (figure,))
+    return Report(
+        data, (*notes_of(answered), *notes), files, to_fill or {}, report_tables, (figure,)
+    )

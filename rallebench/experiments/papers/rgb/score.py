@@ -7,22 +7,28 @@ from pathlib import Path
 from typing import Any
 
 from rallebench.core.errors import BadFileError
+from rallebench.core.settings import Setting
 from rallebench.experiments.papers import SCORERS
-from rallebench.experiments.papers.common import sentences
-from rallebench.experiments.papers.predictions import (
+from rallebench.experiments.papers.common import (
     check_file,
     gold_notes,
     means_of,
     not_in_gold,
+    sentences,
 )
-from rallebench.experiments.papers.rgb import files
 from rallebench.experiments.papers.rgb.records import (
     Required,
     language_of,
     read_records,
     required_of,
 )
-from rallebench.experiments.papers.rgb.scoring import assess, named
+from rallebench.experiments.papers.rgb.scoring import (
+    PredictionRow,
+    assess,
+    named,
+    read_rows,
+    result_of,
+)
 
 METRICS = ("all_rate", "rejection_rate", "lucky_rate", "fact_check_rate", "correct_rate")
 
@@ -35,7 +41,7 @@ def score_rgb(guess: Path, gold: Path | None = None) -> dict[str, Any]:
     one found here. ``missing``: records of ``gold`` without a row. Raises NotFoundError, BadFileError.
     """
     check_file(guess, "RGB's predictions, a JSON object a line")
-    rows = files.read_rows(guess)
+    rows = read_rows(guess)
     if not rows:
         raise BadFileError(
             f"{guess} holds no row of RGB's predictions (id, query, ans, prediction)."
@@ -44,7 +50,13 @@ def score_rgb(guess: Path, gold: Path | None = None) -> dict[str, Any]:
     language = language_of(guess.name, [str(row["query"]) for row in rows.values()])
     by_share: dict[float, list[str]] = {}
     for qid, row in rows.items():
-        by_share.setdefault(_noise(row, guess), []).append(qid)
+        try:
+            share = Setting(float, 0.0, 0, 1).reads(row.get("noise_rate", 0))
+        except ValueError as must_be:
+            raise BadFileError(
+                f"{guess}: the row {row['id']!r} has the noise_rate {row['noise_rate']!r}; it must be {must_be}."
+            ) from None
+        by_share.setdefault(share, []).append(qid)
     without = sum(not required for required in answers.values())
     return {
         "suite": "rgb",
@@ -64,7 +76,7 @@ def score_rgb(guess: Path, gold: Path | None = None) -> dict[str, Any]:
 
 
 def _answers(
-    rows: Mapping[str, files.Row], guess: Path, gold: Path | None
+    rows: Mapping[str, PredictionRow], guess: Path, gold: Path | None
 ) -> tuple[dict[str, Required], int, tuple[str, ...]]:
     """Row id → what is required, how many records have no row, and what must be said."""
     own = {qid: required_of(row["ans"]) for qid, row in rows.items()}
@@ -80,24 +92,14 @@ def _answers(
             raise BadFileError(
                 f"{guess} has another question for {qid!r} than {gold}; give the file that was asked."
             )
-    changed = sum(own[qid] != records[qid].required for qid in own)
-    missing = len(records) - len(own)
+    answers = {qid: records[qid].required for qid in own}
+    changed, missing = sum(own[qid] != answers[qid] for qid in own), len(records) - len(own)
     where = "rate, as in RGB's script"
-    notes = gold_notes(changed, gold, missing, len(records), where)
-    return {qid: records[qid].required for qid in own}, missing, notes
-
-
-def _noise(row: files.Row, guess: Path) -> float:
-    value = row.get("noise_rate", 0)
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1:
-        raise BadFileError(
-            f"{guess}: the row {row['id']!r} has the noise_rate {value!r}; it must be a number from 0 to 1."
-        )
-    return float(value)
+    return answers, missing, gold_notes(changed, gold, missing, len(records), where)
 
 
 def _share(
-    noise: float, rows: Sequence[tuple[files.Row, Required]], language: str
+    noise: float, rows: Sequence[tuple[PredictionRow, Required]], language: str
 ) -> dict[str, Any]:
     """The rates of the rows of one share of noise, and RGB's own result over the same labels."""
     assessments = [assess(str(row["prediction"]), required, language) for row, required in rows]
@@ -115,5 +117,5 @@ def _share(
         "n": len(labelled),
         "labels_differ": differ,
         "metrics": means_of({name: [row[name] for row in rates] for name in METRICS}),
-        "as_rgb_counts": files.result_of(labelled, noise, True),
+        "as_rgb_counts": result_of(labelled, noise, True),
     }

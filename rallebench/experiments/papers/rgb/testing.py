@@ -1,4 +1,4 @@
-"""One of RGB's tests as a run: its documents, its flow, its rates, its files."""
+"""One of RGB's tests as a run: its documents, its one prompt, its flow, its rates, its files."""
 
 from __future__ import annotations
 
@@ -11,23 +11,97 @@ from typing import Any
 from rallebench.core.errors import UsageError
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.files import sha256_file
-from rallebench.core.prompts import check_own
-from rallebench.core.runs import Judge, RunRequest, RunResult
-from rallebench.core.types import Example, Flow, Passage, Question
-from rallebench.experiments.papers.predictions import json_lines
-from rallebench.experiments.papers.rgb import files
+from rallebench.core.prompts import check_own, filled, prompt_text
+from rallebench.core.runs import Judge, RunRequest, RunResult, Values
+from rallebench.core.types import (
+    Episode,
+    Evidence,
+    Example,
+    Flow,
+    Generate,
+    Message,
+    Outcome,
+    Passage,
+    Question,
+)
+from rallebench.experiments.papers.common import is_original, json_lines
 from rallebench.experiments.papers.rgb.documents import Documents, share
-from rallebench.experiments.papers.rgb.prompts import Prompt, answering, names_of, read_prompt
 from rallebench.experiments.papers.rgb.records import (
+    Language,
     RgbRecord,
     RgbRecords,
     bare_example,
     find_file,
     read_records,
 )
-from rallebench.experiments.papers.rgb.scoring import Assessment, assess, named
+from rallebench.experiments.papers.rgb.scoring import (
+    Assessment,
+    PredictionRow,
+    assess,
+    file_name,
+    fits,
+    named,
+    read_rows,
+    result_of,
+    row_of,
+)
 from rallebench.experiments.runs import replay, scored_run
-from rallebench.metrics.judges import JUDGES
+from rallebench.metrics import METRICS
+
+FOLDER = "suites/rgb"
+JOIN = "\n"
+"""Between two documents."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """``user`` holds ``{DOCS}`` and ``{QUERY}``. ``merged``: for models without a system role, the system's text
+    comes before the user's, with a blank line between."""
+
+    system: str
+    user: str
+    merged: bool = False
+
+
+def names_of(language: Language) -> tuple[str, str]:
+    """The files of a language: the system's text, and the user's."""
+    return f"system-{language}.txt", f"user-{language}.txt"
+
+
+def read_prompt(language: Language, folder: str = "", merged: bool = False) -> Prompt:
+    """The prompt of a language. Raises BadFileError."""
+    system, user = names_of(language)
+    text = prompt_text(FOLDER, user, folder, ("DOCS", "QUERY"))
+    return Prompt(prompt_text(FOLDER, system, folder), text, merged)
+
+
+def messages(prompt: Prompt, question: Question) -> tuple[Message, ...]:
+    """The messages of a question. Without documents the system's text is not sent."""
+    documents = JOIN.join(passage.text for passage in question.passages)
+    user = filled(prompt.user, {"DOCS": documents, "QUERY": question.text})
+    if not question.passages:
+        return (Message("user", user),)
+    if prompt.merged:
+        return (Message("user", f"{prompt.system}\n\n{user}"),)
+    return (Message("system", prompt.system), Message("user", user))
+
+
+def answering(question: Question, llm: str, prompt: Prompt, decoding: Mapping[str, Any]) -> Flow:
+    """Ask one question with its documents; the reply is the answer, as it came.
+
+    ``decoding``: temperature, max_tokens, seed, and top_p, whose 0 leaves it to the model's entry.
+    """
+    reply = yield Generate(
+        llm,
+        messages(prompt, question),
+        max_tokens=decoding["max_tokens"],
+        temperature=decoding["temperature"],
+        seed=decoding["seed"],
+        options={"top_p": decoding["top_p"]} if decoding["top_p"] else {},
+        evidence=Evidence(question.text, question.passages),
+    )
+    return Outcome(reply.text)
+
 
 WORKFLOW = "rgb"
 JUDGING = ("rgb-rejection", "rgb-errors")
@@ -50,7 +124,7 @@ class Testbed:
     @property
     def original(self) -> bool:
         """Whether it counts as RGB's code does."""
-        return bool(self.request.settings["compat"] == "original")
+        return is_original(self.request)
 
     @property
     def usable(self) -> list[RgbRecord]:
@@ -70,7 +144,7 @@ class Test:
     records: tuple[RgbRecord, ...]
     documents: Mapping[str, Documents]
     left_out: tuple[str, ...]
-    earlier: Mapping[str, files.Row] = field(default_factory=dict)
+    earlier: Mapping[str, PredictionRow] = field(default_factory=dict)
     earlier_sha256: str = ""
 
     @property
@@ -95,20 +169,20 @@ class Test:
 
     def file(self, part: str = "") -> str:
         """Where RGB would write this test's predictions, or with ``_result`` its result."""
-        records, decoding = self.testbed.records, self.testbed.decoding
-        shares = decoding["temperature"], self.noise, self.number, self.correct
+        records, temperature = self.testbed.records, self.testbed.decoding["temperature"]
+        shares = temperature, self.noise, self.number, self.correct
         llm = self.testbed.request.llm
-        return files.file_name(records.name, records.language, llm, *shares, part)
+        return file_name(records.name, records.language, llm, *shares, part)
+
+    def assess(self, example: Example, answer: str) -> Assessment:
+        """What an answer is worth."""
+        return assess(answer, example.gold.required, self.testbed.records.language)
 
     def assessments(self, result: RunResult) -> Iterator[tuple[Example, Assessment]]:
         """Every example that was answered, with what its answer is worth, in the order asked."""
         for example in result.request.examples:
             if (episode := result.episodes.get(example.question.qid)) is not None:
                 yield example, self.assess(example, episode.answer)
-
-    def assess(self, example: Example, answer: str) -> Assessment:
-        """What an answer is worth."""
-        return assess(answer, example.gold.required, self.testbed.records.language)
 
 
 Answered = Mapping[str, "tuple[Test, RunResult]"]
@@ -139,7 +213,7 @@ def read_testbed(
         "seed": request.seed,
     }
     kinds = JUDGING if s.get("judge") else ()
-    judging = [name for kind in kinds for name in JUDGES.entry(kind).traits["prompts"]]
+    judging = [name for kind in kinds for name in METRICS.entry(kind).traits["judge"].prompts]
     check_own(s["prompts"], [*names_of(records.language), *judging])
     prompt = read_prompt(records.language, s["prompts"], s["system"] == "merged")
     testbed = Testbed(request, records, build, prompt, decoding, facts, named(*metrics))
@@ -161,32 +235,29 @@ def make_test(
     # The original asks such a question without documents, and so without the system's text: another test.
     drop = bool(number) and not testbed.original
     empty = tuple(qid for qid, documents in built.items() if drop and not documents.items)
-    left = built.keys() - set(empty)
-    records = [record for record in testbed.usable if record.id in left][: testbed.request.limit]
+    records = [record for record in testbed.usable if record.id not in empty]
+    records = records[: testbed.request.limit]
     if not records:
         raise UsageError(
             f"No record of {testbed.records.path} has documents for noise {noise:g}; choose another set."
         )
     lists = {record.id: built[record.id] for record in records}
-    return _with_earlier(Test(testbed, noise, correct, number, tuple(records), lists, empty))
-
-
-def _with_earlier(test: Test) -> Test:
-    """The test with those rows of the folder ``reuse`` that answer it."""
-    reuse = test.testbed.request.settings["reuse"]
+    test = Test(testbed, noise, correct, number, tuple(records), lists, empty)
+    reuse = testbed.request.settings["reuse"]
     if not reuse:
         return test
     folder = Path(reuse).expanduser()
     if not folder.is_dir():
         raise UsageError(f"--set reuse={reuse}: there is no such folder.")
-    path = folder / test.file()
-    rows = files.read_rows(path)
+    rows = read_rows(folder / test.file())
     fitting = {
         record.id: rows[record.id]
-        for record in test.records
-        if files.fits(rows.get(record.id), record, test.documents[record.id], test.testbed.original)
+        for record in records
+        if fits(rows.get(record.id), record, lists[record.id], testbed.original)
     }
-    return replace(test, earlier=fitting, earlier_sha256=sha256_file(path) if rows else "")
+    return replace(
+        test, earlier=fitting, earlier_sha256=sha256_file(folder / test.file()) if rows else ""
+    )
 
 
 def rgb_run(test: Test, label: str, judges: tuple[Judge, ...] = ()) -> RunRequest:
@@ -195,10 +266,12 @@ def rgb_run(test: Test, label: str, judges: tuple[Judge, ...] = ()) -> RunReques
     llm, prompt = testbed.request.llm, testbed.prompt
 
     def flow(question: Question) -> Flow:
-        earlier = test.earlier.get(question.qid)
-        if earlier is not None:
-            return replay(str(earlier["prediction"]))
+        if question.qid in test.earlier:
+            return replay(str(test.earlier[question.qid]["prediction"]))
         return answering(question, llm, prompt, testbed.decoding)
+
+    def score(example: Example, episode: Episode) -> Values:
+        return test.assess(example, episode.answer).rates(test.noise, testbed.original)
 
     settings = {
         "noise": test.noise,
@@ -212,19 +285,10 @@ def rgb_run(test: Test, label: str, judges: tuple[Judge, ...] = ()) -> RunReques
         "compat": testbed.request.settings["compat"],
         "reuse": test.earlier_sha256,
     }
+    examples = tuple(example_of(record, test.documents[record.id]) for record in test.records)
+    name, columns = testbed.records.name, testbed.metrics
     return scored_run(
-        label,
-        WORKFLOW,
-        testbed.records.name,
-        tuple(example_of(record, test.documents[record.id]) for record in test.records),
-        flow,
-        settings,
-        lambda example, episode: test.assess(example, episode.answer).rates(
-            test.noise, testbed.original
-        ),
-        testbed.metrics,
-        (llm,),
-        judges=judges,
+        label, WORKFLOW, name, examples, flow, settings, score, columns, (llm,), judges=judges
     )
 
 
@@ -243,7 +307,7 @@ def files_of(test: Test, result: RunResult) -> dict[str, str]:
     rows = []
     for example, assessment in test.assessments(result):
         record = records[example.question.qid]
-        rows.append(files.row_of(record, test.documents[record.id], test.noise, assessment))
-    value = files.result_of(rows, test.noise, test.testbed.facts)
+        rows.append(row_of(record, test.documents[record.id], test.noise, assessment))
+    value = result_of(rows, test.noise, test.testbed.facts)
     text = json.dumps(value, ensure_ascii=False, indent=4)
     return {test.file(): json_lines(rows), test.file("_result"): text}

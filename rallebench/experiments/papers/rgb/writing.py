@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Generator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
@@ -31,9 +32,9 @@ from rallebench.core.types import (
     Question,
 )
 from rallebench.corpora.reading import read_corpus
-from rallebench.experiments.papers.predictions import json_lines
-from rallebench.experiments.papers.rgb.building import SourceQuestion
-from rallebench.experiments.papers.rgb.prompts import FOLDER
+from rallebench.experiments.papers.common import counted, json_lines
+from rallebench.experiments.papers.rgb.records import Required
+from rallebench.experiments.papers.rgb.testing import FOLDER
 from rallebench.experiments.runs import scored_run
 
 WORKFLOW = "rgb-questions"
@@ -52,6 +53,16 @@ SENTENCES: Mapping[str, str] = {
     "too_few_parts": "questions have fewer answers than parts were asked for",
     "not_written": "articles failed: the model gave no reply",
 }
+
+
+@dataclass(frozen=True, slots=True)
+class SourceQuestion:
+    """A question of a testbed; ``fake``: the false answer that its record names, '' to have one chosen."""
+
+    id: str
+    query: str
+    required: Required
+    fake: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,9 +122,13 @@ def _questions_run(
         return {"usable": float(not fault)}
 
     settings = {"prompt": prompt, "parts": parts, "longest": LONGEST}
-    examples = tuple(_example(article) for article in articles)
+    examples = []
+    for article in articles:  # a question without gold; its text is in the prompt alone
+        title = article.title or article.text[:80] or article.doc_id
+        record = {"id": article.doc_id, "input": title, "output": []}
+        examples.append(Example(Question(article.doc_id, title), Gold(), record))
     return scored_run(
-        "questions", WORKFLOW, name, examples, flow, settings, score, USABLE, (request.llm,)
+        "questions", WORKFLOW, name, tuple(examples), flow, settings, score, USABLE, (request.llm,)
     )
 
 
@@ -122,16 +137,9 @@ def _text(article: Passage) -> str:
     return f"{article.title}\n{article.text}".strip()[:LONGEST]
 
 
-def _example(article: Passage) -> Example:
-    """An article as a question without gold; its text is in the prompt alone."""
-    name = article.title or article.text[:80] or article.doc_id
-    record = {"id": article.doc_id, "input": name, "output": []}
-    return Example(Question(article.doc_id, name), Gold(), record)
-
-
 def _usable(result: RunResult, articles: Sequence[Passage], parts: int) -> SourceQuestions:
     questions, rows = [], []
-    counts: Counter[str] = Counter()
+    counts: Counter[str] = Counter(not_written=result.n_errors)
     for article in articles:
         qid = article.doc_id
         if qid not in result.episodes:
@@ -149,7 +157,6 @@ def _usable(result: RunResult, articles: Sequence[Passage], parts: int) -> Sourc
         raise BackendError(
             f"None of the {result.n} articles gave a question that can be used; read the replies in the run {result.run!r}."
         )
-    counts["not_written"] = result.n_errors
     faults = {"articles": result.n, **{fault: counts[fault] for fault in SENTENCES}}
     name, files = result.request.dataset.name, {"questions.jsonl": json_lines(rows)}
     return SourceQuestions(name, questions, 0, files, faults)
@@ -164,37 +171,28 @@ def read_question(reply: str, article: str, parts: int = 1) -> tuple[tuple[str, 
     'unread'
     """
     schema = {"type": "object", "anyOf": [{"required": [name]} for name in QUESTION]}
-    try:
-        value = json_of(in_form(reply, schema)[0])
-    except BackendError:
-        value = None
     fields: dict[str, Any] = {}
-    if isinstance(value, Mapping):
-        fields = {str(key).strip().lower(): content for key, content in value.items()}
+    with suppress(BackendError):
+        value = json_of(in_form(reply, schema)[0])
+        if isinstance(value, Mapping):
+            fields = {str(key).strip().lower(): content for key, content in value.items()}
     query = next((q for name in QUESTION if isinstance(q := fields.get(name), str)), "").strip()
     content: Any = next((fields[name] for name in ANSWER if fields.get(name)), [])
-    answers = _texts(content if isinstance(content, list) else [content])
-    if not query or not answers:
-        return (query, answers), "unread"
-    if not all(find_answers(article, (answer,)) for answer in answers):
-        return (query, answers), "not_in_article"
-    return (query, answers), "too_few_parts" if len(answers) < parts else ""
-
-
-def _texts(values: Sequence[Any]) -> list[str]:
-    """What is text or a number, each once, without blanks."""
     plain = (
         str(value).strip()
-        for value in values
+        for value in (content if isinstance(content, list) else [content])
         if isinstance(value, (str, int, float)) and not isinstance(value, bool)
     )
-    return list(dict.fromkeys(filter(None, plain)))
+    answers = list(dict.fromkeys(filter(None, plain)))
+    if not query or not answers:
+        fault = "unread"
+    elif not all(find_answers(article, (answer,)) for answer in answers):
+        fault = "not_in_article"
+    else:
+        fault = "too_few_parts" if len(answers) < parts else ""
+    return (query, answers), fault
 
 
 def notes_of(counts: Mapping[str, int]) -> tuple[str, ...]:
     """What became of the articles without a question, one sentence each."""
-    return tuple(
-        f"{counts[fault]} of {counts['articles']} {sentence}."
-        for fault, sentence in SENTENCES.items()
-        if counts.get(fault)
-    )
+    return counted(counts, SENTENCES, f"of {counts.get('articles')}")

@@ -1,0 +1,132 @@
+"""What one server takes: learnt from what it refuses or ignores, and, for tools, from what it reports or counts."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+from urllib.parse import quote
+
+from rallebench.core.errors import RalleError
+from rallebench.core.types import Generate, Message, ToolSpec, digest
+from rallebench.http.endpoint import is_openai
+from rallebench.http.failures import Failure, counted
+from rallebench.http.retry import Server
+from rallebench.llms import function_of
+from rallebench.llms._openai.requests import Settings, body_of
+
+PATH = "/chat/completions"
+SECONDS = 30.0
+"""The longest wait for an answer about tools; without one the server is trusted."""
+
+LEFT_OUT = ("response_format", "tool_choice", "tools")
+"""Fields of ``extra_body`` that would change what the small request asks for, or need tools."""
+
+_WORD = {"word": {"type": "string", "description": "the word to look up"}}
+TOOL = function_of(
+    ToolSpec("look_up", "Looks up a word in a dictionary and returns its definition.", {}),
+    {"type": "object", "properties": _WORD, "required": ["word"]},
+)
+IGNORED = "The server ignores response_format"
+
+
+class Abilities:
+    """What one server was found to take, and how it is asked instead.
+
+    Threads may share it: each thing is learnt once, and learning it twice does no harm. ``takes_tools``: None until
+    :meth:`ask_for_tools`. ``ignores_format``: whether it was found to ignore ``response_format``.
+    """
+
+    def __init__(self, settings: Settings, server: Server) -> None:
+        self._settings, self._server = settings, server
+        self._automatic = settings.max_tokens_field == "auto"
+        self._limit_field = "max_tokens" if self._automatic else settings.max_tokens_field
+        self._ask_for_usage = True
+        self._formats_refused: dict[str, str] = {}
+        self._probing = threading.Lock()
+        self.ignores_format = False
+        self.takes_tools: bool | None = None
+
+    def fit(self, body: Mapping[str, Any], stream: bool) -> dict[str, Any]:
+        """``body`` in the fields that this server takes."""
+        sent = dict(body)
+        if "max_tokens" in sent and self._limit_field != "max_tokens":
+            sent[self._limit_field] = sent.pop("max_tokens")
+        if stream and self._ask_for_usage:
+            sent["stream_options"] = {"include_usage": True}
+        return {**sent, "stream": stream}
+
+    def learn(self, message: str, sent: Mapping[str, Any]) -> bool:
+        """Remember what the server refused; True if the request can now be asked differently."""
+        if "stream_options" in sent and "stream_options" in message:
+            self._ask_for_usage = False
+            return True
+        if self._automatic and "max_tokens" in sent and "max_completion_tokens" in message:
+            self._limit_field = "max_completion_tokens"
+            return True
+        return False
+
+    def why_no_format(self, schema: Mapping[str, Any]) -> str:
+        """Why this schema is put into the prompt, '' if it is sent as ``response_format``."""
+        return IGNORED if self.ignores_format else self._formats_refused.get(digest(schema), "")
+
+    def learn_no_format(self, schema: Mapping[str, Any], reason: str) -> None:
+        """Remember that this schema is refused or ignored, and that the same request without it is answered."""
+        if reason == IGNORED:  # of one schema that is true of all
+            self.ignores_format = True
+        else:
+            self._formats_refused[digest(schema)] = reason
+
+    def ask_for_tools(self) -> bool:
+        """Whether the model reads the tools that it is sent; the server is asked once. True if it cannot be determined.
+
+        llama.cpp reports it in ``/props?model=…``. For any other server the prompt tokens of one small request are
+        compared, with a tool and without: they are equal if a chat template without tools drops the tool.
+        """
+        with self._probing:
+            if self.takes_tools is None:
+                self.takes_tools = is_openai(self._settings.base_url) or self._found_to_take_tools()
+            return self.takes_tools
+
+    def _found_to_take_tools(self) -> bool:
+        path = f"//props?model={quote(self._settings.model, safe='')}"
+        capabilities = self._answer("GET", path, None).get("chat_template_caps")
+        reported = capabilities.get("supports_tools") if isinstance(capabilities, Mapping) else None
+        if isinstance(reported, bool):
+            return reported
+        request = Generate("", (Message("user", "Hi"),), max_tokens=1)
+        try:
+            body = body_of(self._server.name, request, self._settings)
+        except RalleError:
+            return True
+        alone = {**{field: body[field] for field in body if field not in LEFT_OUT}, "stream": False}
+        counts = []
+        for body in (alone, {**alone, "tools": [TOOL]}):
+            usage = self._answer("POST", PATH, body).get("usage")
+            counts.append(counted(usage, "prompt_tokens"))
+            if not counts[-1]:
+                return True
+        return counts[0] != counts[1]
+
+    def _answer(self, method: str, path: str, body: Mapping[str, Any] | None) -> Mapping[str, Any]:
+        """The JSON of the server's answer, {} if it does not answer with an object."""
+        seconds = min(self._settings.timeout, SECONDS)
+        with suppress(Failure, RalleError):
+            document = self._server.document(method, path, body, seconds)[0]
+            return document if isinstance(document, Mapping) else {}
+        return {}
+
+
+def in_prompt(body: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
+    """``body`` with the schema in its last message instead of in ``response_format``."""
+    text = json.dumps(schema, ensure_ascii=False)
+    wish = f"Answer with JSON alone, which must fit this JSON schema:\n{text}"
+    *before, last = body["messages"]
+    if last["role"] in ("user", "system"):
+        messages = [*before, {**last, "content": f"{last['content']}\n\n{wish}"}]
+    else:
+        messages = [*before, last, {"role": "user", "content": wish}]
+    rest = {key: value for key, value in body.items() if key != "response_format"}
+    return {**rest, "messages": messages}
