@@ -13,8 +13,7 @@ from functools import cache
 from typing import Any
 
 from rallebench.core.experiments import Table
-from rallebench.experiments.papers.barag.runs import Run
-from rallebench.experiments.papers.barag.summary import Summary
+from rallebench.experiments.papers.barag.runs import Run, Summary
 from rallebench.experiments.published import published_table
 
 FIELDS = ("truthfulness", "relevance", "n_in", "n_out", "retrieved")
