@@ -143,7 +143,7 @@ const windowed = list => { const height = +list.dataset.row, total = +list.datas
   list.step = by => list.pick(at < 0 ? 0 : at + by);
   list.redraw = () => { asked.clear(); drawn = ''; draw(); };
   list.onscroll = () => frame(draw);
-  list.onclick = ev => { const r = ev.target.closest('.r'); if (r && !ev.target.closest('a, button, input')) { list.focus({preventScroll: true}); list.pick(+r.dataset.i, 0); } };
+  list.onclick = ev => { const r = ev.target.closest('.r'); if (r && !ev.target.closest('a, button, input, summary')) { list.focus({preventScroll: true}); list.pick(+r.dataset.i, 0); } };
   list.onkeydown = ev => { const by = {ArrowDown: 1, ArrowUp: -1, PageDown: 10, PageUp: -10}[ev.key]; if (by) { ev.preventDefault(); list.step(by); }
     const row = ev.target === list && $('.r.on', list); if (!row) return; if (ev.key === 'Enter' && $('[data-href]', row)) rb.go($('[data-href]', row).dataset.href);
     if (ev.key === ' ' && $('input[type=checkbox]', row)) { ev.preventDefault(); $('input[type=checkbox]', row).click(); } };

@@ -194,9 +194,9 @@ def load(dtype: str = "auto", weights: Path = WEIGHTS) -> SpanReader:
     import torch
     from transformers import AutoTokenizer
 
+    from rallebench.checkpoints.packages import import_class
     from rallebench.core.files import sha256_file
     from rallebench.core.memory import pages_of_their_own, read_mapped, release
-    from rallebench.encoders._engine import import_class
     from rallebench.encoders.half_precision import halved, has_bfloat16
     from rallebench.encoders.minilm import WEIGHTS_SHA256, model_folder
     from rallebench.reader.network import build, quickened

@@ -50,7 +50,7 @@ class BM25(Indexed):
         if parameters.get("tokens") != FINGERPRINT:
             raise MismatchError(
                 f"The index {name!r} was built with the tokens {parameters.get('tokens')!r}, this version uses "
-                f"{FINGERPRINT!r}; build it again with 'rallebench index'."
+                f"{FINGERPRINT!r}; build it again."
             )
         super().__init__(name, fingerprint, PassageStore(folder))
         self.scale = f"bm25 {parameters}"

@@ -31,9 +31,7 @@ def damaged(path: Path, reason: object = "") -> BadFileError:
 
 def unwritten(path: Path, reason: object) -> BackendError:
     """The sentence for an index file that its library could not write."""
-    return BackendError(
-        f"Could not write {path} ({reason}); free space or choose another --workspace."
-    )
+    return BackendError(f"Could not write {path} ({reason}); free space, or use another workspace.")
 
 
 def pieces(vectors: Any, rows: int = 0) -> Iterator[tuple[int, Vectors]]:

@@ -7,14 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import serving, watch
+from browsing import expect, go, press, says
 from small_workspace import make_workspace
 
 from rallebench.core.events import complete
 from rallebench.services.benchmarks import BenchmarkOptions, of_chain
 from rallebench.services.workbench import Workbench
+from tests.gui.conftest import serving, watch
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")
@@ -34,88 +35,97 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path
         yield url, workspace
 
 
-def go(page: Any, address: str, text: str) -> None:
-    page.evaluate("address => rb.go(address)", address)
-    page.wait_for_selector(f"text={text}")
+@pytest.fixture
+def listed(page: Any) -> Any:
+    go(page, "#/runs/list")
+    expect(page.locator("#list-runs .r")).not_to_have_count(0)
+    return page
 
 
-def test_ticked_runs_stay_ticked_and_are_compared(page: Any) -> None:
-    go(page, "#/runs/list", "third")
-    for name in ("first", "third"):
+def tick(page: Any, *names: str) -> None:
+    for name in names:
         page.get_by_label(f"Choose {name} to compare").check()
-    page.evaluate("document.querySelector('#list-runs').redraw()")
-    page.wait_for_function("document.querySelectorAll('#list-runs :checked').length === 2")
-    page.get_by_role("button", name="Compare 2").click()
-    page.wait_for_url("**/#/runs/compare?a=first&b=third")
-    page.wait_for_selector("text=Questions that flipped")
-    page.go_back()
-    page.wait_for_url("**/#/runs/list")
 
 
-def test_three_runs_are_ranked_in_percent(page: Any) -> None:
-    go(page, "#/runs/list", "third")
-    for name in ("first", "second", "third"):
-        page.get_by_label(f"Choose {name} to compare").check()
-    page.get_by_role("button", name="Compare 3").click()
-    page.wait_for_selector("text=To the base")
-    page.get_by_text("Every metric").click()
-    words = page.inner_text("#v-runs-compare")
-    assert "12.5%" in words.replace("\n", "") and "0.1250" not in words
+def test_ticked_runs_stay_ticked_and_are_compared(listed: Any) -> None:
+    tick(listed, "first", "third")
+    listed.evaluate("document.querySelector('#list-runs').redraw()")
+    expect(listed.locator("#list-runs :checked")).to_have_count(2)
+    press(listed, "Compare 2")
+    listed.wait_for_url("**/#/runs/compare?a=first&b=third")
+    says(listed, "#v-runs-compare", "Questions that flipped")
+    listed.go_back()
+    expect(listed.locator("#list-runs :checked")).to_have_count(2)
 
 
-def test_the_list_of_runs_works_by_keyboard(page: Any) -> None:
-    go(page, "#/runs/list", "third")
-    page.wait_for_selector("#list-runs .r")
-    page.locator("#list-runs").focus()
-    page.keyboard.press("j")
-    page.keyboard.press(" ")
-    page.wait_for_function("document.querySelectorAll('#list-runs :checked').length === 1")
-    page.keyboard.press("Enter")
-    page.wait_for_url("**/#/runs/run?id=third")
+def test_three_runs_are_ranked_in_percent(listed: Any) -> None:
+    tick(listed, "first", "second", "third")
+    press(listed, "Compare 3")
+    says(listed, "#v-runs-compare", "To the base")
+    listed.click("#rank-metrics summary")
+    words = listed.inner_text("#v-runs-compare").replace("\n", "")
+    assert "12.5%" in words and "0.1250" not in words
+
+
+def test_the_list_of_runs_works_by_keyboard(listed: Any) -> None:
+    listed.locator("#list-runs").focus()
+    listed.keyboard.press("j")
+    listed.keyboard.press(" ")
+    expect(listed.locator("#list-runs :checked")).to_have_count(1)
+    listed.keyboard.press("Enter")
+    listed.wait_for_url("**/#/runs/run?id=third")
 
 
 def test_a_filter_and_a_question_survive_reload_and_back(page: Any) -> None:
-    go(page, "#/runs/run?id=first", "Time a question")
-    page.get_by_role("button", name="Wrong").click()
+    go(page, "#/runs/run?id=first")
+    press(page, "Wrong 7")
     page.wait_for_url("**only=wrong")
     page.locator("#list-run-questions .r").nth(1).click()
-    page.wait_for_url("**q=*")
+    expect(page.locator("#run-question h3")).to_be_visible()
     question = page.inner_text("#run-question h3")
     page.reload()
-    page.wait_for_selector("#run-question h3")
-    assert page.inner_text("#run-question h3") == question
-    assert page.locator("#run-chips .on").inner_text().startswith("Wrong")
-    go(page, "#/runs/list", "third")
+    expect(page.locator("#run-question h3")).to_have_text(question)
+    says(page, "#run-chips .on", "Wrong")
+    go(page, "#/runs/list")
     page.go_back()
-    page.wait_for_selector("#run-question h3")
-    assert page.inner_text("#run-question h3") == question
+    expect(page.locator("#run-question h3")).to_have_text(question)
 
 
-def test_a_run_is_renamed_deleted_and_brought_back(page: Any) -> None:
-    go(page, "#/runs/list", "second")
-    page.get_by_label("More for second").click()
-    page.get_by_role("button", name="Rename").click()
-    page.get_by_label("Name").fill("读者 · قارئ")
-    page.keyboard.press("Enter")
-    page.wait_for_selector("text=读者 · قارئ")
-    page.get_by_label("More for 读者").click()
-    page.locator("#list-runs").get_by_role("button", name="Delete").click()
-    page.locator("#confirm").get_by_role("button", name="Delete").click()
-    page.get_by_role("button", name="Bin (1)").click()
-    page.get_by_role("button", name="Bring back").click()
-    page.wait_for_selector("#list-runs >> text=读者 · قارئ")
+def test_a_run_is_renamed_deleted_and_brought_back(listed: Any) -> None:
+    listed.get_by_label("More for second").click()
+    listed.locator("#list-runs details[open]").get_by_text("Rename").click()
+    listed.fill("#dialog [name=as]", "读者 · قارئ")
+    listed.keyboard.press("Enter")
+    says(listed, "#list-runs", "读者 · قارئ")
+    listed.get_by_label("More for 读者").click()
+    listed.locator("#list-runs details[open]").get_by_text("Delete").click()
+    listed.click("#confirm .yes")
+    press(listed, "Bin (1)")
+    press(listed, "Bring back")
+    says(listed, "#list-runs", "读者 · قارئ")
 
 
-def test_a_new_run_is_chosen_and_watched(page: Any, served: tuple[str, Path]) -> None:
-    go(page, "#/runs/list?new=1", "gold pages")
+def test_a_new_run_is_chosen_and_seen_in_another_window(
+    page: Any, served: tuple[str, Path]
+) -> None:
+    go(page, "#/runs/list?new=1")
+    says(page, "#new-plan", "questions")
     other = page.context.new_page()
     complaints = watch(other, served[0])
-    dialog = page.get_by_role("dialog")
-    dialog.get_by_label("Chain").select_option("read")
-    dialog.get_by_label("Dataset").select_option("tiny-qa")
-    page.wait_for_selector("#new-plan >> text=8 questions")
-    dialog.get_by_role("button", name="Run", exact=True).click()
-    page.wait_for_selector("text=1 of 8 right")
     other.goto(f"{served[0]}/#/runs/list")
-    other.wait_for_selector("#list-runs .r >> nth=3")
+    expect(other.locator("#list-runs .r")).to_have_count(3)
+    page.select_option("#dialog [name=chain]", "starter")
+    page.select_option("#dialog [name=dataset]", "tiny-qa")
+    says(page, "#new-plan", "8 questions")
+    page.keyboard.press("Control+Enter")
+    says(page, "#run-top", "of 8 right")
+    expect(other.locator("#list-runs .r")).to_have_count(4)
     assert complaints == []
+
+
+@pytest.mark.parametrize("width", [820, 1280, 1920])
+def test_nothing_is_wider_than_the_window(listed: Any, width: int) -> None:
+    listed.set_viewport_size({"width": width, "height": 900})
+    for address in ("#/runs/list", "#/runs/run?id=first", "#/runs/compare?a=first&b=third"):
+        go(listed, address)
+        assert listed.evaluate("document.documentElement.scrollWidth") <= width, address

@@ -38,7 +38,7 @@ ALLOWED: dict[str, frozenset[str]] = {
     "datasets": frozenset(),
     "vector_indexes": frozenset(),
     "checkpoints": frozenset(),
-    "reader": frozenset({"encoders"}),
+    "reader": frozenset({"encoders", "checkpoints"}),
     "chains": frozenset(),
     "sandbox": frozenset(),
     "encoders": frozenset({"http", "checkpoints"}),

@@ -104,7 +104,7 @@ def view(page: Page, event: Event) -> str:
     bar = (
         f'<div class="row"><h1>Runs</h1><span class="gap"></span><input name="words" class="short" value="{e(filters["words"])}" placeholder="Filter" aria-label="Filter" data-filter data-do="runs.filter" data-on="input" id="runs-words">'
         f"{select('dataset', datasets, filters['dataset'], more=DATASET)}{bin_button}{button('Import predictions', 'runs.import', kind='quiet')}{button('MLflow', 'runs.mlflow', kind='quiet', title='Open all runs in MLflow')}"
-        f"{button('Compare', 'runs.compare', id='compare-button', title='Tick two or more runs')}{button('New run', 'runs.new', kind='primary')}</div>"
+        f"{button('Compare', 'runs.compare', title='Tick two or more runs')}{button('New run', 'runs.new', kind='primary')}</div>"
     )
     return f'<div class="wrap-page wide" data-form data-problems>{bar}<div id="runs-now" data-follow="*" data-do="runs.refresh">{now(page)}</div><div id="runs-rows">{table(page, event)}</div></div>'
 
@@ -284,7 +284,12 @@ def rename(page: Page, event: Event) -> Patch:
 def delete(page: Page, event: Event) -> Patch:
     """Move a run into the bin."""
     run_list.delete(page.workbench, event.text("id"))
-    return {"#v-runs-list": view(page, event), "say": "The run is in the bin.", "go": "#/runs/list"}
+    return {
+        "#v-runs-list": view(page, event),
+        "say": "The run is in the bin.",
+        "go": "#/runs/list",
+        "event": {"name": "rb-gone", "run": event.text("id")},
+    }
 
 
 def open_bin(page: Page, event: Event) -> Patch:

@@ -80,7 +80,7 @@ def build_index(
     foreign = look(source) if source else None
     if foreign and not needs_encoder(kind):
         raise UsageError(
-            f"An index of the kind {kind!r} is built from the corpus alone; --from is for vectors."
+            f"An index of the kind {kind!r} is built from the corpus alone; only vectors are taken from elsewhere."
         )
     if needs_encoder(kind) and encoder is None:
         check_encoder(encoder_name)

@@ -113,7 +113,7 @@ class Estimate:
         if self.disk > self.free_disk:
             sentences.append(
                 f"The build needs about {size(self.disk)} of disk and {size(self.free_disk)} are free: free space, "
-                "delete cached vectors, or choose another --workspace."
+                "delete cached vectors, or use another workspace."
             )
         return tuple(sentences)
 

@@ -155,7 +155,7 @@ def check_fits(foreign: Foreign, kind: str, passages: int, dim: int, encoder: st
     name = foreign.path.name
     if foreign.kind and foreign.kind != kind:
         raise UsageError(
-            f"{name} is an index of the kind {foreign.kind!r}; write --kind {foreign.kind}."
+            f"{name} is an index of the kind {foreign.kind!r}; choose the kind {foreign.kind}."
         )
     if foreign.count != passages:
         raise MismatchError(

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from rallebench.experiments.papers.barag import points
-from rallebench.experiments.papers.barag.choices import choice_table
 from rallebench.experiments.papers.barag.coefficients import agreement_of
 from rallebench.experiments.papers.barag.points import (
     BranchedCase,
     always,
     as_good,
+    choice_table,
     chosen,
     held_out,
     helps,

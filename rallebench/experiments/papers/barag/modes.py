@@ -15,7 +15,14 @@ from rallebench.core.types import Flow, Question
 from rallebench.experiments import EXPERIMENTS
 from rallebench.experiments.papers.barag import PAPER
 from rallebench.experiments.papers.barag.judged import JUDGE, JUDGING, judge_of, notes_of, report_of
-from rallebench.experiments.papers.barag.runs import lines
+from rallebench.experiments.papers.barag.runs import (
+    Summary,
+    histogram_plot,
+    lines,
+    runs_table,
+    summary_of,
+    total_of,
+)
 from rallebench.experiments.papers.barag.study import (
     ASKING,
     COSTS,
@@ -27,13 +34,6 @@ from rallebench.experiments.papers.barag.study import (
     study_of,
     with_articles,
     worth_of,
-)
-from rallebench.experiments.papers.barag.summary import (
-    Summary,
-    histogram_plot,
-    runs_table,
-    summary_of,
-    total_of,
 )
 from rallebench.experiments.papers.common import failed_note, values_in
 from rallebench.experiments.runs import scored_run

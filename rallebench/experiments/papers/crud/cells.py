@@ -36,9 +36,8 @@ from rallebench.experiments.papers.crud.questing import (
     judging_of,
     store_questions,
 )
-from rallebench.experiments.papers.crud.records import Record, RecordSet
+from rallebench.experiments.papers.crud.records import CrudTask, Record, RecordSet
 from rallebench.experiments.papers.crud.retrieval import joined, reciprocal_rank, separator_of
-from rallebench.experiments.papers.crud.tasks import CrudTask
 from rallebench.experiments.runs import REUSED, replay, scored_run
 from rallebench.metrics.crud_bleu import ORDERS, precisions, unpenalised
 from rallebench.metrics.judges.ragquesteval import COLUMNS

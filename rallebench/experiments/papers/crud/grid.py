@@ -17,10 +17,9 @@ from rallebench.experiments.papers.crud import PAPER, grid_tables, recommending,
 from rallebench.experiments.papers.crud.cells import RETRIEVAL, check_prompts
 from rallebench.experiments.papers.crud.configurations import FACTORS, grid_of
 from rallebench.experiments.papers.crud.grid_cells import perform_grid
-from rallebench.experiments.papers.crud.records import DATA_IS, read_tasks
+from rallebench.experiments.papers.crud.records import DATA_IS, read_tasks, tasks_of
 from rallebench.experiments.papers.crud.retrieval import RETRIEVERS
 from rallebench.experiments.papers.crud.suites import SETTINGS as CRUD
-from rallebench.experiments.papers.crud.tasks import tasks_of
 from rallebench.retrievers import needs_encoder
 from rallebench.workspace.indexes.build import kinds
 

@@ -14,7 +14,7 @@ from rallebench.experiments.papers.crud import suites
 from rallebench.experiments.papers.crud.configurations import FACTORS, Config, Grid
 from rallebench.experiments.papers.crud.grid_cells import Outcomes
 from rallebench.experiments.papers.crud.recommending import Versus, versus
-from rallebench.experiments.papers.crud.tasks import CrudTask
+from rallebench.experiments.papers.crud.records import CrudTask
 
 HEADS: Mapping[str, str] = {
     **{metric: head for head, metric in suites.COLUMNS.items()},

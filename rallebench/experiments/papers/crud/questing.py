@@ -19,8 +19,7 @@ from rallebench.core.runs import Judge, RunResult
 from rallebench.core.sources import Source
 from rallebench.core.types import Episode, Example, Flow, digest
 from rallebench.experiments.papers.common import in_folder, is_original
-from rallebench.experiments.papers.crud.records import Record
-from rallebench.experiments.papers.crud.tasks import CrudTask
+from rallebench.experiments.papers.crud.records import CrudTask, Record
 from rallebench.metrics import METRICS
 from rallebench.metrics.judges.named import judge_named
 from rallebench.metrics.judges.ragquesteval import COLUMNS, quest_scores, texts

@@ -32,8 +32,13 @@ from rallebench.experiments.papers.crud.cells import (
     searched_by,
 )
 from rallebench.experiments.papers.crud.files import results_of, results_path
-from rallebench.experiments.papers.crud.records import DATA_IS, read_tasks
-from rallebench.experiments.papers.crud.tasks import TASKS, CrudTask, tasks_of
+from rallebench.experiments.papers.crud.records import (
+    DATA_IS,
+    TASKS,
+    CrudTask,
+    read_tasks,
+    tasks_of,
+)
 from rallebench.experiments.published import published_table
 from rallebench.workspace.paths import READER
 
