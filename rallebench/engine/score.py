@@ -17,8 +17,8 @@ from rallebench.engine.cost import not_recorded, question_to_json, recorded_pric
 from rallebench.engine.statistics import Mean, means
 from rallebench.engine.store import COSTS, SCORES, Answers, RunFolder
 from rallebench.metrics import metric
-from rallebench.metrics.columns import columns
-from rallebench.metrics.recorded import IMPORTED, unrecorded
+from rallebench.metrics.columns import ScoreSeries, columns
+from rallebench.metrics.recorded import IMPORTED
 
 DEFAULT_METRICS = (
     "accuracy",
@@ -83,20 +83,17 @@ def _needs(name: str) -> tuple[str, ...]:
 
 def score_episode(episode: Episode, example: Example, names: Sequence[str]) -> list[Score]:
     """One Score per metric; a failed question is not scored, and says why."""
-    if episode.error:
-        return [Score(episode.qid, name, None, episode.error) for name in names]
-    scores = []
-    for name in names:
-        entry = metric(name)
-        if reason := unrecorded(episode, entry):
-            scores.append(Score(episode.qid, name, None, reason))
-        else:
-            scores.append(
-                Score(
-                    episode.qid, name, entry.value(episode, example.gold), _lacking(name, example)
-                )
-            )
-    return scores
+    return _scores_of([(example, episode)], columns(names, [(episode, example.gold)]))
+
+
+def _scores_of(
+    answered: Sequence[tuple[Example, Episode]], scored: Mapping[str, ScoreSeries]
+) -> list[Score]:
+    return [
+        Score(episode.qid, name, series.values[row], series.notes[row] or _lacking(name, example))
+        for row, (example, episode) in enumerate(answered)
+        for name, series in scored.items()
+    ]
 
 
 def _lacking(name: str, example: Example) -> str:
@@ -120,19 +117,8 @@ def report_of(
     """The report of what is answered so far, and the scores behind it."""
     episodes = answers.episodes
     answered = [example for example in examples if example.question.qid in episodes]
-    scored = columns(
-        names, [(episodes[example.question.qid], example.gold) for example in answered]
-    )
-    scores = [
-        Score(
-            example.question.qid,
-            name,
-            column.values[row],
-            column.notes[row] or _lacking(name, example),
-        )
-        for row, example in enumerate(answered)
-        for name, column in scored.items()
-    ]
+    both = [(example, episodes[example.question.qid]) for example in answered]
+    scored = columns(names, [(episode, example.gold) for example, episode in both])
     labels = clusters_of(examples).labels([example.question.qid for example in answered])
     intervals = means(
         {name: column.values for name, column in scored.items()}, labels, ranges_of(scored)
@@ -168,7 +154,7 @@ def report_of(
     }
     if spec["spec"]["workflow"] == IMPORTED:
         report |= dict.fromkeys(("seconds_per_question", "prompt_tokens", "completion_tokens"))
-    return report, scores
+    return report, _scores_of(both, scored)
 
 
 def rate_values(

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import os
-from contextlib import closing, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rallebench.core.errors import RalleError
-from rallebench.core.files import read_json
 from rallebench.core.sources import Problems, Source
 from rallebench.corpora.imported import read_card
-from rallebench.corpora.store import PassageStore
 from rallebench.datasets.reading import read_examples
-from rallebench.workspace.coverage import MOST_PASSAGES, corpus_pages
+from rallebench.workspace.coverage import MOST_PASSAGES, corpus_pages, starter_pages, stored_pages
 from rallebench.workspace.paths import STARTER, STARTER_INDEXES
 
 if TYPE_CHECKING:
@@ -68,27 +66,16 @@ def pages_of(workbench: Workbench, corpus: str) -> frozenset[str] | None:
     """The page ids of a corpus of ``indexed_corpora``; None where they cannot be read, or not quickly."""
     folder = workbench.workspace.corpora / corpus
     if corpus == STARTER_NAME:
-        return _starter_pages()
+        return starter_pages()
     with suppress(RalleError, OSError):
         if (folder / "corpus.json").exists():
             card = read_card(folder)
-            return _stored(folder, card.sha256) if card.passages <= MOST_PASSAGES else None
+            return stored_pages(folder, card.sha256) if card.passages <= MOST_PASSAGES else None
         for index in indexed_corpora(workbench).get(corpus, ())[:1]:
             manifest = workbench.workspace.manifests()[index]
             if manifest.passages <= MOST_PASSAGES:
-                return _stored(workbench.workspace.indexes / index, manifest.fingerprint)
+                return stored_pages(workbench.workspace.indexes / index, manifest.fingerprint)
     return None
-
-
-@lru_cache(maxsize=16)
-def _stored(folder: Path, fingerprint: str) -> frozenset[str]:
-    with closing(PassageStore(folder)) as store:
-        return store.page_ids() - {""}
-
-
-@lru_cache(maxsize=1)
-def _starter_pages() -> frozenset[str]:
-    return frozenset(map(str, read_json(STARTER / "page_map.json").values()))
 
 
 def coverage(workbench: Workbench, dataset: str, corpus: str) -> Coverage | None:

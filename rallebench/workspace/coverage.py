@@ -33,10 +33,10 @@ def corpus_pages(
             return None
         if at_most is not None and sum(manifest.passages for manifest in built.values()) > at_most:
             return None
-        pages = [_pages(path, built[name].fingerprint) for name, path in folders.items()]
+        pages = [stored_pages(path, built[name].fingerprint) for name, path in folders.items()]
     except RalleError:
         return None
-    return frozenset[str]().union(*pages, _starter_pages() if len(built) < len(indexes) else ())
+    return frozenset[str]().union(*pages, starter_pages() if len(built) < len(indexes) else ())
 
 
 def missing_pages(name: str, pages: Collection[str], examples: Iterable[Example]) -> str:
@@ -69,13 +69,14 @@ def coverage(
     return sentences
 
 
-@lru_cache(maxsize=4)
-def _pages(folder: Path, fingerprint: str) -> frozenset[str]:
-    """The page ids of an index; ``fingerprint`` tells another index that has taken its place."""
+@lru_cache(maxsize=16)
+def stored_pages(folder: Path, fingerprint: str) -> frozenset[str]:
+    """The page ids of an index or a corpus; ``fingerprint`` tells another that has taken its place."""
     with closing(PassageStore(folder)) as store:
         return store.page_ids()
 
 
-def _starter_pages() -> frozenset[str]:
+@lru_cache(maxsize=1)
+def starter_pages() -> frozenset[str]:
     """The pages of the starter corpus, whose indexes are built when they are first loaded."""
     return frozenset(map(str, read_json(STARTER / "page_map.json").values()))

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from rallebench.core.disk import DiskError, is_full, room
 from rallebench.core.errors import UsageError
+from rallebench.core.locks import alone
 from rallebench.core.types import digest
 from rallebench.encoders import BulkEncoder, Encoder
 from rallebench.workspace.indexes import _shards
@@ -121,15 +122,11 @@ def delete_vectors(cache: Path, key: str) -> int:
     folder = Path(cache) / key
     if not key or folder.parent != Path(cache) or not (folder / PROGRESS).exists():
         raise UsageError(f"There are no vectors {key!r} in {cache}.")
-    from filelock import FileLock, Timeout
-
-    try:
-        with FileLock(_lock_path(folder), timeout=0, thread_local=False):
-            size = sum(p.stat().st_size for p in folder.iterdir())
-            shutil.rmtree(folder)
-            return size
-    except Timeout:
-        raise UsageError(f"The vectors {key!r} are being written; stop that build first.") from None
+    refusal = f"The vectors {key!r} are being written; stop that build first."
+    with alone(_lock_path(folder), refusal, stays=True):
+        size = sum(p.stat().st_size for p in folder.iterdir())
+        shutil.rmtree(folder)
+    return size
 
 
 def _lock_path(folder: Path) -> Path:
