@@ -17,28 +17,9 @@ REUSED = "reused"
 """The stop reason of an answer that exists already."""
 SCORES = ("truthfulness", "relevance")
 """A judge gives 1 to 5."""
-SHARES = (
-    "all_rate",
-    "rejection_rate",
-    "lucky_rate",
-    "fact_check_rate",
-    "correct_rate",
-    "perfect",
-    "QA_avg_F1",
-    "QA_recall",
-    "mrr",
-    "gold_found",
-    "bleu-avg",
-    "bleu-1",
-    "bleu-2",
-    "bleu-3",
-    "bleu-4",
-    "rouge-L",
-    "retrieved",
-    "undecided",
-    "declined",
-    "grounded",
-)
+SHARES = {"all_rate", "rejection_rate", "lucky_rate", "fact_check_rate", "correct_rate"}
+SHARES |= {"perfect", "QA_avg_F1", "QA_recall", "mrr", "gold_found", "bleu-avg", "rouge-L"}
+SHARES |= {"bleu-1", "bleu-2", "bleu-3", "bleu-4", "retrieved", "undecided", "declined", "grounded"}
 
 
 def scored_run(

@@ -14,6 +14,7 @@ from rallebench.analysis.measures import measure
 from rallebench.analysis.paired import PairedComparison
 from rallebench.analysis.ranking import MultiRunComparison, compare_many
 from rallebench.analysis.runs import SharedQuestions, compare_runs
+from rallebench.analysis.tables import TEST, verdict
 from rallebench.chains.saved import chain_from_json
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.tables import Figure, Table
@@ -24,7 +25,7 @@ from rallebench.services.episodes import is_agents
 from rallebench.services.workbench import Workbench
 from rallebench.workspace.flows import chain_flow
 
-__all__ = ["RunFolder", "chain_flow", "is_agents"]
+__all__ = ["TEST", "MultiRunComparison", "RunFolder", "chain_flow", "is_agents", "verdict"]
 
 HEADLINES = (
     ("em", "EM", "exact match with an accepted answer"),

@@ -136,12 +136,11 @@ def expand(chain: Chain, factors: Sequence[Factor], strategy: str = "one-factor"
             raise UsageError(
                 f"That is more than {MOST_VARIANTS} variants; vary fewer fields or values."
             )
-    return sorted(variants, key=lambda variant: -_depth(variant.chain))
 
+    def depth(variant: Variant) -> int:
+        return max((a.k for a in variant.chain.actions if a.kind == "retrieve"), default=0)
 
-def _depth(chain: Chain) -> int:
-    """The largest k of a chain, 0 without retrieval."""
-    return max((action.k for action in chain.actions if action.kind == "retrieve"), default=0)
+    return sorted(variants, key=depth, reverse=True)
 
 
 def changed_by(chain: Chain, field: str, value: Any) -> Chain:

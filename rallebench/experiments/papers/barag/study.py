@@ -24,8 +24,7 @@ from rallebench.core.types import (
     Step,
 )
 from rallebench.experiments.papers.barag.articles import ArticleSet, find_file, read_set
-from rallebench.experiments.papers.barag.runs import AnswerRow, read_runs
-from rallebench.experiments.papers.barag.summary import PERFECT, total_of
+from rallebench.experiments.papers.barag.runs import PERFECT, AnswerRow, read_runs, total_of
 from rallebench.experiments.papers.common import own_prompts, string
 from rallebench.metrics import METRICS
 from rallebench.metrics.cost import completion_tokens_of, prompt_tokens_of

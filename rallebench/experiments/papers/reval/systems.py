@@ -30,8 +30,7 @@ from rallebench.experiments.papers.common import (
     string,
 )
 from rallebench.experiments.papers.reval import PAPER
-from rallebench.experiments.papers.reval.grid import GridCell, grid
-from rallebench.experiments.papers.reval.tasks import tasks_of
+from rallebench.experiments.papers.reval.grid import GridCell, grid, tasks_of
 from rallebench.experiments.runs import definitions_of, scored_by, scored_run
 from rallebench.metrics import metric
 

@@ -212,16 +212,16 @@ def _label_rows(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
         for line, row in Source(path).objects():
             yield line, {key: "" if value is None else str(value) for key, value in row.items()}
         return
-    table = Source(path).table()
-    _, head = next(table, (0, None))
-    if head is None:
+    names: list[str] | None = None
+    for line, fields in Source(path).table():
+        if names is None:
+            names = [name.strip().lower() for name in fields]
+        elif any(field.strip() for field in fields):
+            yield line, dict(zip(names, fields))
+    if names is None:
         raise BadFileError(
             f"{path} is empty; its first row should name the columns qid and category."
         )
-    names = [name.strip().lower() for name in head]
-    for line, fields in table:
-        if any(field.strip() for field in fields):
-            yield line, dict(zip(names, fields))
 
 
 def error_table(
