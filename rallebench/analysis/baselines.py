@@ -14,7 +14,7 @@ from rallebench.analysis.ranking import scores_of
 from rallebench.core.answers import dpr_tokens
 from rallebench.core.types import Episode, Gold, Outcome
 from rallebench.engine.clusters import Clusters, clusters_of
-from rallebench.engine.score import examples_of, ranges_of
+from rallebench.engine.score import examples_of, metrics_of, ranges_of
 from rallebench.engine.statistics import Mean, means
 from rallebench.engine.store import RunFolder
 from rallebench.metrics import metric
@@ -73,7 +73,7 @@ def compare_baselines(run: RunFolder, baselines: Mapping[str, RunFolder]) -> Bas
     Raises RalleError for a damaged run.
     """
     examples, episodes = examples_of(run), run.episodes()
-    names = tuple(run.spec()["metrics"])
+    names = metrics_of(run)
     baselines = {
         baseline: folder
         for baseline, folder in baselines.items()

@@ -9,10 +9,11 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from rallebench.analysis.agents import logs
+from rallebench.analysis.ranking import scores_of
 from rallebench.core.table_files import csv_lines
 from rallebench.core.types import Episode, Example, Hit
 from rallebench.engine.ralle_files import reduced_row
-from rallebench.engine.score import examples_of, score_episode
+from rallebench.engine.score import examples_of, metrics_of, score_episode
 from rallebench.engine.store import RunFolder
 from rallebench.metrics.recorded import IMPORTED
 
@@ -68,7 +69,9 @@ def kilt(run: RunFolder) -> Iterator[str]:
 
 def rows(run: RunFolder) -> Iterator[dict[str, Any]]:
     """One flat row per question: id, question, gold, answer, error, pages, seconds and every metric of the run."""
-    metrics = tuple(run.spec()["metrics"])
+    metrics = metrics_of(run)
+    judges = (run.report() or {}).get("judges", {}).values()
+    judged = scores_of(run, [column for judge in judges for column in judge["columns"]])
     for example, episode in answered(run):
         pages = list(dict.fromkeys(hit.passage.page_id for hit in episode.hits))
         yield {
@@ -87,6 +90,7 @@ def rows(run: RunFolder) -> Iterator[dict[str, Any]]:
                 for s in score_episode(episode, example, metrics)
                 if s.metric != "seconds"
             },
+            **{column: scores.get(example.question.qid) for column, scores in judged.items()},
         }
 
 

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from rallebench.core.errors import NotFoundError, UsageError
+from rallebench.engine.score import metrics_of
 from rallebench.engine.store import RunFolder
-from rallebench.metrics import card, metric
+from rallebench.metrics import METRICS, card, metric, read_card
 
 HEADLINES = ("em", "accuracy", "f1", "rougel", "Rprec")
 """The default measures, in order of preference; then a suite's own."""
@@ -48,7 +49,7 @@ class Measure:
 
 def own_of(run: RunFolder) -> dict[str, str]:
     """The metrics of the run's own suite, with their definitions."""
-    report, registered = run.report() or {}, run.spec()["metrics"]
+    report, registered = run.report() or {}, metrics_of(run)
     definitions = report.get("definitions") or {}
     return {
         name: str(definitions.get(name) or UNDEFINED)
@@ -91,11 +92,16 @@ def _measure(
             f"{name} is a suite's own metric; {', '.join(without)} has no values of it. Choose another metric."
         )
     bounds = ((runs[0].report() or {}).get("ranges") or {}).get(name) or (None, None)
+    about = _card(
+        name, list(dict.fromkeys(definitions[name] for definitions in suite_metrics)), bounds
+    )
+    if judge := METRICS.judge_of(name):
+        card_of_judge = read_card(judge.name)
+        about["higher_is_better"] = card_of_judge.higher_is_better
+        about["direction"] = card_of_judge.direction
     return Measure(
         name,
-        _card(
-            name, list(dict.fromkeys(definitions[name] for definitions in suite_metrics)), bounds
-        ),
+        about,
         True,
     )
 
@@ -132,7 +138,7 @@ def _card(name: str, definitions: Sequence[str], bounds: Sequence[float | None])
 def shared_measures(runs: Sequence[RunFolder]) -> dict[str, Measure]:
     """The measures that all runs share, by name: a suite's own, then metrics, then stop reasons."""
     suite_metrics = [own_of(run) for run in runs]
-    lists = [list(run.spec()["metrics"]) for run in runs]
+    lists = [metrics_of(run) for run in runs]
     names = [
         name
         for name in suite_metrics[0]

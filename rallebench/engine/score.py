@@ -16,7 +16,7 @@ from rallebench.engine.clusters import clusters_of
 from rallebench.engine.cost import not_recorded, question_to_json, recorded_prices, run_cost
 from rallebench.engine.statistics import Mean, means
 from rallebench.engine.store import COSTS, SCORES, Answers, RunFolder
-from rallebench.metrics import metric
+from rallebench.metrics import METRICS, metric
 from rallebench.metrics.columns import ScoreSeries, columns
 from rallebench.metrics.recorded import IMPORTED
 
@@ -79,6 +79,11 @@ def choose_metrics(
 def _needs(name: str) -> tuple[str, ...]:
     needs = metric(name).traits.get("needs", "")
     return tuple(part for part in needs.split("+") if part)
+
+
+def metrics_of(folder: RunFolder) -> tuple[str, ...]:
+    """The metrics of a run that its answers and its gold give; a judge's scores are only in ``scores.jsonl``."""
+    return tuple(name for name in folder.spec()["metrics"] if not METRICS.is_judge(name))
 
 
 def score_episode(episode: Episode, example: Example, names: Sequence[str]) -> list[Score]:

@@ -155,6 +155,14 @@ class Metrics(Registry[Callable[..., Any]]):
         base = name.partition(":")[0].strip()
         return base in self and "judge" in self.entry(base).traits
 
+    def judge_of(self, column: str) -> Entry[Callable[..., Any]] | None:
+        """The judge that gives a column ``NAME:MODEL``; None for any other column."""
+        base, colon, _ = column.partition(":")
+        judges = (self.entry(name) for name in self.judge_names() if colon)
+        return next(
+            (j for j in judges if base in {c.name for c in j.traits["judge"].columns}), None
+        )
+
     def plain_names(self) -> tuple[str, ...]:
         """The metrics that ask no model."""
         return tuple(name for name in self.names() if not self.is_judge(name))

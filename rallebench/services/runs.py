@@ -15,10 +15,9 @@ from rallebench.core.runs import RunResult
 from rallebench.core.tables import Table
 from rallebench.core.types import Chain, Episode, Example
 from rallebench.engine.execute import execute, rescore
-from rallebench.engine.score import choose_metrics, examples_of
+from rallebench.engine.score import choose_metrics, examples_of, metrics_of
 from rallebench.engine.store import RunFolder, list_runs
 from rallebench.experiments.benchmark import Benchmark, prepare
-from rallebench.metrics import METRICS
 from rallebench.metrics.judges.named import check_sources, split_judges
 from rallebench.services.comparing import compare
 from rallebench.services.context import Context
@@ -105,11 +104,10 @@ class Runs:
     def rescore(self, name: str, metrics: Sequence[str] = ()) -> Operation[RunResult]:
         """Score a stored run by ``metrics`` too, judges included; none is asked about an answer twice."""
         run = self.open(name)
-        stored = [m for m in run.spec()["metrics"] if not METRICS.is_judge(m)]
         own, judges = split_judges(metrics, self._workspace.llm_mark)
         examples = examples_of(run)
         dataset = run.spec()["spec"]["dataset"]
-        chosen = choose_metrics([*stored, *own], examples, dataset)
+        chosen = choose_metrics([*metrics_of(run), *own], examples, dataset)
         check_sources(judges, examples, dataset)
         with self._models.lease(f"the scoring of the run {name!r}") as lease:
             return (yield from rescore(run, chosen, judges, self._context(lease, True)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from rallebench.core.errors import NotFoundError
@@ -49,6 +49,10 @@ def _llms(workspace: Workspace) -> Abouts:
     return {name: e.about or f"{e.backend} {e.settings.get('model', '')}" for name, e in entries}
 
 
+def _metrics(names: Iterable[str]) -> Abouts:
+    return {name: METRICS.entry(name).about for name in names}
+
+
 KINDS: dict[str, Callable[[Workspace], Abouts]] = {
     "corpora": _corpora,
     "retrievers": lambda workspace: workspace.retrievers(),
@@ -59,14 +63,14 @@ KINDS: dict[str, Callable[[Workspace], Abouts]] = {
     "presets": lambda _: {name: f"{p.title}: {p.about}" for name, p in presets().items()},
     "backends": _registry(LLMS),
     "datasets": lambda workspace: {n: str(path) for n, path in workspace.dataset_paths().items()},
-    "metrics": _registry(METRICS),
+    "metrics": lambda _: _metrics(METRICS.plain_names()),
     "chains": _chains,
     "workflows": lambda workspace: {
         "chain": "A saved chain: its actions in order.",
         **_registry(WORKFLOWS)(workspace),
     },
     "environments": _registry(ENVIRONMENTS),
-    "judges": lambda _: {name: METRICS.entry(name).about for name in METRICS.judge_names()},
+    "judges": lambda _: _metrics(METRICS.judge_names()),
     "tasks": lambda workspace: described(workspace.dataset_paths()),
     "scholars": lambda workspace: {n: str(path) for n, path in scholar_tables(workspace).items()},
 }

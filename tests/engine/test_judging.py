@@ -174,6 +174,23 @@ def test_a_judge_without_scores_cannot_compare_runs(rallebench: CommandLine) -> 
     assert ran.code == 2 and "score the run by it first" in ran.last
 
 
+def test_judged_runs_are_compared_varied_and_exported_by_their_judges_scores(
+    rallebench: CommandLine,
+) -> None:
+    sweep = ("sweep", "--chain", "read", "--dataset", "tiny-qa", "--vary", "k=1,2", "--name", "ks")
+    ran = rallebench(*sweep, "--metrics", "em,truthfulness:judge", "--no-mlflow", "--json")
+    assert ran.code == 0, ran.err
+    a, b = (variant["run"] for variant in ran.json["variants"])
+    compared = rallebench("compare", a, b, "--metric", "truthfulness:judge", "--json")
+    assert compared.code == 0 and compared.json["a"] == compared.json["b"] == 4.0
+    assert compared.json["higher_is_better"] is True
+    exported = rallebench("export", a, "--format", "csv")
+    assert exported.code == 0, exported.err
+    heads, first, *_ = exported.out.splitlines()
+    assert dict(zip(heads.split(","), first.split(",")))["truthfulness:judge"] == "4.0"
+    assert rallebench("baselines", a, "--no-mlflow").code == 0
+
+
 def test_a_judge_that_fails_as_a_whole_costs_the_run_nothing(rallebench: CommandLine) -> None:
     ran = rallebench(*RUN, "--name", "r", "--metrics", "em,truthfulness:gone", "--json")
     assert ran.code == 0

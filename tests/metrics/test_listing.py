@@ -16,7 +16,7 @@ def test_the_metrics_are_listed_with_their_definitions(
 ) -> None:
     assert main(["list", "metrics", "--workspace", str(tmp_path)]) == 0
     lines = capfd.readouterr().out.splitlines()
-    assert len(lines) == len(METRICS.names()) + 1
+    assert len(lines) == len(METRICS.plain_names()) + 1
     assert any(line.split() == ["em", *METRICS.entry("em").about.split()] for line in lines)
 
 
@@ -32,6 +32,16 @@ def test_the_cards_of_named_metrics_are_printed_for_people_and_as_json(
     )
     assert main([*asked, "--json"]) == 0
     assert json.loads(capfd.readouterr().out) == {"metrics": [card("recall@7"), card("bleu:zh")]}
+
+
+def test_a_judge_has_a_card_like_any_metric_which_names_its_columns_and_its_model(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["list", "metrics", "truthfulness", "--workspace", str(tmp_path)]) == 0
+    printed = " ".join(capfd.readouterr().out.split())
+    assert "Range: 1 to 5 (points)" in printed and "relevance: The judge's score" in printed
+    assert "Needs: an article, a reference or accepted answers, a language model" in printed
+    assert "Source: BARAG" in printed and "Beware: A judge has its own leanings" in printed
 
 
 @pytest.mark.parametrize(
