@@ -6,7 +6,7 @@ import re
 
 _CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 _RUN = re.compile(rf"[{_CJK}]+|[^\W_{_CJK}]+", re.UNICODE)
-_IS_CJK = re.compile(rf"[{_CJK}]")
+CJK_CHARACTER = re.compile(rf"[{_CJK}]")
 
 _STOPWORDS = (
     "a an and are as at be but by for if in into is it no not of on or such that the their "
@@ -27,7 +27,7 @@ def tokenize(text: str) -> list[str]:
     """
     tokens: list[str] = []
     for run in _RUN.findall(text.lower()):
-        if _IS_CJK.match(run):
+        if CJK_CHARACTER.match(run):
             tokens += [run[i : i + 2] for i in range(len(run) - 1)] or [run]
         elif run not in STOPWORDS:
             tokens.append(run)

@@ -13,7 +13,7 @@ from rallebench.datasets.reading import read_questions
 from rallebench.engine.experiment_store import check_free
 from rallebench.engine.score import choose_metrics
 from rallebench.engine.store import RunFolder, checked_run_name
-from rallebench.metrics.judges.named import split_judges
+from rallebench.metrics.judges.named import check_sources, split_judges
 from rallebench.workspace.checking import check_flow
 from rallebench.workspace.coverage import MOST_PASSAGES, coverage
 from rallebench.workspace.paths import Workspace
@@ -61,6 +61,7 @@ def prepare(
     examples = read_questions(path, limit)
     own, judges = split_judges(metrics or (), workspace.llm_mark)
     chosen = choose_metrics(own or None, examples, dataset_name)
+    check_sources(judges, examples, dataset_name)
     name = checked_run_name(name or fresh_name(workspace, flow.name, dataset_name))
     request = RunRequest(
         flow,

@@ -144,6 +144,7 @@ class Metrics(Registry[Callable[..., Any]]):
             "label": name,
             "needs": "",
             "tool": "judge",
+            "wants": "a text to judge by" if source else "",
             "unit": "fraction" if columns[0].range == (0, 1) else "points",
             "range": columns[0].range,
         }

@@ -282,7 +282,7 @@ def is_agents(folder: RunFolder) -> bool:
 def questions_of(workbench: Workbench, run: str) -> list[Question]:
     """The questions of a run that were answered or failed, in order. Raises UsageError, BadFileError."""
     folder = workbench.runs.open(run)
-    done = folder.lines()
+    done = folder.heads()
     return [example.question for example in examples_of(folder) if example.question.qid in done]
 
 

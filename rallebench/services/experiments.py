@@ -14,6 +14,7 @@ from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.runs import DEFAULT_OPTIONS, RunOptions
 from rallebench.engine import driver
 from rallebench.engine.driver import ExperimentResult
+from rallebench.engine.dry_run import plan
 from rallebench.engine.estimate import CostEstimate
 from rallebench.engine.experiment_store import (
     REPORT,
@@ -23,7 +24,7 @@ from rallebench.engine.experiment_store import (
     folder_name,
 )
 from rallebench.engine.pilot import QUESTIONS, pilot
-from rallebench.engine.plan import Plan, as_json, plan
+from rallebench.engine.plan import Plan, as_json
 from rallebench.engine.store import RunFolder
 from rallebench.experiments import EXPERIMENTS, SUITES
 from rallebench.experiments.baselines import baseline_name

@@ -33,7 +33,7 @@ _AUTOMATIC = re.compile(r"^(?P<base>.+)-\d{8}-\d{6}(-\d+)?$")
 @dataclass(frozen=True, slots=True)
 class RunRow:
     """A run in the list. ``title``: the user's name for it, or what tells it from others; ``mean``: of ``metric``, as in
-    the report, None before it is scored; ``created``: ISO time; ``state``: running, done, stopped, failed …"""
+    the report, None before it is scored; ``precision``: its R-precision; ``created``: ISO time; ``state``: running, done, stopped, failed …"""
 
     name: str
     title: str
@@ -49,6 +49,7 @@ class RunRow:
     seconds: float | None
     usd: float | None
     chain: Chain | None
+    precision: Mapping[str, Any] | None = None
     problem: str = ""
 
 
@@ -86,7 +87,8 @@ def _row(path: str, version: tuple[int, ...]) -> RunRow:
         report = run.report() or {}
     except RalleError as error:
         return RunRow(
-            run.name, run.name, "", "", "", "", 0, 0, 0, "", None, None, None, None, str(error)
+            *(run.name, run.name, "", "", "", "", 0, 0, 0, "", None, None, None, None),
+            problem=str(error),
         )
     spec = stored["spec"]
     chain = spec["settings"].get("chain")
@@ -108,6 +110,7 @@ def _row(path: str, version: tuple[int, ...]) -> RunRow:
         (metrics.get("seconds") or {}).get("value") or report.get("seconds_per_question"),
         cost.get("usd"),
         chain_from_json(chain) if chain else None,
+        metrics.get("Rprec"),
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,17 +14,18 @@ from rallebench.analysis.measures import measure
 from rallebench.analysis.paired import PairedComparison
 from rallebench.analysis.ranking import MultiRunComparison, compare_many
 from rallebench.analysis.runs import SharedQuestions, compare_runs
+from rallebench.analysis.tables import TEST, verdict
 from rallebench.chains.saved import chain_from_json
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.tables import Figure, Table
 from rallebench.core.types import Chain, Episode, Example
 from rallebench.engine.store import RunFolder
-from rallebench.metrics import METRICS, STANDARD_KS, card
+from rallebench.metrics import METRICS, STANDARD_KS, card, read_card
 from rallebench.services.episodes import is_agents
 from rallebench.services.workbench import Workbench
 from rallebench.workspace.flows import chain_flow
 
-__all__ = ["RunFolder", "chain_flow", "is_agents"]
+__all__ = ["TEST", "MultiRunComparison", "RunFolder", "chain_flow", "is_agents", "verdict"]
 
 HEADLINES = (
     ("em", "EM", "exact match with an accepted answer"),
@@ -77,6 +79,20 @@ def definition(report: Mapping[str, Any], name: str) -> str:
         return ""
 
 
+def cards(report: Mapping[str, Any]) -> dict[str, dict[str, str]]:
+    """Metric or judge of a run → the facts of its card."""
+    known: dict[str, dict[str, str]] = {}
+    for name in (*report.get("metrics", {}), *report.get("judges", {})):
+        with suppress(RalleError):
+            known[name] = read_card(name).facts()
+    return known
+
+
+def judge_lines() -> list[tuple[str, str]]:
+    """(judge, what it gives) of all."""
+    return [(name, METRICS.entry(name).about) for name in METRICS.judge_names()]
+
+
 def is_share(report: Mapping[str, Any], name: str) -> bool:
     """Whether a metric is a share of 1, which is picked in percent."""
     mean = {**report.get("metrics", {}), **report.get("suite", {})}.get(name) or {}
@@ -86,11 +102,6 @@ def is_share(report: Mapping[str, Any], name: str) -> bool:
         return traits.get("unit") == "fraction" and traits.get("range") == (0, 1)
     value = mean.get("value")
     return value is None or 0 <= value <= 1
-
-
-def judges() -> tuple[str, ...]:
-    """The judges by which a run may be scored."""
-    return METRICS.judge_names()
 
 
 def metrics_table(report: Mapping[str, Any]) -> Table:

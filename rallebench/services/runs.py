@@ -19,7 +19,7 @@ from rallebench.engine.score import choose_metrics, examples_of
 from rallebench.engine.store import RunFolder, list_runs
 from rallebench.experiments.benchmark import Benchmark, prepare
 from rallebench.metrics import METRICS
-from rallebench.metrics.judges.named import split_judges
+from rallebench.metrics.judges.named import check_sources, split_judges
 from rallebench.services.comparing import compare
 from rallebench.services.context import Context
 from rallebench.services.jobs import Job, JobManager
@@ -108,7 +108,9 @@ class Runs:
         stored = [m for m in run.spec()["metrics"] if not METRICS.is_judge(m)]
         own, judges = split_judges(metrics, self._workspace.llm_mark)
         examples = examples_of(run)
-        chosen = choose_metrics([*stored, *own], examples, run.spec()["spec"]["dataset"])
+        dataset = run.spec()["spec"]["dataset"]
+        chosen = choose_metrics([*stored, *own], examples, dataset)
+        check_sources(judges, examples, dataset)
         with self._models.lease(f"the scoring of the run {name!r}") as lease:
             return (yield from rescore(run, chosen, judges, self._context(lease, True)))
 

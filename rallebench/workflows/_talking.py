@@ -11,7 +11,7 @@ from typing import Any
 from rallebench.core.errors import RalleError
 from rallebench.core.prompts import filled
 from rallebench.core.settings import Setting
-from rallebench.core.text import _IS_CJK
+from rallebench.core.text import CJK_CHARACTER
 from rallebench.core.types import (
     Evidence,
     Flow,
@@ -83,7 +83,7 @@ def estimated(text: str) -> int:
     >>> estimated("four words of text"), estimated("多瑙河")
     (5, 3)
     """
-    wide = 0 if text.isascii() else len(_IS_CJK.findall(text))
+    wide = 0 if text.isascii() else len(CJK_CHARACTER.findall(text))
     return wide + -(-(len(text) - wide) // 4)
 
 

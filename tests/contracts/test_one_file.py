@@ -101,13 +101,12 @@ VECTORS = '''
 """A vector index that remembers numpy's."""
 
 from rallebench.vector_indexes import VECTOR_INDEXES
-from rallebench.vector_indexes.numpy_flat import NumpyFlatKind
+from rallebench.vector_indexes.numpy_flat import NumpyFlat
 
 
 @VECTOR_INDEXES.register("plain", search_form={}, packages=("numpy",))
-def plain():
+class Plain(NumpyFlat):
     """All vectors, compared one by one."""
-    return NumpyFlatKind()
 '''
 
 SQUAD = '''

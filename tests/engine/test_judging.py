@@ -197,6 +197,33 @@ def test_a_judge_that_cannot_be_is_refused_before_anything_is_written(
     assert not (rallebench.workspace / "runs" / "r").exists()
 
 
+def test_a_judge_with_nothing_to_judge_by_in_any_question_is_refused(
+    rallebench: CommandLine,
+) -> None:
+    bare = rallebench.workspace / "bare.jsonl"
+    bare.write_text('{"id": "q1", "input": "Which moon?"}\n')
+    run = ("run", "--chain", "closed", "--dataset", bare, "--no-mlflow", "--name", "r")
+    ran = rallebench(*run, "--metrics", "seconds,truthfulness:judge")
+    assert ran.code == 2 and "an article, a reference or accepted answers" in ran.last
+    assert not (rallebench.workspace / "runs" / "r").exists()
+    ran = rallebench(*run, "--metrics", "seconds,rgb-errors:judge")
+    assert ran.code == 0, "it judges by the answer alone"
+
+
+def test_a_question_with_nothing_to_judge_by_is_counted_and_not_scored(
+    rallebench: CommandLine,
+) -> None:
+    mixed = rallebench.workspace / "mixed.jsonl"
+    answered = '{"id": "q2", "input": "Which sea?", "output": [{"answer": "Black Sea"}]}'
+    mixed.write_text(f'{{"id": "q1", "input": "Which moon?"}}\n{answered}\n')
+    run = ("run", "--chain", "closed", "--dataset", mixed, "--no-mlflow", "--name", "r")
+    ran = rallebench(*run, "--metrics", "em,truthfulness:judge", "--json")
+    assert ran.code == 0, ran.err
+    assert ran.json["metrics"]["truthfulness:judge"]["n"] == 1
+    assert ran.json["judges"]["truthfulness:judge"]["not_judged"] == 1
+    assert "1 had nothing to judge by; they are not scored" in ran.err
+
+
 def test_scoring_again_keeps_the_metrics_that_have_an_option(rallebench: CommandLine) -> None:
     first = rallebench(*RUN, "--name", "r", "--metrics", "em,rouge-L:char", "--json")
     assert first.code == 0, first.err

@@ -158,7 +158,7 @@ def test_a_run_leads_to_its_baselines_and_to_mlflow(ran: Page) -> None:
 
 def test_ticked_runs_are_compared_and_fewer_than_two_are_refused(ran: Page) -> None:
     assert (
-        ran.call("runs.compare", {"pick": [SECOND, "first"]})["go"]
+        ran.call("runs.compare", {"pick": f"first/{SECOND}"})["go"]
         == f"#/runs/compare?a=first&b={SECOND}"
     )
     with pytest.raises(UsageError, match="Tick two or more"):
@@ -198,7 +198,7 @@ def test_a_new_run_says_what_it_will_take_before_it_starts(ran: Page) -> None:
     )
     assert "50 questions" in plan and "gold pages are in this index" in plan
     wrong = texts(
-        ran.call("runs.check", {"chain": "read", "dataset": "tiny-qa", "metrics": "nosuch"})[
+        ran.call("runs.check", {"chain": "read", "dataset": "tiny-qa", "metric": ["nosuch"]})[
             "#new-plan"
         ]
     )
@@ -269,6 +269,19 @@ def test_a_run_is_scored_by_more_metrics(ran: Page) -> None:
     assert "bleu" in texts(ran.open("runs/run?id=first&part=metrics")["#v-runs-run"])
     with pytest.raises(UsageError, match="No metric is chosen"):
         ran.call("runs.rescore-by", {"run": "first"})
+
+
+def test_a_judge_scores_a_run_and_its_card_stands_with_those_of_the_metrics(ran: Page) -> None:
+    dialog = texts(ran.call("runs.rescore", {"run": SECOND})["dialog"])
+    assert "rgb-errors Whether an answer noticed that documents are wrong" in dialog
+    ran.call("runs.rescore-by", {"run": SECOND, "judge": "rgb-errors", "judge_model": "titan"})
+    job = ran.workbench.jobs.get("scoring", SECOND)
+    assert job and job.wait(60) and job.error is None
+    words = texts(ran.open(f"runs/run?id={SECOND}&part=metrics")["#v-runs-run"])
+    cards = words.partition("Metric cards")[2]
+    assert "rgb-errors:titan Definition Whether an answer noticed" in cards
+    assert "Needs a language model" in cards and "Source RGB, Chen et al. 2023" in cards
+    assert "Beware Only ASCII punctuation" in cards, "the card of em"
 
 
 def test_predictions_of_another_program_become_a_run(ran: Page, tmp_path: Path) -> None:

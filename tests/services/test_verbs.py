@@ -635,7 +635,7 @@ def test_tracking_track_run_says_in_a_sentence_what_did_not_work(
         if verb == "track_run"
         else unreachable.tracking.track_experiment(result.document, "suite")
     )
-    assert "is complete but was not" in sentence and "Send it later" in sentence
+    assert "is complete but was not" in sentence and "can be logged later" in sentence
     unreachable.close()
 
 

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from urllib.parse import quote
 
 from rallebench.core.errors import UsageError
 from rallebench.gui.form import labelled, select
 from rallebench.gui.frame import Event, Page, Patch
 from rallebench.gui.html import (
+    VERDICTS,
     crumb,
     e,
     fold,
+    gap,
     gap_words,
     interval_bar,
     mark,
@@ -21,14 +24,19 @@ from rallebench.gui.html import (
     warning,
     waterfall_bar,
 )
-from rallebench.gui.places._runs_list import when
+from rallebench.gui.places._runs_list import unread, when
 from rallebench.gui.places._runs_more import agents
 from rallebench.gui.places._steps import marked, seconds
 from rallebench.gui.places._versions import difference, words_changed
 from rallebench.render import numbers, svg
 from rallebench.services import run_list, run_views
 from rallebench.services.run_list import RunRow
-from rallebench.services.run_questions import examples, lost_parts, questions
+from rallebench.services.run_questions import (
+    examples,
+    lost_parts,
+    questions,
+    read_stages,
+)
 
 MOST_FLIPS = 200
 
@@ -66,6 +74,8 @@ def pair(page: Page, a: str, b: str, metric: str) -> str:
         )
     compared = run_views.compare_two(page.workbench, a, b, metric)
     first, second = (run_list.row_of(page.workbench, name) for name in (a, b))
+    for run in unread(page, (first, second)):
+        read_stages(page.workbench, run)
     notes = warning(compared.shared.warning) if compared.shared.warning else ""
     return (
         f'<div class="judge"><h2>{sentence(compared, first, second)}</h2><p>{reason(compared, first, second)}</p>{duel(page, compared, (first, second))}</div>{notes}'
@@ -171,6 +181,9 @@ def different(page: Page, compared: run_views.Comparison, first: RunRow, second:
         else ""
     )
     others = [c for c in compared.changes if not (shown and c.where.startswith("action "))]
+    named = {change.where for change in others if "–" in (change.a, change.b)}
+    if shown:  # the fingerprint of an index that only one of the two has says no more than its name
+        others = [c for c in others if not (c.where in named and c.where.startswith("backends"))]
     lines = "".join(
         f"<div><small>{e(c.where)}</small><p>{words_changed(c.a[:2000], c.b[:2000])}</p></div>"
         for c in others
@@ -182,22 +195,31 @@ def folds(page: Page, first: RunRow, second: RunRow, metric: str) -> str:
     """Every metric, where questions were lost, and time: folded, with their gist."""
     compared = run_views.compare_several(page.workbench, [first.name, second.name], metric)
     every, _ = run_views.tables_of(compared)
+    runs = [page.workbench.runs.open(row.name) for row in (first, second)]
+    parts = [lost_parts(questions(page.workbench, run)) for run in runs]
     bars = "".join(
-        f"<p>{e(title(row, other))}</p>{waterfall_bar(lost_parts(questions(page.workbench, page.workbench.runs.open(row.name))), tall=True)}"
-        for row, other in ((first, second), (second, first))
+        f"<p>{e(title(row, other))}</p>{waterfall_bar(lost, tall=True)}"
+        for (row, other), lost in zip(((first, second), (second, first)), parts)
+    )
+    before, after = ({kind: count for kind, _, count in lost} for lost in parts)
+    moved = " · ".join(
+        f"{'not in the answer' if kind == 'wrong' else VERDICTS[kind]} {before.get(kind, 0):,} → {after.get(kind, 0):,}"
+        for kind in ("lost", "wrong", "format", "failed")
+        if kind in before or kind in after
     )
     took = f"{seconds(first.seconds)} → {seconds(second.seconds)} a question"
-    return (
+    return "<div>" + (
         fold(
             "Every metric",
             table(every),
             gist=f"{len(compared.metrics)} metrics, paired",
             id="compare-metrics",
         )
-        + fold("Where questions were lost", bars, id="compare-lost")
+        + fold("Where questions were lost", bars, gist=moved, id="compare-lost")
         + fold("Time and price", f"<p>{took}</p>", gist=took, id="compare-cost")
         + plots(page, [first.name, second.name], compared.metric)
         + agents(page, [first.name, second.name])
+        + "</div>"
     )
 
 
@@ -206,7 +228,9 @@ def plots(page: Page, names: Sequence[str], metric: str) -> str:
     drawn = ""
     for axes, figure, value in run_views.kinds_of(page.workbench, names, metric):
         shown = svg.figure(figure) if figure.series else ""
-        drawn += fold(f"By {axes}", shown + table(value), id=f"compare-by-{axes}")
+        field = axes.removeprefix("meta.").replace("_", " ")
+        gist = numbers.plural(len(value.rows), "kind")
+        drawn += fold(f"By {field}", shown + table(value), gist=gist, id=f"compare-by-{axes}")
     for label, key in run_views.COSTS.items():
         points_of, notes = run_views.quality_and_cost(page.workbench, names, metric, key)
         if points_of is not None:
@@ -240,9 +264,74 @@ def ranking(page: Page, names: Sequence[str], metric: str) -> str:
     titles: Mapping[str, str] = {
         name: run_list.row_of(page.workbench, name).title for name in names
     }
-    every, differences = run_views.tables_of(compared)
+    every, _ = run_views.tables_of(compared)
     notes = "".join(warning(sentence) for sentence in compared.warnings)
-    key = "".join(
-        f"<li><b>{e(name)}</b>: {e(text)}</li>" for name, text in titles.items() if text != name
+    labels = tuple(
+        titles.get(head, head) if isinstance(head, str) else head for head in every.columns
     )
-    return f'<div class="judge"><h2>{len(names)} runs on {len(compared.common):,} shared questions</h2><p>Against {e(titles[names[0]])}, by {e(compared.metric)}; p is corrected for {len(names) - 1} comparisons (Holm).</p></div><div class="row">{metric_choice(compared.metrics, compared.metric)}</div>{notes}{table(differences)}<h3 class="sub">Every metric</h3>{table(every)}<ul class="note">{key}</ul>{plots(page, names, compared.metric)}{agents(page, names)}'
+    metrics = fold(
+        "Every metric",
+        table(replace(every, columns=labels)),
+        gist=f"{len(compared.metrics)} metrics",
+        id="rank-metrics",
+    )
+    return (
+        f'<div class="judge"><h2>{winner(compared, titles)}</h2><p>{len(names)} runs on {len(compared.common):,} shared questions, against {e(titles[names[0]])}; p is corrected for {len(names) - 1} comparisons (Holm).</p></div>'
+        f'<div class="row">{metric_choice(compared.metrics, compared.metric)}</div>{notes}{ranked(compared, titles)}<div>{metrics}{plots(page, names, compared.metric)}{agents(page, names)}</div>'
+    )
+
+
+def winner(compared: run_views.MultiRunComparison, titles: Mapping[str, str]) -> str:
+    """The verdict on several runs in one sentence."""
+    first = e(titles[compared.sides[0].name])
+    up = compared.measure.higher_is_better
+    better = [x for x in compared.against if run_views.verdict(x, up) == "better"]
+    if not better:
+        return f"No run is shown to be better than <b>{first}</b>."
+    best = max(better, key=lambda x: abs(x.paired.difference or 0.0))
+    size = gap_words(abs(best.paired.difference or 0.0), compared.measure.unit).removeprefix("+")
+    return f"Keep <b>{e(titles[best.name])}</b>: it is better than {first} by {size}."
+
+
+def ranked(compared: run_views.MultiRunComparison, titles: Mapping[str, str]) -> str:
+    """A line a run, the best mean first: its mean, and what it differs from the first run by."""
+    unit, up = compared.measure.unit, compared.measure.higher_is_better
+    against = {result.name: result for result in compared.against}
+    cells = list(zip((side.name for side in compared.sides), compared.cells[compared.metric]))
+    cells.sort(key=lambda cell: cell[1].value or 0.0, reverse=up is not False)
+    lines = []
+    for name, mean in cells:
+        linked = f'<a class="nm" href="#/runs/run?id={quote(name)}">{e(titles[name])}</a>'
+        bar = interval_bar(mean) if unit == "fraction" else ""
+        line = [linked, quantity(mean, unit), bar]
+        if (result := against.get(name)) is None:
+            lines.append([*line, "the base", "", "", "", ""])
+            continue
+        pair = result.paired
+        delta = {"value": pair.difference, "low": pair.low, "high": pair.high, "n": pair.n}
+        counted = f"{pair.wins:,} / {pair.ties:,} / {pair.losses:,}"
+        p = numbers.text(result.corrected, "p")
+        beside = f'<a class="link" href="#/runs/compare?a={quote(compared.sides[0].name)}&b={quote(name)}">compare</a>'
+        words = f"<small>{e(run_views.verdict(result, up))}</small>"
+        lines.append(
+            [
+                *line,
+                gap(delta, unit) + words,
+                p,
+                counted,
+                f"{pair.needed:,}" if pair.needed else "–",
+                beside,
+            ]
+        )
+    label = compared.metric.upper() if compared.metric in ("em", "f1") else compared.metric
+    heads = (
+        "Run",
+        f">{label}",
+        "",
+        ">To the base",
+        ">p, corrected",
+        ">Better / equal / worse",
+        ">Questions needed",
+        "",
+    )
+    return f'<div class="wide">{rows(heads, lines)}</div><p class="note">{e(run_views.TEST[:1].upper() + run_views.TEST[1:])} Questions needed: to see this difference with 80 % power at the 5 % level.</p>'

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any
+from urllib.parse import quote
 
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.gui.form import select
@@ -15,16 +17,26 @@ from rallebench.gui.html import (
     e,
     empty,
     interval_bar,
+    link,
     menu,
     percent,
     waterfall_bar,
     window,
 )
-from rallebench.gui.jobs import left, share_of
+from rallebench.gui.jobs import left, progress_of, share_of
 from rallebench.gui.places._steps import seconds
-from rallebench.services import run_list
+from rallebench.render import numbers
+from rallebench.services import run_list, run_views
+from rallebench.services.jobs import Job
 from rallebench.services.run_list import RunRow
-from rallebench.services.run_questions import lost_parts, questions
+from rallebench.services.run_questions import (
+    LARGE,
+    lost_parts,
+    questions,
+    read_stages,
+    stages_known,
+)
+from rallebench.services.run_views import RunFolder
 
 STATES = {
     "running": "running",
@@ -35,6 +47,9 @@ STATES = {
     "done": "",
 }
 DATASET = ' class="short" aria-label="Dataset" data-do="runs.filter" data-on="change"'
+NEWEST = 30
+"""Runs of the list whose steps are read to draw where questions were lost."""
+
 LEGEND = (
     ("lost", "not retrieved"),
     ("wrong", "not in the answer"),
@@ -50,6 +65,7 @@ def register(page: Page) -> None:
     for name, handler in (
         ("filter", refresh),
         ("refresh", refresh),
+        ("losses", losses),
         ("rename", ask_title),
         ("rename-to", rename),
         ("delete", delete),
@@ -87,33 +103,34 @@ def view(page: Page, event: Event) -> str:
     bin_button = button(f"Bin ({bin_count})", "runs.bin", kind="quiet") if bin_count else ""
     bar = (
         f'<div class="row"><h1>Runs</h1><span class="gap"></span><input name="words" class="short" value="{e(filters["words"])}" placeholder="Filter" aria-label="Filter" data-filter data-do="runs.filter" data-on="input" id="runs-words">'
-        f"{select('dataset', datasets, filters['dataset'], more=DATASET)}{bin_button}{button('MLflow', 'runs.mlflow', kind='quiet', title='Open all runs in MLflow')}"
-        f"{button('Compare', 'runs.compare', id='compare-button', title='Tick two or more runs')}{button('New run', 'runs.new', kind='primary')}</div>"
+        f"{select('dataset', datasets, filters['dataset'], more=DATASET)}{bin_button}{button('Import predictions', 'runs.import', kind='quiet')}{button('MLflow', 'runs.mlflow', kind='quiet', title='Open all runs in MLflow')}"
+        f"{button('Compare', 'runs.compare', title='Tick two or more runs')}{button('New run', 'runs.new', kind='primary')}</div>"
     )
     return f'<div class="wrap-page wide" data-form data-problems>{bar}<div id="runs-now" data-follow="*" data-do="runs.refresh">{now(page)}</div><div id="runs-rows">{table(page, event)}</div></div>'
 
 
 def now(page: Page) -> str:
     """The runs that are running in this program."""
-    lines = ""
-    for job in page.workbench.jobs.list("run", active=True):
-        share = share_of(job)
-        bar = (
-            f'<progress max="100" value="{100 * share:.0f}"></progress>'
-            if share is not None
-            else "<progress></progress>"
-        )
-        words = " · ".join(
-            filter(
-                None,
-                [
-                    f"{share:.0%}".replace("%", " %") if share is not None else job.message,
-                    left(job, share) if share else "",
-                ],
-            )
-        )
-        lines += f'<div class="running"><b>{e(job.name)}</b>{bar}<span class="num">{e(words)}</span><a class="link" href="#/runs/run?id={e(job.name)}">Open</a>{button("Stop", "runs.stop", kind="quiet", id=job.name)}</div>'
-    return lines
+    return "".join(
+        running(page, job, link("Open", f"#/runs/run?id={quote(job.name)}", "link"))
+        for job in page.workbench.jobs.list("run", active=True)
+    )
+
+
+def running(page: Page, job: Job, more: str = "") -> str:
+    """A run that goes on: how far it is, its score so far, and its stop."""
+    share, progress = share_of(job), progress_of(job)
+    value = "" if share is None else f' value="{100 * share:.0f}"'
+    words = [job.message]
+    if progress and progress.total and share is not None:
+        words = [f"{progress.done:,} of {progress.total:,}", left(job, share)]
+    title = next((r.title for r in run_list.rows(page.workbench) if r.name == job.name), job.name)
+    stop = (
+        "<small>stopping</small>"
+        if job.stopping
+        else button("Stop", "runs.stop", kind="quiet", id=job.name)
+    )
+    return f'<div class="running"><b>{e(title)}</b><progress max="100"{value} aria-label="Progress of {e(title)}"></progress><span class="num">{e(" · ".join(filter(None, words)))}</span><span class="gap"></span>{more}{stop}</div>'
 
 
 def table(page: Page, event: Event) -> str:
@@ -128,10 +145,31 @@ def table(page: Page, event: Event) -> str:
     if not shown:
         return '<p class="note">No run fits the filter.</p>'
     legend = "".join(f'<span><i class="s-{kind}"></i>{words}</span>' for kind, words in LEGEND)
-    heads = '<div class="runrow head"><span></span><span>Run</span><span>Dataset</span><span class="n">Score</span><span></span><span>Where questions were lost</span><span class="n">A question</span><span></span></div>'
+    heads = '<div class="runrow head"><span></span><span>Run</span><span>Dataset</span><span class="n">Score</span><span></span><span class="n">R-precision</span><span>Where questions were lost</span><span class="n">A question</span><span class="n">Price</span><span></span></div>'
     marks = "|".join(f"{row.name}{row.state}{row.done}{row.title}" for row in shown)
     key = {**filters, "mark": hash(marks)}
-    return f'{heads}<div class="runlist">{window("runs", key, len(shown), "runs.open", row=58, label="Runs")}</div><div class="legend">{legend}</div>'
+    lazy = (
+        '<span class="note" data-lazy data-do="runs.losses">reading where questions were lost …</span>'
+        if unread(page, shown)
+        else ""
+    )
+    return f'{heads}<div class="runlist" style="--rows:{len(shown)}">{window("runs", key, len(shown), "", row=58, label="Runs")}</div><div class="legend">{legend}{lazy}</div>'
+
+
+def unread(page: Page, shown: Sequence[RunRow]) -> list[RunFolder]:
+    """The newest finished runs of which it is not known yet where they lost their questions."""
+    ended = [row for row in shown[:NEWEST] if row.state == "done" and 0 < row.total <= LARGE]
+    runs = (page.workbench.runs.open(row.name) for row in ended if not row.problem)
+    return [run for run in runs if not stages_known(page.workbench, run)]
+
+
+def losses(page: Page, event: Event) -> Iterator[Patch]:
+    """Read where the questions of the newest runs were lost, a run after the other."""
+    shown = run_list.filtered(run_list.rows(page.workbench), *chosen(event).values())
+    for run in unread(page, shown):
+        read_stages(page.workbench, run)
+        yield {"event": {"name": "rb-rows", "list": "runs"}}
+    yield {"#runs-rows": table(page, event)}
 
 
 def run_rows(page: Page, key: dict[str, Any], start: int, count: int) -> list[tuple[str, str]]:
@@ -143,9 +181,10 @@ def run_rows(page: Page, key: dict[str, Any], start: int, count: int) -> list[tu
 def run_row(page: Page, row: RunRow) -> str:
     """One run."""
     address = f"#/runs/run?id={e(row.name)}"
-    tick = f'<input type="checkbox" name="pick" value="{e(row.name)}" aria-label="Choose {e(row.title)} to compare">'
+    tick = f'<input type="checkbox" value="{e(row.name)}" aria-label="Choose {e(row.title)} to compare">'
     if row.problem:
-        return f'<div class="runrow">{tick}<span><b class="nm">{e(row.name)}</b><small class="bad">{e(row.problem)}</small></span></div>'
+        gone = menu(delete_button(row))
+        return f'<div class="runrow broken"><span></span><span><b class="nm">{e(row.name)}</b><small class="bad" title="{e(row.problem)}">{e(row.problem)}</small></span><span>{gone}</span></div>'
     state = STATES.get(row.state, row.state)
     about = " · ".join(
         filter(
@@ -161,24 +200,31 @@ def run_row(page: Page, row: RunRow) -> str:
     more = menu(
         f'<a href="{address}">Open</a>',
         button("Rename", "runs.rename", id=row.name),
-        button(
-            "Delete",
-            "runs.delete",
-            kind="danger",
-            id=row.name,
-            confirm=f"Move the run {row.title} into the bin? It can be brought back.",
-            confirm_verb="Delete",
-        ),
+        delete_button(row),
         label=f"More for {row.title}",
     )
     took = f'<span class="num">{seconds(row.seconds)}</span>' if row.seconds is not None else "–"
     counted = (
         f"{row.done:,} of {row.total:,}" if row.done != row.total else f"{row.total:,} questions"
     )
+    unpriced = run_views.is_unpriced(page.workbench, row.chain.llms if row.chain else ())
+    price = numbers.text(row.usd, "usd") if row.usd else "unknown" if unpriced else "none"
     return (
-        f'<div class="runrow">{tick}<span><a class="nm" href="{address}" title="{e(row.name)}">{e(row.title)}</a><small>{e(about)}</small></span>'
+        f'<div class="runrow" data-href="{address}">{tick}<span><a class="nm" href="{address}" title="{e(row.name)}">{e(row.title)}</a><small>{e(about)}</small></span>'
         f'<span>{e(row.dataset)}<small>{counted}</small></span><span class="n">{percent(row.mean) if row.mean else "–"}<small>{e(row.metric.upper() if row.metric in ("em", "f1") else row.metric)}</small></span>'
-        f'<span>{interval_bar(row.mean)}</span><span>{lost(page, row)}</span><span class="n">{took}</span><span>{more}</span></div>'
+        f'<span>{interval_bar(row.mean)}</span><span class="n">{percent(row.precision)}</span><span>{lost(page, row)}</span><span class="n">{took}</span><span class="n">{price}</span><span>{more}</span></div>'
+    )
+
+
+def delete_button(row: RunRow) -> str:
+    """Into the bin, after a question."""
+    return button(
+        "Delete",
+        "runs.delete",
+        kind="danger",
+        id=row.name,
+        confirm=f"Move the run {row.title} into the bin? It can be brought back.",
+        confirm_verb="Delete",
     )
 
 
@@ -232,13 +278,18 @@ def ask_title(page: Page, event: Event) -> Patch:
 def rename(page: Page, event: Event) -> Patch:
     """Give a run a title."""
     run_list.rename(page.workbench, event.text("id"), event.text("as"))
-    return {"dialog": "", "#runs-rows": table(page, event), "event": {"name": "rb-renamed"}}
+    return {"dialog": "", "#runs-rows": table(page, event)}
 
 
 def delete(page: Page, event: Event) -> Patch:
     """Move a run into the bin."""
     run_list.delete(page.workbench, event.text("id"))
-    return {"#v-runs-list": view(page, event), "say": "The run is in the bin.", "go": "#/runs/list"}
+    return {
+        "#v-runs-list": view(page, event),
+        "say": "The run is in the bin.",
+        "go": "#/runs/list",
+        "event": {"name": "rb-gone", "run": event.text("id")},
+    }
 
 
 def open_bin(page: Page, event: Event) -> Patch:
@@ -279,7 +330,8 @@ def stop(page: Page, event: Event) -> Patch:
 
 def compare(page: Page, event: Event) -> Patch:
     """Compare the ticked runs."""
-    names = event.many("pick")
+    ticked = set(filter(None, event.text("pick").split("/")))
+    names = [row.name for row in run_list.rows(page.workbench) if row.name in ticked]
     if len(names) < 2:
         raise UsageError("Tick two or more runs of the list, then press Compare.")
     if len(names) == 2:  # the older one is the base

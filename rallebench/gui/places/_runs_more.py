@@ -9,14 +9,14 @@ from pathlib import Path
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.gui.form import labelled, select
 from rallebench.gui.frame import Event, Page, Patch
-from rallebench.gui.html import button, e, fold, table, warning
+from rallebench.gui.html import button, defs, dialog, e, fold, table, warning
 from rallebench.render import svg
 from rallebench.render.report import page as report_pages
 from rallebench.services import catalog
 from rallebench.services.comparing import analyse_agents
 from rallebench.services.exchange import exported, import_predictions, track
 from rallebench.services.reports import report_of
-from rallebench.services.run_views import is_agents, judges, metric_choices
+from rallebench.services.run_views import is_agents, judge_lines, metric_choices
 
 ENDINGS = {
     "csv": ".csv",
@@ -98,7 +98,9 @@ def mlflow(page: Page, event: Event) -> Iterator[Patch]:
     run = page.workbench.runs.open(name) if name else None
     for address in page.workbench.tracking.start_mlflow(run):
         if not address.startswith("http"):
-            yield {"say": address}
+            yield {
+                "dialog": f'<h2>MLflow</h2><p role="status">{e(address)}</p><progress></progress>'
+            }
     label = "Open the run in MLflow" if name else "Open the runs in MLflow"
     yield {
         "dialog": f'<h2>MLflow</h2><p>MLflow is running at {e(address.partition("/#")[0])}.</p><div class="buttons">{button("Close", "", close="1")}<a class="button primary" href="{e(address)}" target="_blank" rel="noopener">{label}</a></div>'
@@ -112,25 +114,35 @@ def log(page: Page, event: Event) -> Iterator[Patch]:
     yield {"say": f"The run is in MLflow as {value['mlflow_run_id']}."}
 
 
+def metric_fields(page: Page, usual: str = "") -> str:
+    """The metrics to score by, each a box, and a judge with its model. ``usual``: what is used where none is ticked."""
+    models = list(page.workbench.workspace.llms())
+    boxes = "".join(
+        f'<label class="check"><input type="checkbox" name="metric" value="{e(name)}"> {e(name)}</label>'
+        for name in metric_choices()
+    )
+    lines = judge_lines()
+    judge = labelled("Judge", select("judge", [name for name, _ in lines], "", blank="none"))
+    model = labelled("Judging model", select("judge_model", models, models[0] if models else ""))
+    return f'<div class="fields">{judge}{model}</div>{fold("What the judges give", defs(lines))}{fold("Metrics", f"<div class=checks>{boxes}</div>", gist=usual, id="score-metrics")}'
+
+
+def chosen_metrics(event: Event) -> list[str]:
+    """The metrics of ``metric_fields``, the judge as ``name:model``."""
+    judge = event.text("judge")
+    return event.many("metric") + ([f"{judge}:{event.text('judge_model')}"] if judge else [])
+
+
 def ask_metrics(page: Page, event: Event) -> Patch:
     """By which metrics a run is scored, too."""
-    name, models = event.text("run"), list(page.workbench.workspace.llms())
-    boxes = "".join(
-        f'<label class="check"><input type="checkbox" name="metric" value="{e(m)}"> {e(m)}</label>'
-        for m in metric_choices()
-    )
-    judge = labelled("Judge", select("judge", judges(), "", blank="none"))
-    model = labelled("Judging model", select("llm", models, models[0] if models else ""))
-    return {
-        "dialog": f'<h2>Score by more metrics</h2><div data-form class="stack"><div class="fields">{judge}{model}</div>{fold("Metrics", f"<div class=checks>{boxes}</div>", id="score-metrics")}<p class="note">No answer is asked again. A judge asks its model once for each answer; a resumed pass continues.</p><div class="buttons">{button("Cancel", "", close="1")}{button("Score", "runs.rescore-by", kind="primary", run=name)}</div></div>'
-    }
+    note = '<p class="note">No answer is asked again. A judge asks its model once for each answer; a resumed pass continues.</p>'
+    score = button("Score", "runs.rescore-by", kind="primary", run=event.text("run"))
+    return {"dialog": dialog("Score by more metrics", metric_fields(page) + note, score)}
 
 
 def rescore(page: Page, event: Event) -> Patch:
     """Score the run as a job."""
-    name, metrics = event.text("run"), event.many("metric")
-    if event.text("judge"):
-        metrics.append(f"{event.text('judge')}:{event.text('llm')}")
+    name, metrics = event.text("run"), chosen_metrics(event)
     if not metrics:
         raise UsageError("No metric is chosen; tick one, or choose a judge.")
     page.workbench.jobs.submit(
@@ -146,10 +158,13 @@ def ask_predictions(page: Page, event: Event) -> Patch:
         "Dataset", select("dataset", datasets, datasets[0])
     )
     system = labelled(
-        "Workflow:model, of an R-Eval log", '<input name="system" placeholder="react:gpt-4">'
+        "System, of an R-Eval log only", '<input name="system" placeholder="react:gpt-4">'
     )
     return {
-        "dialog": f'<h2>Import predictions</h2><div data-form class="stack"><div class="fields">{fields}{system}</div><div class="drop" data-upload="runs.import-file"><label class="link">Choose a file<input type="file" hidden></label><small>KILT predictions, JSON lines, CSV, or a log of R-Eval; or drop it here</small></div><div class="buttons">{button("Cancel", "", close="1")}</div></div>'
+        "dialog": dialog(
+            "Import predictions",
+            f'<div class="fields">{fields}{system}</div><div class="drop" data-upload="runs.import-file"><label class="link" tabindex="0">Choose a file<input type="file" hidden></label><small>KILT predictions, JSON lines, CSV, or a log of R-Eval; or drop it here</small></div>',
+        )
     }
 
 

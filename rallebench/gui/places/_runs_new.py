@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from rallebench.core.errors import RalleError
-from rallebench.core.text import split_names
 from rallebench.gui.form import labelled, select
 from rallebench.gui.frame import Event, Page, Patch
 from rallebench.gui.html import button, e, fold, problem, warning
 from rallebench.gui.places._bench import bench_of
+from rallebench.gui.places._runs_more import chosen_metrics, metric_fields
 from rallebench.render import numbers
 from rallebench.services import run_list
 from rallebench.services.benchmarks import Benchmark, BenchmarkOptions, of_flow
@@ -61,11 +61,6 @@ def dialog(page: Page, event: Event) -> str:
         labelled("Model", select("llm", llms, "", more=change)),
         labelled("Index", select("retriever", retrievers, "", more=change)),
         labelled("Name", '<input name="name" placeholder="made from chain, dataset and time">'),
-        labelled(
-            "Metrics",
-            '<input name="metrics" placeholder="the usual ones of the dataset">',
-            "names with commas; a judge as truthfulness:MODEL",
-        ),
         labelled("Questions at once", '<input type="number" name="batch_size" value="20" min="1">'),
         labelled(
             "Stop after failures",
@@ -74,8 +69,8 @@ def dialog(page: Page, event: Event) -> str:
         labelled("Seed", '<input type="number" name="seed" value="0">'),
         '<label class="check"><input type="checkbox" name="track" checked> Log to MLflow</label>',
     ]
-    inside = f'<div class="fields">{"".join(more)}</div>'
-    return f'<h2>New run</h2><div data-form id="new-run" class="stack"><div class="fields">{"".join(fields)}</div>{fold("More settings", inside, gist="model, metrics, name", id="new-more")}<div class="box" id="new-plan">{plan(page, event)}</div><div class="buttons">{button("Cancel", "", close="1")}{button("Run", "runs.start", kind="primary")}</div></div>'
+    inside = f'<div class="stack"><div class="fields">{"".join(more)}</div>{metric_fields(page, "the usual ones of the dataset")}</div>'
+    return f'<h2>New run</h2><div data-form id="new-run" class="stack" data-problems><div class="fields">{"".join(fields)}</div>{fold("More settings", inside, gist="model, metrics, name", id="new-more")}<div class="box" id="new-plan">{plan(page, event)}</div><div class="buttons">{button("Cancel", "", close="1")}{button("Run", "runs.start", kind="primary")}</div></div>'
 
 
 def benchmark(page: Page, event: Event) -> Benchmark:
@@ -92,12 +87,11 @@ def benchmark(page: Page, event: Event) -> Benchmark:
         else a
         for a in chain.actions
     )
-    metrics = tuple(split_names(event.text("metrics")))
     options = BenchmarkOptions(
         dataset=event.text("dataset") or bench.dataset,
         limit=event.whole("limit", "Questions"),
         batch_size=event.whole("batch_size", "Questions at once"),
-        metrics=metrics or None,
+        metrics=tuple(chosen_metrics(event)) or None,
         max_errors=event.whole("max_errors", "Stop after failures"),
         seed=event.whole("seed", "Seed") or 0,
         track=event.flag("track") if "dataset" in event.data else True,

@@ -8,16 +8,20 @@ from typing import Any
 from urllib.parse import quote
 
 from rallebench.core.errors import RalleError, UsageError
+from rallebench.core.numbers import independence
 from rallebench.core.types import Generate, Retrieve
 from rallebench.gui.frame import Event, Page, Patch
 from rallebench.gui.html import (
+    attributes,
     button,
     chips,
     crumb,
+    defs,
     e,
     empty,
     fold,
     mark,
+    menu,
     number,
     percent,
     problem,
@@ -27,11 +31,12 @@ from rallebench.gui.html import (
     waterfall_bar,
     window,
 )
-from rallebench.gui.places._runs_list import STATES, now, when
+from rallebench.gui.places._runs_list import STATES, delete_button, running, when
 from rallebench.gui.places._runs_more import agents
 from rallebench.gui.places._steps import gist, marked, output, passages, price, seconds
 from rallebench.render import numbers
 from rallebench.services import run_list, run_views
+from rallebench.services.jobs import Job
 from rallebench.services.run_questions import (
     counts,
     filtered,
@@ -85,7 +90,7 @@ def open_run(page: Page, event: Event) -> Patch:
     name = event.query.get("id", "")
     job = page.workbench.jobs.get("run", name)
     if job is not None and not job.done and page.workbench.runs.folder_of(job) is None:
-        return {"#v-runs-run": starting(name, job.message), "title": name}
+        return {"#v-runs-run": starting(page, job), "title": name}
     run = folder(page, event)
     row = run_list.row_of(page.workbench, run.name)
     part = event.query.get("part", "questions")
@@ -98,10 +103,11 @@ def open_run(page: Page, event: Event) -> Patch:
     }
 
 
-def starting(name: str, message: str) -> str:
-    """A run whose models are being loaded."""
-    head = crumb("Runs", "#/runs/list", name, "starting")
-    return f'<div class="wrap-page wide">{head}<p class="note" data-follow="*" data-do="runs.begun" data-run="{e(name)}">{e(message or "Loading …")}</p></div>'
+def starting(page: Page, job: Job) -> str:
+    """A run whose index and models are being made ready."""
+    head = crumb("Runs", "#/runs/list", job.name, "starting")
+    follow = attributes(follow="*", do="runs.begun", run=job.name)
+    return f'<div class="wrap-page wide">{head}<div{follow} data-on="none">{running(page, job)}</div></div>'
 
 
 def begun(page: Page, event: Event) -> Patch:
@@ -123,7 +129,6 @@ def heading(page: Page, row: run_list.RunRow, part: str) -> str:
         if row.state not in ("done", "running", "scoring") and not row.problem
         else ""
     )
-    again = button("Rename", "runs.rename", kind="quiet", id=row.name)
     use_button = (
         button("Open in Build", "runs.use", kind="primary", run=row.name) if row.chain else ""
     )
@@ -136,29 +141,29 @@ def heading(page: Page, row: run_list.RunRow, part: str) -> str:
     others = [
         r for r in run_list.rows(page.workbench) if r.name != row.name and r.dataset == row.dataset
     ][:30]
-    beside = (
-        f'<a class="button" href="#/experiments/list?run={quote(row.name)}">Baselines</a>'
-        if row.chain and row.state == "done"
-        else ""
-    )
+    beside = ""
+    if row.chain and row.state == "done":
+        beside = f'<a class="button" href="#/experiments/list?run={quote(row.name)}">Baselines</a>'
     if others:
         links = "".join(
             f'<a href="#/runs/compare?a={e(r.name)}&b={e(row.name)}">{e(r.title)} · {e(when(r.created))}</a>'
             for r in others
         )
         beside += f'<details class="menu wide-menu"><summary class="button">Compare with …</summary><div>{links}</div></details>'
-    more_buttons = button("Export", "runs.export", kind="quiet", run=row.name)
-    if row.state == "done":
-        more_buttons += button(
-            "MLflow", "runs.mlflow", kind="quiet", title="Open the run in MLflow", run=row.name
-        )
+    rest = menu(
+        button("Rename", "runs.rename", id=row.name),
+        button("Export", "runs.export", run=row.name),
+        button("Open in MLflow", "runs.mlflow", run=row.name) if row.state == "done" else "",
+        delete_button(row),
+        label=f"More for {row.title}",
+    )
     return (
         crumb(
             "Runs",
             "#/runs/list",
             row.title,
             about,
-            buttons=f"{more}{again}{more_buttons}{beside}{use_button}",
+            buttons=f"{more}{beside}{use_button}{rest}",
         )
         + f'<div class="row">{parts}</div>'
     )
@@ -178,8 +183,8 @@ def tiles(page: Page, run: RunFolder, report: Mapping[str, Any]) -> str:
     mean, total = run_views.seconds_of(report), (report.get("cost") or {}).get("total") or {}
     if mean:
         half = (
-            f"<small>± {(mean['high'] - mean['low']) / 2:.2f}</small>"
-            if mean.get("low") is not None
+            f" <small>± {(mean['high'] - mean['low']) / 2:.2f}</small>"
+            if mean.get("low") is not None and mean["high"] - mean["low"] >= 0.01
             else ""
         )
         whole = numbers.text(report.get("seconds") or 0, "duration")
@@ -198,12 +203,12 @@ def tiles(page: Page, run: RunFolder, report: Mapping[str, Any]) -> str:
 def questions_part(page: Page, run: RunFolder, query: Mapping[str, str]) -> str:
     """Tiles, the bar, the list beside one question."""
     job = page.workbench.jobs.get("run", run.name)
-    running = (
-        f'<div id="run-live" data-follow="run {e(run.name)}" data-do="runs.live" data-run="{e(run.name)}">{now(page) if job and not job.done else ""}</div>'
-        if job
-        else ""
-    )
-    return f'{running}<div id="run-top">{top(page, run)}</div><div class="cols two runcols"><div class="leftlist" id="run-list" data-form>{listed(page, run, query)}</div><div class="detail" id="run-question" data-problems>{detail(page, run, query.get("q", ""))}</div></div>'
+    live_part = ""
+    if job:
+        follow = attributes(follow=f"run {run.name}", do="runs.live", run=run.name)
+        inside = "" if job.done else running(page, job)
+        live_part = f'<div id="run-live"{follow}>{inside}</div>'
+    return f'{live_part}<div id="run-top">{top(page, run)}</div><div class="cols two runcols"><div class="leftlist" id="run-list" data-form>{listed(page, run, query)}</div><div class="detail" id="run-question" data-problems>{detail(page, run, query.get("q", ""))}</div></div>'
 
 
 def top(page: Page, run: RunFolder) -> str:
@@ -229,28 +234,30 @@ def bar(page: Page, run: RunFolder) -> str:
 
 
 def listed(page: Page, run: RunFolder, query: Mapping[str, str]) -> str:
-    """Chips with counts, and the list."""
-    shown = questions(page.workbench, run)
+    """Chips with counts, a filter by words, and the list."""
+    name, only, words = e(run.name), query.get("only", ""), e(query.get("words", ""))
+    field = f'<input name="words" value="{words}" placeholder="Filter by words" aria-label="Filter by words" data-filter data-do="runs.words" data-on="input" data-run="{name}" data-only="{e(only)}" id="run-words">'
+    return f'<div id="run-chips">{verdicts(page, run, only)}</div>{field}<div id="run-rows">{listing(page, run, query)}</div>'
+
+
+def verdicts(page: Page, run: RunFolder, only: str) -> str:
+    """Chips that filter by verdict."""
+    count = counts(questions(page.workbench, run))
+    items = [(key, label, count.get(key, 0)) for key, label in FILTERS if not key or count.get(key)]
+    return chips(items, only, "runs.only", run=run.name)
+
+
+def listing(page: Page, run: RunFolder, query: Mapping[str, str]) -> str:
+    """The questions that fit the filter."""
     only, words = query.get("only", ""), query.get("words", "")
-    count = counts(shown)
+    shown = questions(page.workbench, run)
     fitting = filtered(shown, only, words)
+    if not fitting:
+        return '<p class="note">No question fits the filter.</p>'
     at = next((i for i, row in enumerate(fitting) if row.qid == query.get("q", "")), -1)
-    buttons = chips(
-        [(key, label, count.get(key, 0)) for key, label in FILTERS if not key or count.get(key)],
-        only,
-        "runs.only",
-        run=run.name,
-    )
-    field = f'<input name="words" value="{e(words)}" placeholder="Filter by words" aria-label="Filter by words" data-filter data-do="runs.words" data-on="input" data-run="{e(run.name)}" data-only="{e(only)}" id="run-words">'
-    key = {
-        "run": run.name,
-        "only": only,
-        "words": words,
-        "n": len(shown),
-        "known": stages_known(page.workbench, run),
-    }
-    nothing = '<p class="note">No question fits the filter.</p>' if not fitting else ""
-    return f"{buttons}{field}{nothing}{window('run-questions', key, len(fitting), 'runs.question', at=at, row=62)}"
+    known = stages_known(page.workbench, run)
+    key = {"run": run.name, "only": only, "words": words, "n": len(shown), "known": known}
+    return window("run-questions", key, len(fitting), "runs.question", at=at, row=66)
 
 
 def question_rows(page: Page, key: dict[str, Any], start: int, count: int) -> list[tuple[str, str]]:
@@ -262,7 +269,7 @@ def question_rows(page: Page, key: dict[str, Any], start: int, count: int) -> li
     return [
         (
             row.qid,
-            f'{mark(row.kind)}<span><em class="one-line" dir="auto">{e(row.text[:240])}</em><small dir="auto">{e(row.answer[:120]) or "–"} <s>gold</s> {e(row.gold[:80])}</small></span>',
+            f'{mark(row.kind)}<span><em dir="auto">{e(row.text[:240])}</em><small dir="auto">{e(row.answer[:120]) or "–"} <s>gold</s> {e(row.gold[:80])}</small></span>',
         )
         for row in shown
     ]
@@ -287,7 +294,7 @@ def detail(page: Page, run: RunFolder, qid: str) -> str:
             else output(step, gold, None, prices)
         )
         name = {
-            "Retrieve": f"Retrieve · {getattr(step.request, 'retriever', '')}",
+            "Retrieve": f"Retrieve · {getattr(step.request, 'retriever', '')} · k {getattr(step.request, 'k', '')}",
             "Generate": f"Generate · {getattr(step.request, 'llm', '')}",
         }.get(type(step.request).__name__, "Tool" if not hasattr(step.request, "text") else "Note")
         steps += f'<details class="fold" id="step-{index}"{" open" if index <= 2 or isinstance(step.request, Generate) else ""}><summary><b class="no">{index}</b>{e(name)}<em>{gist(step, gold)}</em></summary><div>{inside}</div></details>'
@@ -336,10 +343,15 @@ def metrics(page: Page, run: RunFolder) -> str:
                 f"{mean.get('n', 0):,}",
             ]
         )
-    clusters = numbers.independence(report.get("clusters"), report.get("n", 0))
+    clusters = independence(report.get("clusters"), report.get("n", 0))
     scorer = button("Score by more metrics", "runs.rescore", run=run.name)
     analysis = agents(page, [run.name])
-    return f'<div class="row">{scorer}</div>{analysis}{rows(["Metric", ">Mean", ">95 % interval", ">Questions"], lines)}<p class="note">{e(clusters)}</p>'
+    cards = "".join(
+        f"<h4>{e(name)}</h4>{defs(facts.items())}"
+        for name, facts in run_views.cards(report).items()
+    )
+    cards = fold("Metric cards", cards, gist="definition, range, caveats", id="metric-cards")
+    return f'<div class="row">{scorer}</div>{analysis}{rows(["Metric", ">Mean", ">95 % interval", ">Questions"], lines)}<p class="note">{e(clusters)}</p>{cards}'
 
 
 def cost(page: Page, run: RunFolder) -> str:
@@ -402,7 +414,7 @@ def choose(page: Page, event: Event) -> Patch:
     """Another filter; the address keeps it."""
     run, only, words = folder(page, event), event.text("only"), event.text("words")
     query = {"only": only, "words": words, "q": event.query.get("q", "")}
-    kept = "".join(f"&{key}={value}" for key, value in query.items() if value and " " not in value)
+    kept = "".join(f"&{key}={quote(value)}" for key, value in query.items() if value)
     return {"#run-list": listed(page, run, query), "address": f"#/runs/run?id={run.name}{kept}"}
 
 
@@ -418,12 +430,15 @@ def live(page: Page, event: Event) -> Patch:
     run = folder(page, event)
     job = page.workbench.jobs.get("run", run.name)
     row = run_list.row_of(page.workbench, run.name)
+    going = job is not None and not job.done
     patch: Patch = {
         "#run-head": heading(page, row, "questions"),
-        "#run-live": now(page) if job and not job.done else "",
-        "#run-list": listed(page, run, event.query),
+        "#run-live": running(page, job) if job is not None and going else "",
+        "#run-chips": verdicts(page, run, event.query.get("only", "")),
+        "#run-rows": listing(page, run, event.query),
+        "event": {"name": "rb-rows", "list": "run-questions"},
     }
-    return patch if patch["#run-live"] else {**patch, "#run-top": top(page, run)}
+    return patch if going else {**patch, "#run-top": top(page, run)}
 
 
 def resume(page: Page, event: Event) -> Patch:

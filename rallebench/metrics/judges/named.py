@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from rallebench.core.errors import UsageError
@@ -26,6 +26,16 @@ def split_judges(
         tuple(name for name in names if not METRICS.is_judge(name)),
         tuple(dict.fromkeys(judges)),
     )
+
+
+def check_sources(judges: Sequence[Judge], examples: Iterable[Example], dataset: str) -> None:
+    """Raise UsageError for a judge that has nothing to judge by in any example."""
+    for judge in judges:
+        if all(judge.ask(example, "") is None for example in examples):
+            wants = METRICS.entry(judge.name.partition(":")[0]).traits["wants"]
+            raise UsageError(
+                f"{judge.name} judges by {wants}; {dataset} has none. Drop that judge or choose another question set."
+            )
 
 
 def judge_named(name: str, mark_of: MarkOf, prompts: str = "", **settings: Any) -> Judge:

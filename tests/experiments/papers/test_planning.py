@@ -15,9 +15,8 @@ from small_workspace import CommandLine, everything, make_workspace
 from rallebench.core.errors import BackendError, MismatchError, UsageError
 from rallebench.core.experiments import Experiment, ExperimentRequest, Report
 from rallebench.core.registry import Entry
-from rallebench.engine.dry_run import Range
 from rallebench.engine.estimate import CostEstimate, Interval, PilotSample, estimated
-from rallebench.engine.plan import Plan
+from rallebench.engine.plan import Plan, Range
 from rallebench.experiments import EXPERIMENTS, SUITES
 from rallebench.services.workbench import Workbench
 

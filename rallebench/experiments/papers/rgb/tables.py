@@ -11,12 +11,12 @@ from rallebench.core.errors import BadFileError, NotFoundError
 from rallebench.core.experiments import Figure, Table
 from rallebench.core.runs import RunResult
 from rallebench.core.sources import Source
+from rallebench.core.table_files import csv_lines
 from rallebench.engine.statistics import Mean
 from rallebench.experiments.papers.common import sentences
 from rallebench.experiments.papers.rgb.scoring import is_right
 from rallebench.experiments.papers.rgb.testing import Answered, Testbed
 from rallebench.experiments.published import published_table
-from rallebench.render import csv
 
 SYSTEM = "ChatGPT"
 MODEL = f"RGB's paper: {SYSTEM}"
@@ -183,7 +183,7 @@ def wrong_answers(answered: Answered) -> list[WrongAnswer]:
 def to_fill_in(wrong: Sequence[WrongAnswer]) -> dict[str, str]:
     """The file with an empty column ``category``; {} if nothing was wrong."""
     return (
-        {FILE: csv.lines([LABEL_COLUMNS, *(list(row.values()) for row in wrong)])} if wrong else {}
+        {FILE: csv_lines([LABEL_COLUMNS, *(list(row.values()) for row in wrong)])} if wrong else {}
     )
 
 

@@ -1,0 +1,131 @@
+"""Runs in a browser: the list and its ticks, one run, comparing, the bin."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from browsing import expect, go, press, says
+from small_workspace import make_workspace
+
+from rallebench.core.events import complete
+from rallebench.services.benchmarks import BenchmarkOptions, of_chain
+from rallebench.services.workbench import Workbench
+from tests.gui.conftest import serving, watch
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]]:
+    """A page over three finished runs: ``first``, ``second`` with k 1, ``third`` by an echo."""
+    workspace = make_workspace(tmp_path_factory.mktemp("runs"))
+    bench = Workbench(workspace)
+    for name, changes in (
+        ("first", {}),
+        ("second", {"settings": ("k=1",)}),
+        ("third", {"llm": "echo"}),
+    ):
+        options = BenchmarkOptions(dataset="tiny-qa", track=False, **changes)
+        complete(bench.runs.run(of_chain(bench, "read", options, run=name)))
+    bench.close()
+    with serving(workspace) as url:
+        yield url, workspace
+
+
+@pytest.fixture
+def listed(page: Any) -> Any:
+    go(page, "#/runs/list")
+    expect(page.locator("#list-runs .r")).not_to_have_count(0)
+    return page
+
+
+def tick(page: Any, *names: str) -> None:
+    for name in names:
+        page.get_by_label(f"Choose {name} to compare").check()
+
+
+def test_ticked_runs_stay_ticked_and_are_compared(listed: Any) -> None:
+    tick(listed, "first", "third")
+    listed.evaluate("document.querySelector('#list-runs').redraw()")
+    expect(listed.locator("#list-runs :checked")).to_have_count(2)
+    press(listed, "Compare 2")
+    listed.wait_for_url("**/#/runs/compare?a=first&b=third")
+    says(listed, "#v-runs-compare", "Questions that flipped")
+    listed.go_back()
+    expect(listed.locator("#list-runs :checked")).to_have_count(2)
+
+
+def test_three_runs_are_ranked_in_percent(listed: Any) -> None:
+    tick(listed, "first", "second", "third")
+    press(listed, "Compare 3")
+    says(listed, "#v-runs-compare", "To the base")
+    listed.click("#rank-metrics summary")
+    words = listed.inner_text("#v-runs-compare").replace("\n", "")
+    assert "12.5%" in words and "0.1250" not in words
+
+
+def test_the_list_of_runs_works_by_keyboard(listed: Any) -> None:
+    listed.locator("#list-runs").focus()
+    listed.keyboard.press("j")
+    listed.keyboard.press(" ")
+    expect(listed.locator("#list-runs :checked")).to_have_count(1)
+    listed.keyboard.press("Enter")
+    listed.wait_for_url("**/#/runs/run?id=third")
+
+
+def test_a_filter_and_a_question_survive_reload_and_back(page: Any) -> None:
+    go(page, "#/runs/run?id=first")
+    press(page, "Wrong 7")
+    page.wait_for_url("**only=wrong")
+    page.locator("#list-run-questions .r").nth(1).click()
+    expect(page.locator("#run-question h3")).to_be_visible()
+    question = page.inner_text("#run-question h3")
+    page.reload()
+    expect(page.locator("#run-question h3")).to_have_text(question)
+    says(page, "#run-chips .on", "Wrong")
+    go(page, "#/runs/list")
+    page.go_back()
+    expect(page.locator("#run-question h3")).to_have_text(question)
+
+
+def test_a_run_is_renamed_deleted_and_brought_back(listed: Any) -> None:
+    listed.get_by_label("More for second").click()
+    listed.locator("#list-runs details[open]").get_by_text("Rename").click()
+    listed.fill("#dialog [name=as]", "读者 · قارئ")
+    listed.keyboard.press("Enter")
+    says(listed, "#list-runs", "读者 · قارئ")
+    listed.get_by_label("More for 读者").click()
+    listed.locator("#list-runs details[open]").get_by_text("Delete").click()
+    listed.click("#confirm .yes")
+    press(listed, "Bin (1)")
+    press(listed, "Bring back")
+    says(listed, "#list-runs", "读者 · قارئ")
+
+
+def test_a_new_run_is_chosen_and_seen_in_another_window(
+    page: Any, served: tuple[str, Path]
+) -> None:
+    go(page, "#/runs/list?new=1")
+    says(page, "#new-plan", "questions")
+    other = page.context.new_page()
+    complaints = watch(other, served[0])
+    other.goto(f"{served[0]}/#/runs/list")
+    expect(other.locator("#list-runs .r")).to_have_count(3)
+    page.select_option("#dialog [name=chain]", "starter")
+    page.select_option("#dialog [name=dataset]", "tiny-qa")
+    says(page, "#new-plan", "8 questions")
+    page.keyboard.press("Control+Enter")
+    says(page, "#run-top", "of 8 right")
+    expect(other.locator("#list-runs .r")).to_have_count(4)
+    assert complaints == []
+
+
+@pytest.mark.parametrize("width", [820, 1280, 1920])
+def test_nothing_is_wider_than_the_window(listed: Any, width: int) -> None:
+    listed.set_viewport_size({"width": width, "height": 900})
+    for address in ("#/runs/list", "#/runs/run?id=first", "#/runs/compare?a=first&b=third"):
+        go(listed, address)
+        assert listed.evaluate("document.documentElement.scrollWidth") <= width, address
