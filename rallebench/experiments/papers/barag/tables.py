@@ -6,7 +6,7 @@ figures, where a manifest gives them, and beside what the paper prints.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from rallebench.core.experiments import Experiment, ExperimentRequest, Figure, Report, Table
 from rallebench.experiments import EXPERIMENTS
@@ -14,6 +14,7 @@ from rallebench.experiments.papers.barag import PAPER
 from rallebench.experiments.papers.barag.points import choice_table
 from rallebench.experiments.papers.barag.published import (
     RUNS,
+    Runs,
     disagreements,
     exact,
     printed_rows,
@@ -21,7 +22,6 @@ from rallebench.experiments.papers.barag.published import (
 )
 from rallebench.experiments.papers.barag.runs import (
     COLUMNS,
-    Run,
     Summary,
     histogram_plot,
     read_runs,
@@ -30,7 +30,6 @@ from rallebench.experiments.papers.barag.runs import (
 )
 from rallebench.experiments.papers.common import string
 
-Runs = Mapping[str, tuple[Run, Summary]]
 COSTS = (("n_in", "input"), ("n_out", "output"))
 
 

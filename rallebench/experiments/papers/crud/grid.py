@@ -124,14 +124,13 @@ def crud_grid(request: ExperimentRequest) -> Experiment:
 
 def _deciding(request: ExperimentRequest) -> str:
     """The metric that decides. Raises UsageError for one that is not measured."""
-    s = request.settings
-    metric: str = s["by"] if s["by"] != "auto" else "rouge-L" if request.llm else "mrr"
+    s, llm = request.settings, request.llm
+    metric: str = s["by"] if s["by"] != "auto" else "rouge-L" if llm else "mrr"
     needs = {"similarity": "similarity", "QA_avg_F1": "quest", "QA_recall": "quest"}.get(metric)
-    if (metric in RETRIEVAL and metric != "mrr" and request.llm) or (
-        metric not in RETRIEVAL and not request.llm
-    ):
+    if metric != "mrr" and (metric in RETRIEVAL) == bool(llm):
+        how = "without" if llm else "with"
         raise UsageError(
-            f"--set by={metric}: that is measured only {'without' if request.llm else 'with'} a language model (--llm)."
+            f"--set by={metric}: that is measured only {how} a language model (--llm)."
         )
     if needs and not s[needs]:
         raise UsageError(

@@ -111,10 +111,9 @@ def _task(request: ExperimentRequest, name: str, path: Path) -> TaskQuestions:
     if known is not None:
         task = AgentTask(known.name, known.domain, known.level, known.number)
         return TaskQuestions(task, name, path, examples, _fitting(known.domain))
-    env = _common(examples, "environment")
+    env, level = _common(examples, "environment"), _common(examples, "level").upper()
     words = {own: word for word, own in DOMAINS.items()}
     domain = env if env in DOMAINS else words.get(env, "")
-    level = _common(examples, "level").upper()
     task = AgentTask(name, domain or env or "wiki", level if level in LEVELS else "")
     fitting = _fitting(domain) if domain else tuple(filter(None, [env]))
     return TaskQuestions(task, name, path, examples, fitting)
@@ -198,19 +197,17 @@ def grid(request: ExperimentRequest, tasks: Sequence[TaskQuestions]) -> list[Gri
 def _agent_settings(s: Mapping[str, Any], workflows: Sequence[str]) -> dict[str, str]:
     """Settings for all workflows and environments that have them."""
     values: dict[str, str] = {}
-    for pair in filter(None, (part.strip() for part in s["more"].split(";"))):
-        key, equals, value = pair.partition("=")
-        if not equals or not key.strip():
+    for pair in filter(None, map(str.strip, s["more"].split(";"))):
+        key, equals, value = (part.strip() for part in pair.partition("="))
+        if not equals or not key:
             raise UsageError(
                 f"--set more={s['more']}: {pair!r} is not key=value; several are parted by semicolons."
             )
-        values[key.strip()] = value.strip()
+        values[key] = value
     names = ("retriever", "corpus", "table", "steps")
     values |= {name: str(s[name]) for name in names if s[name]}
-    if s["shots"] >= 0:
-        values["shots"] = str(s["shots"])
-    if s["protocol"] != "auto":
-        values["protocol"] = s["protocol"]
+    values |= {"shots": str(s["shots"])} if s["shots"] >= 0 else {}
+    values |= {"protocol": s["protocol"]} if s["protocol"] != "auto" else {}
     known = {name for workflow in workflows for name in WORKFLOWS.entry(workflow).form}
     known |= {name for env in ENVIRONMENTS.names() for name in ENVIRONMENTS.entry(env).form}
     for name in values:

@@ -176,15 +176,16 @@ def _endings(
     systems: Sequence[System], scored: Sequence[GridCell], results: Mapping[str, RunResult]
 ) -> Table:
     """Why the episodes of each system ended: a score of 0 tells nothing of a limit that was always reached."""
-    counts: dict[System, Counter[str]] = {system: Counter() for system in systems}
-    for cell in scored:
-        for episode in results[cell.label].episodes.values():
-            if episode.outcome:
-                counts[cell.system][episode.outcome.stop_reason] += 1
-    reasons = {reason for of_system in counts.values() for reason in of_system}
+    counts = Counter(
+        (cell.system, episode.outcome.stop_reason)
+        for cell in scored
+        for episode in results[cell.label].episodes.values()
+        if episode.outcome
+    )
+    reasons = {reason for _, reason in counts}
     ordered = sorted(reasons, key=lambda reason: (reason != "answered", reason))
     columns = ("system", *(reason.replace("_", " ") for reason in ordered))
-    rows = tuple((s.label, *(counts[s][reason] for reason in ordered)) for s in systems)
+    rows = tuple((s.label, *(counts[s, reason] for reason in ordered)) for s in systems)
     note = "Numbers of questions, over all tasks."
     return Table("How the episodes ended", columns, rows, note=note)
 
@@ -207,22 +208,19 @@ def _as_json(cell: GridCell, result: RunResult | None, failed: Mapping[str, str]
 def _notes(
     cells: Sequence[GridCell], results: Mapping[str, RunResult], failed: Mapping[str, str]
 ) -> Iterator[str]:
-    whys: dict[tuple[str, str], list[str]] = {}
-    for system in dict.fromkeys(cell.system for cell in cells):
-        for cell in cells:
-            if cell.system == system and cell.why:
-                whys.setdefault((system.label, cell.why), []).append(cell.task)
-    for (label, why), tasks in whys.items():
-        yield f"{label} is not feasible on {', '.join(tasks)}: {why}."
+    whys: dict[System, dict[str, list[str]]] = {cell.system: {} for cell in cells}
+    for cell in cells:
+        if cell.why:
+            whys[cell.system].setdefault(cell.why, []).append(cell.task)
+    for system, of_system in whys.items():
+        for why, tasks in of_system.items():
+            yield f"{system.label} is not feasible on {', '.join(tasks)}: {why}."
     for label, why in failed.items():
         yield f"{label} failed: {why}"
     for label, result in results.items():
         yield from failed_note(label, result, "in no figure")
-    stand_ins = dict.fromkeys(
-        cell.questions.dataset
-        for cell in cells
-        if cell.questions.dataset.startswith("starter-") and cell.task != cell.questions.dataset
-    )
+    datasets = {cell.questions.dataset: cell.task for cell in cells}
+    stand_ins = [d for d, task in datasets.items() if d.startswith("starter-") and task != d]
     if stand_ins:
         yield f"Stand-ins of the starter, with fictional scholars, in place of R-Eval's own questions: {', '.join(stand_ins)}."
     counts = {cell.task: len(cell.questions.examples) for cell in cells}

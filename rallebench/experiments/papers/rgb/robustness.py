@@ -230,20 +230,20 @@ def counterfactual(request: ExperimentRequest) -> Experiment:
     label = f"noise={shares[0]:g}, correct={shares[1]:g}"
     result = yield rgb_run(test, label, judges)
     accuracy = known.mean("all_rate")
+    is_reported = tables.reported(accuracy)
     judged, notes = report_of(result, judges, testbed)
+    low = f"RGB reports this test only for models that answer more than {KNOWS:.0%} without documents; here it is {accuracy or 0:.1%}."
     report = {
         "headline": "fact_check_rate",
         "acc": accuracy,
         "acc_doc": result.mean("all_rate"),
-        "reported": tables.reported(accuracy),
+        "reported": is_reported,
         **judged,
     }
-    if not report["reported"]:
-        sentence = f"RGB reports this test only for models that answer more than {KNOWS:.0%} without documents; here it is {accuracy or 0:.1%}."
-        notes = (sentence, *notes)
     table, figure = tables.counterfactual(testbed, known, result)
     answered = {"without documents": (alone, known), label: (test, result)}
-    return _report(answered, report, (table,), figure, notes)
+    low_notes = sentences((not is_reported, low))
+    return _report(answered, report, (table,), figure, (*low_notes, *notes))
 
 
 def _check_facts(testbed: Testbed, noise: float, correct: float) -> None:
@@ -282,24 +282,20 @@ def _over_noise(testbed: Testbed, kind: str) -> Experiment:
     for label, test in tests.items():
         answered[label] = test, (yield rgb_run(test, label))
     table, figure = tables.over_noise(answered, kind)
-    wrong = wrong_answers(answered)
-    errors: tuple[Table, ...] = ()
-    notes: tuple[str, ...] = ()
+    report_tables, wrong = [table], wrong_answers(answered)
+    how = f"To tell errors apart by hand, fill in the column category of {FILE} and give it with --set labels=FILE."
+    notes = sentences((wrong, how))
     if settings["labels"]:
         by_category, notes = error_table(kind, categories, wrong)
-        errors = (by_category,)
-    elif wrong:
-        notes = (
-            f"To tell errors apart by hand, fill in the column category of {FILE} and give it with --set labels=FILE.",
-        )
+        report_tables.append(by_category)
     report = {"headline": "all_rate", "wrong": len(wrong)}
-    return _report(answered, report, (table, *errors), figure, notes, to_fill_in(wrong))
+    return _report(answered, report, report_tables, figure, notes, to_fill_in(wrong))
 
 
 def _report(
     answered: Answered,
     own: Mapping[str, Any],
-    report_tables: tuple[Table, ...],
+    report_tables: Sequence[Table],
     figure: Figure,
     notes: tuple[str, ...],
     to_fill: Mapping[str, str] | None = None,
@@ -307,14 +303,11 @@ def _report(
     """The report of a test; ``own``: its own keys beside those that all tests have."""
     testbed = next(iter(answered.values()))[0].testbed
     records = testbed.records
-    counts = {
-        label: {
-            "asked": test.number,
-            "short": test.short if test.number else 0,
-            "left_out": len(test.left_out),
-        }
-        for label, (test, _) in answered.items()
-    }
+    counts, files = {}, {}
+    for label, (test, result) in answered.items():
+        short = test.short if test.number else 0
+        counts[label] = {"asked": test.number, "short": short, "left_out": len(test.left_out)}
+        files |= files_of(test, result)
     data = {
         "dataset": records.name,
         "language": records.language,
@@ -324,9 +317,5 @@ def _report(
         "documents": counts,
         **own,
     }
-    files: dict[str, str] = {}
-    for test, result in answered.values():
-        files |= files_of(test, result)
-    return Report(
-        data, (*notes_of(answered), *notes), files, to_fill or {}, report_tables, (figure,)
-    )
+    notes = (*notes_of(answered), *notes)
+    return Report(data, notes, files, to_fill or {}, tuple(report_tables), (figure,))

@@ -77,14 +77,16 @@ def over_noise(answered: Answered, kind: str) -> tuple[Table, Figure]:
 
 def rejection(testbed: Testbed, result: RunResult) -> tuple[Table, Figure]:
     """Rej, lucky hits and RGB's sum of the two, and Rej* where a judge was asked."""
-    cells = _printed("rgb_table3")
     language = f"{testbed.records.language}_"
-    own = {key.removeprefix(language): v for key, v in cells.items() if key.startswith(language)}
-    ours, printed = _rows(testbed, REJECTION, result.means, own)
-    columns = ("", *(head for head, _ in REJECTION.values()))
+    cells = {
+        key.removeprefix(language): value
+        for key, value in _printed("rgb_table3").items()
+        if key.startswith(language)
+    }
+    columns, *rows = _rows(testbed, REJECTION, result.means, cells)
     title, note = "Negative rejection, nothing but noise", _note(testbed, "noise")
-    table = Table(title, columns, (ours, printed), True, note)
-    return table, _bars("Negative rejection", columns, ours, printed)
+    table = Table(title, columns, tuple(rows), True, note)
+    return table, _bars("Negative rejection", columns, *rows)
 
 
 def counterfactual(testbed: Testbed, alone: RunResult, result: RunResult) -> tuple[Table, Figure]:
@@ -92,13 +94,17 @@ def counterfactual(testbed: Testbed, alone: RunResult, result: RunResult) -> tup
     over those that the judge saw, which is the paper's."""
     accuracies = {"acc": alone.means.get("all_rate"), "acc_doc": result.means.get("all_rate")}
     cells = _printed("rgb_table7", language=testbed.records.language)
-    ours, printed = _rows(testbed, COUNTERFACTUAL, {**result.means, **accuracies}, cells)
-    columns = ("", *(head for head, _ in COUNTERFACTUAL.values()))
+    means = {**result.means, **accuracies}
+    columns, ours, printed = _rows(testbed, COUNTERFACTUAL, means, cells)
     note = f"RGB reports only models whose Acc is above {KNOWS:.0%}; its CR is of ED*. {_note(testbed, 'facts')}"
+    known = (
+        ("yes" if reported(acc) else "no: not to be compared")
+        for acc in (alone.mean("all_rate"), cells["Acc"])
+    )
     table = Table(
         "Counterfactual robustness, false documents",
         (*columns, f"Acc above {KNOWS:.0%}"),
-        ((*ours, _rule(alone.mean("all_rate"))), (*printed, _rule(cells["Acc"]))),
+        tuple((*row, word) for row, word in zip((ours, printed), known)),
         True,
         note,
     )
@@ -110,10 +116,6 @@ def reported(accuracy: float | None) -> bool:
     return accuracy is not None and accuracy > KNOWS
 
 
-def _rule(accuracy: float | None) -> str:
-    return "yes" if reported(accuracy) else "no: not to be compared"
-
-
 def _printed(table: str, **settings: Any) -> dict[str, float]:
     """The paper's column → share, of its row of ``SYSTEM``."""
     published = published_table(table)
@@ -122,10 +124,11 @@ def _printed(table: str, **settings: Any) -> dict[str, float]:
 
 def _rows(
     testbed: Testbed, columns: Columns, means: Means, cells: Mapping[str, float]
-) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-    """Our row of a table, and the paper's."""
-    ours = (testbed.request.llm, *(means.get(metric) for metric in columns))
-    return ours, (MODEL, *(cells.get(theirs) for _, theirs in columns.values()))
+) -> tuple[tuple[Any, ...], tuple[Any, ...], tuple[Any, ...]]:
+    """The head of a table, our row, and the paper's."""
+    ours, theirs = zip(*columns.values())
+    row = (testbed.request.llm, *map(means.get, columns))
+    return ("", *ours), row, (MODEL, *map(cells.get, theirs))
 
 
 def _note(testbed: Testbed, test: str) -> str:
