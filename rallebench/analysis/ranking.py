@@ -26,7 +26,7 @@ from rallebench.core.memory import uncollected
 from rallebench.core.numbers import independence
 from rallebench.core.types import Example
 from rallebench.engine.clusters import Clusters, clusters_of
-from rallebench.engine.score import examples_of
+from rallebench.engine.score import examples_of, examples_of_runs
 from rallebench.engine.statistics import NOISE, Mean, means
 from rallebench.engine.store import RunFolder
 from rallebench.metrics import metric
@@ -143,8 +143,8 @@ def compare_many(runs: Sequence[RunFolder], chosen: str = "") -> MultiRunCompari
         )
     if len({run.name for run in runs}) < len(runs):
         raise UsageError("One run is chosen twice; compare different runs.")
-    examples_of_runs = [examples_of(run) for run in runs]
-    common = shared_by(examples_of_runs)
+    examples = examples_of_runs(runs)
+    common = shared_by(examples)
     if not common:
         run_names = ", ".join(run.name for run in runs)
         raise UsageError(f"The runs {run_names} share no question, so they cannot be compared.")
@@ -156,9 +156,7 @@ def compare_many(runs: Sequence[RunFolder], chosen: str = "") -> MultiRunCompari
     cells = _rows(
         {name: [column[name] for column in columns] for name in names}, qids, clusters, measures
     )
-    sides = tuple(
-        summary_of(run, examples, set(qids)) for run, examples in zip(runs, examples_of_runs)
-    )
+    sides = tuple(summary_of(run, own, set(qids)) for run, own in zip(runs, examples))
     best = {name: _best(measures[name], row) for name, row in cells.items()}
     against = _against(runs, columns, qids, measures[chosen], clusters)
     corpus_scores = _corpus_level(
@@ -169,14 +167,10 @@ def compare_many(runs: Sequence[RunFolder], chosen: str = "") -> MultiRunCompari
     )
 
 
-def shared_by(examples_of_runs: Sequence[Sequence[Example]]) -> list[Example]:
+def shared_by(examples: Sequence[Sequence[Example]]) -> list[Example]:
     """The questions of the first run that all runs have, with the same text."""
-    texts = [{e.question.qid: e.question.text for e in examples} for examples in examples_of_runs]
-    return [
-        e
-        for e in examples_of_runs[0]
-        if all(t.get(e.question.qid) == e.question.text for t in texts)
-    ]
+    texts = [{e.question.qid: e.question.text for e in own} for own in examples]
+    return [e for e in examples[0] if all(t.get(e.question.qid) == e.question.text for t in texts)]
 
 
 def _corpus_level(

@@ -9,13 +9,13 @@ from typing import Any
 
 from rallebench.analysis.measures import Measure, headline, measure, shared_measures
 from rallebench.analysis.paired import PairedComparison, compare
-from rallebench.analysis.ranking import scores_of, summary_of
+from rallebench.analysis.ranking import scores_of, shared_by, summary_of
 from rallebench.analysis.waterfall import Waterfall, waterfall
 from rallebench.core.errors import Hint, RalleError, UsageError
 from rallebench.core.memory import uncollected
 from rallebench.core.types import Example, Retrieve
 from rallebench.engine.clusters import clusters_of
-from rallebench.engine.score import examples_of
+from rallebench.engine.score import examples_of, examples_of_runs
 from rallebench.engine.store import RunFolder
 from rallebench.workspace.coverage import MOST_PASSAGES, corpus_pages
 from rallebench.workspace.paths import Workspace
@@ -50,27 +50,25 @@ class SharedQuestions:
 
 def shared(a: RunFolder, b: RunFolder) -> SharedQuestions:
     """The questions with equal id and text, and the metrics of both runs. Raises UsageError."""
-    mine, theirs = examples_of(a), examples_of(b)
-    left, right = (
-        {e.question.qid: e.question.text for e in examples} for examples in (mine, theirs)
-    )
-    common = tuple(qid for qid, text in left.items() if right.get(qid) == text)
+    examples = examples_of_runs((a, b))
+    common = shared_by(examples)
     if not common:
         raise UsageError(
             f"The runs {a.name!r} and {b.name!r} share no question, so they cannot be compared."
         )
     names = tuple(shared_measures([a, b]).values())
-    summaries = [summary_of(a, mine, set(common)), summary_of(b, theirs, set(common))]
+    qids = tuple(e.question.qid for e in common)
+    summaries = [summary_of(run, own, set(qids)) for run, own in zip((a, b), examples)]
     left_out = tuple(
         f"{summary.name}: {summary.gaps}; these questions are left out."
         for summary in summaries
         if summary.gaps
     )
-    clusters = clusters_of([e for e in mine if right.get(e.question.qid) == e.question.text])
+    clusters = clusters_of(common)
     return SharedQuestions(
-        common,
-        len(left) - len(common),
-        len(right) - len(common),
+        qids,
+        len(examples[0]) - len(common),
+        len(examples[1]) - len(common),
         names,
         left_out,
         clusters.as_json(),
@@ -78,6 +76,7 @@ def shared(a: RunFolder, b: RunFolder) -> SharedQuestions:
     )
 
 
+@uncollected()
 def compare_runs(
     a: RunFolder, b: RunFolder, name: str = ""
 ) -> tuple[PairedComparison, SharedQuestions]:

@@ -116,6 +116,13 @@ def examples_of(folder: RunFolder) -> list[Example]:
     ]
 
 
+def examples_of_runs(runs: Sequence[RunFolder]) -> list[list[Example]]:
+    """``examples_of`` of each run; runs with the same file of questions share one list."""
+    digests = [run.questions_sha256() for run in runs]
+    lists = {digest: examples_of(run) for digest, run in dict(zip(digests, runs)).items()}
+    return [lists[digest] for digest in digests]
+
+
 def report_of(
     folder: RunFolder, examples: Sequence[Example], answers: Answers, names: Sequence[str]
 ) -> tuple[dict[str, Any], list[Score]]:

@@ -24,6 +24,7 @@ from rallebench.core.files import (
     disk_error,
     read_json,
     read_own_jsonl,
+    sha256_file,
     whole_lines,
     write_json,
 )
@@ -157,6 +158,11 @@ class RunFolder:
                 f"{path} is missing or damaged, so nothing can be scored; start a run with another name."
             )
         return records
+
+    def questions_sha256(self) -> str:
+        """The SHA-256 of the records asked, '' where they are missing."""
+        path = self.path / QUESTIONS
+        return sha256_file(path) if path.is_file() else ""
 
     def lines(self) -> dict[str, dict[str, Any]]:
         """The last episode line of every question that was answered or failed, in order of first appearance."""

@@ -260,19 +260,6 @@ def _run_request(workbench: Workbench, state: EpisodeState, edited: bool) -> Run
 
 # opened from a run
 
-MOST_RUNS = 200
-"""Of the newest runs so many are looked at."""
-
-
-def agent_runs(workbench: Workbench) -> list[str]:
-    """The runs that an agent made, the newest first."""
-    names = []
-    for folder in workbench.runs.list()[:MOST_RUNS]:
-        with suppress(RalleError):
-            if is_agents(folder):
-                names.append(folder.name)
-    return names
-
 
 def is_agents(folder: RunFolder) -> bool:
     """Whether an agent made the run. Raises BadFileError."""

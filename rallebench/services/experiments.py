@@ -311,17 +311,6 @@ def suite_name(kind: str, llm: str, settings: Mapping[str, Any], limit: int | No
     return folder_name(text, LONGEST_NAME)
 
 
-def changed_settings(stored: StoredExperiment) -> dict[str, Any]:
-    """The settings that a stored suite was asked for and that are not its defaults, as far as the suite is known here."""
-    known = SUITES.entry(stored.kind).form if stored.kind in SUITES else {}
-    settings = stored.request.get("settings") or {}
-    return {
-        name: value
-        for name, value in settings.items()
-        if name not in known or value != known[name].default
-    }
-
-
 def named(request: ExperimentRequest, kind: str, name: str) -> ExperimentRequest:
     """The request as one of an experiment of that kind and name."""
     return replace(request, kind=kind, name=name)

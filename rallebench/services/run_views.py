@@ -16,7 +16,7 @@ from rallebench.analysis.ranking import MultiRunComparison, compare_many
 from rallebench.analysis.runs import SharedQuestions, compare_runs
 from rallebench.analysis.tables import TEST, verdict
 from rallebench.chains.saved import chain_from_json
-from rallebench.core.errors import RalleError, UsageError
+from rallebench.core.errors import RalleError
 from rallebench.core.tables import Figure, Table
 from rallebench.core.types import Chain, Episode, Example
 from rallebench.engine.store import RunFolder
@@ -104,11 +104,6 @@ def is_share(report: Mapping[str, Any], name: str) -> bool:
     return value is None or 0 <= value <= 1
 
 
-def metrics_table(report: Mapping[str, Any]) -> Table:
-    """Every metric with its interval and number of questions."""
-    return tables.metrics(report)
-
-
 def chain_of(run: RunFolder) -> Chain | None:
     """The chain of a run, None for one that no chain made."""
     chain = run.spec()["spec"]["settings"].get("chain")
@@ -177,16 +172,6 @@ def seconds_of(report: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """The mean seconds of a question with their interval: what the steps of a question took."""
     mean = report.get("metrics", {}).get("seconds")
     return mean if mean and mean.get("value") is not None and math.isfinite(mean["value"]) else None
-
-
-def read_chain(run: RunFolder) -> Chain:
-    """The chain of a run. Raises UsageError for one that no chain made."""
-    chain = chain_of(run)
-    if chain is None:
-        raise UsageError(
-            f"The run {run.name!r} was not made by a chain, so there is no chain to open."
-        )
-    return chain
 
 
 def answered(example: Example, episode: Episode | None) -> str:

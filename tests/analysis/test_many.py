@@ -10,6 +10,7 @@ from small_workspace import CommandLine, make_workspace
 
 from rallebench.analysis.ranking import MultiRunComparison, compare_many
 from rallebench.core.errors import UsageError
+from rallebench.engine.score import examples_of_runs
 from rallebench.engine.store import RunFolder
 
 Compared = Callable[..., MultiRunComparison]
@@ -62,6 +63,15 @@ def test_every_metric_has_one_mean_per_run_and_the_best_is_marked(compared: Comp
     assert found.best["em"] == {0}
     assert found.best["recall@5"] == frozenset(), "both retrieved alike: there is no best"
     assert found.warnings == []
+
+
+def test_questions_that_runs_have_in_equal_files_are_read_once(runs: Path) -> None:
+    titan, echo, short = examples_of_runs(
+        [RunFolder.open(runs, name) for name in ("titan", "echo", "short")]
+    )
+    assert titan is echo
+    assert [e.question for e in short] == [e.question for e in titan[:5]]
+    assert len(short) < len(titan)
 
 
 def test_less_is_better_for_a_cost(compared: Compared) -> None:
