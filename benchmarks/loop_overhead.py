@@ -124,7 +124,7 @@ def by_the_runner(
 
 def answers_of(run: RunFolder, records: Sequence[dict[str, Any]]) -> list[str]:
     """The stored answers in the order of the records; '' for a failed question."""
-    lines = run.lines()
+    lines = run.heads()
     return [lines[record["id"]].get("answer", "") for record in records]
 
 
@@ -151,7 +151,7 @@ def measure(folder: Path, questions: int, rounds: int) -> Report:
         memo.close()
         ours.append(took)
         wrong += sum(a != b for a, b in zip(answers_of(run, records), expected, strict=True))
-        lines += len(run.lines())
+        lines += len(run.heads())
         kept += Path(folder / f"memo-{number}.sqlite").stat().st_size > 0
     each = 1000 / questions
     pairs = list(zip(ours, bare, strict=True))

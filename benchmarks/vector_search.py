@@ -154,12 +154,12 @@ def memory_here(kind: str, folder: Path, queries: Path) -> dict[str, int]:
 
     asked = np.load(queries)
     with tempfile.TemporaryDirectory() as small:
-        complete(VECTOR_INDEXES[kind]().build(Path(small), asked[:5]))
-        VECTOR_INDEXES[kind]().load(Path(small)).search(asked[:5], 2)
+        complete(VECTOR_INDEXES[kind].build(Path(small), asked[:5]))
+        VECTOR_INDEXES[kind].load(Path(small)).search(asked[:5], 2)
     if kind.startswith("diskann"):
         __import__("diskannpy")
     before = _resident()
-    index = VECTOR_INDEXES[kind]().load(folder)
+    index = VECTOR_INDEXES[kind].load(folder)
     for query in asked:
         index.search(query[None], K)
     index.search(asked, K)
@@ -182,10 +182,10 @@ def measure_kind(
     place.mkdir()
     started = time.perf_counter()
     took, _ = _report.timed(
-        lambda: complete(VECTOR_INDEXES[kind]().build(place, known, **_threads(kind)))
+        lambda: complete(VECTOR_INDEXES[kind].build(place, known, **_threads(kind)))
     )
     seconds = time.perf_counter() - started
-    index = VECTOR_INDEXES[kind]().load(place)
+    index = VECTOR_INDEXES[kind].load(place)
     direct = bare(kind, index, known)
     found = recall(index.search(asked, K)[1], true)
     batch = compared(lambda: index.search(asked, K), lambda: direct(asked), rounds)

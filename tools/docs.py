@@ -135,7 +135,7 @@ def metrics() -> str:
         ["name", "what it is", "range", "better", "needs", "source"],
         (
             [
-                _code(name),
+                _code(f"{name}:MODEL" if METRICS.is_judge(name) else name),
                 card.definition,
                 card.bounds,
                 {True: "higher", False: "lower", None: "–"}[card.higher_is_better],

@@ -77,7 +77,7 @@ def compare_baselines(run: RunFolder, baselines: Mapping[str, RunFolder]) -> Bas
     baselines = {
         baseline: folder
         for baseline, folder in baselines.items()
-        if any(not line.get("error") for line in folder.lines().values())
+        if any(not line.get("error") for line in folder.heads().values())
     }
     scores = {"run": scores_of(run, names)} | {
         baseline: scores_of(folder, names) for baseline, folder in baselines.items()

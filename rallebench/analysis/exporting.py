@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from rallebench.analysis.agents import logs
+from rallebench.core.table_files import csv_lines
 from rallebench.core.types import Episode, Example, Hit
 from rallebench.engine.ralle_files import reduced_row
 from rallebench.engine.score import examples_of, score_episode
 from rallebench.engine.store import RunFolder
 from rallebench.metrics.recorded import IMPORTED
-from rallebench.render import csv
 
 TAG = re.compile(r"\s+")
 
@@ -100,7 +100,7 @@ def table(run: RunFolder) -> Iterator[str]:
     """``rows`` as CSV; lists are joined by `` | ``, None is empty."""
     for number, row in enumerate(rows(run)):
         heads = [] if number else [list(row)]
-        yield csv.lines([*heads, list(row.values())])
+        yield csv_lines([*heads, list(row.values())])
 
 
 FORMS: Mapping[str, tuple[Callable[[RunFolder], Iterator[str]], str]] = {

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from rallebench.core.errors import NotFoundError, UsageError
-from rallebench.engine.answers import heads
 from rallebench.engine.store import RunFolder
 from rallebench.metrics import card, metric
 
@@ -165,7 +164,7 @@ def reasons(runs: Sequence[RunFolder]) -> list[str]:
     counts = Counter(
         str(line["stop_reason"])
         for run in runs
-        for line in heads(run).values()
+        for line in run.heads().values()
         if line.get("stop_reason")
     )
     return [reason for reason, _ in counts.most_common()]

@@ -23,15 +23,14 @@ from rallebench.analysis.measures import (
 from rallebench.analysis.paired import PairedComparison, compare, with_holm
 from rallebench.core.errors import UsageError
 from rallebench.core.memory import uncollected
+from rallebench.core.numbers import independence
 from rallebench.core.types import Example
-from rallebench.engine.answers import heads
 from rallebench.engine.clusters import Clusters, clusters_of
 from rallebench.engine.score import examples_of
 from rallebench.engine.statistics import NOISE, Mean, means
 from rallebench.engine.store import RunFolder
 from rallebench.metrics import metric
 from rallebench.metrics.columns import columns
-from rallebench.render.numbers import independence
 
 __all__ = [
     "HEADLINES",
@@ -51,12 +50,12 @@ Scores = Mapping[str, "float | None"]
 
 @dataclass(frozen=True, slots=True)
 class RunSummary:
-    """One run. ``asked``: its questions; ``left_out``: questions that another run does not share;
+    """One run. ``questions``: how many it has; ``left_out``: questions that another run does not share;
     ``failed``, ``unfinished``: shared questions that failed or are not answered yet."""
 
     name: str
     dataset: str
-    asked: int
+    questions: int
     left_out: int
     failed: int
     unfinished: int
@@ -290,7 +289,7 @@ def _same(a: float, b: float) -> bool:
 
 def summary_of(run: RunFolder, examples: Sequence[Example], common: Set[str]) -> RunSummary:
     """The run with its ``examples``; ``common``: the ids of the shared questions."""
-    lines = {qid: line for qid, line in heads(run).items() if qid in common}
+    lines = {qid: line for qid, line in run.heads().items() if qid in common}
     failed = sum(bool(line.get("error")) for line in lines.values())
     return RunSummary(
         run.name,

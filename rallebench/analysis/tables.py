@@ -8,9 +8,9 @@ from typing import Any
 from rallebench.analysis.changes import Change
 from rallebench.analysis.corpus_level import CorpusScore
 from rallebench.analysis.ranking import MultiRunComparison, PairedResult
+from rallebench.core.numbers import independence
 from rallebench.core.tables import Column, Mean, Table
 from rallebench.metrics import card
-from rallebench.render.numbers import independence
 
 TEST = "question by question. Interval and p come from one sign-flip test that counts articles, not questions."
 OF_SEVERAL = " Of {} comparisons p is corrected by Holm, and the intervals hold together at 95 % (Bonferroni)."

@@ -40,13 +40,13 @@ def with_overrides(chain: Chain, settings: Mapping[str, Any], *, all_fit: bool =
         number, dot, name = key.partition(".")
         if dot and number.isdecimal() and len(number) < 9:
             if not 1 <= int(number) <= len(chain.actions):
-                raise UsageError(f"--set {key}: the chain has {len(chain.actions)} actions.")
+                raise UsageError(f"{key}: the chain has {len(chain.actions)} actions.")
             chain = _set(chain, int(number) - 1, name, value, key)
             continue
         kind = "retrieve" if key == "k" else "generate"
         fits = [i for i, action in enumerate(chain.actions) if action.kind == kind]
         if not fits and all_fit:
-            raise UsageError(f"--set {key}: no action of this chain has it.")
+            raise UsageError(f"{key}: no action of this chain has it.")
         for index in fits:
             chain = _set(chain, index, key, value, key)
     return chain
@@ -58,11 +58,9 @@ def _set(chain: Chain, index: int, name: str, value: Any, key: str) -> Chain:
         return chain.replace_action(index, **{name: str(value)})
     if name == "k" and kind == "retrieve":
         if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= MAX_K:
-            raise UsageError(f"--set {key}={value}: k must be a whole number from 1 to {MAX_K:,}.")
+            raise UsageError(f"{key}={value}: k must be a whole number from 1 to {MAX_K:,}.")
         return chain.replace_action(index, k=value)
     if kind != "generate" or name in ("", "k"):
-        raise UsageError(
-            f"--set {key}: action {index + 1} is of the kind {kind!r} and has no {name!r}."
-        )
+        raise UsageError(f"{key}: action {index + 1} is of the kind {kind!r} and has no {name!r}.")
     generation = {**chain.actions[index].generation, name: value}
-    return chain.replace_action(index, generation=checked_generation(generation, f"--set {key}"))
+    return chain.replace_action(index, generation=checked_generation(generation, f"{key}"))

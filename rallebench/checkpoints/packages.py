@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import logging
 import os
@@ -22,6 +23,15 @@ def need_packages(packages: Sequence[str], quantization: str, use: str) -> None:
             raise MissingPackageError(package.replace("_", "-"), f"and {use}")
     if quantization != "none" and importlib.util.find_spec("bitsandbytes") is None:
         raise MissingPackageError("bitsandbytes", f"and quantization {quantization} needs it")
+
+
+def import_class(where: str) -> None:
+    """Make the model of a folder or hub id once without weights, so that what libraries import counts as theirs."""
+    import torch
+    from transformers import AutoConfig, AutoModel
+
+    with contextlib.suppress(Exception), torch.device("meta"):
+        AutoModel.from_config(AutoConfig.from_pretrained(where, local_files_only=True))
 
 
 def eight_bits(threshold: float = 6.0) -> Any:

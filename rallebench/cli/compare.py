@@ -9,8 +9,9 @@ from typing import Any
 from rallebench.cli.flags import flag
 from rallebench.cli.printing import say
 from rallebench.cli.verbs import VERBS, Result, workbench_of
+from rallebench.core.numbers import independence
 from rallebench.render import costs
-from rallebench.render.numbers import independence, interval, text
+from rallebench.render.numbers import interval, text
 
 
 @VERBS.register(

@@ -14,6 +14,7 @@ from rallebench.cli.verbs import Result
 from rallebench.core.errors import UsageError
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.runs import RunOptions
+from rallebench.core.text import split_names
 from rallebench.render import experiments
 from rallebench.services import answers, experimenting
 from rallebench.services.builders import ExperimentResult
@@ -181,8 +182,8 @@ def written(pairs: Iterable[str]) -> dict[str, str]:
 
 
 def listed(text: str | None) -> tuple[str, ...] | None:
-    """The names between commas; None where the flag was not given."""
-    return tuple(name.strip() for name in text.split(",") if name.strip()) if text else None
+    """The names between commas that stand in no bracket; None where the flag was not given."""
+    return tuple(split_names(text)) if text else None
 
 
 def check_out(

@@ -12,10 +12,11 @@ from rallebench.cli.flags import flag, switch
 from rallebench.cli.printing import follow
 from rallebench.cli.verbs import VERBS, Result, workbench_of
 from rallebench.core.errors import StoppedError, UsageError
+from rallebench.core.numbers import independence
 from rallebench.core.runs import RunOptions
 from rallebench.core.tables import Column, Table
 from rallebench.render import costs
-from rallebench.render.numbers import independence, interval, text
+from rallebench.render.numbers import interval, text
 from rallebench.services import benchmarks
 from rallebench.services.benchmarks import Benchmark, BenchmarkOptions
 from rallebench.services.workbench import Workbench

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Mapping
 
 from rallebench.core.errors import Hint, RalleError
@@ -38,6 +39,7 @@ _CLAUSES: Mapping[str, Callable[[Hint], str]] = {
     "set": lambda hint: f"give {_pairs(hint.name)}",
     "skip-bad": lambda hint: "leave bad rows out with --skip-bad",
     "start-again": lambda hint: "start it again with the same --name to continue",
+    "track": lambda hint: f"log it later: rallebench track {shlex.quote(hint.name)}",
     "unload": lambda hint: "stop the process that has loaded it",
 }
 

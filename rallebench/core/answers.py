@@ -58,9 +58,14 @@ def f1_score(answer: str, alias: str) -> float:
 def bag_f1(words: Sequence[str], reference: Sequence[str]) -> float:
     """F1 of two bags of words; 0.0 if they share none."""
     common = sum((Counter(words) & Counter(reference)).values())
+    return f_measure(common, len(words), len(reference))
+
+
+def f_measure(common: int, size: int, reference: int) -> float:
+    """The harmonic mean of precision, ``common / size``, and recall, ``common / reference``; 0.0 if nothing is common."""
     if not common:
         return 0.0
-    precision, recall = common / len(words), common / len(reference)
+    precision, recall = common / size, common / reference
     return 2 * precision * recall / (precision + recall)
 
 

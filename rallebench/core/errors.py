@@ -38,6 +38,7 @@ HINTS: Mapping[str, str] = {
     "set": "give the settings ``name``: pairs key=VALUE between spaces",
     "skip-bad": "leave out the bad rows",
     "start-again": "start it again with the same name; it continues",
+    "track": "log the run or experiment ``name`` to MLflow later",
     "unload": "unload the model or retriever ``name``",
 }
 """Kind of a hint → the mend, and what its ``name`` and ``value`` are."""

@@ -1,4 +1,4 @@
-"""The tokens of sparse retrieval and of length counts: words, and bigrams for CJK text."""
+"""Texts cut into parts: lists of names with brackets, and the tokens of sparse retrieval and of length counts."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 
 _CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 _RUN = re.compile(rf"[{_CJK}]+|[^\W_{_CJK}]+", re.UNICODE)
-_IS_CJK = re.compile(rf"[{_CJK}]")
+CJK_CHARACTER = re.compile(rf"[{_CJK}]")
 
 _STOPWORDS = (
     "a an and are as at be but by for if in into is it no not of on or such that the their "
@@ -27,8 +27,45 @@ def tokenize(text: str) -> list[str]:
     """
     tokens: list[str] = []
     for run in _RUN.findall(text.lower()):
-        if _IS_CJK.match(run):
+        if CJK_CHARACTER.match(run):
             tokens += [run[i : i + 2] for i in range(len(run) - 1)] or [run]
         elif run not in STOPWORDS:
             tokens.append(run)
     return tokens
+
+
+def split_outside(text: str, mark: str = ",") -> list[str]:
+    """The texts between the marks that stand in no bracket; between all marks where brackets do not close.
+
+    >>> split_outside("a,(rrf:a,b),c"), split_outside("a,(b")
+    (['a', '(rrf:a,b)', 'c'], ['a', '(b'])
+    """
+    depth, begin, parts = 0, 0, []
+    for at, letter in enumerate(text):
+        depth += (letter in "([{") - (letter in ")]}")
+        if depth < 0:
+            return text.split(mark)
+        if letter == mark and not depth:
+            parts.append(text[begin:at])
+            begin = at + 1
+    return text.split(mark) if depth else [*parts, text[begin:]]
+
+
+def unwrapped(text: str) -> str:
+    """A text without the round brackets around the whole of it.
+
+    >>> unwrapped(" (rrf:(a,b),c) "), unwrapped("(a)?b=(c)")
+    ('rrf:(a,b),c', '(a)?b=(c)')
+    """
+    text = text.strip()
+    whole = text.startswith("(") and split_outside(text, ")") == [text[:-1], ""]
+    return text[1:-1].strip() if whole else text
+
+
+def split_names(text: str) -> list[str]:
+    """The names of a list; one that holds commas of its own stands in brackets.
+
+    >>> split_names("mine, (rrf:mine,other), graph?ef_search=64")
+    ['mine', 'rrf:mine,other', 'graph?ef_search=64']
+    """
+    return [name for part in split_outside(text) if (name := unwrapped(part))]

@@ -14,7 +14,7 @@ import hashlib
 import json
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, Union
+from typing import Any, Literal, TypeVar, Union
 
 # ── 1  passages ──────────────────────────────────────────────────────────────
 
@@ -341,7 +341,10 @@ class RunSpec:
         return {**value, "limit": self.limit, "seed": self.seed}
 
 
-Flow = Generator[Request, Reply, Outcome]
+_T = TypeVar("_T")
+SubFlow = Generator[Request, Reply, _T]
+"""A part of a flow: yields requests, is sent replies, and ends with a value of its own."""
+Flow = SubFlow[Outcome]
 
 
 def digest(value: Any) -> str:

@@ -10,10 +10,7 @@ from collections.abc import Iterable, Iterator
 Spans = list[tuple[int, int]]
 
 _CJK = r"\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
-PIECES = {
-    "words": re.compile(r"\S+"),
-    "tokens": re.compile(rf"[{_CJK}]|[^\W{_CJK}]+|[^\w\s]"),
-}
+PIECES = {"words": re.compile(r"\S+"), "tokens": re.compile(rf"[{_CJK}]|[^\W{_CJK}]+|[^\w\s]")}
 SEPARATORS = ("\n\n", "\n", " ")
 
 

@@ -49,7 +49,7 @@ def read_questions(path: Path, limit: int | None = None) -> tuple[Example, ...]:
             raise
         raise BadFileError(
             f"{error} None of the formats {', '.join(DATASETS.names())} recognises the file; "
-            "put its questions into one of them, see 'rallebench import --help'."
+            "put its questions into one of them."
         ) from None
     if not first and limit != 0:
         raise BadFileError(f"{path} holds no question.")

@@ -52,11 +52,8 @@ class RevalTask:
     def how(self) -> str:
         """One sentence, how to get its questions."""
         if not self.source:
-            return "Make it of Wikidata5M's triples with relation templates: 'rallebench build-dataset templates'."
-        return (
-            f"Get {self.source}, write it in R-Eval's record form and import it with "
-            f"'rallebench import FILE --kind dataset --name {self.name}'."
-        )
+            return "Build it of Wikidata5M's triples by the builder templates."
+        return f"Get {self.source}, write it in R-Eval's record form and import it as the dataset {self.name}."
 
 
 SOAY = "the questions of SoAyBench"

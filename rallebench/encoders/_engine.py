@@ -7,7 +7,6 @@ bfloat16 leaves the ranking unchanged.
 
 from __future__ import annotations
 
-import contextlib
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -22,15 +21,6 @@ CPU_TOKENS, GPU_TOKENS = 1024, 32768
 """Tokens in a batch. On a CPU, more exceed the cache; on a GPU, fewer leave it idle."""
 MAX_BATCH = 512
 NO_PROMPTS: Mapping[str, str] = {"query": "", "passage": ""}
-
-
-def import_class(where: str) -> None:
-    """Make the model of a folder or hub id once without weights, so that what libraries import counts as theirs."""
-    import torch
-    from transformers import AutoConfig, AutoModel
-
-    with contextlib.suppress(Exception), torch.device("meta"):
-        AutoModel.from_config(AutoConfig.from_pretrained(where, local_files_only=True))
 
 
 class TransformerEncoder:

@@ -9,12 +9,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from rallebench.checkpoints.packages import import_class
 from rallebench.core.errors import MismatchError, MissingPackageError
 from rallebench.core.files import sha256_file
 from rallebench.core.memory import Memory
 from rallebench.core.settings import Setting
 from rallebench.encoders import DTYPES, ENCODERS
-from rallebench.encoders._engine import TransformerEncoder, import_class
+from rallebench.encoders._engine import TransformerEncoder
 
 WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 MAX_TOKENS = 256

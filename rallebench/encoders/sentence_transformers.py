@@ -20,14 +20,14 @@ from rallebench.checkpoints.memory import (
     encoder_need,
     note_use,
 )
-from rallebench.checkpoints.packages import eight_bits, need_packages
+from rallebench.checkpoints.packages import eight_bits, import_class, need_packages
 from rallebench.core.errors import BadFileError, UsageError
 from rallebench.core.files import read_json, sha256_file
 from rallebench.core.memory import Memory, copy_mapped, read_mapped, release
 from rallebench.core.settings import Setting, checked
 from rallebench.core.types import digest
 from rallebench.encoders import DTYPES, ENCODERS
-from rallebench.encoders._engine import MAX_BATCH, TransformerEncoder, import_class
+from rallebench.encoders._engine import MAX_BATCH, TransformerEncoder
 
 if TYPE_CHECKING:
     from rallebench.encoders import Batches

@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 
-from rallebench.core.errors import BackendError
+from rallebench.core.errors import BackendError, Hint
 from rallebench.core.events import Operation, Progress
 from rallebench.core.runs import Backends
 from rallebench.core.types import Episode, Flow, Question
@@ -40,7 +40,7 @@ def answer(
     Ends with the state ``answered`` or ``stopped``. Raises BackendError when the first five all
     fail, or when more than ``max_errors`` questions failed; what was answered is kept.
     """
-    lines = folder.lines()
+    lines = folder.heads()
     finished = {qid for qid, line in lines.items() if not line.get("error")}
     todo = [question for question in questions if question.qid not in finished]
     counter = _Counter(folder, task, len(questions), len(finished), observe)
@@ -82,8 +82,9 @@ def check_errors(noun: str, errors: int, max_errors: int | None, message: str) -
     """Raise BackendError if more than ``max_errors`` questions or requests failed."""
     if max_errors is not None and errors > max_errors:
         raise BackendError(
-            f"{errors} {noun} failed, more than --max-errors {max_errors}, so the run was stopped. "
-            f"The first message: {message}"
+            f"{errors} {noun} failed and at most {max_errors} may, so the run was stopped. "
+            f"The first message: {message}",
+            hint=Hint("raise-max-errors"),
         )
 
 

@@ -10,7 +10,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from rallebench.core.errors import BadFileError, MismatchError, RalleError, StoppedError, UsageError
+from rallebench.core.errors import (
+    BadFileError,
+    Hint,
+    MismatchError,
+    RalleError,
+    StoppedError,
+    UsageError,
+)
 from rallebench.core.events import Failed, Finished, Operation, Warned, under
 from rallebench.core.experiments import (
     Experiment,
@@ -166,7 +173,7 @@ class Performer:
             raise
         if result.stopped:
             raise StoppedError(
-                f"Stopped in {request.name!r}; start the {self._noun} again with the same --name to continue."
+                f"The {self._noun} was stopped in {request.name!r}.", hint=Hint("start-again")
             )
         self.results.append(result)
         if request.on_result is not None:
@@ -244,11 +251,7 @@ class Performer:
         """Write the request and the runs so far."""
         self._saved = True
         self._store.save_request(
-            self._request.name,
-            self._request.kind,
-            self._request.as_json(),
-            self._runs,
-            self._noun,
+            self._request.name, self._request.kind, self._request.as_json(), self._runs, self._noun
         )
 
 

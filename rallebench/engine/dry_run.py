@@ -1,15 +1,17 @@
 """The dry run of an experiment: which runs come and what their flows ask, found with fake replies.
 
-Runs that are complete are played with what they hold.
+The experiment is played several times. What is the same each time does not depend on the answers; what differs, or cannot
+be played on, is said to depend on them. Runs that are complete are played with what they hold.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
-from functools import partial
-from typing import Any, Protocol
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import reduce
+from typing import Any, NamedTuple, Protocol
 
 from rallebench.core.errors import RalleError
 from rallebench.core.events import Operation, complete
@@ -40,6 +42,7 @@ from rallebench.core.types import (
 from rallebench.engine.driver import drive, run_of
 from rallebench.engine.execute import RunContext
 from rallebench.engine.judging import pass_request, with_columns
+from rallebench.engine.plan import Plan, PlannedRun, Range
 from rallebench.engine.rowfile import RowFile
 from rallebench.engine.statistics import Mean
 from rallebench.engine.store import JUDGES, RunFolder
@@ -57,85 +60,38 @@ class PlanContext(RunContext, Protocol):
         """(the name of an index of this recipe, '' where it is not known yet; whether it is built)."""
 
 
-@dataclass(frozen=True, slots=True)
-class FakeReplies:
-    """``reply`` makes every reply, ``value`` is the value of every metric."""
+class Needs(NamedTuple):
+    """What all dry runs of a plan need beside models, and what the user should know of their indexes.
 
-    reply: Callable[[Request], Reply]
-    value: float
+    ``built``: indexes of a recipe that runs search, by name; ``missing``: recipes by label; ``measurements``: labels; ``rows``:
+    file of rows → whether a model is asked for it.
+    """
 
-
-@dataclass(frozen=True, slots=True)
-class Range:
-    """A count from ``low`` to ``high``; ``high`` None: it depends on the answers."""
-
-    low: int
-    high: int | None
-
-    def __add__(self, other: Range) -> Range:
-        known = self.high is not None and other.high is not None
-        return Range(self.low + other.low, self.high + other.high if known else None)  # type: ignore[operator]
-
-    def either(self, other: Range) -> Range:
-        """The range that covers both."""
-        known = self.high is not None and other.high is not None
-        return Range(
-            min(self.low, other.low),
-            max(self.high, other.high) if known else None,  # type: ignore[type-var]
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class RequestCounts:
-    """``remaining``: the questions that are not answered or not judged yet, and the requests for them."""
-
-    remaining: int
-    generations: Range
-    retrievals: Range
-
-    def joined(self, judging: RequestCounts) -> RequestCounts:
-        """These counts with those of a judge of the same answers."""
-        return RequestCounts(
-            max(self.remaining, judging.remaining),
-            self.generations + judging.generations,
-            self.retrievals + judging.retrievals,
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class DryRun:
-    """A run and what its flows and its judges asked. ``mark`` tells its questions from those of a dry run with other replies."""
-
-    request: RunRequest
-    run: str
-    counts: RequestCounts
-    mark: str
-
-
-@dataclass(slots=True)
-class IndexNeeds:
-    """The indexes of a recipe that runs search: ``built`` by name, and ``missing`` by label; ``measurements`` by
-    label; ``rows``: file of rows → whether a model is asked for it."""
-
-    built: dict[str, None] = field(default_factory=dict)
-    missing: dict[str, Any] = field(default_factory=dict)
-    measurements: dict[str, None] = field(default_factory=dict)
-    rows: dict[str, bool] = field(default_factory=dict)
+    built: dict[str, None]
+    missing: dict[str, Any]
+    measurements: dict[str, None]
+    rows: dict[str, bool]
+    warnings: dict[str, None]
 
 
 class Rehearser:
-    """The player that answers with fake replies. ``runs``: those that came."""
+    """The player that answers with fake replies: ``text``, and ``value`` for every metric.
+
+    ``runs``: those that came, each with a mark of its questions, which differs where they are made of fake answers.
+    """
 
     def __init__(
         self,
         request: ExperimentRequest,
         context: PlanContext,
-        fake: FakeReplies,
-        indexes: IndexNeeds,
+        text: str,
+        value: float,
+        needs: Needs,
     ) -> None:
-        self._request, self._context, self._fake, self._indexes = request, context, fake, indexes
+        self._request, self._context, self._needs = request, context, needs
+        self._text, self._value = text, value
         self._real = True
-        self.runs: list[DryRun] = []
+        self.runs: list[tuple[PlannedRun, str]] = []
         self.failure: RalleError | None = None
 
     def play(self, step: WorkRequest) -> Operation[Any]:
@@ -145,7 +101,7 @@ class Rehearser:
             if isinstance(step, RunRequest):
                 return self._run(step)
             if isinstance(step, MeasureRequest):
-                self._indexes.measurements[step.label] = None
+                self._needs.measurements[step.label] = None
                 return ()
             if isinstance(step, RowsRequest):
                 return self._rows(step)
@@ -154,18 +110,23 @@ class Rehearser:
             self.failure = error
             raise
 
+    @property
+    def begun(self) -> bool:
+        """Whether a request came."""
+        return bool(self.runs or self._needs.built or self._needs.missing or self._needs.rows)
+
     def _rows(self, step: RowsRequest) -> RowFile:
         """The rows that are stored, none where there are none: what a source holds is not read."""
-        self._indexes.rows[step.label] = bool(step.llms)
+        self._needs.rows[step.label] = bool(step.llms)
         rows = RowFile(self._request.folder / f"{step.label}.jsonl")
         rows.settle_all()
         return rows
 
     def _index(self, step: IndexRequest) -> IndexResult:
         name, built = self._context.foresee(step.recipe)
-        missing = self._indexes.missing
+        missing = self._needs.missing
         if built:
-            self._indexes.built[name] = None
+            self._needs.built[name] = None
         else:
             same = (label for label, recipe in missing.items() if recipe == step.recipe)
             missing[name or next(same, step.label)] = step.recipe
@@ -179,54 +140,65 @@ class Rehearser:
         request = run_of(self._request, step)
         folder = RunFolder(self._context.runs / request.name)
         lines = self._lines(folder, request) if folder.path.exists() else {}
-        episodes, counts = self._answers(request, lines)
-        stored = stored_result(folder, request) if lines and not counts.remaining else None
+        episodes, left, generations, retrievals = self._answers(request, lines)
+        stored = stored_result(folder, request) if lines and not left else None
         judgements = {}
         for judge in request.judges:
-            answers = stored.episodes if stored else episodes
-            inner = pass_request(request, judge, answers)
+            inner = pass_request(request, judge, stored.episodes if stored else episodes)
             path = RunFolder(folder.path / JUDGES / inner.name)
-            judgements[judge.name], more = self._answers(
-                inner, path.lines() if path.path.exists() else {}
+            judgements[judge.name], more, *requests = self._answers(
+                inner, path.heads() if path.path.exists() else {}
             )
-            counts = counts.joined(more)
+            left, generations = max(left, more), generations + requests[0]
+            retrievals += requests[1]
         mark = (
             f"{records_sha256(request.examples)} {json.dumps(request.flow.settings, default=str)}"
         )
-        self.runs.append(DryRun(request, request.name, counts, mark))
+        planned = PlannedRun(
+            request.label,
+            request.name,
+            request.flow.workflow,
+            request.dataset.name,
+            len(request.examples),
+            left,
+            generations,
+            retrievals,
+            tuple(dict.fromkeys((*request.flow.llms, *(judge.llm for judge in request.judges)))),
+            request.flow.retrievers,
+        )
+        self.runs.append((planned, f"{request.label} {mark}"))
+        for sentence in self._context.coverage(request, None):
+            self._needs.warnings[f"{request.dataset.name}: {sentence}"] = None
         request = with_columns(request, judgements)
-        judged = stored_result(folder, request) if stored and not counts.remaining else None
+        judged = stored_result(folder, request) if stored and not left else None
         self._real = self._real and judged is not None
-        simulated = _simulated(request, episodes, self._fake.value)
-        return judged or replace(simulated, judgements=judgements)
+        return judged or replace(_simulated(request, episodes, self._value), judgements=judgements)
 
     def _answers(
         self, request: RunRequest, lines: Mapping[str, Mapping[str, Any]]
-    ) -> tuple[dict[str, Episode], RequestCounts]:
-        """(fake answers to all questions, what is left of them where ``lines`` are stored)."""
-        counts = RequestCounts(0, Range(0, 0), Range(0, 0))
+    ) -> tuple[dict[str, Episode], int, Range, Range]:
+        """(fake answers to all questions; the questions without one of the stored ``lines``, their generations and
+        retrievals)."""
+        left, generations, retrievals = 0, Range(0, 0), Range(0, 0)
         make_flow = request.flow.make(Backends())
         episodes = {}
         for question in request.questions:
-            episode, requests, ended = _answer(
-                make_flow(question), question, request.flow.workflow, self._fake.reply
-            )
+            flow = make_flow(question)
+            episode, requests, ended = _answer(flow, question, request.flow.workflow, self._text)
             if episode is not None:
                 episodes[question.qid] = episode
             if question.qid not in lines or lines[question.qid].get("error"):
-                counts = RequestCounts(
-                    counts.remaining + 1,
-                    counts.generations + _count(requests, Generate, ended),
-                    counts.retrievals + _count(requests, Retrieve, ended),
-                )
-        return episodes, counts
+                left += 1
+                generations += _count(requests, Generate, ended)
+                retrievals += _count(requests, Retrieve, ended)
+        return episodes, left, generations, retrievals
 
     def _lines(self, folder: RunFolder, request: RunRequest) -> dict[str, dict[str, Any]]:
         """The answers of the run of that name; MismatchError if it was made with other settings, unless fake answers of an
         earlier run decided on ``request``."""
         theirs, ours = request_spec(folder), spec_of(request)
         if ours == theirs:
-            return folder.lines()
+            return folder.heads()
         if self._real:
             raise folder.mismatch(theirs, ours)
         return {}
@@ -236,20 +208,69 @@ class _TooMany(Exception):
     """More runs than a plan lists."""
 
 
-def dry_run(
+def plan(
     request: ExperimentRequest,
     experiment: Callable[[ExperimentRequest], Experiment],
     context: PlanContext,
-    fake: FakeReplies,
-    indexes: IndexNeeds,
-) -> tuple[list[DryRun], bool]:
+) -> Plan:
+    """Everything that ``perform`` would run. Loads nothing, writes nothing. Raises RalleError for a wrong request, and
+    MismatchError if a run of that name was made with other settings."""
+    needs = Needs({}, {}, {}, {}, {})
+    plays = [
+        _dry_run(experiment(request), Rehearser(request, context, *fake, needs)) for fake in FAKES
+    ]
+    most, least = (count(len(runs) for runs, _ in plays) for count in (max, min))
+    runs = tuple(
+        _merged([played[i] if i < len(played) else None for played, _ in plays])
+        for i in range(most)
+    )
+    open_end = ""
+    if not any(ended for played, ended in plays if len(played) == most):
+        last = runs[-1].label if runs else [*needs.built, *needs.rows, *needs.missing][-1]
+        open_end = f"What comes after {last!r} depends on its answers and can only be planned when they exist."
+    elif least < most:
+        open_end = f"How many runs there are depends on the answers; at least {least}."
+    builds = tuple(needs.missing.values())
+    return Plan(
+        request.kind,
+        request.name,
+        runs,
+        open_end,
+        len(needs.built) + len(builds),
+        builds,
+        tuple(needs.warnings),
+        tuple(needs.measurements),
+        tuple(needs.rows),
+        tuple(label for label, asks in needs.rows.items() if asks),
+    )
+
+
+def _merged(plays: Sequence[tuple[PlannedRun, str] | None]) -> PlannedRun:
+    """One run as it was in every dry run; None: it did not come."""
+    runs = [play[0] for play in plays if play is not None]
+    same = len({play[1] for play in plays if play is not None}) == 1
+    # Letter by letter: the rest of a label is a mark of fake answers.
+    label = runs[0].label if same else os.path.commonprefix([run.label for run in runs]).rstrip()  # noqa: RUF071
+    return replace(
+        runs[0],
+        label=label or runs[0].label,
+        run=runs[0].run if same else "",
+        questions=max(run.questions for run in runs),
+        left=max(run.left for run in runs),
+        generations=reduce(Range.either, (run.generations for run in runs)),
+        retrievals=reduce(Range.either, (run.retrievals for run in runs)),
+        depends=not same or len(runs) < len(plays),
+    )
+
+
+def _dry_run(
+    experiment: Experiment, player: Rehearser
+) -> tuple[list[tuple[PlannedRun, str]], bool]:
     """(the runs that came, whether the experiment came to its end). Raises RalleError for a wrong request."""
-    player = Rehearser(request, context, fake, indexes)
     try:
-        complete(drive(experiment(request), player))
+        complete(drive(experiment, player))
     except Exception as error:
-        begun = player.runs or indexes.built or indexes.missing or indexes.rows
-        if error is player.failure or not begun:
+        if error is player.failure or not player.begun:
             raise
         return player.runs, False  # the answers were fake: an experiment may make nothing of them
     return player.runs, True
@@ -279,7 +300,7 @@ def _count(requests: list[Request], kind: type, ended: bool) -> Range:
 
 
 def _answer(
-    flow: Flow, question: Question, workflow: str, reply_to: Callable[[Request], Reply]
+    flow: Flow, question: Question, workflow: str, text: str
 ) -> tuple[Episode | None, list[Request], bool]:
     """(the episode that fake replies make, the requests, whether the flow came to its end)."""
     steps: list[Step] = []
@@ -287,7 +308,7 @@ def _answer(
     try:
         request = next(flow)
         while len(steps) < MOST_REQUESTS:
-            reply = request.reply() if isinstance(request, Note) else reply_to(request)
+            reply = request.reply() if isinstance(request, Note) else _reply(text, request)
             steps.append(Step(request, reply))
             request = flow.send(reply)
     except StopIteration as end:
@@ -311,9 +332,5 @@ def _reply(text: str, request: Request) -> Reply:
     return Reply("A passage.", hits)
 
 
-FAKES = (
-    FakeReplies(partial(_reply, ""), 0.0),
-    FakeReplies(partial(_reply, "Yes. True. 1"), 1.0),
-    FakeReplies(partial(_reply, "No. False. 0"), 0.5),
-)
-"""The experiment is played once with each."""
+FAKES = (("", 0.0), ("Yes. True. 1", 1.0), ("No. False. 0", 0.5))
+"""Text of all replies, value of all metrics: the experiment is played once with each."""

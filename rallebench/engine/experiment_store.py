@@ -13,7 +13,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from rallebench.core.errors import BadFileError, UsageError
+from rallebench.core.errors import BadFileError, Hint, UsageError
 from rallebench.core.experiments import FOLDER
 from rallebench.core.files import read_json, write_json
 from rallebench.core.locks import alone
@@ -130,7 +130,8 @@ def check_free(root: Path, kind: str, name: str, noun: str = "run") -> str:
     if taken and (taken != noun or (noun != "run" and store.kind_of(name) != kind)):
         what = f"a {taken}" if taken != noun else f"the {taken} {store.kind_of(name)!r}"
         raise UsageError(
-            f"The name {name!r} is that of {what} already; choose another --name for the {noun}."
+            f"The name {name!r} is that of {what} already, so the {noun} cannot have it.",
+            hint=Hint("rename"),
         )
     return name
 

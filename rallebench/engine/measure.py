@@ -75,12 +75,7 @@ def _environment() -> dict[str, str]:
     """One thread: milliseconds then say what a query costs, not how many cores were free."""
     root = str(Path(__file__).resolve().parents[2])
     path = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH", "")]))
-    return {
-        **os.environ,
-        "OMP_NUM_THREADS": "1",
-        "OMP_WAIT_POLICY": "PASSIVE",
-        "PYTHONPATH": path,
-    }
+    return {**os.environ, "OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE", "PYTHONPATH": path}
 
 
 def run_program(measure: Callable[[Mapping[str, Any]], Iterable[Mapping[str, Any]]]) -> int:

@@ -1,17 +1,30 @@
-"""What an experiment would run: its runs, questions, model calls and retrievals, found without asking a model.
-
-The experiment is played several times with fake replies. What is the same each time does not depend on the answers; what
-differs, or cannot be played on, is said to depend on them.
-"""
+"""What an experiment would run: its runs, questions, model calls and retrievals; see ``dry_run.plan``."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from rallebench.core.experiments import Experiment, ExperimentRequest
-from rallebench.engine.dry_run import FAKES, DryRun, IndexNeeds, PlanContext, Range, dry_run
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """A count from ``low`` to ``high``; ``high`` None: it depends on the answers."""
+
+    low: int
+    high: int | None
+
+    def __add__(self, other: Range) -> Range:
+        known = self.high is not None and other.high is not None
+        return Range(self.low + other.low, self.high + other.high if known else None)  # type: ignore[operator]
+
+    def either(self, other: Range) -> Range:
+        """The range that covers both."""
+        known = self.high is not None and other.high is not None
+        return Range(
+            min(self.low, other.low),
+            max(self.high, other.high) if known else None,  # type: ignore[type-var]
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,86 +87,6 @@ class Plan:
                 f"{listed(guessed)}: made of the answers of earlier runs, so their questions and calls are a guess."
             )
         return (*notes, *filter(None, [self.open_end]))
-
-
-def plan(
-    request: ExperimentRequest,
-    experiment: Callable[[ExperimentRequest], Experiment],
-    context: PlanContext,
-) -> Plan:
-    """Everything that ``perform`` would run. Loads nothing, writes nothing. Raises RalleError for a wrong request, and
-    MismatchError if a run of that name was made with other settings."""
-    indexes = IndexNeeds()
-    plays = [dry_run(request, experiment, context, fake, indexes) for fake in FAKES]
-    most, least = (count(len(runs) for runs, _ in plays) for count in (max, min))
-    runs = tuple(
-        _merged([played[i] if i < len(played) else None for played, _ in plays])
-        for i in range(most)
-    )
-    open_end = ""
-    if not any(ended for played, ended in plays if len(played) == most):
-        last = runs[-1].label if runs else [*indexes.built, *indexes.rows, *indexes.missing][-1]
-        open_end = f"What comes after {last!r} depends on its answers and can only be planned when they exist."
-    elif least < most:
-        open_end = f"How many runs there are depends on the answers; at least {least}."
-    warnings = dict.fromkeys(
-        f"{run.request.dataset.name}: {sentence}"
-        for played, _ in plays
-        for run in played
-        for sentence in context.coverage(run.request, None)
-    )
-    builds = tuple(indexes.missing.values())
-    return Plan(
-        request.kind,
-        request.name,
-        runs,
-        open_end,
-        len(indexes.built) + len(builds),
-        builds,
-        tuple(warnings),
-        tuple(indexes.measurements),
-        tuple(indexes.rows),
-        tuple(label for label, asks in indexes.rows.items() if asks),
-    )
-
-
-def _merged(plays: Sequence[DryRun | None]) -> PlannedRun:
-    """One run as it was in every dry run; None: it did not come."""
-    seen = [run for run in plays if run is not None]
-    first, request = seen[0], seen[0].request
-    same = len({(run.request.label, run.mark) for run in seen}) == 1
-    generations, retrievals = first.counts.generations, first.counts.retrievals
-    for run in seen[1:]:
-        generations = generations.either(run.counts.generations)
-        retrievals = retrievals.either(run.counts.retrievals)
-    label = request.label
-    return PlannedRun(
-        label if same else _common([run.request.label for run in seen]) or label,
-        first.run if same else "",
-        request.flow.workflow,
-        request.dataset.name,
-        max(len(run.request.examples) for run in seen),
-        max(run.counts.remaining for run in seen),
-        generations,
-        retrievals,
-        tuple(dict.fromkeys((*request.flow.llms, *(judge.llm for judge in request.judges)))),
-        request.flow.retrievers,
-        not same or len(seen) < len(plays),
-    )
-
-
-def _common(labels: Sequence[str]) -> str:
-    """What labels begin with: the rest is a mark of fake answers.
-
-    >>> _common(["noise=1 judged a1f", "noise=1 judged b07"])
-    'noise=1 judged'
-    """
-    shortest = min(labels, key=len)
-    return "".join(
-        letter
-        for i, letter in enumerate(shortest)
-        if all(label.startswith(shortest[: i + 1]) for label in labels)
-    ).rstrip()
 
 
 def as_json(plan: Plan, key: str = "suite") -> dict[str, Any]:

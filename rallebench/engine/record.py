@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, fields
+from typing import Any, cast
 
 from rallebench.core.types import (
     Episode,
@@ -22,170 +23,143 @@ from rallebench.core.types import (
     UseTool,
 )
 
+_NUMBER = (int, float)
+_MAYBE = (int, float, type(None))
+
+
+class _Form:
+    """The JSON form of a dataclass: the fields of ``types`` in order, each with its type, or with a list of the type or the
+    form of its elements. A field that is as its default is left out, unless ``whole``."""
+
+    def __init__(self, values: type, types: Mapping[str, Any], whole: bool = False) -> None:
+        self._values, self._types = values, types
+        defaults = {
+            field.name: field.default if field.default_factory is MISSING else {}
+            for field in fields(values)
+        }
+        self._fields = []
+        for name, kind in types.items():
+            default = MISSING if whole else defaults[name]
+            self._fields.append((name, default, default in ((), {}), _writer(kind)))
+
+    def to_json(self, value: Any) -> dict[str, Any]:
+        result = {}
+        for name, default, may_be_empty, write in self._fields:
+            item = getattr(value, name)
+            if item if may_be_empty else item != default:
+                result[name] = write(item) if write else item
+        return result
+
+    def from_json(self, value: Mapping[str, Any]) -> Any:
+        types = self._types
+        return self._values(**{n: _read(types[n], item) for n, item in value.items() if n in types})
+
+
+def _writer(kind: Any) -> Callable[[Any], Any] | None:
+    """What makes JSON of a field's value; None: the value is JSON."""
+    if not isinstance(kind, list):
+        return dict if kind is Mapping else None
+    if not isinstance(kind[0], _Form):
+        return list
+    to_json = kind[0].to_json
+    return lambda items: [to_json(item) for item in items]
+
+
+def _read(kind: Any, item: Any) -> Any:
+    """TypeError unless an item is of its kind: JSON of the right shape may hold anything in its places."""
+    if isinstance(kind, list):
+        return tuple(_read(kind[0], element) for element in item)
+    if isinstance(kind, _Form):
+        return kind.from_json(item)
+    if not isinstance(item, kind):
+        raise TypeError("a value of another type than was written")
+    return item
+
+
+class _HitForm(_Form):
+    """A hit, flat."""
+
+    def to_json(self, value: Hit) -> dict[str, Any]:
+        p = value.passage
+        return {
+            "doc_id": p.doc_id,
+            "page_id": p.page_id,
+            "title": p.title,
+            "text": p.text,
+            "score": value.score,
+        }
+
+    def from_json(self, value: Mapping[str, Any]) -> Hit:
+        texts = (value["doc_id"], value["text"], value["title"], value["page_id"])
+        return Hit(Passage(*(_read(str, text) for text in texts)), _read(_NUMBER, value["score"]))
+
+
+_CALL = _Form(ToolCall, {"id": str, "name": str, "arguments": str})
+_TOOL = _Form(ToolSpec, {"name": str, "description": str, "parameters": Mapping}, whole=True)
+_MESSAGE = _Form(Message, {"role": str, "content": str, "tool_calls": [_CALL], "tool_call_id": str})
+_HIT = _HitForm(Hit, {})
+_REQUESTS = {
+    "retrieve": _Form(Retrieve, {"retriever": str, "query": str, "k": int}, whole=True),
+    "note": _Form(Note, {"text": str}),
+    "tool": _Form(UseTool, {"tool": str, "arguments": Mapping}),
+    "generate": _Form(
+        Generate,
+        {
+            "llm": str,
+            "messages": [_MESSAGE],
+            "tools": [_TOOL],
+            "max_tokens": _MAYBE,
+            "stop": [str],
+            "temperature": _MAYBE,
+            "seed": _MAYBE,
+            "options": Mapping,
+        },
+    ),
+}
+_KINDS = {Retrieve: "retrieve", Note: "note", UseTool: "tool", Generate: "generate"}
+_REPLY = _Form(
+    Reply,
+    {
+        "text": str,
+        "hits": [_HIT],
+        "tool_calls": [_CALL],
+        "prompt_tokens": int,
+        "completion_tokens": int,
+        "finish_reason": str,
+        "confidence": _MAYBE,
+        "first_token_seconds": _MAYBE,
+        "logprobs": [_MAYBE],
+        "note": str,
+        "embedding_tokens": (int, type(None)),
+    },
+)
+_OUTCOME = _Form(Outcome, {"answer": str, "stop_reason": str}, whole=True)
+
 
 def request_to_json(request: Request) -> dict[str, Any]:
     """A request with its type under ``ask``; settings that were left to the model are left out."""
-    if isinstance(request, Retrieve):
-        return {
-            "ask": "retrieve",
-            "retriever": request.retriever,
-            "query": request.query,
-            "k": request.k,
-        }
-    if isinstance(request, Note):
-        return {"ask": "note", "text": request.text}
-    if isinstance(request, UseTool):
-        return {"ask": "tool", "tool": request.tool, "arguments": dict(request.arguments)}
-    value: dict[str, Any] = {
-        "ask": "generate",
-        "llm": request.llm,
-        "messages": [_message_to_json(message) for message in request.messages],
-    }
-    optional = {
-        "tools": [
-            {"name": t.name, "description": t.description, "parameters": dict(t.parameters)}
-            for t in request.tools
-        ],
-        "max_tokens": request.max_tokens,
-        "stop": list(request.stop),
-        "temperature": request.temperature,
-        "seed": request.seed,
-        "options": dict(request.options),
-    }
-    return {**value, **{key: item for key, item in optional.items() if item not in (None, [], {})}}
-
-
-def _message_to_json(message: Message) -> dict[str, Any]:
-    """Role and content; calls, and the call that is answered, only where there are any."""
-    value: dict[str, Any] = {"role": message.role, "content": message.content}
-    if message.tool_calls:
-        value["tool_calls"] = _calls_to_json(message.tool_calls)
-    if message.tool_call_id:
-        value["tool_call_id"] = message.tool_call_id
-    return value
-
-
-def _message_from_json(value: Mapping[str, Any]) -> Message:
-    calls = _calls_from_json(value.get("tool_calls", ()))
-    return Message(value["role"], value["content"], calls, value.get("tool_call_id", ""))
-
-
-def _calls_to_json(calls: tuple[ToolCall, ...]) -> list[dict[str, str]]:
-    return [{"id": call.id, "name": call.name, "arguments": call.arguments} for call in calls]
-
-
-def _calls_from_json(values: Iterable[Mapping[str, str]]) -> tuple[ToolCall, ...]:
-    return tuple(ToolCall(call["id"], call["name"], call["arguments"]) for call in values)
+    kind = _KINDS[type(request)]
+    return {"ask": kind, **_REQUESTS[kind].to_json(request)}
 
 
 def request_from_json(value: Mapping[str, Any]) -> Request:
-    """The inverse of ``request_to_json``. Raises LookupError or TypeError for anything else."""
-    if value["ask"] == "retrieve":
-        _check(str, value["retriever"], value["query"])
-        _check(int, value["k"])
-        return Retrieve(value["retriever"], value["query"], value["k"])
-    if value["ask"] == "note":
-        _check(str, value["text"])
-        return Note(value["text"])
-    if value["ask"] == "tool":
-        _check(str, value["tool"])
-        _check(Mapping, value["arguments"])
-        return UseTool(value["tool"], value["arguments"])
-    request = Generate(
-        value["llm"],
-        tuple(_message_from_json(message) for message in value["messages"]),
-        tuple(
-            ToolSpec(t["name"], t["description"], t["parameters"]) for t in value.get("tools", ())
-        ),
-        value.get("max_tokens"),
-        tuple(value.get("stop", ())),
-        value.get("temperature"),
-        value.get("seed"),
-        value.get("options", {}),
-    )
-    _check(
-        str,
-        request.llm,
-        *request.stop,
-        *(text for m in request.messages for text in (m.role, m.content)),
-    )
-    _check((int, float, type(None)), request.max_tokens, request.temperature, request.seed)
-    _check(Mapping, request.options)
-    return request
+    """The inverse of ``request_to_json``. Raises LookupError, TypeError or AttributeError for anything else."""
+    return cast(Request, _REQUESTS[value["ask"]].from_json(value))
 
 
 def hit_to_json(hit: Hit) -> dict[str, Any]:
     """A hit, flat."""
-    p = hit.passage
-    return {
-        "doc_id": p.doc_id,
-        "page_id": p.page_id,
-        "title": p.title,
-        "text": p.text,
-        "score": hit.score,
-    }
+    return _HIT.to_json(hit)
 
 
 def reply_to_json(reply: Reply) -> dict[str, Any]:
     """A reply; what is as in an empty one is left out (a confidence of 0.0 is not)."""
-    value = {
-        "text": reply.text,
-        "hits": [hit_to_json(hit) for hit in reply.hits],
-        "tool_calls": _calls_to_json(reply.tool_calls),
-        "prompt_tokens": reply.prompt_tokens,
-        "completion_tokens": reply.completion_tokens,
-        "finish_reason": reply.finish_reason,
-        "confidence": reply.confidence,
-        "first_token_seconds": reply.first_token_seconds,
-        "logprobs": list(reply.logprobs),
-        "note": reply.note,
-        "embedding_tokens": reply.embedding_tokens,
-    }
-    return {key: item for key, item in value.items() if key == "text" or item != _EMPTY[key]}
-
-
-_EMPTY: Mapping[str, Any] = {
-    "hits": [],
-    "tool_calls": [],
-    "prompt_tokens": 0,
-    "completion_tokens": 0,
-    "finish_reason": "stop",
-    "confidence": None,
-    "first_token_seconds": None,
-    "logprobs": [],
-    "note": "",
-    "embedding_tokens": 0,
-}
+    return _REPLY.to_json(reply)
 
 
 def reply_from_json(value: Mapping[str, Any]) -> Reply:
-    """The inverse of ``reply_to_json``. Raises LookupError or TypeError for anything else."""
-    reply = Reply(
-        value["text"],
-        tuple(
-            Hit(Passage(h["doc_id"], h["text"], h["title"], h["page_id"]), h["score"])
-            for h in value.get("hits", ())
-        ),
-        _calls_from_json(value.get("tool_calls", ())),
-        value.get("prompt_tokens", 0),
-        value.get("completion_tokens", 0),
-        value.get("finish_reason", "stop"),
-        value.get("confidence"),
-        value.get("first_token_seconds"),
-        tuple(value.get("logprobs", ())),
-        value.get("note", ""),
-        value.get("embedding_tokens", 0),
-    )
-    _check(str, reply.text, reply.finish_reason, reply.note)
-    _check(int, reply.prompt_tokens, reply.completion_tokens)
-    _check((int, type(None)), reply.embedding_tokens)
-    _check((int, float, type(None)), reply.confidence, reply.first_token_seconds, *reply.logprobs)
-    for hit in reply.hits:
-        _check(str, hit.passage.doc_id, hit.passage.text, hit.passage.title, hit.passage.page_id)
-        _check(_NUMBER, hit.score)
-    for call in reply.tool_calls:
-        _check(str, call.id, call.name, call.arguments)
-    return reply
+    """The inverse of ``reply_to_json``. Raises LookupError, TypeError or AttributeError for anything else."""
+    return cast(Reply, _REPLY.from_json(value))
 
 
 def step_to_json(step: Step) -> dict[str, Any]:
@@ -202,18 +176,16 @@ def step_to_json(step: Step) -> dict[str, Any]:
 def step_from_json(value: Mapping[str, Any]) -> Step:
     """The inverse of ``step_to_json``."""
     reply, request = reply_from_json(value["reply"]), request_from_json(value)
-    _check(_NUMBER, value["seconds"], value.get("batch", 1))
-    _check(bool, value["cached"])
-    return Step(
-        request, reply, value["seconds"], value["cached"], max(1, int(value.get("batch", 1)))
-    )
+    seconds, cached = _read(_NUMBER, value["seconds"]), _read(bool, value["cached"])
+    batch = max(1, int(_read(_NUMBER, value.get("batch", 1))))
+    return Step(request, reply, seconds, cached, batch)
 
 
 def episode_to_json(episode: Episode) -> dict[str, Any]:
     """One line of ``episodes.jsonl``."""
     value: dict[str, Any] = {"qid": episode.qid, "workflow": episode.workflow}
     if episode.outcome is not None:
-        value |= {"answer": episode.outcome.answer, "stop_reason": episode.outcome.stop_reason}
+        value |= _OUTCOME.to_json(episode.outcome)
     if episode.error:
         value["error"] = episode.error
     if episode.failed_seconds:
@@ -223,25 +195,12 @@ def episode_to_json(episode: Episode) -> dict[str, Any]:
 
 def episode_from_json(value: Mapping[str, Any]) -> Episode:
     """The inverse of ``episode_to_json``. Raises LookupError, TypeError, ValueError or AttributeError for anything else."""
-    outcome = Outcome(value["answer"], value["stop_reason"]) if "answer" in value else None
     steps = tuple(step_from_json(step) for step in value["steps"])
-    lost = value.get("failed_seconds", 0.0)
-    episode = Episode(value["qid"], value["workflow"], steps, outcome, value.get("error", ""), lost)
-    _check(
-        str,
-        episode.qid,
-        episode.workflow,
-        episode.error,
-        *((outcome.answer, outcome.stop_reason) if outcome else ()),
+    return Episode(
+        _read(str, value["qid"]),
+        _read(str, value["workflow"]),
+        steps,
+        _OUTCOME.from_json(value) if "answer" in value else None,
+        _read(str, value.get("error", "")),
+        _read(_NUMBER, value.get("failed_seconds", 0.0)),
     )
-    _check(_NUMBER, episode.failed_seconds)
-    return episode
-
-
-_NUMBER = (int, float)
-
-
-def _check(kind: type | tuple[type, ...], *values: Any) -> None:
-    """TypeError unless all values are of a kind: JSON of the right shape may hold anything in its places."""
-    if not all(isinstance(value, kind) for value in values):
-        raise TypeError("a value of another type than was written")

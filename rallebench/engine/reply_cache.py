@@ -77,11 +77,11 @@ class ReplyCache:
             if isinstance(error, OSError) or unwritable:
                 raise UnwritableError(
                     f"The memory {path} cannot be written ({getattr(error, 'strerror', None) or error}), so replies are "
-                    "neither taken from it nor kept; make its folder writable or choose another --workspace."
+                    "neither taken from it nor kept; make its folder writable, or use another workspace."
                 ) from None
             mend = "free space" if isinstance(error, sqlite3.OperationalError) else "delete it"
             raise BackendError(
-                f"The memory {path} cannot be opened ({error}); {mend} or choose another --workspace."
+                f"The memory {path} cannot be opened ({error}); {mend}, or use another workspace."
             ) from None
 
     @staticmethod

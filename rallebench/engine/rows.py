@@ -49,11 +49,7 @@ class RowsFiller:
     """Fills the files of rows of one experiment, in ``folder``. ``on_open`` is called before the first row is written."""
 
     def __init__(
-        self,
-        folder: Path,
-        context: RowsContext,
-        options: RunOptions,
-        on_open: Callable[[], None],
+        self, folder: Path, context: RowsContext, options: RunOptions, on_open: Callable[[], None]
     ) -> None:
         self._folder, self._context, self._options = folder, context, options
         self._on_open = on_open

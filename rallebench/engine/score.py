@@ -115,10 +115,7 @@ def examples_of(folder: RunFolder) -> list[Example]:
 
 
 def report_of(
-    folder: RunFolder,
-    examples: Sequence[Example],
-    answers: Answers,
-    names: Sequence[str],
+    folder: RunFolder, examples: Sequence[Example], answers: Answers, names: Sequence[str]
 ) -> tuple[dict[str, Any], list[Score]]:
     """The report of what is answered so far, and the scores behind it."""
     episodes = answers.episodes

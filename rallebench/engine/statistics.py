@@ -13,16 +13,14 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from rallebench.core.tables import ALL_EQUAL, FEWEST, TOO_FEW, Mean
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Floats = NDArray[np.float64]
-
+Floats = NDArray[np.float64]
 LEVEL = 0.05
 FEWEST_PAIRED = 10
 """Clusters below which a difference has no interval."""
@@ -60,8 +58,6 @@ def means(
     ``clusters``: the cluster of each question, by default its own. ``ranges``: metric → (lowest, highest) value, None = no
     bound; a metric that is not named has no bounds.
     """
-    import numpy as np
-
     intervals = {}
     for name, column in columns.items():
         values = np.array([np.nan if v is None else float(v) for v in column])
@@ -74,7 +70,6 @@ def means(
 
 
 def _mean(values: Floats, labels: Any, bounds: Sequence[float | None]) -> Mean:
-    import numpy as np
     from scipy import special
 
     if not len(values):
@@ -126,8 +121,6 @@ def _clopper_pearson(share: float, trials: float) -> tuple[float, float]:
 
 def _by_cluster(values: Floats, labels: Any) -> tuple[Floats, Floats]:
     """(sums, sizes) of the clusters, sorted, so that no result depends on the order of questions."""
-    import numpy as np
-
     _, number = np.unique(np.asarray(labels), return_inverse=True)
     sizes = np.bincount(number).astype(np.float64)
     totals = np.bincount(number, weights=values)
@@ -137,8 +130,6 @@ def _by_cluster(values: Floats, labels: Any) -> tuple[Floats, Floats]:
 
 def _error(values: Floats, totals: Floats, sizes: Floats) -> tuple[float, float]:
     """(CR2 standard error of the mean, degrees of freedom); at least two clusters."""
-    import numpy as np
-
     n = sizes.sum()
     mean = totals.sum() / n
     share = sizes / n
@@ -179,8 +170,6 @@ def difference(
     gaps: Floats, clusters: Sequence[int | str] | None = None, comparisons: int = 1, seed: int = 0
 ) -> Difference:
     """The mean of (n,) paired differences, n ≥ 1; ``clusters`` as for ``means``; ``comparisons``: how many the table has."""
-    import numpy as np
-
     labels = np.arange(len(gaps)) if clusters is None else clusters
     totals, sizes = _by_cluster(gaps, labels)
     mean, count = float(totals.sum() / sizes.sum()), len(sizes)
@@ -221,8 +210,6 @@ def _flipped_means(
     A shift by δ makes the flip at least as extreme as what was observed exactly where δ lies between the two. All flips
     up to EXACT clusters, random ones beyond; returned with their number, the unchanged signs included.
     """
-    import numpy as np
-
     count = len(sizes)
     if count <= EXACT:
         numbers = np.arange(1, 2 ** (count - 1)) << (16 - count)
@@ -242,8 +229,6 @@ def _sums_of_flips(totals: Floats, sizes: Floats, flips: Any) -> tuple[Floats, F
 
     Eight clusters have 256 sums: they are looked up by their byte, which is far faster than a product with every bit.
     """
-    import numpy as np
-
     bits = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1).astype(np.complex128)
     # A cluster is one complex number: its total the real part, its size the imaginary one.
     pairs = np.zeros(8 * flips.shape[1], dtype=np.complex128)
@@ -257,30 +242,22 @@ def _sums_of_flips(totals: Floats, sizes: Floats, flips: Any) -> tuple[Floats, F
 @lru_cache(maxsize=1)
 def _random_bits(count: int, flips: int, seed: int) -> Any:
     """(flips, count / 8 rounded up) bytes, a bit for every cluster; kept, for a table has many comparisons over the same articles."""
-    import numpy as np
-
     return np.random.default_rng(seed).integers(0, 256, (flips, -(-count // 8)), dtype=np.uint8)
 
 
 def _steps(ends: Floats, total: int) -> tuple[Floats, Floats]:
     """(distinct ends, mid-p at each): what lies below, half of what lies there, and the unchanged signs, over all."""
-    import numpy as np
-
     places, counts = np.unique(ends, return_counts=True)
     return places, (1 + np.cumsum(counts) - counts / 2) / total
 
 
 def _mass(ends: Floats, at: float, total: int) -> float:
     """p of a true difference of ``at``, below the observed one; linear between the steps."""
-    import numpy as np
-
     places, mass = _steps(ends, total)
     return float(np.interp(at, places, mass, left=1 / total))
 
 
 def _end(ends: Floats, level: float, total: int) -> float:
     """The difference at which p is ``level``."""
-    import numpy as np
-
     places, mass = _steps(ends, total)
     return float(np.interp(level, mass, places))

@@ -13,13 +13,20 @@ import json
 import os
 import re
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from rallebench.core.errors import BadFileError, MismatchError, UsageError
-from rallebench.core.files import Appender, disk_error, read_json, read_own_jsonl, write_json
+from rallebench.core.files import (
+    Appender,
+    disk_error,
+    read_json,
+    read_own_jsonl,
+    whole_lines,
+    write_json,
+)
 from rallebench.core.folders import beside
 from rallebench.core.locks import alone, held
 from rallebench.core.memory import uncollected
@@ -153,22 +160,33 @@ class RunFolder:
 
     def lines(self) -> dict[str, dict[str, Any]]:
         """The last episode line of every question that was answered or failed, in order of first appearance."""
-        last: dict[str, dict[str, Any]] = {}
-        for line in self._lines():
-            last[line["qid"]] = line
-        return last
+        return {line["qid"]: line for line in self._lines(json.loads)}
 
-    def _lines(self) -> Iterator[dict[str, Any]]:
+    def heads(self) -> dict[str, dict[str, Any]]:
+        """``lines`` without ``steps``, which are most of what is stored: ``answer`` and ``stop_reason``, or ``error``."""
+        return {line["qid"]: line for line in self._lines(_without_steps)}
+
+    def _lines(self, parse: Callable[[bytes], Any]) -> Iterator[dict[str, Any]]:
         path = self.path / EPISODES
-        try:
-            for number, line in enumerate(read_own_jsonl(path), 1):
-                if not isinstance(line, dict) or not isinstance(line.get("qid"), str):
-                    raise BadFileError(f"{path}, line {number} is no episode.")
-                yield line
-        except BadFileError as error:
+        for number, raw in whole_lines(path):
+            fault = "was damaged by another program"
+            with contextlib.suppress(ValueError):
+                line = parse(raw)
+                if isinstance(line, dict) and isinstance(line.get("qid"), str):
+                    yield line
+                    continue
+                fault = "is no episode"
             raise BadFileError(
-                f"{error} Remove that line: a resumed run asks its question again."
-            ) from None
+                f"{path}, line {number} {fault}. Remove that line: a resumed run asks its question again."
+            )
+
+    def episode_of(self, qid: str) -> Episode | None:
+        """The last episode of one question, None if it was not asked. Raises BadFileError if it cannot be read."""
+        name = json.dumps(qid, ensure_ascii=False).encode("utf-8", "backslashreplace")
+        begins, last = b'{"qid": ' + name + b",", b""
+        for _, raw in whole_lines(self.path / EPISODES):
+            last = raw if raw.startswith(begins) else last
+        return self.episode(qid, last) if last else None
 
     def episodes(self) -> dict[str, Episode]:
         """Question id → its last episode. Raises BadFileError for one that cannot be read."""
@@ -180,7 +198,7 @@ class RunFolder:
         earlier = []
         longest: dict[str, float] = {}
         with uncollected():
-            for line in self._lines():
+            for line in self._lines(json.loads):
                 if before := last.get(line["qid"]):
                     with contextlib.suppress(BadFileError):
                         earlier.append(self.episode(line["qid"], before))
@@ -191,10 +209,10 @@ class RunFolder:
             episodes = {qid: self.episode(qid, line) for qid, line in last.items()}
         return Answers(episodes, tuple(earlier), sum(longest.values()))
 
-    def episode(self, qid: str, line: Mapping[str, Any]) -> Episode:
+    def episode(self, qid: str, line: Mapping[str, Any] | bytes) -> Episode:
         """The episode of a line. Raises BadFileError if it cannot be read."""
         try:
-            return episode_from_json(line)
+            return episode_from_json(json.loads(line) if isinstance(line, bytes) else line)
         except (LookupError, TypeError, ValueError, AttributeError):
             raise BadFileError(
                 f"{self.path / EPISODES}: the last line of the question {qid!r} was damaged by another program. "
@@ -260,7 +278,7 @@ class RunFolder:
         if not isinstance(state, dict) or not isinstance(state.get("state"), str):
             state = {"state": "interrupted", "done": 0, "total": 0, "errors": 0}
             with contextlib.suppress(BadFileError):
-                state |= {"total": len(self.records()), "done": len(self.lines())}
+                state |= {"total": len(self.records()), "done": len(self.heads())}
         if state["state"] in ("running", "scoring") and not held(self.path / LOCK):
             state = {**state, "state": "interrupted"}
         return dict(state)
@@ -292,6 +310,12 @@ class RunFolder:
         """Take a request to stop back."""
         with contextlib.suppress(OSError):
             (self.path / STOP).unlink()
+
+
+def _without_steps(raw: bytes) -> Any:
+    # Inside a JSON text the quotes would be escaped, so this stands only where the steps begin.
+    head, steps, _ = raw.partition(b', "steps": [')
+    return json.loads(head + b"}" if steps else raw)
 
 
 def _score_line(raw: bytes) -> dict[str, Any]:

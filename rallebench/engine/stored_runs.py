@@ -12,7 +12,6 @@ from rallebench.core.errors import BadFileError, RalleError
 from rallebench.core.runs import DatasetRef, Rates, RunRequest, RunResult, imported_flow
 from rallebench.core.tables import Mean
 from rallebench.core.types import Episode
-from rallebench.engine.answers import heads
 from rallebench.engine.score import examples_of
 from rallebench.engine.store import JUDGES, RunFolder
 
@@ -83,7 +82,7 @@ def is_complete(run: RunFolder, request: RunRequest) -> bool:
     """Whether a run has ended with an answer to each question of ``request``."""
     if run.state()["state"] != "done":
         return False
-    answered = {qid for qid, head in heads(run).items() if not head.get("error")}
+    answered = {qid for qid, head in run.heads().items() if not head.get("error")}
     return answered.issuperset(question.qid for question in request.questions)
 
 
@@ -100,7 +99,7 @@ def result_of(
     columns = request.rates.columns
     values: dict[str, dict[str, float | None]] = {name: {} for name in columns}
     if columns:
-        failed = {qid for qid, head in heads(run).items() if head.get("error")}
+        failed = {qid for qid, head in run.heads().items() if head.get("error")}
         for score in run.scores():
             if score["metric"] in values and score["qid"] not in failed:
                 values[score["metric"]][score["qid"]] = score["value"]

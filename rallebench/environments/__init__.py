@@ -7,13 +7,14 @@ batched, cached and traced like chains.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from rallebench.core.registry import Registry
-from rallebench.core.types import Reply, Request, ToolSpec
+from rallebench.core.types import SubFlow, ToolSpec
 
-Observed = Generator[Request, Reply, str]
+Observed = SubFlow[str]
+"""A verb at work, which ends with the observation."""
 
 
 class Environment(Protocol):

@@ -16,9 +16,7 @@ from rallebench.environments._scholar.apis import TOOLS
 from rallebench.environments._tools import checked_call, names_of
 
 SETTINGS = {
-    "table": Setting(
-        str, "starter-scholars", about="scholar table, see 'rallebench import --kind scholars'"
-    ),
+    "table": Setting(str, "starter-scholars", about="an imported table of scholars"),
     "apis": Setting(
         str, "all", choices=("all", "four"), about="four: the calls that R-Eval's code offers"
     ),

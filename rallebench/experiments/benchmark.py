@@ -9,14 +9,13 @@ from dataclasses import dataclass
 
 from rallebench.core.errors import UsageError
 from rallebench.core.runs import DEFAULT_OPTIONS, FlowSpec, RunOptions, RunRequest
-from rallebench.core.types import Example
 from rallebench.datasets.reading import read_questions
 from rallebench.engine.experiment_store import check_free
 from rallebench.engine.score import choose_metrics
 from rallebench.engine.store import RunFolder, checked_run_name
+from rallebench.metrics.judges.named import check_sources, split_judges
 from rallebench.workspace.checking import check_flow
 from rallebench.workspace.coverage import MOST_PASSAGES, coverage
-from rallebench.workspace.judges import split_judges
 from rallebench.workspace.paths import Workspace
 
 
@@ -60,8 +59,9 @@ def prepare(
     check_flow(workspace, flow)
     dataset_name, path = workspace.dataset(dataset)
     examples = read_questions(path, limit)
-    own, judges = split_judges(workspace, metrics or ())
+    own, judges = split_judges(metrics or (), workspace.llm_mark)
     chosen = choose_metrics(own or None, examples, dataset_name)
+    check_sources(judges, examples, dataset_name)
     name = checked_run_name(name or fresh_name(workspace, flow.name, dataset_name))
     request = RunRequest(
         flow,
@@ -74,7 +74,8 @@ def prepare(
         label=label,
         name=name,
     )
-    warnings = missing_gold(workspace, flow.retrievers, examples, at_most=MOST_PASSAGES)
+    missing = coverage(workspace, flow.retrievers, examples, at_most=MOST_PASSAGES)
+    warnings = tuple(filter(None, missing.values()))
     exists = (workspace.runs / name).exists()
     if exists and not resume:
         raise UsageError(
@@ -92,18 +93,6 @@ def check_options(batch_size: int, max_errors: int | None) -> None:
         raise UsageError(f"The batch size is {batch_size}; it must be at least 1.")
     if max_errors is not None and max_errors < 0:
         raise UsageError(f"--max-errors is {max_errors}; it must be at least 0.")
-
-
-def missing_gold(
-    workspace: Workspace,
-    retrievers: Sequence[str],
-    examples: Sequence[Example],
-    *,
-    at_most: int | None = None,
-) -> tuple[str, ...]:
-    """One sentence per retriever that lacks gold pages of the questions."""
-    sentences = coverage(workspace, retrievers, examples, at_most=at_most).values()
-    return tuple(filter(None, sentences))
 
 
 def fresh_name(workspace: Workspace, flow: str, dataset: str) -> str:

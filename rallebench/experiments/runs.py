@@ -8,7 +8,7 @@ from typing import Any
 
 from rallebench.core.runs import DatasetRef, FlowSpec, Judge, Rates, RunRequest, RunResult, Values
 from rallebench.core.types import Chain, Episode, Example, Flow, Note, Outcome, Question
-from rallebench.engine.score import ranges_of, score_episode
+from rallebench.engine.score import score_episode
 from rallebench.metrics import METRICS, metric, read_card
 
 COSTS = ("seconds", "prompt_tokens", "completion_tokens")
@@ -17,28 +17,9 @@ REUSED = "reused"
 """The stop reason of an answer that exists already."""
 SCORES = ("truthfulness", "relevance")
 """A judge gives 1 to 5."""
-SHARES = (
-    "all_rate",
-    "rejection_rate",
-    "lucky_rate",
-    "fact_check_rate",
-    "correct_rate",
-    "perfect",
-    "QA_avg_F1",
-    "QA_recall",
-    "mrr",
-    "gold_found",
-    "bleu-avg",
-    "bleu-1",
-    "bleu-2",
-    "bleu-3",
-    "bleu-4",
-    "rouge-L",
-    "retrieved",
-    "undecided",
-    "declined",
-    "grounded",
-)
+SHARES = {"all_rate", "rejection_rate", "lucky_rate", "fact_check_rate", "correct_rate"}
+SHARES |= {"perfect", "QA_avg_F1", "QA_recall", "mrr", "gold_found", "bleu-avg", "rouge-L"}
+SHARES |= {"bleu-1", "bleu-2", "bleu-3", "bleu-4", "retrieved", "undecided", "declined", "grounded"}
 
 
 def scored_run(
@@ -113,5 +94,5 @@ def bounds_of(names: Iterable[str]) -> dict[str, tuple[float | None, float | Non
     bounds: dict[str, tuple[float | None, float | None]] = {}
     for name in names:
         own = (0.0, 1.0) if name in SHARES else (1.0, 5.0) if name in SCORES else (None, None)
-        bounds[name] = ranges_of([name])[name] if name in METRICS else own
+        bounds[name] = METRICS.entry(name).traits["range"] if name in METRICS else own
     return bounds

@@ -10,9 +10,10 @@ from typing import Any
 from urllib.parse import urlencode
 
 from rallebench.core.memory import size
+from rallebench.core.numbers import mean_of
 from rallebench.core.tables import Table
 from rallebench.gui.wording import on_page
-from rallebench.render.numbers import mean_of, text
+from rallebench.render.numbers import text
 
 SIGNS = {"right": "✓", "wrong": "✕", "lost": "✕", "format": "≈", "failed": "!", "none": "·"}
 VERDICTS = {

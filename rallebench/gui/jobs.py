@@ -23,7 +23,7 @@ VERBS = {
     "import": "Import",
     "check": "Check of the index",
     "suite": "Benchmark",
-    "dataset": "Dataset",
+    "dataset builder": "Dataset",
     "test": "Test of",
 }
 

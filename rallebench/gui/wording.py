@@ -73,6 +73,7 @@ _CLAUSES: Mapping[str, Callable[[Hint], str]] = {
     "set": lambda hint: f"fill in {_fields(hint.name)}",
     "skip-bad": lambda hint: "tick the field that leaves bad rows out",
     "start-again": lambda hint: "start it again with the same name to continue",
+    "track": lambda hint: "log it later: Export, Log the run",
     "unload": lambda hint: "unload it in Models",
 }
 

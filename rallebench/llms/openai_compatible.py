@@ -45,7 +45,7 @@ REUSE_SECONDS = 0.05
 NO_COUNTS = "The server reported no token counts."
 
 
-class _Asking:
+class _PendingRequest:
     """One request over all its tries.
 
     ``why``: why its JSON schema is put into the prompt; ``lost``: the reply that did not fit the schema, whose tokens count.
@@ -137,29 +137,31 @@ class OpenAICompatible:
 
     def _ask(self, request: Generate, *, stream: bool) -> Iterator[str | Reply]:
         body = body_of(self.name, request, self.settings)
-        asking = _Asking(request, body, self.name, stream)
+        pending = _PendingRequest(request, body, self.name, stream)
         limit = body.get("max_tokens") or body.get("max_completion_tokens") or 0
-        with contextlib.closing(self._tried(asking, asking.prompt_tokens + float(limit))) as pieces:
+        with contextlib.closing(
+            self._tried(pending, pending.prompt_tokens + float(limit))
+        ) as pieces:
             yield from cut_stream(pieces, request.stop)
 
-    def _tried(self, asking: _Asking, tokens: float) -> Iterator[str | Reply]:
+    def _tried(self, pending: _PendingRequest, tokens: float) -> Iterator[str | Reply]:
         """All tries; where the second request for a schema fails, the reply to the first, which is better than none."""
         try:
             yield from self._server.attempts(
-                lambda permit: self._once(asking, permit), tokens, asking.stream
+                lambda permit: self._once(pending, permit), tokens, pending.stream
             )
         except BackendError:
-            if asking.lost is None:
+            if pending.lost is None:
                 raise
-            if asking.stream:
-                yield asking.lost.text
-            yield asking.lost
+            if pending.stream:
+                yield pending.lost.text
+            yield pending.lost
 
-    def _once(self, asking: _Asking, permit: Permit) -> Iterator[str | Reply]:
+    def _once(self, pending: _PendingRequest, permit: Permit) -> Iterator[str | Reply]:
         """One try: pieces of text if it asks for a stream, then the Reply. Raises Failure."""
-        schema, stream, server = asking.schema, asking.stream, self._server
-        why = asking.why or (self._abilities.why_no_format(schema) if schema else "")
-        body = in_prompt(asking.body, schema) if schema is not None and why else asking.body
+        schema, stream, server = pending.schema, pending.stream, self._server
+        why = pending.why or (self._abilities.why_no_format(schema) if schema else "")
+        body = in_prompt(pending.body, schema) if schema is not None and why else pending.body
         sent = self._abilities.fit(body, stream)
         try:
             with server.request("POST", PATH, sent) as answer:
@@ -171,16 +173,16 @@ class OpenAICompatible:
                         if schema is None:  # else what is handed out may not be what was written
                             yield piece
                         continue
-                    reply, fits = _finished(piece, asking, why)
+                    reply, fits = _finished(piece, pending, why)
                     if schema is not None and not why and not fits:
-                        asking.why, asking.lost = IGNORED, reply
+                        pending.why, pending.lost = IGNORED, reply
                         raise Failure("ignores the form of the answer", at_once=True)
-                    if schema is not None and asking.why:
+                    if schema is not None and pending.why:
                         self._abilities.learn_no_format(schema, why)
                     if schema is not None and stream and reply.text:
                         yield reply.text
                     written = reply.completion_tokens or _tokens_in(reply.text)
-                    permit.tokens = (reply.prompt_tokens or asking.prompt_tokens) + written
+                    permit.tokens = (reply.prompt_tokens or pending.prompt_tokens) + written
                     yield reply
                 answer.deadline.end = min(answer.deadline.end, time.monotonic() + REUSE_SECONDS)
                 with contextlib.suppress(*server.lost, Failure):
@@ -192,12 +194,12 @@ class OpenAICompatible:
                     failure.at_once = True
                 elif schema is not None and "response_format" in sent:
                     words = f": {failure.message}" if failure.message else ""
-                    asking.why = f"The server takes no response_format ({failure.status}{words})"
+                    pending.why = f"The server takes no response_format ({failure.status}{words})"
                     failure.at_once = True
             raise
 
 
-def _finished(reply: Reply, asking: _Asking, why: str) -> tuple[Reply, bool]:
+def _finished(reply: Reply, pending: _PendingRequest, why: str) -> tuple[Reply, bool]:
     """The reply as the caller gets it, and whether it shows no sign that the server ignored the schema.
 
     Calls of the offered tools that the server left in the text are read from there; they are taken out of it, unless it was
@@ -205,26 +207,26 @@ def _finished(reply: Reply, asking: _Asking, why: str) -> tuple[Reply, bool]:
     not fit, and ``why`` the schema was put into the prompt. A reply that is cut off, withheld, refused or empty is no sign.
     """
     notes, fits = [reply.note], True
-    if asking.schema is not None:
-        text, fault = in_form(reply.text, asking.schema)
+    if pending.schema is not None:
+        text, fault = in_form(reply.text, pending.schema)
         fault = "" if fault == AROUND else fault
         fits = not fault or reply.finish_reason != "stop" or not reply.text.strip()
-    if asking.tools and not reply.tool_calls and reply.text:
+    if pending.tools and not reply.tool_calls and reply.text:
         left, calls = calls_of(reply.text)
-        if calls and asking.tools >= {call.name for call in calls}:
-            text = reply.text if asking.stream else left
+        if calls and pending.tools >= {call.name for call in calls}:
+            text = reply.text if pending.stream else left
             reply = replace(reply, text=text, tool_calls=calls)
-    if asking.schema is not None:
+    if pending.schema is not None:
         notes.append(f"{why}; the schema was put into the prompt." if why else "")
         if not reply.tool_calls or reply.text:
-            text, fault = in_form(reply.text, asking.schema)
+            text, fault = in_form(reply.text, pending.schema)
             reply = replace(reply, text=text)
             notes.append("" if fault == AROUND else fault)
-    if asking.lost is not None:
+    if pending.lost is not None:
         reply = replace(
             reply,
-            prompt_tokens=reply.prompt_tokens + asking.lost.prompt_tokens,
-            completion_tokens=reply.completion_tokens + asking.lost.completion_tokens,
+            prompt_tokens=reply.prompt_tokens + pending.lost.prompt_tokens,
+            completion_tokens=reply.completion_tokens + pending.lost.completion_tokens,
         )
     notes.append("" if reply.prompt_tokens or reply.completion_tokens else NO_COUNTS)
     return replace(reply, note=" ".join(filter(None, notes))), fits

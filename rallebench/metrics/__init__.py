@@ -2,21 +2,22 @@
 
 A plain metric is a function ``(episode, gold) -> float | None``: None means *not scored* (it is left out
 of the mean and counted), never 0. Its docstring has the form that ``_card.py`` describes; what code decides
-on are the traits given to ``METRICS.register``, ``register_at_k`` (a family with a cut-off) or ``register_batch`` (all answers at
-once). ``metrics/columns.py`` computes any of them over a whole run; a language model as a judge is in ``metrics/judges``.
+on are the traits given to ``METRICS.register``, ``register_at_k`` (a family with a cut-off), ``register_batch`` (all answers at
+once) or ``register_judge`` (a flow that asks a language model; see ``metrics/judges``). ``metrics/columns.py`` computes all but
+judges over a whole run; ``engine/judging.py`` plays judges.
 """
 
 from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from rallebench.core.errors import NotFoundError, UsageError
 from rallebench.core.registry import Entry, Registry
-from rallebench.core.types import Episode, Gold
+from rallebench.core.types import Episode, Example, Flow, Gold
 from rallebench.metrics._card import Card, make_card
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ class MetricAtK(Protocol):
         ...
 
 
-class Batch(Protocol):
+class BatchMetric(Protocol):
     """A metric that is given all answers at once; ``encoders`` opens (or shares) an encoder by its name."""
 
     def __call__(
@@ -47,41 +48,21 @@ class Batch(Protocol):
         ...
 
 
-class Metrics(Registry[Callable[..., Any]]):
-    """The metrics. One that says no more is a share of the questions, by accepted answers, and more is better."""
+@dataclass(frozen=True, slots=True)
+class ScoreColumn:
+    """A column of scores that a judge gives. ``range``: (lowest, highest) value; None = no bound."""
 
-    def register(
-        self, name: str, *, about: str = "", form: Any = None, **traits: Any
-    ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-        """As in every registry; ``DEFAULTS`` are the traits of a metric that does not give its own."""
-        return super().register(name, about=about, form=form, **{**DEFAULTS, **traits})
+    name: str
+    definition: str
+    range: tuple[float | None, float | None] = (0.0, 1.0)
 
-
-DEFAULTS = {"needs": "answers", "higher_is_better": True, "unit": "fraction", "range": (0, 1)}
-METRICS = Metrics(
-    "metric",
-    "rallebench.metrics",
-    traits={
-        "needs": 'what the gold must hold: "answers", "provenance", joined with "+", or ""',
-        "higher_is_better": "bool; None where neither direction is good",
-        "label": "the name as papers print it",
-        "unit": '"fraction", "seconds", "tokens" …',
-        "range": "(lowest, highest); None where there is no bound",
-        "check": "(option) → None: the name may go on with :option",
-        "over_all": "(pairs, option) → float or None: the figure over all answers at once",
-        "over_all_counts": "(pairs, option) → the counts that over_all is made of",
-        "batch": "all answers at once, see register_batch",
-        "tool": '"encoder" or "model": what has to be loaded',
-        "wants": 'for people, where needs says too little: "gold passages"',
-        "k": "the cut-off of a member of a family",
-    },
-)
 
 STANDARD_KS = (1, 5, 10, 20)
 """The cut-offs that are listed; any other from 1 to MAX_K may be asked for by name."""
 MAX_K = 1000
 
 _AT_K = re.compile(r"(?P<family>.+?)(?:@|_at_)(?P<k>\d{1,9})", re.ASCII)
+DEFAULTS = {"needs": "answers", "higher_is_better": True, "unit": "fraction", "range": (0, 1)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,49 +79,142 @@ class _Family:
         return Entry(name, functools.partial(self.function, k=k), self.about, traits)
 
 
-_FAMILIES: dict[str, _Family] = {}
+class Metrics(Registry[Callable[..., Any]]):
+    """The metrics, judges included. One that says no more is a share of the questions, by accepted answers, and more is better."""
+
+    def __init__(self, kind: str, package: str, *, traits: Mapping[str, str]) -> None:
+        super().__init__(kind, package, traits=traits)
+        self.families: dict[str, _Family] = {}
+
+    def register(
+        self, name: str, *, about: str = "", form: Any = None, **traits: Any
+    ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+        """As in every registry; ``DEFAULTS`` are the traits of a metric that does not give its own."""
+        return super().register(name, about=about, form=form, **{**DEFAULTS, **traits})
+
+    def register_at_k(
+        self, family: str, *, label: str, listed: Sequence[int] = STANDARD_KS, **traits: Any
+    ) -> Callable[[MetricAtK], MetricAtK]:
+        """Decorator: file ``function(episode, gold, k)`` as ``family@K`` for every K from 1 to 1000."""
+
+        def file(function: MetricAtK) -> MetricAtK:
+            about = (function.__doc__ or "").strip().split("\n")[0]
+            self.families[family] = _Family(function, about, label, traits)
+            for k in listed:
+                member = self.families[family].member(f"{family}@{k}", k)
+                self.register(member.name, about=member.about, **member.traits)(member.value)
+            return function
+
+        return file
+
+    def register_batch(self, name: str, **traits: Any) -> Callable[[BatchMetric], BatchMetric]:
+        """Decorator: file a metric that takes all answers at once; called as a plain one, it takes one."""
+
+        def file(batch: BatchMetric) -> BatchMetric:
+            @functools.wraps(batch)
+            def singly(episode: Episode, gold: Gold, option: str = "") -> float | None:
+                return batch([(episode, gold)], option)[0]
+
+            self.register(name, batch=batch, **traits)(singly)
+            return batch
+
+        return file
+
+    def register_judge(
+        self,
+        name: str,
+        *,
+        columns: tuple[ScoreColumn, ...],
+        scores: Callable[[Episode], Mapping[str, float]],
+        prompts: Mapping[str, tuple[str, ...]] | None = None,
+        prompt: Callable[..., Any] = str,
+        folder: str = "judges",
+        source: Callable[[Example], str] | None = None,
+        **traits: Any,
+    ) -> Callable[[Callable[..., Flow]], Callable[..., Flow]]:
+        """Decorator: file a judge ``(case, *, llm, prompt, **settings) -> Flow`` (see metrics/judges), so that ``NAME:MODEL``
+        is a metric of any run.
+
+        ``scores``: the values of the columns, from the judge's episode. ``prompts``: file in ``folder`` (below prompts/) →
+        the fields that it must hold in braces; ``prompt`` makes the judge's prompt of these texts. ``source``: the text of
+        an example that the judge judges by, '' where there is none; None: it needs none.
+        """
+        judge = JudgeTraits(columns, scores, prompts or {}, prompt, folder, source)
+        own = {
+            "label": name,
+            "needs": "",
+            "tool": "judge",
+            "wants": "a text to judge by" if source else "",
+            "unit": "fraction" if columns[0].range == (0, 1) else "points",
+            "range": columns[0].range,
+        }
+        return self.register(name, judge=judge, **{**own, **traits})
+
+    def is_judge(self, name: str) -> bool:
+        """Whether a name, with or without a model, is that of a judge."""
+        base = name.partition(":")[0].strip()
+        return base in self and "judge" in self.entry(base).traits
+
+    def plain_names(self) -> tuple[str, ...]:
+        """The metrics that ask no model."""
+        return tuple(name for name in self.names() if not self.is_judge(name))
+
+    def judge_names(self) -> tuple[str, ...]:
+        """The judges."""
+        return tuple(name for name in self.names() if self.is_judge(name))
 
 
-def register_at_k(
-    family: str, *, label: str, listed: Sequence[int] = STANDARD_KS, **traits: Any
-) -> Callable[[MetricAtK], MetricAtK]:
-    """Decorator: file ``function(episode, gold, k)`` as ``family@K`` for every K from 1 to 1000."""
+@dataclass(frozen=True, slots=True)
+class JudgeTraits:
+    """What a judge is registered with; see ``register_judge``."""
 
-    def file(function: MetricAtK) -> MetricAtK:
-        about = (function.__doc__ or "").strip().split("\n")[0]
-        _FAMILIES[family] = _Family(function, about, label, traits)
-        for k in listed:
-            member = _FAMILIES[family].member(f"{family}@{k}", k)
-            METRICS.register(member.name, about=member.about, **member.traits)(member.value)
-        return function
-
-    return file
+    columns: tuple[ScoreColumn, ...]
+    scores: Callable[[Episode], Mapping[str, float]]
+    prompts: Mapping[str, tuple[str, ...]]
+    prompt: Callable[..., Any]
+    folder: str
+    source: Callable[[Example], str] | None
 
 
-def register_batch(name: str, **traits: Any) -> Callable[[Batch], Batch]:
-    """Decorator: file a metric that takes all answers at once; called as a plain one, it takes one."""
-
-    def file(batch: Batch) -> Batch:
-        @functools.wraps(batch)
-        def singly(episode: Episode, gold: Gold, option: str = "") -> float | None:
-            return batch([(episode, gold)], option)[0]
-
-        METRICS.register(name, batch=batch, **traits)(singly)
-        return batch
-
-    return file
+METRICS = Metrics(
+    "metric",
+    "rallebench.metrics",
+    traits={
+        "needs": 'what the gold must hold: "answers", "provenance", joined with "+", or ""',
+        "higher_is_better": "bool; None where neither direction is good",
+        "label": "the name as papers print it",
+        "unit": '"fraction", "seconds", "tokens" …',
+        "range": "(lowest, highest); None where there is no bound",
+        "check": "(option) → None: the name may go on with :option",
+        "over_all": "(pairs, option) → float or None: the figure over all answers at once",
+        "over_all_counts": "(pairs, option) → the counts that over_all is made of",
+        "batch": "all answers at once, see register_batch",
+        "judge": "JudgeTraits, see register_judge",
+        "tool": '"encoder", "model" or "judge": what has to be loaded',
+        "wants": 'for people, where needs says too little: "gold passages"',
+        "k": "the cut-off of a member of a family",
+    },
+)
 
 
 def metric(name: str) -> Entry[Callable[..., Any]]:
     """The entry of a metric's name; also ``recall@7``, RaLLe's ``recall_at_5``, and ``bleu:char``.
 
-    The entry's ``name`` is the canonical one. Raises NotFoundError for a name nobody knows (with the
-    nearest ones) and UsageError for a cut-off outside 1 … 1000 or an option that the metric does not take.
+    The entry's ``name`` is the canonical one. Raises NotFoundError for an unknown name (with the
+    nearest ones) and for a judge, whose values a model gives, and UsageError for a cut-off outside 1 … 1000 or an option
+    that the metric does not take.
 
     >>> metric("recall_at_5").name, metric("recall@7").traits["label"], metric("bleu:char").traits["label"]
     ('recall@5', 'Recall@7', 'BLEU (char)')
     """
-    name = name.strip()
+    if METRICS.is_judge(name):
+        raise NotFoundError(
+            f"{name.strip()!r} is a judge, and no scores of it are stored; score the run by it first."
+        )
+    return _entry(name.strip())
+
+
+def _entry(name: str) -> Entry[Callable[..., Any]]:
     return METRICS.entry(name) if name in METRICS else _derived(name)
 
 
@@ -150,7 +224,7 @@ def _derived(name: str) -> Entry[Callable[..., Any]]:
     if colon and base in METRICS:
         return _with_option(METRICS.entry(base), option.strip())
     match = _AT_K.fullmatch(name)
-    family = _FAMILIES.get(match["family"]) if match else None
+    family = METRICS.families.get(match["family"]) if match else None
     if not match or not family:
         return METRICS.entry(name)
     k = int(match["k"])
@@ -162,7 +236,7 @@ def _derived(name: str) -> Entry[Callable[..., Any]]:
 
 
 def _with_option(entry: Entry[Callable[..., Any]], option: str) -> Entry[Callable[..., Any]]:
-    check = entry.traits.get("check")
+    check = entry.traits.get("check", _any_model if "judge" in entry.traits else None)
     if not check:
         raise NotFoundError(f"The metric {entry.name!r} takes no option; write {entry.name} alone.")
     if not option:
@@ -175,17 +249,30 @@ def _with_option(entry: Entry[Callable[..., Any]], option: str) -> Entry[Callabl
     return Entry(f"{entry.name}:{option}", value, entry.about, traits)
 
 
+def _any_model(option: str) -> None:
+    """A judge's option is the name of a model, which only a workspace can check."""
+
+
 def read_card(name: str) -> Card:
-    """The card of a metric, from its docstring and its traits. Raises as ``metric`` does.
+    """The card of a metric or a judge, from its docstring and its traits. Raises as ``metric`` does for other names.
 
     >>> read_card("em").direction, read_card("recall@5").needed
     ('higher is better', 'gold pages')
     """
-    entry = metric(name)
+    entry = _entry(name.strip())
     function = entry.value
     while isinstance(function, functools.partial):
         function = function.func
-    return make_card(entry.name, entry.about, function.__doc__ or "", entry.traits)
+    card = make_card(entry.name, entry.about, function.__doc__ or "", entry.traits)
+    judge: JudgeTraits | None = entry.traits.get("judge")
+    if judge is None:
+        return card
+    columns = "\n".join(f"{column.name}: {column.definition}" for column in judge.columns)
+    return replace(
+        card,
+        details=f"{columns}\n{card.details}",
+        option="the language model that judges.",
+    )
 
 
 def card(name: str) -> dict[str, Any]:

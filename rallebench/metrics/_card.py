@@ -37,7 +37,7 @@ CLUSTERS = (
     "questions that share gold pages count as one article, else those of one group field, else each question; fewer than 5 have no interval, "
     "and the report says how many there are and whether one holds over half of the questions"
 )
-TOOLS = {"encoder": "an encoder", "model": "a model"}
+TOOLS = {"encoder": "an encoder", "model": "a model", "judge": "a language model"}
 
 _SECTION = re.compile(rf"^({'|'.join(SECTIONS)}): *", re.MULTILINE)
 
@@ -113,8 +113,8 @@ class Card:
         }
         return {**asdict(self), "range": list(self.range), **words}
 
-    def text(self) -> str:
-        """The card as a person reads it, fact by fact; facts that do not apply are left out."""
+    def facts(self) -> dict[str, str]:
+        """The card fact by fact; facts that do not apply are left out."""
         facts = {
             "Definition": self.definition,
             "Details": self.details,
@@ -129,15 +129,18 @@ class Card:
             "Source": self.source,
             "Beware": self.traps,
         }
+        return {name: " ".join(fact.split()) for name, fact in facts.items() if fact}
+
+    def text(self) -> str:
+        """The card as a person reads it in a terminal."""
         folded = [
             textwrap.fill(
-                f"{name + ':':<15}{' '.join(fact.split())}",
+                f"{name + ':':<15}{fact}",
                 100,
                 initial_indent="  ",
                 subsequent_indent=" " * 17,
             )
-            for name, fact in facts.items()
-            if fact
+            for name, fact in self.facts().items()
         ]
         return "\n".join([f"{self.name} — {self.label}", *folded])
 

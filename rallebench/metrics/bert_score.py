@@ -14,7 +14,7 @@ from typing import Any
 
 from rallebench.core.errors import BadFileError, NotFoundError, UsageError
 from rallebench.encoders.minilm import model_folder
-from rallebench.metrics import OpenEncoder, Pairs, register_batch
+from rallebench.metrics import METRICS, OpenEncoder, Pairs
 from rallebench.metrics._reading import answer_of
 from rallebench.metrics._single import single
 
@@ -46,7 +46,9 @@ def check_option(option: str) -> None:
         )
 
 
-@register_batch("bertscore", label="BERTScore", range=(-1, 1), tool="model", check=check_option)
+@METRICS.register_batch(
+    "bertscore", label="BERTScore", range=(-1, 1), tool="model", check=check_option
+)
 def bertscore(
     pairs: Pairs, option: str = "", encoders: OpenEncoder | None = None
 ) -> list[float | None]:

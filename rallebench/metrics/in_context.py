@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from rallebench.core.answers import normalize_answer, passage_has_answer
 from rallebench.core.types import Episode, Gold
-from rallebench.metrics import register_at_k
+from rallebench.metrics import METRICS
 from rallebench.metrics._reading import retrieved
 
 
-@register_at_k("answer_in_context", label="Answer in context")
+@METRICS.register_at_k("answer_in_context", label="Answer in context")
 def answer_in_context(episode: Episode, gold: Gold, k: int) -> float | None:
     """1 if a normalised accepted answer is a substring of one of the first k normalised passages, else 0.
 
@@ -23,7 +23,7 @@ def answer_in_context(episode: Episode, gold: Gold, k: int) -> float | None:
     return float(any(alias in text for text in _contexts(episode, k) for alias in aliases))
 
 
-@register_at_k("answer_in_passage", label="Answer in passage")
+@METRICS.register_at_k("answer_in_passage", label="Answer in passage")
 def answer_in_passage(episode: Episode, gold: Gold, k: int) -> float | None:
     """1 if the words of an accepted answer stand side by side in one of the first k passages, else 0.
 
@@ -40,7 +40,7 @@ def answer_in_passage(episode: Episode, gold: Gold, k: int) -> float | None:
     )
 
 
-@register_at_k("entity_in_context", label="Gold title in context", needs="provenance")
+@METRICS.register_at_k("entity_in_context", label="Gold title in context", needs="provenance")
 def entity_in_context(episode: Episode, gold: Gold, k: int) -> float | None:
     """1 if a normalised gold page title is a substring of one of the first k normalised passages, else 0.
 
@@ -55,7 +55,7 @@ def entity_in_context(episode: Episode, gold: Gold, k: int) -> float | None:
     return float(any(title in text for text in _contexts(episode, k) for title in titles))
 
 
-@register_at_k(
+@METRICS.register_at_k(
     "answer_and_ent_in_context",
     label="Answer and gold title in context",
     needs="answers+provenance",

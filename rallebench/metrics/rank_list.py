@@ -6,14 +6,14 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import Union
 
 from rallebench.core.types import Episode, Gold
-from rallebench.metrics import register_at_k
+from rallebench.metrics import METRICS
 from rallebench.metrics._reading import page_ids
 
 Rank = list[Union[bool, int]]
 """True: an evidence set completed here; False: a page of no set; i (an int): a part of set i."""
 
 
-@register_at_k("precision", label="Precision", needs="provenance")
+@METRICS.register_at_k("precision", label="Precision", needs="provenance")
 def precision_at_k(episode: Episode, gold: Gold, k: int) -> float | None:
     """Complete evidence sets among the first k entries of the page rank, divided by k.
 
@@ -27,7 +27,7 @@ def precision_at_k(episode: Episode, gold: Gold, k: int) -> float | None:
     return _complete(_episode_rank(episode, gold), k) / k
 
 
-@register_at_k("recall", label="Recall", needs="provenance")
+@METRICS.register_at_k("recall", label="Recall", needs="provenance")
 def recall_at_k(episode: Episode, gold: Gold, k: int) -> float | None:
     """The share of the distinct evidence sets that are complete in the first k entries of the page rank.
 
@@ -42,7 +42,7 @@ def recall_at_k(episode: Episode, gold: Gold, k: int) -> float | None:
     return _complete(_episode_rank(episode, gold), k) / len(sets) if sets else 0.0
 
 
-@register_at_k("success_rate", label="Success rate", needs="provenance")
+@METRICS.register_at_k("success_rate", label="Success rate", needs="provenance")
 def success_rate_at_k(episode: Episode, gold: Gold, k: int) -> float | None:
     """1 if any evidence set is complete among the first k entries of the page rank, else 0.
 

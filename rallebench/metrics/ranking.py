@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Collection, Sequence
 
 from rallebench.core.types import Episode, Gold
-from rallebench.metrics import METRICS, register_at_k
+from rallebench.metrics import METRICS
 from rallebench.metrics._reading import page_ids, passage_ids
 
 Ranked = Callable[[Sequence[str], Collection[str], int], float]
@@ -155,7 +155,7 @@ def _file(unit: str, name: str, label: str, doc: str, ranked: Ranked, at_k: bool
     traits = {"needs": "provenance", "wants": f"gold {unit}s"}
     if at_k:
         listed = (1, 5, 10) if ranked in (success, recall) else (5, 10)
-        register_at_k(name, label=label, listed=listed, **traits)(scored)
+        METRICS.register_at_k(name, label=label, listed=listed, **traits)(scored)
     else:
         METRICS.register(name, label=label, **traits)(scored)
 

@@ -7,13 +7,15 @@ long answers.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
 
+from rallebench.core.answers import f_measure
 from rallebench.core.types import Episode, Gold
 from rallebench.metrics import METRICS
 from rallebench.metrics._reading import answer_of, best
-from rallebench.metrics.words import check_how, ngrams, rule_for, words
+from rallebench.metrics.words import check_how, lcs_rows, ngrams, rule_for, words
 
 
 def rouge_n_score(n: int, answer: Sequence[str], reference: Sequence[str]) -> float:
@@ -24,7 +26,7 @@ def rouge_n_score(n: int, answer: Sequence[str], reference: Sequence[str]) -> fl
     """
     left, right = ngrams(answer, n), ngrams(reference, n)
     common = sum((left & right).values())
-    return _f(common, sum(left.values()), sum(right.values()))
+    return f_measure(common, sum(left.values()), sum(right.values()))
 
 
 def rouge_lcs_score(answer: Sequence[str], reference: Sequence[str]) -> float:
@@ -33,7 +35,7 @@ def rouge_lcs_score(answer: Sequence[str], reference: Sequence[str]) -> float:
     >>> rouge_lcs_score(["a", "x", "b"], ["a", "b", "c"])
     0.6666666666666666
     """
-    return _f(lcs_length(answer, reference), len(answer), len(reference))
+    return f_measure(lcs_length(answer, reference), len(answer), len(reference))
 
 
 def lcs_length(first: Sequence[str], second: Sequence[str]) -> int:
@@ -42,23 +44,8 @@ def lcs_length(first: Sequence[str], second: Sequence[str]) -> int:
     >>> lcs_length("police killed the gunman".split(), "police kill the gunman".split())
     3
     """
-    places: dict[str, int] = {}
-    for column, word in enumerate(first):
-        places[word] = places.get(word, 0) | (1 << column)
-    full = (1 << len(first)) - 1
-    flat = full  # set bits: columns at which the row of the usual table does not grow
-    for word in second:
-        match = flat & places.get(word, 0)
-        if match:
-            flat = ((flat + match) | (flat - match)) & full
-    return len(first) - flat.bit_count()
-
-
-def _f(common: int, answer: int, reference: int) -> float:
-    if not common:
-        return 0.0
-    precision, recall = common / answer, common / reference
-    return 2 * precision * recall / (precision + recall)
+    last = deque(lcs_rows(first, second), maxlen=1)
+    return len(first) - last[0].bit_count() if last else 0
 
 
 _DOC = """{what} shared with the best-fitting accepted answer: F-measure of precision and recall.

@@ -13,6 +13,7 @@ from itertools import islice
 from rallebench.core.types import Episode, Gold
 from rallebench.metrics import METRICS
 from rallebench.metrics._reading import answer_of, best
+from rallebench.metrics.words import lcs_rows
 
 MAX_WORDS = 20_000
 """Of a longer text only the first so many words are read: a bound on time and memory (about 50 MB)."""
@@ -76,28 +77,17 @@ def _sentences(text: str) -> list[list[str]]:
 def _common_subsequence(reference: list[str], hypothesis: list[str]) -> set[str]:
     """The words of that longest common subsequence which the package picks among equally long ones.
 
-    Row i of the usual table is kept as one integer whose bit j - 1 says whether the row grows from
-    column j - 1 to j (bit-parallel: Hyyrö 2004). Walking back, at words that differ, the package
-    goes up exactly if the cell above is larger than the one on the left, which is where that bit is set.
+    Walking back through the rows, at words that differ, the package goes up exactly if the cell above is larger than the
+    one on the left, which is where the row's bit is not set.
     """
-    places: dict[str, int] = {}
-    for column, word in enumerate(hypothesis):
-        places[word] = places.get(word, 0) | (1 << column)
-    full = (1 << len(hypothesis)) - 1
-    flat = full  # set bits: columns where the row does not grow
-    grows: list[int] = []
-    for word in reference:
-        match = flat & places.get(word, 0)
-        if match:
-            flat = ((flat + match) | (flat - match)) & full
-        grows.append(full ^ flat)
+    flat = list(lcs_rows(hypothesis, reference))
     words: set[str] = set()
     row, column = len(reference), len(hypothesis)
     while row and column:
         if reference[row - 1] == hypothesis[column - 1]:
             words.add(reference[row - 1])
             row, column = row - 1, column - 1
-        elif grows[row - 1] >> (column - 1) & 1:
+        elif not flat[row - 1] >> (column - 1) & 1:
             row -= 1
         else:
             column -= 1

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from rallebench.encoders import Encoder
 from rallebench.encoders.references import check_encoder, open_encoder
-from rallebench.metrics import OpenEncoder, Pairs, register_batch
+from rallebench.metrics import METRICS, OpenEncoder, Pairs
 from rallebench.metrics._reading import answer_of
 from rallebench.metrics._single import single
 
 DEFAULT = "minilm"
 
 
-@register_batch(
+@METRICS.register_batch(
     "similarity",
     label="Similarity",
     unit="cosine",

@@ -134,7 +134,7 @@ def lead_name(passage: Passage) -> str:
     if passage.title:
         return passage.title
     for text, tokens, _ in _read(passage.text)[:1]:
-        named = [_is_name(word, initial=i == 0) for i, word in enumerate(tokens)]
+        named = [is_name(word, initial=i == 0) for i, word in enumerate(tokens)]
         names = [i for i, is_name in enumerate(named[:20]) if is_name]
         if names:
             last = names[0]
@@ -144,8 +144,8 @@ def lead_name(passage: Passage) -> str:
     return ""
 
 
-def _is_name(word: Word, *, initial: bool) -> bool:
-    """The capital that opens a sentence says nothing about an adverb."""
+def is_name(word: Word, *, initial: bool = False) -> bool:
+    """Whether a word is part of a name. The capital that opens a sentence says nothing about an adverb."""
     plain = word.low in FUNCTION_WORDS or (initial and word.low in ADVERBS)
     return word.is_word and word.is_capital and not word.is_number and not plain
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Mapping
 
-from rallebench.reader.text import AUXILIARIES, sentences, words
+from rallebench.reader.text import AUXILIARIES, sentences, share_of, words
 
 NEAR = 3.0
 """What a sentence that holds all of the question's telling words adds to a span in it, as a margin. This and the
@@ -43,11 +43,8 @@ class Signs:
         around = [(a, b) for a, b in self._sentences if a < end and start < b] or [(start, end)]
         low, high = self._places(around[0][0], around[-1][1])
         beside = {w.stem for w in (*self._words[low:first], *self._words[last:high])}
-        near = sum(v for stem, v in self._telling.items() if stem in beside) / (
-            sum(self._telling.values()) or 1.0
-        )
         weight = (
-            NEAR * near
+            NEAR * share_of(self._telling, beside)
             + CROSSES * (len(around) > 1)
             + VERB * any(w.low in AUXILIARIES for w in inside[1:])
         )

@@ -16,7 +16,7 @@ from rallebench.reader import REFUSAL, ReaderAnswer, Task, delta
 from rallebench.reader.choice import Best, best_span, confidence
 from rallebench.reader.comparing import Comparer
 from rallebench.reader.span_features import Signs
-from rallebench.reader.text import Rarity, clean, sentences, words
+from rallebench.reader.text import Rarity, clean, sentences, share_of, words
 from rallebench.reader.verdict import is_yes_or_no
 from rallebench.reader.windows import Window, batches_of, windows_of
 
@@ -154,8 +154,7 @@ class SpanReader:
 
 def _covered(telling: dict[str, float], text: str) -> float:
     """The share of the question's telling words, by weight, that a text holds, 0..1."""
-    held = {w.stem for w in words(text)}
-    return sum(v for s, v in telling.items() if s in held) / (sum(telling.values()) or 1.0)
+    return share_of(telling, {w.stem for w in words(text)})
 
 
 def _grown(text: str, spots: Sequence[tuple[int, int]], at: int, count: int) -> str:
@@ -195,9 +194,9 @@ def load(dtype: str = "auto", weights: Path = WEIGHTS) -> SpanReader:
     import torch
     from transformers import AutoTokenizer
 
+    from rallebench.checkpoints.packages import import_class
     from rallebench.core.files import sha256_file
     from rallebench.core.memory import pages_of_their_own, read_mapped, release
-    from rallebench.encoders._engine import import_class
     from rallebench.encoders.half_precision import halved, has_bfloat16
     from rallebench.encoders.minilm import WEIGHTS_SHA256, model_folder
     from rallebench.reader.network import build, quickened

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -181,6 +181,35 @@ class Word:
         return any(c.isdigit() for c in self.text) or self.low in NUMBER_WORDS
 
 
+_ENDINGS = [
+    "ations",
+    "ation",
+    "ities",
+    "ity",
+    "ments",
+    "ment",
+    "ies",
+    "ied",
+    "ings",
+    "ing",
+    "ions",
+    "ion",
+    "edly",
+    "ed",
+    "ers",
+    "ors",
+    "er",
+    "or",
+    "ally",
+    "ly",
+    "es",
+    "s",
+    "e",
+    "y",
+]
+"""The first that a word has is cut off."""
+
+
 @lru_cache(maxsize=50_000)
 def stem(low: str) -> str:
     """A rough stem, so that 'founded', 'founder' and 'founding' meet.
@@ -195,34 +224,9 @@ def stem(low: str) -> str:
         "".join(c for c in unicodedata.normalize("NFKD", low) if not unicodedata.combining(c))
         or low
     )
-    for ending, into in (
-        ("ations", ""),
-        ("ation", ""),
-        ("ities", ""),
-        ("ity", ""),
-        ("ments", ""),
-        ("ment", ""),
-        ("ies", "y"),
-        ("ied", "y"),
-        ("ings", ""),
-        ("ing", ""),
-        ("ions", ""),
-        ("ion", ""),
-        ("edly", ""),
-        ("ed", ""),
-        ("ers", ""),
-        ("ors", ""),
-        ("er", ""),
-        ("or", ""),
-        ("ally", ""),
-        ("ly", ""),
-        ("es", ""),
-        ("s", ""),
-        ("e", ""),
-        ("y", ""),
-    ):
+    for ending in _ENDINGS:
         if bare.endswith(ending) and len(bare) - len(ending) >= 3:
-            bare = bare[: len(bare) - len(ending)] + into
+            bare = bare.removesuffix(ending) + ("y" if ending in ("ies", "ied") else "")
             break
     bare = bare.removesuffix("e").removesuffix("y") if len(bare) > 3 else bare
     if len(bare) > 4 and bare[-1] == bare[-2]:
@@ -297,6 +301,15 @@ def _shorten(text: str, start: int, end: int) -> Iterable[tuple[int, int]]:
 def clean(text: str) -> str:
     """The text without what no tokenizer takes: lone surrogates become the replacement mark."""
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def share_of(weights: Mapping[str, float], stems: Collection[str]) -> float:
+    """The share of the stems of ``weights``, by weight, that are among ``stems``, 0..1.
+
+    >>> share_of({"moon": 0.75, "find": 0.25}, {"moon", "saturn"})
+    0.75
+    """
+    return sum(v for stem, v in weights.items() if stem in stems) / (sum(weights.values()) or 1.0)
 
 
 class Rarity:

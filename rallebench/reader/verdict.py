@@ -11,10 +11,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from rallebench.reader.similarity import Ranked
+from rallebench.reader.similarity import Ranked, is_name
 from rallebench.reader.text import (
     AUXILIARIES,
-    FUNCTION_WORDS,
     QUESTION_WORDS,
     Word,
     word_set,
@@ -46,37 +45,16 @@ _OPPOSITES = tuple(
         ("alive", "dead"),
     )
 )
-_WORDS_AS_NUMBERS = {
-    w: str(i)
-    for i, w in enumerate(
-        [
-            "zero",
-            "one",
-            "two",
-            "three",
-            "four",
-            "five",
-            "six",
-            "seven",
-            "eight",
-            "nine",
-            "ten",
-            "eleven",
-            "twelve",
-        ]
-    )
-} | {
-    "thirteen": "13",
-    "fourteen": "14",
-    "fifteen": "15",
+_UP_TO_FIFTEEN = (
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen"
+)
+_WORDS_AS_NUMBERS = {word: str(number) for number, word in enumerate(_UP_TO_FIFTEEN.split())} | {
     "twenty": "20",
     "thirty": "30",
     "forty": "40",
     "fifty": "50",
     "hundred": "100",
 }
-
-
 _OPENERS = AUXILIARIES - {"been", "being", "be", "having", "done", "doing"}
 
 
@@ -106,8 +84,8 @@ def differences(claim: Sequence[Word], ranked: Sequence[Ranked]) -> tuple[str, .
     if claimed - stated and stated - claimed:
         reasons.append("another number is")
 
-    names = {w.stem for i, w in enumerate(claim) if i and _is_name(w)}
-    own_names = {w.stem for i, w in enumerate(best.words) if i and _is_name(w)}
+    names = {w.stem for i, w in enumerate(claim) if i and is_name(w)}
+    own_names = {w.stem for i, w in enumerate(best.words) if i and is_name(w)}
     everywhere = title | {w.stem for r in ranked for w in r.sentence.words}
     reasons += ["a name is not there"] * min(2, len(names - everywhere))
     if names - {w.stem for w in best.words} - title and own_names - {w.stem for w in claim} - title:
@@ -138,12 +116,6 @@ def _opposed(words: set[str], other: set[str], left: frozenset[str], right: froz
 
 def _numbers(tokens: Iterable[Word]) -> set[str]:
     return {_number(w.low) for w in tokens if w.is_number and w.low != "one"}
-
-
-def _is_name(word: Word) -> bool:
-    return (
-        word.is_word and word.is_capital and not word.is_number and word.low not in FUNCTION_WORDS
-    )
 
 
 def _number(low: str) -> str:

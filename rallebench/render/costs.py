@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from rallebench.core.numbers import NOT_COUNTED, UNKNOWN, price
 from rallebench.core.tables import Column, Format, Table
-from rallebench.render.numbers import NOT_COUNTED, UNKNOWN, plural, text
+from rallebench.render.numbers import plural, text
 
 TOTALS = (
     (
@@ -65,15 +66,6 @@ def tokens(prompt: float | None, completion: float | None) -> str:
 def speed(value: float | None) -> str:
     """Tokens per second; '' where it is not known."""
     return "" if value is None else f"{text(value, 'quantity')} tokens/s"
-
-
-def price(total: Mapping[str, Any]) -> str:
-    """The dollars of a total: the sum, or the known part and the models with unknown prices."""
-    if total["usd"] is not None:
-        return text(total["usd"], "usd")
-    models = ", ".join(f"{name} ({why})" for name, why in total["usd_unknown_for"].items())
-    known = f"{text(total['usd_known'], 'usd')} + " if total["usd_known"] else ""
-    return f"{known}unknown for {models}"
 
 
 def counted(total: Mapping[str, Any]) -> str:

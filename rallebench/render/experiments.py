@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from rallebench.core.numbers import UNKNOWN, mean_of, no_interval
 from rallebench.core.tables import Column, Format, Table
-from rallebench.render.numbers import UNKNOWN, mean_of, no_interval, text
+from rallebench.render.numbers import text
 
 _PLAN = tuple(Column(label) for label in ("Part", "questions", "left", "model calls", "retrievals"))
 _COST: Mapping[str, tuple[str, Format]] = {

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from html import escape
 from typing import Any
 
+from rallebench.core.numbers import mean_of
+from rallebench.core.table_files import csv_lines, csv_table
 from rallebench.core.tables import Format, Table
-from rallebench.render import csv
-from rallebench.render.numbers import interval, mean_of, text
+from rallebench.render.numbers import interval, text
 
 
 def table(value: Table) -> str:
@@ -25,7 +26,7 @@ def table(value: Table) -> str:
             for j, (x, column, right) in enumerate(zip(row, value.heads, numeric))
         )
         rows += f"<tr>{''.join(cells)}</tr>"
-    return paper(value, heads, rows, csv_link(file_name(value.title), csv.table(value)))
+    return paper(value, heads, rows, csv_link(file_name(value.title), csv_table(value)))
 
 
 def paper(value: Table, heads: str, rows: str, link: str) -> str:
@@ -88,7 +89,7 @@ def is_numeric(value: Table, column: int) -> bool:
 
 def csv_link(name: str, content: str | Sequence[Sequence[Any]]) -> str:
     """A link that saves CSV text, or rows of cells, without a server."""
-    text = content if isinstance(content, str) else csv.lines(content)
+    text = content if isinstance(content, str) else csv_lines(content)
     return file_link(name, text.encode(), "text/csv", "Save as CSV")
 
 

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict
 from typing import Any
 
 from rallebench.core.memory import size
-from rallebench.core.tables import ALL_EQUAL, FEWEST, TOO_FEW, Format, Mean
-
-ABSENT, UNKNOWN, NOT_COUNTED = "–", "unknown", "not counted"
-"""Not measured; not known; a quantity that the backend does not count."""
+from rallebench.core.numbers import ABSENT, mean_of, no_interval, usd
+from rallebench.core.tables import Format
 
 
 def text(value: Any, format: Format = "score", absent: str = ABSENT) -> str:
     """A cell in words: ``absent`` for None, a mean with its interval and number of questions, a number by ``format``.
 
+    >>> from rallebench.core.tables import Mean
     >>> text(0.12345), text(1234.6), text(7, "percent"), text(0.9633, "percent"), text(None), text("k=1"), text(True)
     ('0.1235', '1,235', '7', '96.33', '–', 'k=1', 'yes')
     >>> text(Mean(0.5, 0.4, 0.6, 30), "percent"), text(Mean(None, None, None, 0))
@@ -40,15 +38,6 @@ def text(value: Any, format: Format = "score", absent: str = ABSENT) -> str:
     if isinstance(value, int) and format in ("score", "percent"):
         return f"{value:,}"
     return _FORMATS[format](value)
-
-
-def mean_of(value: Any) -> Mapping[str, Any] | None:
-    """A Mean, or a mapping in the form of one, as JSON has it; None for anything else."""
-    if isinstance(value, Mean):
-        return asdict(value)
-    if isinstance(value, Mapping) and {"value", "low", "high", "n"} <= value.keys():
-        return value
-    return None
 
 
 def measured(
@@ -82,34 +71,6 @@ def interval(
         for end in ("low", "high")
     )
     return f"[{low}, {high}]"
-
-
-def no_interval(n: int, clusters: Mapping[str, Any] | None = None) -> str:
-    """Why a mean over ``n`` questions has no interval. ``clusters``: as a report keeps them.
-
-    >>> no_interval(4), no_interval(40, {"by": "question", "n": 40, "largest": 1})
-    ('too few articles', 'all are equal: no interval')
-    """
-    return TOO_FEW if min(n, (clusters or {}).get("n", n)) < FEWEST else ALL_EQUAL
-
-
-def independence(clusters: Mapping[str, Any] | None, questions: int) -> str:
-    """What the intervals of a report count as independent; '' for a report that does not say.
-
-    >>> independence({"by": "gold pages", "n": 3, "largest": 6}, 10)
-    'Intervals count 3 articles (questions that share gold pages) as independent. One article holds 6 of the 10 questions.'
-    """
-    if not clusters:
-        return ""
-    words = {
-        "gold pages": "articles (questions that share gold pages)",
-        "group": "articles (questions of one group)",
-        "question": "questions (the data set names no articles)",
-    }[clusters["by"]]
-    sentence = f"Intervals count {clusters['n']:,} {words} as independent."
-    if 2 * clusters["largest"] > questions > 1:
-        sentence += f" One article holds {clusters['largest']:,} of the {questions:,} questions."
-    return sentence
 
 
 def plural(number: int, noun: str) -> str:
@@ -167,20 +128,6 @@ def _duration(seconds: float) -> str:
     return f"{large:,} {first}" + (f" {small} {second}" if small else "")
 
 
-def _usd(value: float) -> str:
-    """US dollars, small amounts to two significant digits.
-
-    >>> _usd(0.0), _usd(0.0000123), _usd(0.0421), _usd(12.5)
-    ('$0', '$0.000012', '$0.042', '$12.50')
-    """
-    if value == 0:
-        return "$0"
-    if value >= 0.1:
-        return f"${value:,.2f}"
-    digits = 2 - int(f"{value:e}".partition("e")[2])
-    return f"${value:.{min(digits - 1, 12)}f}"
-
-
 def _p(p: float) -> str:
     """p, never rounded across .05.
 
@@ -202,7 +149,7 @@ _FORMATS: Mapping[Format, Callable[[float], str]] = {
     "seconds": lambda value: f"{_quantity(value)} s",
     "duration": _duration,
     "bytes": lambda value: size(int(value)),
-    "usd": _usd,
+    "usd": usd,
     "p": _p,
     "delta": lambda value: f"{value:+.4f}",
 }

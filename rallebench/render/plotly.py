@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping
 from html import escape
 from typing import Any
 
+from rallebench.core.numbers import mean_of
 from rallebench.core.tables import Figure
 from rallebench.render import colours
-from rallebench.render.numbers import mean_of, measured
+from rallebench.render.numbers import measured
 
 SMALLEST, LARGEST, UNSIZED = 8.0, 44.0, 14.0
 """Diameters of bubbles; of those whose size is not known."""

@@ -8,8 +8,9 @@ from html import escape
 from typing import Any
 
 from rallebench import __version__
+from rallebench.core.table_files import csv_table, latex
 from rallebench.core.tables import Code, Cost, Figure, Fold, Section, Table
-from rallebench.render import costs, csv, html, latex, svg
+from rallebench.render import costs, html, svg
 
 LONGEST = 1500
 """Characters of a prompt or a response that a report shows."""
@@ -57,9 +58,9 @@ def files(
     """File name → text: an analysis as JSON, CSV, HTML, and LaTeX where it has such a table."""
     content = {f"{name}.json": json.dumps(document, ensure_ascii=False, indent=2) + "\n"}
     for number, table in enumerate(tables):
-        content[f"{name}{f'-{number + 1}' if number else ''}.csv"] = csv.table(table)
+        content[f"{name}{f'-{number + 1}' if number else ''}.csv"] = csv_table(table)
     if tex:
-        content[f"{name}.tex"] = latex.table(tex)
+        content[f"{name}.tex"] = latex(tex)
     sections = [Section("", (*tables, *(f"Note: {note}" for note in notes)))]
     sections += [Section(title, (figure,)) for title, figure in figures.items()]
     content[f"{name}.html"] = "".join(page(name.capitalize(), sections))

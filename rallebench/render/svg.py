@@ -9,9 +9,10 @@ from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from typing import Any
 
+from rallebench.core.numbers import mean_of
 from rallebench.core.tables import Figure
 from rallebench.render import colours
-from rallebench.render.numbers import mean_of, measured
+from rallebench.render.numbers import measured
 
 INK, GRID, FONT = "#334155", "#cbd5e1", "system-ui, sans-serif"
 

@@ -7,6 +7,8 @@ from collections.abc import Generator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from rallebench.core.errors import BadFileError, MismatchError, MissingPackageError
 from rallebench.core.settings import Setting
 from rallebench.core.text import FINGERPRINT, tokenize
@@ -48,7 +50,7 @@ class BM25(Indexed):
         if parameters.get("tokens") != FINGERPRINT:
             raise MismatchError(
                 f"The index {name!r} was built with the tokens {parameters.get('tokens')!r}, this version uses "
-                f"{FINGERPRINT!r}; build it again with 'rallebench index'."
+                f"{FINGERPRINT!r}; build it again."
             )
         super().__init__(name, fingerprint, PassageStore(folder))
         self.scale = f"bm25 {parameters}"
@@ -74,8 +76,6 @@ class BM25(Indexed):
 
     def _all_scores(self, tokens: Sequence[int]) -> Any:
         """Float32 (passages,): what each passage has of the tokens, added in their order."""
-        import numpy as np
-
         total = np.zeros(len(self.passages), dtype=np.float32)
         for token in tokens:
             some = slice(self._starts[token], self._starts[token + 1])
@@ -88,8 +88,6 @@ def _open(folder: Path, passages: int) -> tuple[Any, Any, list[int], dict[str, i
 
     bm25s keeps each token's scores together, idf and length included: a query only adds them up.
     """
-    import numpy as np
-
     try:
         model = _bm25s().BM25.load(str(folder), mmap=True, show_progress=False)
         scores, rows = (np.asarray(model.scores[name]) for name in ("data", "indices"))
@@ -110,8 +108,6 @@ def best_rows(scores: Any, k: int) -> Any:
     The best of each block are looked at first: the k-th of those bounds the k-th of all from below,
     and few scores reach it. That takes a tenth of partitioning all scores.
     """
-    import numpy as np
-
     width = min(WIDEST_BLOCK, len(scores) // (BLOCKS_PER_HIT * k))
     bound = np.float32(0.0)
     if width > 1:

@@ -20,6 +20,7 @@ from rallebench.core.entries import Combination, Manifest
 from rallebench.core.errors import NotFoundError, UsageError
 from rallebench.core.registry import unknown
 from rallebench.core.settings import Setting, checked
+from rallebench.core.text import split_outside, unwrapped
 from rallebench.retrievers import COMBINATIONS, search_form
 from rallebench.vector_indexes import VECTOR_INDEXES
 
@@ -123,7 +124,7 @@ def written_out(
     settings = read(query.split("&")) if query else {}
     kind, colon, rest = head.partition(":")
     if colon and (kind == INDEX or kind in COMBINATIONS):
-        parts = [_bare(part) for part in _split(rest)]
+        parts = [unwrapped(part) for part in split_outside(rest)]
         if not all(parts):
             raise UsageError(
                 f"{reference!r} lacks a retriever's name after {kind!r}; write {kind}:name,name."
@@ -136,34 +137,8 @@ def written_out(
 
 def _cut(reference: str) -> tuple[str, str]:
     """What stands before and after the first ``?`` that no bracket holds."""
-    head, *rest = _split(reference, "?")
+    head, *rest = split_outside(reference, "?")
     return head, "?".join(rest)
-
-
-def split_names(text: str) -> list[str]:
-    """The retrievers of a list; one that holds commas of its own stands in brackets.
-
-    >>> split_names("mine, (rrf:mine,other), graph?ef_search=64")
-    ['mine', 'rrf:mine,other', 'graph?ef_search=64']
-    """
-    return [name for part in _split(text) if (name := _bare(part))]
-
-
-def _split(text: str, mark: str = ",") -> list[str]:
-    """The texts between marks that no bracket holds."""
-    parts, depth = [""], 0
-    for letter in text:
-        depth += (letter == "(") - (letter == ")")
-        if letter == mark and depth <= 0:
-            parts.append("")
-        else:
-            parts[-1] += letter
-    return parts
-
-
-def _bare(part: str) -> str:
-    part = part.strip()
-    return part[1:-1].strip() if part.startswith("(") and part.endswith(")") else part
 
 
 def check_settings(name: str, entry: Combination) -> dict[str, Any]:

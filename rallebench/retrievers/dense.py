@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from rallebench.corpora.store import PassageStore
 from rallebench.encoders import Encoder
 from rallebench.retrievers import INDEX_KINDS
 from rallebench.retrievers._parts import Indexed
-from rallebench.vector_indexes import VECTOR_INDEXES, Progress, VectorIndex, VectorIndexKind
+from rallebench.vector_indexes import VECTOR_INDEXES, Build, VectorIndex
 
 
 class Dense(Indexed):
@@ -84,14 +84,14 @@ class Dense(Indexed):
 class DenseKind:
     """A vector index as an index kind: it is built of the passages' vectors, and searched with the query's."""
 
-    def __init__(self, make: Callable[[], VectorIndexKind]) -> None:
-        self._make = make
+    def __init__(self, index: type[VectorIndex]) -> None:
+        self._index = index
 
     def build(
         self, folder: Path, passages: Sequence[Passage], vectors: Any, settings: Mapping[str, Any]
-    ) -> Generator[Progress, None, dict[str, Any]]:
+    ) -> Build:
         """Index the vectors."""
-        return self._make().build(folder, vectors, **settings)
+        return self._index.build(folder, vectors, **settings)
 
     def open(self, name: str, folder: Path, manifest: Any, encoder: Encoder) -> Dense:
         """The index with the encoder that it was built with. Raises MismatchError for another encoder."""
@@ -100,7 +100,7 @@ class DenseKind:
                 f"The index {name!r} was built with the encoder {manifest.encoder!r} ({manifest.dim} dimensions), you chose "
                 f"{encoder.fingerprint!r} ({encoder.dim}); choose that encoder or build the index again."
             )
-        index = self._make().load(folder)
+        index = self._index.load(folder)
         return Dense(name, PassageStore(folder), index, encoder, manifest.fingerprint)
 
 

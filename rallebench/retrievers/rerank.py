@@ -1,4 +1,4 @@
-"""Re-ranking: the best of a retriever put in order by a slower, better judge."""
+"""Re-ranking: the best of a retriever put in order by a slower, better scorer."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rallebench.retrievers._parts import MAX_DEPTH, Combined, lists_of
 DEPTH = 50
 
 
-class Judge(Protocol):
+class RelevanceScorer(Protocol):
     """``fingerprint`` names all that changes a score."""
 
     fingerprint: str
@@ -26,35 +26,37 @@ class Judge(Protocol):
 
 
 class Reranked(Combined):
-    """The first ``depth`` hits of a retriever by the judge's score; what lies deeper is never returned.
+    """The first ``depth`` hits of a retriever by the scorer's value; what lies deeper is never returned.
 
     The depth does not depend on k, so a smaller k is a prefix of a larger one. Equal scores keep the
-    retriever's order. ``titles``: the judge reads ``"{title}, {text}"``, as the indexes do, not the bare text.
+    retriever's order. ``titles``: the scorer reads ``"{title}, {text}"``, as the indexes do, not the bare text.
     """
 
     prefix_stable = True
 
     def __init__(
-        self, name: str, part: Retriever, judge: Judge, *, depth: int, titles: bool
+        self, name: str, part: Retriever, scorer: RelevanceScorer, *, depth: int, titles: bool
     ) -> None:
-        settings = {"judge": judge.fingerprint, "depth": depth, "titles": titles}
+        settings = {"judge": scorer.fingerprint, "depth": depth, "titles": titles}
         super().__init__(name, "rerank", [part], settings)
-        self.scale = f"rerank {judge.fingerprint} {titles}"
-        self._judge, self._depth, self._titles = judge, depth, titles
+        self.scale = f"rerank {scorer.fingerprint} {titles}"
+        self._scorer, self._depth, self._titles = scorer, depth, titles
 
     def search(self, queries: Sequence[str], k: int) -> list[tuple[Hit, ...]]:
-        """At most k hits per query with the judge's scores, best first; a blank query has none."""
+        """At most k hits per query with the scorer's values, best first; a blank query has none."""
         lists = lists_of(self.parts, queries, self._depth)
         return [self._ordered(query, hits)[:k] for query, (hits,) in zip(queries, lists)]
 
     def _ordered(self, query: str, hits: Sequence[Hit]) -> tuple[Hit, ...]:
-        scores = self._judge.score(query, [passage_text(hit.passage, self._titles) for hit in hits])
-        judged = [Hit(hit.passage, score) for hit, score in zip(hits, scores, strict=True)]
-        return tuple(sorted(judged, key=lambda hit: -hit.score))
+        scores = self._scorer.score(
+            query, [passage_text(hit.passage, self._titles) for hit in hits]
+        )
+        scored = [Hit(hit.passage, score) for hit, score in zip(hits, scores, strict=True)]
+        return tuple(sorted(scored, key=lambda hit: -hit.score))
 
 
 def passage_text(passage: Passage, titles: bool) -> str:
-    """What a judge reads of a passage."""
+    """What a scorer reads of a passage."""
     return f"{passage.title}, {passage.text}" if titles and passage.title else passage.text
 
 
@@ -89,5 +91,5 @@ def check_model(name: str, parts: int, settings: Mapping[str, Any]) -> None:
 def rerank(name: str, parts: Sequence[Retriever], settings: Mapping[str, Any]) -> Reranked:
     """Re-ranking with a cross-encoder, loaded once and shared."""
     names = ("model", "dtype", "device", "max_length", "batch_size")
-    judge = cross_encoder(**{key: settings[key] for key in names})
-    return Reranked(name, parts[0], judge, depth=settings["depth"], titles=settings["titles"])
+    scorer = cross_encoder(**{key: settings[key] for key in names})
+    return Reranked(name, parts[0], scorer, depth=settings["depth"], titles=settings["titles"])

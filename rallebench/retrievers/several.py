@@ -64,11 +64,7 @@ _MERGE = Setting(
 )
 
 
-@COMBINATIONS.register(
-    "several",
-    parts=(1, MAX_PARTS),
-    form={"merge": _MERGE},
-)
+@COMBINATIONS.register("several", parts=(1, MAX_PARTS), form={"merge": _MERGE})
 def several(name: str, parts: Sequence[Retriever], settings: Mapping[str, Any]) -> Several:
     """One retriever over several indexes: merged by score on one scale, else by rank."""
     return Several(name, parts, settings)

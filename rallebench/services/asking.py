@@ -30,6 +30,14 @@ from rallebench.core.types import (
 from rallebench.datasets.reading import read_questions
 from rallebench.engine.reply_cache import ReplyCache
 from rallebench.engine.single import Event, answer_one, run_one
+from rallebench.services.episodes import (
+    EpisodeJob,
+    EpisodeRequest,
+    Episodes,
+    EpisodeState,
+    Trace,
+)
+from rallebench.services.jobs import JobManager
 from rallebench.services.leases import Lease
 from rallebench.services.models import ModelManager
 from rallebench.workflows.resume import continued
@@ -45,8 +53,18 @@ def _read(path: Path, version: tuple[tuple[int, int], ...]) -> tuple[Example, ..
 class Asking:
     """The verbs about one question, a chain or an agent; what they name is loaded first, except heavy models."""
 
-    def __init__(self, workspace: Workspace, models: ModelManager, allow_python: bool) -> None:
+    def __init__(
+        self,
+        workspace: Workspace,
+        models: ModelManager,
+        jobs: JobManager,
+        trace: Trace,
+        allow_python: bool,
+    ) -> None:
+        """``trace`` logs an episode that has ended."""
         self._workspace, self._models, self._allow_python = workspace, models, allow_python
+        self._jobs, self._trace = jobs, trace
+        self.episodes = Episodes()
         self._memo: ReplyCache | None = None
         self._lock = threading.Lock()
 
@@ -187,6 +205,14 @@ class Asking:
                 memo=self.memo,
                 stream=stream,
             )
+
+    def start_episode(self, request: EpisodeRequest) -> EpisodeState:
+        """Begin an episode as a job, which goes on without the page; ``episodes`` has it by its name."""
+        episode = EpisodeJob(request)
+        self.episodes.add(episode)
+        name = episode.now.name
+        self._jobs.submit("episode", name, name, lambda job: episode.work(self, self._trace, job))
+        return episode.now
 
     def save_chain(self, chain: Chain, name: str) -> Path:
         """Save a chain in the workspace under ``name``; returns the file. UsageError if it could not be read again."""

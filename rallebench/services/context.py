@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import closing, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rallebench.core.errors import RalleError
-from rallebench.core.events import Operation, Progress
+from rallebench.core.events import Operation, Progress, mapped
 from rallebench.core.experiments import IndexResult
 from rallebench.core.runs import Backends, RunRequest
 from rallebench.engine.reply_cache import ReplyCache
 from rallebench.engine.store import RunFolder
 from rallebench.services.leases import Lease
 from rallebench.workspace.coverage import coverage, missing_pages
-from rallebench.workspace.indexes.ensure import Prepared, foreseen, planned, prepare
+from rallebench.workspace.indexes.ensure import foreseen, planned, prepare
 
 if TYPE_CHECKING:
     from rallebench.services.workbench import Workbench
@@ -77,12 +77,7 @@ class Context:
     def ensure_index(self, recipe: Any) -> Operation[IndexResult]:
         """Find or build an index."""
         workbench = self._workbench
-        with closing(prepare(workbench.workspace, recipe, workbench.models.encoders)) as pieces:
-            for piece in pieces:
-                if isinstance(piece, Prepared):
-                    return IndexResult(piece.name, piece.built, piece.encoded)
-                yield _building(piece)
-        raise AssertionError("prepare ends with the index")
+        return mapped(prepare(workbench.workspace, recipe, workbench.models.encoders), _building)
 
     def foresee(self, recipe: Any) -> tuple[str, bool]:
         """(the name of an index of this recipe, '' where it is not known yet; whether it is built)."""
@@ -90,14 +85,8 @@ class Context:
 
     def index_costs(self, recipes: tuple[Any, ...]) -> Operation[str]:
         """What the indexes of these recipes take, in one sentence."""
-        pieces = planned(self._workbench.workspace, recipes)
-        with closing(pieces):
-            while True:
-                try:
-                    piece = next(pieces)
-                except StopIteration as end:
-                    return str(end.value.sentence)
-                yield _building(piece)
+        costs = yield from mapped(planned(self._workbench.workspace, recipes), _building)
+        return costs.sentence
 
     def release(self, names: tuple[str, ...]) -> None:
         """Unload what was loaded for this work and is used by nothing else; what cannot be unloaded now stays."""

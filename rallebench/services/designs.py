@@ -17,7 +17,7 @@ from rallebench.corpora.chunking import PRESETS
 from rallebench.datasets.tasks import TASKS
 from rallebench.encoders.references import encoders
 from rallebench.experiments import SUITES
-from rallebench.experiments.papers.crud.tasks import TASKS as CRUD_TASKS
+from rallebench.experiments.papers.crud.records import TASKS as CRUD_TASKS
 from rallebench.experiments.papers.kilt.sets import SETS as KILT_SETS
 from rallebench.experiments.sweeps import GENERATION, factor
 from rallebench.experiments.tradeoff.running import settings_of as search_settings

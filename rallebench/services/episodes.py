@@ -5,10 +5,10 @@ from __future__ import annotations
 import threading
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from rallebench import sandbox
 from rallebench.core.errors import RalleError, UsageError
@@ -24,8 +24,14 @@ from rallebench.experiments.benchmark import fresh_name
 from rallebench.services.jobs import Job
 from rallebench.services.runs import agent_arguments
 from rallebench.services.transcript import was_edited
-from rallebench.services.workbench import Workbench
 from rallebench.workspace.flows import Agent
+
+if TYPE_CHECKING:
+    from rallebench.services.asking import Asking
+    from rallebench.services.workbench import Workbench
+
+Trace = Callable[[Episode, str, str], object]
+"""Logs an episode: the question's text, and the kind of what answered it."""
 
 MOST = 30
 """Episodes that are remembered; the oldest that has ended is forgotten first."""
@@ -94,29 +100,17 @@ def example_of(workbench: Workbench, dataset: str, chosen: str) -> tuple[str, Ex
 
 
 class EpisodeJob:
-    """One episode and its job. ``now``: its state, which is replaced, never changed."""
+    """One episode as a job. ``now``: its state, which is replaced, never changed."""
 
-    def __init__(self, now: EpisodeState) -> None:
-        self.now = now
+    def __init__(self, request: EpisodeRequest) -> None:
+        self.now = EpisodeState(uuid.uuid4().hex[:12], request, steps=request.before)
         self._lock = threading.Lock()
         self._clock = time.monotonic()
-        self._job: Job | None = None
 
     def state(self) -> EpisodeState:
         """Its state, with the seconds until now."""
         now = self.now
         return replace(now, seconds=time.monotonic() - self._clock) if now.going else now
-
-    def start(self, workbench: Workbench) -> None:
-        """Begin, as a job."""
-        self._job = workbench.jobs.submit(
-            "episode", self.now.name, self.now.name, lambda job: self._work(workbench, job)
-        )
-
-    def wait(self, seconds: float) -> None:
-        """Wait until nothing is asked for it any more, at most ``seconds``: a stopped one may still wait for a model."""
-        if self._job is not None:
-            self._job.wait(max(0.0, seconds))
 
     def stop(self) -> None:
         """Stop at once: nothing that still comes is heard; a model's stream is closed at its next word, a program killed."""
@@ -139,27 +133,26 @@ class EpisodeJob:
                 )
             return going
 
-    def _work(self, workbench: Workbench, job: Job) -> Operation[None]:
+    def work(self, asking: Asking, trace: Trace, job: Job) -> Operation[None]:
+        """Ask for the episode; ``trace`` is handed it once it has ended."""
         yield from ()  # what it does is read from ``now``
         job.stop_by(self.stop)
         request = self.now.episode_request
         try:
-            agent = workbench.asking.agent(
+            agent = asking.agent(
                 request.workflow, request.env, request.llm, request.settings, seed=0
             )
             if not self._set(agent=agent):
                 return
             replies = [step.reply for step in request.before]
             with closing(
-                workbench.asking.run_agent(
-                    agent, request.example.question, stream=True, before=replies
-                )
+                asking.run_agent(agent, request.example.question, stream=True, before=replies)
             ) as events:  # type: ignore[type-var]
                 for event in events:
                     if not self._heard(event):
                         return
             if self.now.episode is not None:
-                workbench.tracking.trace(self.now.episode, request.example.question.text, "agent")
+                trace(self.now.episode, request.example.question.text, "agent")
         except Exception as error:  # flow_error logs a bug with its traceback; it must not leave the episode going on
             self._set(state="failed", error=str(flow_error(error)), request=None, writing="")
 
@@ -184,33 +177,17 @@ class EpisodeJob:
 
 
 class Episodes:
-    """The episodes of this process, the newest last."""
+    """The episodes of this process by their names."""
 
     def __init__(self) -> None:
         self._jobs: dict[str, EpisodeJob] = {}
         self._lock = threading.Lock()
 
-    def start(self, workbench: Workbench, request: EpisodeRequest) -> EpisodeState:
-        """Begin an episode; it is found under its name."""
-        job = EpisodeJob(EpisodeState(uuid.uuid4().hex[:12], request, steps=request.before))
-        self._enter(job)
-        job.start(workbench)
-        return job.now
-
-    def add(self, state: EpisodeState) -> EpisodeState:
-        """Remember an episode that has ended elsewhere."""
-        self._enter(EpisodeJob(state))
-        return state
-
-    def _enter(self, job: EpisodeJob) -> None:
+    def add(self, job: EpisodeJob) -> None:
+        """Remember an episode; beyond MOST the oldest that has ended is forgotten."""
         with self._lock:
-            self._jobs.pop(job.now.name, None)
             self._jobs[job.now.name] = job
-            ended = [
-                name
-                for name, other in self._jobs.items()
-                if not other.now.going and other is not job
-            ]
+            ended = [name for name, other in self._jobs.items() if not other.now.going]
             for name in ended[: max(0, len(self._jobs) - MOST)]:
                 del self._jobs[name]
 
@@ -220,26 +197,8 @@ class Episodes:
             job = self._jobs.get(name)
         return job.state() if job else None
 
-    def known(self) -> list[EpisodeState]:
-        """All that are known, the newest first."""
-        with self._lock:
-            return [job.state() for job in reversed(self._jobs.values())]
-
-    def wait(self, seconds: float) -> None:
-        """Wait until nothing is asked for any episode, at most ``seconds``."""
-        deadline = time.monotonic() + seconds
-        with self._lock:
-            jobs = list(self._jobs.values())
-        for job in jobs:
-            job.wait(deadline - time.monotonic())
-
-    def stop(self, name: str = "") -> None:
-        """Stop an episode at once, all without a name. Raises UsageError if ``name`` is not running."""
-        if not name:
-            for state in self.known():
-                if state.going:
-                    self._jobs[state.name].stop()
-            return
+    def stop(self, name: str) -> None:
+        """Stop an episode at once. Raises UsageError if it is not running."""
         with self._lock:
             job = self._jobs.get(name)
         if job is None or not job.now.going:
@@ -323,7 +282,7 @@ def is_agents(folder: RunFolder) -> bool:
 def questions_of(workbench: Workbench, run: str) -> list[Question]:
     """The questions of a run that were answered or failed, in order. Raises UsageError, BadFileError."""
     folder = workbench.runs.open(run)
-    done = folder.lines()
+    done = folder.heads()
     return [example.question for example in examples_of(folder) if example.question.qid in done]
 
 

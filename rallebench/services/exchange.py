@@ -103,7 +103,7 @@ def _imported(
 def exported(run: RunFolder, form: str) -> tuple[Iterator[str], str]:
     """The lines of a run in a format of other tools, and a warning or ''."""
     lines, _ = FORMS[form]
-    failed = sum(bool(line.get("error")) for line in run.lines().values())
+    failed = sum(bool(line.get("error")) for line in run.heads().values())
     warning = f"{failed} failed questions are left out."
     return lines(run), warning if failed and form in ("trec", "kilt") else ""
 

@@ -1,4 +1,4 @@
-"""Experiments as jobs: begun, measured by a pilot, stopped, continued, with one progress over all runs."""
+"""Experiments as jobs: measured by a pilot, with one progress over all runs."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any
 from rallebench.analysis.ranking import HEADLINES
 from rallebench.core.events import Failed, Finished, Operation, Progress
 from rallebench.core.experiments import ExperimentRequest
-from rallebench.core.runs import RunOptions, RunResult
+from rallebench.core.runs import RunResult
 from rallebench.engine.estimate import CostEstimate
 from rallebench.engine.pilot import QUESTIONS
 from rallebench.engine.plan import Plan
-from rallebench.services.experiments import kind_of
 from rallebench.services.jobs import Job
 
 if TYPE_CHECKING:
@@ -36,19 +35,7 @@ class PartState:
     means: dict[str, tuple[Any, int]] = field(default_factory=dict)
 
 
-def start(
-    workbench: Workbench, request: ExperimentRequest, planned: Plan, options: RunOptions
-) -> Job:
-    """Begin an experiment, or join the job that performs it. Raises UsageError where another one of its name goes on."""
-    kind = kind_of(request.kind).noun
-    identity = repr((request.kind, request.as_json()))
-    work = workbench.experiments.run(request, options)
-    return workbench.jobs.submit(
-        kind, request.name, identity, lambda job: _counted(work, planned), anew=True
-    )
-
-
-def _counted(work: Operation[Any], planned: Plan) -> Operation[Any]:
+def counted(work: Operation[Any], planned: Plan) -> Operation[Any]:
     """The same work, with a progress over all its runs, whose task is ""."""
     sizes = {run.label: run.questions for run in planned.runs}
     total = sum(sizes.values()) or len(planned.measurements) or None
@@ -107,11 +94,6 @@ def _all(workbench: Workbench) -> list[Job]:
 
     nouns = nouns_of_experiments()
     return [job for job in workbench.jobs.list() if job.kind in nouns]
-
-
-def stop(workbench: Workbench, job: Job) -> None:
-    """Stop after what is being answered; what was answered is kept."""
-    job.stop()
 
 
 def parts(job: Job) -> list[PartState]:

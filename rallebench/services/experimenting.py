@@ -9,6 +9,7 @@ from rallebench.analysis.suites import by_question, differences, pairs_of, value
 from rallebench.core.errors import Hint, SettingError, UsageError
 from rallebench.core.events import Operation
 from rallebench.core.experiments import ExperimentRequest
+from rallebench.core.text import split_names
 from rallebench.core.types import Chain
 from rallebench.engine import estimate
 from rallebench.engine.pilot import QUESTIONS
@@ -18,7 +19,6 @@ from rallebench.experiments.sweeps.results import as_json, headline, opened
 from rallebench.experiments.sweeps.running import sweep_settings, variants_of
 from rallebench.experiments.tradeoff.running import QUESTIONS as TRADEOFF_QUESTIONS
 from rallebench.experiments.tradeoff.running import read_swept, tradeoff_settings
-from rallebench.retrievers.composites import split_names
 from rallebench.services.builders import builder_request
 from rallebench.services.context import Context
 from rallebench.services.experiments import plan_json, suite_name

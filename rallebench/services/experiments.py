@@ -14,6 +14,7 @@ from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.runs import DEFAULT_OPTIONS, RunOptions
 from rallebench.engine import driver
 from rallebench.engine.driver import ExperimentResult
+from rallebench.engine.dry_run import plan
 from rallebench.engine.estimate import CostEstimate
 from rallebench.engine.experiment_store import (
     REPORT,
@@ -23,7 +24,7 @@ from rallebench.engine.experiment_store import (
     folder_name,
 )
 from rallebench.engine.pilot import QUESTIONS, pilot
-from rallebench.engine.plan import Plan, as_json, plan
+from rallebench.engine.plan import Plan, as_json
 from rallebench.engine.store import RunFolder
 from rallebench.experiments import EXPERIMENTS, SUITES
 from rallebench.experiments.baselines import baseline_name
@@ -31,6 +32,8 @@ from rallebench.experiments.benchmark import check_options
 from rallebench.experiments.tradeoff import Tradeoff, from_json
 from rallebench.services.builders import NOUN, document
 from rallebench.services.context import Context
+from rallebench.services.experiment_jobs import counted
+from rallebench.services.jobs import Job
 from rallebench.services.leases import Lease
 
 if TYPE_CHECKING:
@@ -144,6 +147,24 @@ class Experiments:
                     guarded=kind.guarded,
                 )
             )
+
+    def start(
+        self,
+        request: ExperimentRequest,
+        options: RunOptions = DEFAULT_OPTIONS,
+        planned: Plan | None = None,
+    ) -> Job:
+        """Begin an experiment as a job, or join the job that performs it. ``planned``: for one progress over all its runs.
+
+        Raises UsageError where another one of its name goes on.
+        """
+        work = self.run(request, options)
+        if planned is not None:
+            work = counted(work, planned)
+        identity = repr((request.kind, request.as_json()))
+        return self._workbench.jobs.submit(
+            kind_of(request.kind).noun, request.name, identity, lambda job: work, anew=True
+        )
 
     def stop(self, name: str) -> None:
         """Ask the current run of an experiment to stop after the current batch; nothing where it has none."""

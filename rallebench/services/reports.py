@@ -16,7 +16,6 @@ from rallebench.chains.saved import chain_from_json
 from rallebench.core.errors import UsageError
 from rallebench.core.tables import Code, Cost, Fold, Section
 from rallebench.core.types import Episode, Example
-from rallebench.engine.answers import heads
 from rallebench.engine.ralle_files import prompts_text
 from rallebench.engine.score import cost_of, score_episode
 from rallebench.engine.store import RunFolder
@@ -138,7 +137,7 @@ def _flipped(
         yield "No question changed its score."
         return
     examples = {example.question.qid: example for example in compared.common}
-    answers = [heads(run) for run in (first, other)]
+    answers = [run.heads() for run in (first, other)]
     cut = f", the first {MOST_FLIPPED} of them" if len(qids) > MOST_FLIPPED else ""
     count = "1 question changed its" if len(qids) == 1 else f"{len(qids)} questions changed their"
     yield f"{count} score{cut}:"

@@ -18,7 +18,6 @@ from rallebench.analysis.waterfall import SHORT, STAGES
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.files import read_json, write_json
 from rallebench.core.types import Episode, Example, digest
-from rallebench.engine.answers import episode_of, heads
 from rallebench.engine.score import examples_of
 from rallebench.engine.store import RunFolder
 from rallebench.services.verdicts import KINDS
@@ -75,7 +74,7 @@ def _questions(
     path: str, version: tuple[int, ...], stages_file: str, known: bool
 ) -> tuple[QuestionRow, ...]:
     run = RunFolder(Path(path))
-    lines = heads(run)
+    lines = run.heads()
     right = {line["qid"]: line["value"] for line in run.scores("em")}
     stages: Mapping[str, str] = read_json(Path(stages_file)) if known else {}
     listed = []
@@ -164,7 +163,7 @@ def opened(run: RunFolder, qid: str) -> tuple[Example, Episode | None]:
     example = next((x for x in examples(run) if x.question.qid == qid), None)
     if example is None:
         raise UsageError(f"The run {run.name!r} has no question {qid!r}; choose one of its list.")
-    return example, episode_of(run, qid)
+    return example, run.episode_of(qid)
 
 
 def last_verdicts(workbench: Workbench, dataset: str, chain: str) -> Mapping[str, tuple[str, str]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,8 +20,7 @@ from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.tables import Figure, Table
 from rallebench.core.types import Chain, Episode, Example
 from rallebench.engine.store import RunFolder
-from rallebench.metrics import METRICS, STANDARD_KS, card
-from rallebench.metrics.judges import JUDGES
+from rallebench.metrics import METRICS, STANDARD_KS, card, read_card
 from rallebench.services.episodes import is_agents
 from rallebench.services.workbench import Workbench
 from rallebench.workspace.flows import chain_flow
@@ -79,6 +79,20 @@ def definition(report: Mapping[str, Any], name: str) -> str:
         return ""
 
 
+def cards(report: Mapping[str, Any]) -> dict[str, dict[str, str]]:
+    """Metric or judge of a run → the facts of its card."""
+    known: dict[str, dict[str, str]] = {}
+    for name in (*report.get("metrics", {}), *report.get("judges", {})):
+        with suppress(RalleError):
+            known[name] = read_card(name).facts()
+    return known
+
+
+def judge_lines() -> list[tuple[str, str]]:
+    """(judge, what it gives) of all."""
+    return [(name, METRICS.entry(name).about) for name in METRICS.judge_names()]
+
+
 def is_share(report: Mapping[str, Any], name: str) -> bool:
     """Whether a metric is a share of 1, which is picked in percent."""
     mean = {**report.get("metrics", {}), **report.get("suite", {})}.get(name) or {}
@@ -88,11 +102,6 @@ def is_share(report: Mapping[str, Any], name: str) -> bool:
         return traits.get("unit") == "fraction" and traits.get("range") == (0, 1)
     value = mean.get("value")
     return value is None or 0 <= value <= 1
-
-
-def judges() -> tuple[str, ...]:
-    """The judges by which a run may be scored."""
-    return JUDGES.names()
 
 
 def metrics_table(report: Mapping[str, Any]) -> Table:
@@ -154,7 +163,7 @@ def tables_of(compared: MultiRunComparison) -> tuple[Table, Table]:
 def metric_choices() -> list[str]:
     """The metrics that a run may be scored by; a family with its usual depths."""
     names = []
-    for name in METRICS.names():
+    for name in METRICS.plain_names():
         traits = METRICS.entry(name).traits
         names += (
             [f"{name}@{k}" for k in STANDARD_KS]

@@ -18,14 +18,14 @@ from rallebench.engine.execute import execute, rescore
 from rallebench.engine.score import choose_metrics, examples_of
 from rallebench.engine.store import RunFolder, list_runs
 from rallebench.experiments.benchmark import Benchmark, prepare
-from rallebench.metrics.judges import JUDGES
+from rallebench.metrics import METRICS
+from rallebench.metrics.judges.named import check_sources, split_judges
 from rallebench.services.comparing import compare
 from rallebench.services.context import Context
 from rallebench.services.jobs import Job, JobManager
 from rallebench.services.leases import Lease
 from rallebench.services.models import ModelManager
 from rallebench.workspace.flows import Agent, chain_flow
-from rallebench.workspace.judges import split_judges
 from rallebench.workspace.paths import Workspace
 
 
@@ -105,10 +105,12 @@ class Runs:
     def rescore(self, name: str, metrics: Sequence[str] = ()) -> Operation[RunResult]:
         """Score a stored run by ``metrics`` too, judges included; none is asked about an answer twice."""
         run = self.open(name)
-        stored = [m for m in run.spec()["metrics"] if m.partition(":")[0] not in JUDGES]
-        own, judges = split_judges(self._workspace, metrics)
+        stored = [m for m in run.spec()["metrics"] if not METRICS.is_judge(m)]
+        own, judges = split_judges(metrics, self._workspace.llm_mark)
         examples = examples_of(run)
-        chosen = choose_metrics([*stored, *own], examples, run.spec()["spec"]["dataset"])
+        dataset = run.spec()["spec"]["dataset"]
+        chosen = choose_metrics([*stored, *own], examples, dataset)
+        check_sources(judges, examples, dataset)
         with self._models.lease(f"the scoring of the run {name!r}") as lease:
             return (yield from rescore(run, chosen, judges, self._context(lease, True)))
 

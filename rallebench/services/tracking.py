@@ -36,7 +36,9 @@ class Tracking:
         try:
             self.log_run(folder)
         except RalleError as error:
-            return f"The run is complete but was not logged to MLflow: {error} Send it later: rallebench track {folder.name}."
+            return (
+                f"The run is complete but was not logged to MLflow: {error} It can be logged later."
+            )
         return ""
 
     def log_run(self, folder: RunFolder) -> str:
@@ -74,7 +76,7 @@ class Tracking:
         except RalleError as error:
             return (
                 f"The {group.kind} {group.name!r} is complete but was not put together in MLflow: {error} "
-                f"Send it later: rallebench track {group.name!r}."
+                "It can be logged later."
             )
         return ""
 

@@ -52,8 +52,10 @@ class Workbench:
         self.catalog = Catalog(self.workspace)
         self.models = ModelManager(self.workspace, self.jobs)
         self.data = Data(self.workspace, self.models, self.jobs)
-        self.asking = Asking(self.workspace, self.models, allow_python)
         self.tracking = Tracking(self.workspace, self.models, tracking_uri, allowed_hosts)
+        self.asking = Asking(
+            self.workspace, self.models, self.jobs, self.tracking.trace, allow_python
+        )
         self.runs = Runs(
             self.workspace,
             self.models,

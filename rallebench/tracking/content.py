@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from rallebench.core.files import write_text
-from rallebench.render.costs import price
-from rallebench.render.numbers import UNKNOWN
+from rallebench.core.numbers import UNKNOWN, price
 
 MAX_VALUE = 6000
 MAX_KEY = 250

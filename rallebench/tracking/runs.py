@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import contextlib
 import json
-import shlex
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from rallebench.core.errors import BackendError, BadFileError, MissingPackageError, RalleError
+from rallebench.core.errors import BackendError, BadFileError, Hint, MissingPackageError, RalleError
 from rallebench.core.files import read_json, write_json, write_text
 from rallebench.engine.cost import recorded_prices
 from rallebench.engine.store import COSTS, REPORT, RUN, RunFolder
@@ -73,8 +72,7 @@ def log_run(
         raise
     except RalleError as error:
         raise type(error)(
-            f"{error} The results are safe in {folder.name}; send them with: "
-            f"rallebench track {shlex.quote(folder.name)}"
+            f"{error} The results are safe in {folder.name}.", hint=Hint("track", folder.name)
         ) from error
 
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from rallebench.core.numbers import UNKNOWN
 from rallebench.core.types import Episode, Generate, Note, Retrieve, Step, UseTool
 from rallebench.engine.cost import Prices, step_to_json, total, usd_of
-from rallebench.render.numbers import UNKNOWN
 
 MAX_DOCUMENTS = 50
 """The most passages of a retriever's span; the run's own files hold them all."""

@@ -1,4 +1,4 @@
-"""Vectors → neighbours. A vector index is a module with ``build`` and ``load``, one file each.
+"""Vectors → neighbours. A vector index is a class with ``build``, ``load`` and ``search``, one file each.
 
 It is registered with a form (what ``build`` takes) and the traits below, and is an index kind
 (``retrievers.INDEX_KINDS``) that needs an encoder.
@@ -6,28 +6,44 @@ It is registered with a form (what ``build`` takes) and the traits below, and is
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Generator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
 
 from rallebench.core.registry import Registry
 from rallebench.core.settings import Setting
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Vectors = NDArray[np.float32]
-    Neighbours = tuple[NDArray[np.float32], NDArray[np.int64]]
-
+Vectors = NDArray[np.float32]
+Neighbours = tuple[NDArray[np.float32], NDArray[np.int64]]
 Progress = tuple[int, int]
 """Vectors that are in, and all of them."""
+
+Build = Generator[Progress, None, dict[str, Any]]
+"""A build: its progress, then the settings used."""
 
 
 class VectorIndex(Protocol):
     """``exact``: whether a smaller k is always a prefix of a larger one. Safe for several threads."""
 
     exact: bool
+
+    @staticmethod
+    def build(folder: Path, vectors: Any, **settings: Any) -> Build:
+        """Write the index of float32 (n, dim), n ≥ 1, into ``folder``; return the settings used.
+
+        ``vectors`` may be memory-mapped: it is read piece by piece. Closing the generator stops the
+        build; what it wrote into ``folder`` is then worthless. Raises BackendError for vectors
+        that hold a value that is no number.
+        """
+        ...
+
+    @classmethod
+    def load(cls, folder: Path) -> VectorIndex:
+        """Open the index in ``folder``. Raises BadFileError if its files are damaged."""
+        ...
 
     def search(self, vectors: Vectors, k: int, *_: Any, **knobs: Any) -> Neighbours:
         """Inner-product search: (q, dim) → scores (q, k) best first, rows (q, k), −1 = none.
@@ -38,25 +54,6 @@ class VectorIndex(Protocol):
 
     def close(self) -> None:
         """Let go of files and memory."""
-        ...
-
-
-class VectorIndexKind(Protocol):
-    """How an index file is made and opened."""
-
-    def build(
-        self, folder: Path, vectors: Any, *_: Any, **settings: Any
-    ) -> Generator[Progress, None, dict[str, Any]]:
-        """Write the index of float32 (n, dim), n ≥ 1, into ``folder``; return the settings used.
-
-        ``vectors`` may be memory-mapped: it is read piece by piece. Closing the generator stops the
-        build; what it wrote into ``folder`` is then worthless. Raises BackendError for vectors
-        that hold a value that is no number.
-        """
-        ...
-
-    def load(self, folder: Path) -> VectorIndex:
-        """Open the index in ``folder``. Raises BadFileError if its files are damaged."""
         ...
 
 
@@ -71,7 +68,7 @@ INDEX_TRAITS = {
     "remote": "(settings) → whether a server holds the index, so that nothing is measured here",
 }
 
-VECTOR_INDEXES: Registry[Callable[[], VectorIndexKind]] = Registry(
+VECTOR_INDEXES: Registry[type[VectorIndex]] = Registry(
     "vector index", "rallebench.vector_indexes", traits=INDEX_TRAITS
 )
 

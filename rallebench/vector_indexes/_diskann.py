@@ -18,18 +18,15 @@ import threading
 import weakref
 from collections.abc import Generator, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
 
 from rallebench.core.errors import BackendError, MissingPackageError
 from rallebench.core.files import read_json, write_json
-from rallebench.vector_indexes import _diskann_build
+from rallebench.vector_indexes import Neighbours, Progress, Vectors, _diskann_build
 from rallebench.vector_indexes._faiss import cores
 from rallebench.vector_indexes._vectors import damaged, none_found, pieces
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    from rallebench.vector_indexes import Neighbours, Progress, Vectors
 
 ABOUT, PREFIX, DATA, LOG = "diskann.json", "ann", "vectors.bin", "build.log"
 COMPLEXITY, FORESEEN = 100, 1000
@@ -44,7 +41,6 @@ def package() -> Any:
     """diskannpy, or one sentence on where it can be had."""
     try:
         import diskannpy
-        import numpy as np
     except ImportError:
         raise MissingPackageError(
             "diskannpy",
@@ -94,8 +90,6 @@ def about(
 
 def _lengths(vectors: Any) -> Generator[Progress, None, tuple[float, bool]]:
     """(the longest length, whether lengths differ)."""
-    import numpy as np
-
     low, high = np.inf, 0.0
     for _, piece in pieces(vectors):
         yield 0, len(vectors)
@@ -106,8 +100,6 @@ def _lengths(vectors: Any) -> Generator[Progress, None, tuple[float, bool]]:
 
 
 def _stored(piece: Vectors, longest: float, augmented: bool) -> np.ndarray[Any, Any]:
-    import numpy as np
-
     if not augmented:
         return piece
     scaled = piece.astype(np.float64) / longest
@@ -210,8 +202,6 @@ class DiskAnn:
         self, vectors: Vectors, k: int, *, complexity: int = COMPLEXITY, **more: int
     ) -> Neighbours:
         """Scores (q, k) best first and rows (q, k), −1 = none."""
-        import numpy as np
-
         most = min(k, self._count)
         complexity, more = max(complexity, most), {**self._knobs, **more}
         lengths = np.maximum(np.sqrt(np.einsum("qd,qd->q", vectors, vectors)), np.float32(1e-30))

@@ -13,11 +13,12 @@ import signal
 import sys
 from typing import Any
 
+import numpy as np
+
 
 def build(order: dict[str, Any]) -> None:
     """Run the library's builder over the vectors in ``order["data"]``."""
     import diskannpy
-    import numpy as np
 
     common = {
         "data": order["data"],

@@ -11,16 +11,14 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
 
 from rallebench.core.errors import BadFileError, MismatchError
+from rallebench.vector_indexes import Neighbours, Vectors
+from rallebench.vector_indexes._diskann import DiskAnn
 from rallebench.vector_indexes._vectors import StoredRows, damaged
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    from rallebench.vector_indexes import Neighbours, Vectors
-    from rallebench.vector_indexes._diskann import DiskAnn
 
 SECTOR = 4096
 GRAPH, NORM = "_disk.index", "_disk.index_max_base_norm.bin"
@@ -51,8 +49,6 @@ class DiskFiles:
 
 def read_disk_files(folder: Path, prefix: str) -> DiskFiles:
     """What ``PREFIX_disk.index`` says. BadFileError if it is not whole or not laid out as the library reads it."""
-    import numpy as np
-
     for end in NEEDED:
         if not (folder / (prefix + end)).is_file():
             raise BadFileError(
@@ -99,8 +95,6 @@ class DiskRows(StoredRows):
 
     def rows(self, rows: np.ndarray[Any, Any]) -> Vectors:
         """Float32 (len(rows), dim)."""
-        import numpy as np
-
         files, out = self._files, np.empty((len(rows), self.shape[1]), dtype=np.float32)
         for number, row in enumerate(rows.tolist()):
             if files.nodes_per_sector:
@@ -113,8 +107,6 @@ class DiskRows(StoredRows):
 
 def check_same_length(files: DiskFiles) -> None:
     """MismatchError if it ranks by distance, and vectors of several lengths: that is no inner product."""
-    import numpy as np
-
     if files.metric == "mips":
         return
     rows = DiskRows(files)
@@ -152,8 +144,6 @@ class Imported:
 
 def opening(files: DiskFiles) -> Mapping[str, Any]:
     """What ``StaticDiskIndex`` is told of files without diskannpy's own note."""
-    import numpy as np
-
     if (files.folder / f"{files.prefix}_metadata.bin").exists():
         return {}
     return {"distance_metric": files.metric, "vector_dtype": np.float32, "dimensions": files.dim}

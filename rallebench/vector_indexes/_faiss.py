@@ -6,14 +6,12 @@ import contextlib
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rallebench.core.errors import MissingPackageError
 from rallebench.core.settings import Setting
+from rallebench.vector_indexes import Vectors
 from rallebench.vector_indexes._vectors import damaged, unwritten
-
-if TYPE_CHECKING:
-    from rallebench.vector_indexes import Vectors
 
 THREADS = Setting(
     int, 0, 0, 1024, about="threads while building; 0 = one a core, 1 = the same graph every time"
@@ -28,6 +26,24 @@ def faiss() -> Any:
     except ImportError:
         raise MissingPackageError("faiss-cpu", "and this index needs it") from None
     return faiss
+
+
+class FaissIndex:
+    """An index that Faiss holds in memory, from ``file``."""
+
+    file: str
+
+    def __init__(self, index: Any) -> None:
+        self._index = index
+
+    @classmethod
+    def load(cls, folder: Path) -> Any:
+        """Open the file."""
+        return cls(read(folder / cls.file))
+
+    def close(self) -> None:
+        """Drop it."""
+        self._index = None
 
 
 def cores(threads: int) -> int:

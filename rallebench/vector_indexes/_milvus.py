@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rallebench.core.errors import BackendError, MissingPackageError, UsageError
+from rallebench.core.errors import BackendError, Hint, MissingPackageError, UsageError
 
 FILE = "milvus.db"
 TOKEN = "MILVUS_TOKEN"
@@ -91,8 +91,8 @@ def check(settings: Mapping[str, Any]) -> None:
         )
     if place.embedded and settings["index_type"] not in EMBEDDED_TYPES:
         raise UsageError(
-            f"The embedded engine of Milvus offers {', '.join(EMBEDDED_TYPES)}; {settings['index_type']} needs a server, "
-            "as in --set uri=http://127.0.0.1:19530."
+            f"The embedded engine of Milvus offers {', '.join(EMBEDDED_TYPES)}; {settings['index_type']} needs a server.",
+            hint=Hint("set", "uri=http://127.0.0.1:19530"),
         )
     if settings["uri"] and (not place.embedded or os.path.exists(place.address)):
         with connected(place) as client:
@@ -109,7 +109,8 @@ def foreign(collection: str, place: Place) -> UsageError:
     """The sentence for a collection that is not ours to touch."""
     return UsageError(
         f"The collection {collection!r} exists already at {place.address} and holds something else; "
-        "choose another with --set collection=NAME, or remove it there."
+        "remove it there, or choose another.",
+        hint=Hint("set", "collection=NAME"),
     )
 
 
@@ -151,7 +152,7 @@ def _manager() -> Any:
     except ImportError:
         raise MissingPackageError(
             "milvus-lite",
-            "and Milvus without a server needs it (there is none for Windows: give --set uri=http://…)",
+            "and Milvus without a server needs it (there is none for Windows: set uri=http://…)",
         ) from None
     return server_manager_instance
 
@@ -163,7 +164,7 @@ def _serve(path: str) -> str:
         if uri is None:
             raise BackendError(
                 f"{path} cannot be opened: another process has it open, or it is damaged. Close the other one, "
-                "or keep the vectors on a server that several can ask: --set uri=http://127.0.0.1:19530."
+                "or keep the vectors on a server that several can ask: uri=http://127.0.0.1:19530."
             )
         _open_files[path] = _open_files.get(path, 0) + 1
     return str(uri)

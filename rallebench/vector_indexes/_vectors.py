@@ -8,14 +8,12 @@ import shutil
 import threading
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
 
 from rallebench.core.errors import BackendError, BadFileError
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    from rallebench.vector_indexes import Neighbours, Progress, Vectors
+from rallebench.vector_indexes import Neighbours, Progress, Vectors
 
 PIECE_BYTES = 16 * 2**20
 VECTORS = "vectors.npy"
@@ -33,9 +31,7 @@ def damaged(path: Path, reason: object = "") -> BadFileError:
 
 def unwritten(path: Path, reason: object) -> BackendError:
     """The sentence for an index file that its library could not write."""
-    return BackendError(
-        f"Could not write {path} ({reason}); free space or choose another --workspace."
-    )
+    return BackendError(f"Could not write {path} ({reason}); free space, or use another workspace.")
 
 
 def pieces(vectors: Any, rows: int = 0) -> Iterator[tuple[int, Vectors]]:
@@ -43,8 +39,6 @@ def pieces(vectors: Any, rows: int = 0) -> Iterator[tuple[int, Vectors]]:
 
     Raises BackendError for a value that is no number.
     """
-    import numpy as np
-
     count, dim = vectors.shape
     rows = rows or max(1, PIECE_BYTES // (4 * dim))
     for start in range(0, count, rows):
@@ -70,8 +64,6 @@ def fed(
 
 def sample(vectors: Any, size: int, seed: int) -> Vectors:
     """At most ``size`` rows, drawn without repetition by ``seed``, in their order."""
-    import numpy as np
-
     if len(vectors) <= size:
         return np.ascontiguousarray(vectors, dtype=np.float32)
     rows = np.sort(np.random.default_rng(seed).choice(len(vectors), size, replace=False))
@@ -80,8 +72,6 @@ def sample(vectors: Any, size: int, seed: int) -> Vectors:
 
 def keep(folder: Path, vectors: Any) -> None:
     """Have ``vectors.npy`` in ``folder``: a second name of the file they are mapped from, or a copy of it."""
-    import numpy as np
-
     target = folder / VECTORS
     source = npy_of(vectors)
     if source is not None:
@@ -99,8 +89,6 @@ def keep(folder: Path, vectors: Any) -> None:
 
 def npy_of(vectors: Any) -> Path | None:
     """The .npy file of which ``vectors`` is the whole content, memory-mapped; None if there is none."""
-    import numpy as np
-
     name = getattr(vectors, "filename", None)
     if not isinstance(vectors, np.memmap) or not name or not str(name).endswith(".npy"):
         return None
@@ -116,8 +104,6 @@ class StoredRows:
     """Rows of ``vectors.npy``, read one by one: the file takes no memory of this process."""
 
     def __init__(self, folder: Path) -> None:
-        import numpy as np
-
         path = folder / VECTORS
         try:
             mapped = np.load(path, mmap_mode="r")
@@ -135,8 +121,6 @@ class StoredRows:
 
     def rows(self, rows: np.ndarray[Any, Any]) -> Vectors:
         """Float32 (len(rows), dim)."""
-        import numpy as np
-
         file, width, read = self._file, self._width, getattr(os, "pread", self._read)
         # One read a row: mapping the file instead would leave most of it in memory after some queries.
         parts = [read(file, width, start) for start in (rows * width + self._start).tolist()]
@@ -150,8 +134,6 @@ class StoredRows:
 
     def best(self, vectors: Vectors, candidates: np.ndarray[Any, Any], k: int) -> Neighbours:
         """The best k of (q, c) candidate rows (−1 = none) by exact inner product, ties to the smaller row."""
-        import numpy as np
-
         scores, rows = no_neighbours(len(candidates), k)
         step = max(1, AT_ONCE_BYTES // max(1, self._width * candidates.shape[1]))
         for start in range(0, len(candidates), step):
@@ -174,18 +156,11 @@ class StoredRows:
 
 def no_neighbours(count: int, k: int) -> Neighbours:
     """The answer of ``count`` queries that found nothing, to be filled."""
-    import numpy as np
-
-    return (
-        np.full((count, k), -np.inf, dtype=np.float32),
-        np.full((count, k), -1, dtype=np.int64),
-    )
+    return (np.full((count, k), -np.inf, dtype=np.float32), np.full((count, k), -1, dtype=np.int64))
 
 
 def ranked(scores: Vectors, rows: np.ndarray[Any, Any], k: int) -> Neighbours:
     """The best k of (q, c) scored rows, best first; equal scores keep their order."""
-    import numpy as np
-
     order = np.argsort(-scores, axis=1, kind="stable")[:, :k]
     best = (np.take_along_axis(values, order, axis=1) for values in (scores, rows))
     return none_found(*best, k)
@@ -193,8 +168,6 @@ def ranked(scores: Vectors, rows: np.ndarray[Any, Any], k: int) -> Neighbours:
 
 def none_found(scores: Any, rows: Any, k: int) -> Neighbours:
     """A library's (q, c) answer as ours: k wide, −1 and −inf where nothing was found."""
-    import numpy as np
-
     rows = rows.astype(np.int64, copy=False)
     if rows.shape[1] < k:
         wide = ((0, 0), (0, k - rows.shape[1]))

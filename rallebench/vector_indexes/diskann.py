@@ -3,12 +3,17 @@ memory. Fewer than 1,000 vectors are ``vectors.npy`` instead: a graph would save
 
 from __future__ import annotations
 
-from collections.abc import Generator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rallebench.core.settings import Setting
-from rallebench.vector_indexes import VECTOR_INDEXES, Progress, VectorIndex, complete_settings
+from rallebench.vector_indexes import (
+    VECTOR_INDEXES,
+    Build,
+    Neighbours,
+    Vectors,
+    complete_settings,
+)
 from rallebench.vector_indexes._diskann import (
     COMPLEXITY,
     FORESEEN,
@@ -21,13 +26,11 @@ from rallebench.vector_indexes._diskann import (
 from rallebench.vector_indexes._diskann_files import DiskRows, Imported, opening, read_disk_files
 from rallebench.vector_indexes._faiss import THREADS, cores
 from rallebench.vector_indexes._vectors import VECTORS, damaged
-from rallebench.vector_indexes.numpy_flat import NumpyFlatKind
-
-if TYPE_CHECKING:
-    from rallebench.vector_indexes import Neighbours, Vectors
+from rallebench.vector_indexes.numpy_flat import NumpyFlat
 
 SMALL = 1000
 BEAM, GIB = 4, 2**30
+SWEPT = (25, 50, 100, 200)
 PACKAGES = ("diskannpy", "numpy")
 
 MEMORY_SETTINGS = {
@@ -40,32 +43,18 @@ _ORDER = ("graph_degree", "build_complexity", "pq_bytes", "threads")
 SETTINGS = {name: MEMORY_SETTINGS.get(name, _PQ_BYTES) for name in _ORDER}
 MEMORY_KNOBS = {
     "complexity": Setting(
-        int,
-        COMPLEXITY,
-        1,
-        100_000,
-        about="candidates while searching, at least k",
-        sweep=(25, 50, 100, 200),
+        int, COMPLEXITY, 1, 100_000, about="candidates while searching, at least k", sweep=SWEPT
     )
 }
 KNOBS = {**MEMORY_KNOBS, "beam_width": Setting(int, BEAM, 1, 64, about="sectors read at once")}
 
 
-class Small:
+class Small(NumpyFlat):
     """Too few vectors for a graph: compared one by one, knobs change nothing."""
-
-    exact = True
-
-    def __init__(self, index: VectorIndex) -> None:
-        self._index = index
 
     def search(self, vectors: Vectors, k: int, **knobs: int) -> Neighbours:
         """Scores (q, k) best first and rows (q, k), −1 = none."""
-        return self._index.search(vectors, k)
-
-    def close(self) -> None:
-        """Drop the vectors."""
-        self._index.close()
+        return super().search(vectors, k)
 
 
 @VECTOR_INDEXES.register(
@@ -75,37 +64,34 @@ class Small:
     memory_factors=(1.5, 1.0),
     packages=PACKAGES,
 )
-class DiskAnnMemoryKind:
+class DiskAnnInMemory:
     """DiskANN's graph in memory; Linux on x86-64."""
 
     form, where = MEMORY_SETTINGS, "memory"
 
-    def build(
-        self, folder: Path, vectors: Any, **settings: Any
-    ) -> Generator[Progress, None, dict[str, Any]]:
+    @classmethod
+    def build(cls, folder: Path, vectors: Any, **settings: Any) -> Build:
         """Build in a process of its own."""
         package()
-        used = complete_settings(self.form, settings)
+        used = complete_settings(cls.form, settings)
         if len(vectors) < SMALL:
-            yield from NumpyFlatKind().build(folder, vectors)
+            yield from NumpyFlat.build(folder, vectors)
             return used
         order = {
-            "kind": self.where,
+            "kind": cls.where,
             "graph_degree": used["graph_degree"],
             "complexity": max(used["build_complexity"], used["graph_degree"]),
             "threads": used["threads"],
-            **self._budgets(used, vectors),
+            **(_budgets(used, vectors) if cls.where == "disk" else {}),
         }
         yield from build(folder, vectors, order)
         return used
 
-    def _budgets(self, used: dict[str, Any], vectors: Any) -> dict[str, float]:
-        return {}
-
-    def load(self, folder: Path) -> VectorIndex:
+    @classmethod
+    def load(cls, folder: Path) -> Small | DiskAnn | Imported:
         """Open the graph; of one on disk nothing but compressed vectors is read."""
         if (folder / VECTORS).exists():
-            return Small(NumpyFlatKind().load(folder))
+            return Small.load(folder)
         library, about = package(), read_about(folder)
         at_once, prefix = cores(0), about["prefix"]
         imported = read_disk_files(folder, prefix) if about["kind"] == "imported" else None
@@ -115,7 +101,7 @@ class DiskAnnMemoryKind:
         options |= opening(imported) if imported else {}
         try:
             with quiet():
-                if self.where == "disk":
+                if cls.where == "disk":
                     graph = library.StaticDiskIndex(
                         **options, num_nodes_to_cache=0, cache_mechanism=0
                     )
@@ -123,7 +109,7 @@ class DiskAnnMemoryKind:
                     graph = library.StaticMemoryIndex(**options, initial_search_complexity=FORESEEN)
         except (RuntimeError, ValueError, OSError, MemoryError) as error:
             raise damaged(folder, error) from None
-        index = DiskAnn(graph, about, at_once, {"beam_width": BEAM} if self.where == "disk" else {})
+        index = DiskAnn(graph, about, at_once, {"beam_width": BEAM} if cls.where == "disk" else {})
         return Imported(index, DiskRows(imported)) if imported else index
 
 
@@ -136,18 +122,19 @@ class DiskAnnMemoryKind:
     fixed_files=("ann_pq_pivots.bin",),
     packages=PACKAGES,
 )
-class DiskAnnKind(DiskAnnMemoryKind):
+class DiskAnnOnDisk(DiskAnnInMemory):
     """DiskANN on disk: a few per cent of flat's memory, slower; Linux on x86-64."""
 
     form, where = SETTINGS, "disk"
 
-    def _budgets(self, used: dict[str, Any], vectors: Any) -> dict[str, float]:
-        """Memory in GiB: a build may use most of what is free."""
-        import psutil
 
-        compressed = min(used["pq_bytes"], int(vectors.shape[1]))
-        return {
-            # The library gives each vector this budget's share, whole bytes of it.
-            "search_memory_maximum": (compressed + 0.5) * len(vectors) / GIB,
-            "build_memory_maximum": max(0.5, 0.7 * psutil.virtual_memory().available / GIB),
-        }
+def _budgets(used: dict[str, Any], vectors: Any) -> dict[str, float]:
+    """Memory in GiB: a build may use most of what is free."""
+    import psutil
+
+    compressed = min(used["pq_bytes"], int(vectors.shape[1]))
+    return {
+        # The library gives each vector this budget's share, whole bytes of it.
+        "search_memory_maximum": (compressed + 0.5) * len(vectors) / GIB,
+        "build_memory_maximum": max(0.5, 0.7 * psutil.virtual_memory().available / GIB),
+    }

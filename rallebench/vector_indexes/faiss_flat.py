@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from rallebench.vector_indexes import VECTOR_INDEXES, Progress, VectorIndex
-from rallebench.vector_indexes._faiss import PACKAGES, faiss, read, write
+import numpy as np
+
+from rallebench.vector_indexes import (
+    VECTOR_INDEXES,
+    Build,
+    Neighbours,
+    Vectors,
+)
+from rallebench.vector_indexes._faiss import PACKAGES, FaissIndex, faiss, write
 from rallebench.vector_indexes._vectors import fed, no_neighbours, ranked
 
-if TYPE_CHECKING:
-    import numpy as np
-
-    from rallebench.vector_indexes import Neighbours, Vectors
-
-FILE = "flat.faiss"
 TIES = 16
 AT_ONCE = 32
 """Queries whose neighbours are scored again together: a few MB of vectors."""
@@ -25,13 +25,21 @@ EPSILON = 1e-5
 """Scores of float32 sums that are this close, relative to the larger, may be one score in truth."""
 
 
-class FaissFlat:
-    """Exact search; k may exceed the number of vectors."""
+@VECTOR_INDEXES.register(
+    "flat", form={}, search_form={}, memory_factors=(2.0, 1.0), packages=PACKAGES
+)
+class FaissFlat(FaissIndex):
+    """Faiss flat: exact inner product; all vectors in memory."""
 
-    exact = True
+    exact, file = True, "flat.faiss"
 
-    def __init__(self, index: Any) -> None:
-        self._index = index
+    @classmethod
+    def build(cls, folder: Path, vectors: Any) -> Build:
+        """Write ``flat.faiss``."""
+        index = faiss().IndexFlatIP(int(vectors.shape[1]))
+        yield from fed(vectors, lambda _, piece: index.add(piece))
+        write(index, folder / cls.file)
+        return {}
 
     def search(self, vectors: Vectors, k: int) -> Neighbours:
         """Scores (q, k) best first and rows (q, k), −1 = none; ties go to the smaller row.
@@ -40,8 +48,6 @@ class FaissFlat:
         neighbours are fetched and scored again in double precision, where equal vectors score
         the same. A query with more ties than those is searched by its k-th score.
         """
-        import numpy as np
-
         total = self._index.ntotal
         rough, near = self._index.search(vectors, min(k + TIES, total))
         most = min(k, total)
@@ -60,8 +66,6 @@ class FaissFlat:
 
     def _ranked(self, vectors: Vectors, rows: np.ndarray[Any, Any], k: int) -> Neighbours:
         """The best k of (q, c) rows by inner products in double precision; −1 scores −inf."""
-        import numpy as np
-
         rows = np.sort(rows, axis=1)
         parts = []
         for start in range(0, rows.shape[1], PIECE):
@@ -73,25 +77,3 @@ class FaissFlat:
             products[near < 0] = -np.inf
             parts.append(products)
         return ranked(np.concatenate(parts, axis=1), rows, k)
-
-    def close(self) -> None:
-        """Drop the vectors."""
-        self._index = None
-
-
-@VECTOR_INDEXES.register(
-    "flat", form={}, search_form={}, memory_factors=(2.0, 1.0), packages=PACKAGES
-)
-class FaissFlatKind:
-    """Faiss flat: exact inner product; all vectors in memory."""
-
-    def build(self, folder: Path, vectors: Any) -> Generator[Progress, None, dict[str, Any]]:
-        """Write ``flat.faiss``."""
-        index = faiss().IndexFlatIP(int(vectors.shape[1]))
-        yield from fed(vectors, lambda _, piece: index.add(piece))
-        write(index, folder / FILE)
-        return {}
-
-    def load(self, folder: Path) -> VectorIndex:
-        """Open ``flat.faiss``."""
-        return FaissFlat(read(folder / FILE))

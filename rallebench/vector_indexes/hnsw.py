@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rallebench.core.settings import Setting
-from rallebench.vector_indexes import VECTOR_INDEXES, Progress, VectorIndex, complete_settings
-from rallebench.vector_indexes._faiss import PACKAGES, THREADS, adding, faiss, read, write
+from rallebench.vector_indexes import (
+    VECTOR_INDEXES,
+    Build,
+    Neighbours,
+    Vectors,
+    complete_settings,
+)
+from rallebench.vector_indexes._faiss import (
+    PACKAGES,
+    THREADS,
+    FaissIndex,
+    adding,
+    faiss,
+    write,
+)
 from rallebench.vector_indexes._vectors import fed, none_found
 
-if TYPE_CHECKING:
-    from rallebench.vector_indexes import Neighbours, Vectors
-
-FILE = "hnsw.faiss"
 EF_SEARCH = 32
 PIECE = 2000
+SWEPT = (16, 32, 64, 128, 256)
 
 SETTINGS = {
     "m": Setting(int, 32, 2, 512, about="neighbours of a vector in the graph"),
@@ -25,46 +34,21 @@ SETTINGS = {
 }
 KNOBS = {
     "ef_search": Setting(
-        int,
-        EF_SEARCH,
-        1,
-        100_000,
-        about="candidates while searching, at least k",
-        sweep=(16, 32, 64, 128, 256),
+        int, EF_SEARCH, 1, 100_000, about="candidates while searching, at least k", sweep=SWEPT
     )
 }
-
-
-class FaissHNSW:
-    """Graph search; the vectors are in memory as they are."""
-
-    exact = False
-
-    def __init__(self, index: Any) -> None:
-        self._index = index
-        self._parameters = faiss().SearchParametersHNSW
-
-    def search(self, vectors: Vectors, k: int, *, ef_search: int = EF_SEARCH) -> Neighbours:
-        """Scores (q, k) best first and rows (q, k), −1 = none."""
-        most = min(k, self._index.ntotal)
-        parameters = self._parameters(efSearch=max(ef_search, most))
-        scores, rows = self._index.search(vectors, most, params=parameters)
-        return none_found(scores, rows, k)
-
-    def close(self) -> None:
-        """Drop the graph."""
-        self._index = None
 
 
 @VECTOR_INDEXES.register(
     "hnsw", form=SETTINGS, search_form=KNOBS, memory_factors=(1.5, 1.0), packages=PACKAGES
 )
-class FaissHNSWKind:
+class FaissHNSW(FaissIndex):
     """Faiss HNSW graph: fast, a little short of exact; vectors and graph in memory."""
 
-    def build(
-        self, folder: Path, vectors: Any, **settings: Any
-    ) -> Generator[Progress, None, dict[str, Any]]:
+    exact, file = False, "hnsw.faiss"
+
+    @classmethod
+    def build(cls, folder: Path, vectors: Any, **settings: Any) -> Build:
         """Write ``hnsw.faiss``. Levels are drawn by Faiss's fixed seed: one thread makes the same graph again."""
         package, used = faiss(), complete_settings(SETTINGS, settings)
         index = package.IndexHNSWFlat(
@@ -72,9 +56,12 @@ class FaissHNSWKind:
         )
         index.hnsw.efConstruction = used["ef_construction"]
         yield from fed(vectors, adding(index, used["threads"]), PIECE)
-        write(index, folder / FILE)
+        write(index, folder / cls.file)
         return used
 
-    def load(self, folder: Path) -> VectorIndex:
-        """Open ``hnsw.faiss``."""
-        return FaissHNSW(read(folder / FILE))
+    def search(self, vectors: Vectors, k: int, *, ef_search: int = EF_SEARCH) -> Neighbours:
+        """Scores (q, k) best first and rows (q, k), −1 = none."""
+        most = min(k, self._index.ntotal)
+        parameters = faiss().SearchParametersHNSW(efSearch=max(ef_search, most))
+        scores, rows = self._index.search(vectors, most, params=parameters)
+        return none_found(scores, rows, k)

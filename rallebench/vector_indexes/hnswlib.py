@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Generator, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
 
 from rallebench.core.errors import MissingPackageError
 from rallebench.core.files import read_json, write_json
-from rallebench.vector_indexes import VECTOR_INDEXES, Progress, VectorIndex, complete_settings
+from rallebench.vector_indexes import (
+    VECTOR_INDEXES,
+    Build,
+    Neighbours,
+    Vectors,
+    complete_settings,
+)
 from rallebench.vector_indexes._faiss import cores
 from rallebench.vector_indexes._vectors import damaged, fed, no_neighbours, none_found, unwritten
 from rallebench.vector_indexes.hnsw import EF_SEARCH, KNOBS, PIECE, SETTINGS
-
-if TYPE_CHECKING:
-    from rallebench.vector_indexes import Neighbours, Vectors
 
 FILE, ABOUT = "hnswlib.bin", "hnswlib.json"
 SEED = 100
@@ -33,13 +38,58 @@ def _package() -> Any:
     return hnswlib
 
 
+@VECTOR_INDEXES.register(
+    "hnswlib",
+    form=SETTINGS,
+    search_form=KNOBS,
+    memory_factors=(1.2, 1.0),
+    packages=("hnswlib", "numpy"),
+)
 class HnswlibIndex:
-    """Graph search. The library keeps ``ef`` in the index, so searches with one ``ef`` run together only."""
+    """hnswlib HNSW graph: fast, a little short of exact; vectors and graph in memory."""
 
     exact = False
 
+    @staticmethod
+    def build(folder: Path, vectors: Any, **settings: Any) -> Build:
+        """Write ``hnswlib.bin``. Levels are drawn by a fixed seed: one thread makes the same graph again."""
+        used, (count, dim) = complete_settings(SETTINGS, settings), vectors.shape
+        index = _package().Index(space="ip", dim=int(dim))
+        graph = {"M": used["m"], "ef_construction": used["ef_construction"]}
+        index.init_index(max_elements=count, random_seed=SEED, **graph)
+        threads = cores(used["threads"])
+
+        def add(start: int, piece: Vectors) -> None:
+            index.add_items(piece, np.arange(start, start + len(piece)), num_threads=threads)
+
+        yield from fed(vectors, add, PIECE)
+        try:
+            index.save_index(str(folder / FILE))
+        except RuntimeError as error:
+            raise unwritten(folder / FILE, error) from error
+        size = (folder / FILE).stat().st_size
+        if size < index.index_file_size():  # the library does not look whether all was written
+            raise unwritten(folder / FILE, f"{size} of {index.index_file_size()} bytes are there")
+        write_json(folder / ABOUT, {"count": int(count), "dim": int(dim), "bytes": size})
+        return used
+
+    @classmethod
+    def load(cls, folder: Path) -> HnswlibIndex:
+        """Open ``hnswlib.bin``."""
+        package, path = _package(), folder / FILE
+        about = read_json(folder / ABOUT)
+        if not path.exists() or path.stat().st_size != about["bytes"]:
+            raise damaged(path)
+        index = package.Index(space="ip", dim=about["dim"])
+        try:
+            index.load_index(str(path), max_elements=about["count"])
+        except (RuntimeError, MemoryError) as error:
+            raise damaged(path, error) from None
+        return cls(index)
+
     def __init__(self, index: Any) -> None:
         self._index = index
+        # The library keeps ``ef`` in the index, so searches with one ``ef`` run together only.
         self._ef, self._searching = 0, 0
         self._turn = threading.Condition()
 
@@ -88,53 +138,3 @@ def _one_by_one(index: Any, vectors: Vectors, most: int, k: int) -> Neighbours:
             low = middle
             rows[number, :low], scores[number, :low] = neighbours[0], 1.0 - distances[0]
     return scores, rows
-
-
-@VECTOR_INDEXES.register(
-    "hnswlib",
-    form=SETTINGS,
-    search_form=KNOBS,
-    memory_factors=(1.2, 1.0),
-    packages=("hnswlib", "numpy"),
-)
-class HnswlibKind:
-    """hnswlib HNSW graph: fast, a little short of exact; vectors and graph in memory."""
-
-    def build(
-        self, folder: Path, vectors: Any, **settings: Any
-    ) -> Generator[Progress, None, dict[str, Any]]:
-        """Write ``hnswlib.bin``. Levels are drawn by a fixed seed: one thread makes the same graph again."""
-        import numpy as np
-
-        used, (count, dim) = complete_settings(SETTINGS, settings), vectors.shape
-        index = _package().Index(space="ip", dim=int(dim))
-        graph = {"M": used["m"], "ef_construction": used["ef_construction"]}
-        index.init_index(max_elements=count, random_seed=SEED, **graph)
-        threads = cores(used["threads"])
-
-        def add(start: int, piece: Vectors) -> None:
-            index.add_items(piece, np.arange(start, start + len(piece)), num_threads=threads)
-
-        yield from fed(vectors, add, PIECE)
-        try:
-            index.save_index(str(folder / FILE))
-        except RuntimeError as error:
-            raise unwritten(folder / FILE, error) from error
-        size = (folder / FILE).stat().st_size
-        if size < index.index_file_size():  # the library does not look whether all was written
-            raise unwritten(folder / FILE, f"{size} of {index.index_file_size()} bytes are there")
-        write_json(folder / ABOUT, {"count": int(count), "dim": int(dim), "bytes": size})
-        return used
-
-    def load(self, folder: Path) -> VectorIndex:
-        """Open ``hnswlib.bin``."""
-        package, path = _package(), folder / FILE
-        about = read_json(folder / ABOUT)
-        if not path.exists() or path.stat().st_size != about["bytes"]:
-            raise damaged(path)
-        index = package.Index(space="ip", dim=about["dim"])
-        try:
-            index.load_index(str(path), max_elements=about["count"])
-        except (RuntimeError, MemoryError) as error:
-            raise damaged(path, error) from None
-        return HnswlibIndex(index)

@@ -11,18 +11,24 @@ import hashlib
 from collections.abc import Generator
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
 
 from rallebench.core.errors import BackendError, BadFileError, UsageError
 from rallebench.core.files import read_json, write_json
 from rallebench.core.settings import Setting
-from rallebench.vector_indexes import VECTOR_INDEXES, Progress, VectorIndex, complete_settings
+from rallebench.vector_indexes import (
+    VECTOR_INDEXES,
+    Build,
+    Neighbours,
+    Progress,
+    Vectors,
+    complete_settings,
+)
 from rallebench.vector_indexes import _milvus as server
 from rallebench.vector_indexes._milvus import VECTOR, WORK_PATIENCE, Place, spoken
 from rallebench.vector_indexes._vectors import no_neighbours, pieces
-
-if TYPE_CHECKING:
-    from rallebench.vector_indexes import Neighbours, Vectors
 
 ABOUT = "milvus.json"
 EF_SEARCH = 64
@@ -55,10 +61,78 @@ KNOBS = {
 }
 
 
+@VECTOR_INDEXES.register(
+    "milvus",
+    form=SETTINGS,
+    search_form=KNOBS,
+    memory_factors=(1.0, 1.0),
+    remote=lambda settings: bool(settings["uri"]),
+    packages=("pymilvus", "milvus-lite", "numpy"),
+    check=server.check,
+)
 class Milvus:
-    """An open collection. Safe for several threads."""
+    """Milvus: vectors in an embedded file, on a server or a cluster, by one address."""
 
     exact = False  # which of equal neighbours come is the server's choice
+
+    @staticmethod
+    def build(folder: Path, vectors: Any, **settings: Any) -> Build:
+        """Fill a collection and write ``milvus.json``.
+
+        A collection of that name is refused unless it was made of the same vectors with the same settings: then it
+        is taken as it is, or completed if a build that was killed left it short. Raises UsageError or BackendError.
+        """
+        used = complete_settings(SETTINGS, settings)
+        server.check(used)
+        yield 0, len(vectors)
+        uri, index_type = used["uri"], used["index_type"]
+        graph = (used["m"], used["ef_construction"]) if index_type == "HNSW" else ()
+        key = f"rallebench_{_digest(vectors, index_type, *graph)}"
+        place = server.place_of(uri, folder)
+        place = replace(place, collection=used["collection"] or key, key=key)
+        with server.connected(place) as client, spoken(place):
+            yield from _fill(client, place, vectors, index_type, graph)
+        about = {
+            "uri": place.address if uri and place.embedded else uri,
+            "collection": place.collection,
+            "key": key,
+            "index_type": index_type,
+            "count": len(vectors),
+            "dim": int(vectors.shape[1]),
+        }
+        write_json(folder / ABOUT, about)
+        return {**used, "collection": place.collection}
+
+    @classmethod
+    def load(cls, folder: Path) -> Milvus:
+        """Open the collection that ``folder`` names; raises BackendError if it is not what was built."""
+        about = read_json(folder / ABOUT)
+        try:
+            place = server.place_of(about["uri"], folder)
+            place = replace(place, collection=about["collection"], key=about["key"])
+            index_type, count, dim = about["index_type"], int(about["count"]), int(about["dim"])
+        except (TypeError, KeyError, ValueError):
+            raise BadFileError(f"{folder / ABOUT} is damaged; build the index again.") from None
+        client = server.connect(place)
+        try:
+            with spoken(place):
+                is_ours = (
+                    client.has_collection(place.collection)
+                    and server.key_of(client, place.collection) == place.key
+                )
+                if is_ours:
+                    client.load_collection(place.collection, timeout=WORK_PATIENCE)
+                present = server.count_of(client, place) if is_ours else 0
+            if present != count:
+                what = f"holds {present:,} of {count:,} vectors"
+                what = what if is_ours else "is gone, or is another one"
+                raise BackendError(
+                    f"The collection {place.collection!r} at {place.address} {what}; build the index again."
+                )
+        except BaseException:
+            server.disconnect(client, place)
+            raise
+        return cls(client, place, index_type, count, dim)
 
     def __init__(self, client: Any, place: Place, index_type: str, count: int, dim: int) -> None:
         self._client, self._place, self._type = client, place, index_type
@@ -72,8 +146,6 @@ class Milvus:
         The server's last digits depend on what else is in the batch, so scores are rounded to five places.
         ``rescore`` fetches a few more neighbours with their vectors and scores them exactly: several times slower.
         """
-        import numpy as np
-
         scores, rows = no_neighbours(len(vectors), k)
         if min(k, self._count) > MOST:
             raise UsageError(
@@ -116,78 +188,6 @@ class Milvus:
         if self._client is not None:
             server.disconnect(self._client, self._place)
             self._client = None
-
-
-@VECTOR_INDEXES.register(
-    "milvus",
-    form=SETTINGS,
-    search_form=KNOBS,
-    memory_factors=(1.0, 1.0),
-    remote=lambda settings: bool(settings["uri"]),
-    packages=("pymilvus", "milvus-lite", "numpy"),
-    check=server.check,
-)
-class MilvusKind:
-    """Milvus: vectors in an embedded file, on a server or a cluster, by one address."""
-
-    def build(
-        self, folder: Path, vectors: Any, **settings: Any
-    ) -> Generator[Progress, None, dict[str, Any]]:
-        """Fill a collection and write ``milvus.json``.
-
-        A collection of that name is refused unless it was made of the same vectors with the same settings: then it
-        is taken as it is, or completed if a build that was killed left it short. Raises UsageError or BackendError.
-        """
-        used = complete_settings(SETTINGS, settings)
-        server.check(used)
-        yield 0, len(vectors)
-        uri, index_type = used["uri"], used["index_type"]
-        graph = (used["m"], used["ef_construction"]) if index_type == "HNSW" else ()
-        key = f"rallebench_{_digest(vectors, index_type, *graph)}"
-        place = server.place_of(uri, folder)
-        place = replace(place, collection=used["collection"] or key, key=key)
-        with server.connected(place) as client, spoken(place):
-            yield from _fill(client, place, vectors, index_type, graph)
-        about = {
-            "uri": place.address if uri and place.embedded else uri,
-            "collection": place.collection,
-            "key": key,
-            "index_type": index_type,
-            "count": len(vectors),
-            "dim": int(vectors.shape[1]),
-        }
-        write_json(folder / ABOUT, about)
-        return {**used, "collection": place.collection}
-
-    def load(self, folder: Path) -> VectorIndex:
-        """Open the collection that ``folder`` names; raises BackendError if it is not what was built."""
-        about = read_json(folder / ABOUT)
-        try:
-            place = server.place_of(about["uri"], folder)
-            place = replace(place, collection=about["collection"], key=about["key"])
-            index_type, count, dim = about["index_type"], int(about["count"]), int(about["dim"])
-        except (TypeError, KeyError, ValueError):
-            raise BadFileError(f"{folder / ABOUT} is damaged; build the index again.") from None
-        client = server.connect(place)
-        try:
-            with spoken(place):
-                is_ours = (
-                    client.has_collection(place.collection)
-                    and server.key_of(client, place.collection) == place.key
-                )
-                if is_ours:
-                    client.load_collection(place.collection, timeout=WORK_PATIENCE)
-                present = server.count_of(client, place) if is_ours else 0
-            if present != count:
-                what = f"holds {present:,} of {count:,} vectors"
-                what = what if is_ours else "is gone, or is another one"
-                raise BackendError(
-                    f"The collection {place.collection!r} at {place.address} {what}; build the index again."
-                )
-        except BaseException:
-            server.disconnect(client, place)
-            raise
-        return Milvus(client, place, index_type, count, dim)
 
 
 def _fill(

@@ -2,33 +2,58 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from rallebench.vector_indexes import VECTOR_INDEXES, Progress, VectorIndex
+import numpy as np
+
+from rallebench.vector_indexes import (
+    VECTOR_INDEXES,
+    Build,
+    Neighbours,
+    Vectors,
+)
 from rallebench.vector_indexes._vectors import VECTORS, damaged, keep, no_neighbours, pieces, ranked
-
-if TYPE_CHECKING:
-    from rallebench.vector_indexes import Neighbours, Vectors
-
 
 QUERIES = 64
 """Queries that are compared at once: their products with all vectors are in memory."""
 
 
+@VECTOR_INDEXES.register(
+    "numpy-flat",
+    form={},
+    search_form={},
+    memory_factors=(0.0, 3.0),
+    vector_bytes=0,
+    packages=("numpy",),
+)
 class NumpyFlat:
-    """Exact search over float32 (n, dim)."""
+    """Exact inner product in numpy: the reference."""
 
     exact = True
+
+    @staticmethod
+    def build(folder: Path, vectors: Any) -> Build:
+        """Write ``vectors.npy``, or give the file they are mapped from that second name."""
+        for start, _ in pieces(vectors):
+            yield start, len(vectors)
+        keep(folder, vectors)
+        yield len(vectors), len(vectors)
+        return {}
+
+    @classmethod
+    def load(cls, folder: Path) -> Any:
+        """Open ``vectors.npy`` memory-mapped."""
+        try:
+            return cls(np.load(folder / VECTORS, mmap_mode="r"))
+        except (OSError, ValueError, EOFError) as error:
+            raise damaged(folder / VECTORS, error) from None
 
     def __init__(self, vectors: Vectors) -> None:
         self._vectors = vectors
 
     def search(self, vectors: Vectors, k: int) -> Neighbours:
         """Scores (q, k) best first and rows (q, k), −1 = none; ties go to the smaller row."""
-        import numpy as np
-
         scores, rows = no_neighbours(len(vectors), k)
         all_rows = np.arange(len(self._vectors))
         for start in range(0, len(vectors), QUERIES):
@@ -41,8 +66,6 @@ class NumpyFlat:
 
     def _products(self, vectors: Vectors) -> Vectors:
         """Float32 (q, n), summed in double precision."""
-        import numpy as np
-
         products = np.empty((len(vectors), len(self._vectors)), dtype=np.float32)
         for start, piece in pieces(self._vectors):
             products[:, start : start + len(piece)] = vectors.astype(np.float64) @ piece.T.astype(
@@ -52,32 +75,3 @@ class NumpyFlat:
 
     def close(self) -> None:
         """Nothing is held."""
-
-
-@VECTOR_INDEXES.register(
-    "numpy-flat",
-    form={},
-    search_form={},
-    memory_factors=(0.0, 3.0),
-    vector_bytes=0,
-    packages=("numpy",),
-)
-class NumpyFlatKind:
-    """Exact inner product in numpy: the reference."""
-
-    def build(self, folder: Path, vectors: Any) -> Generator[Progress, None, dict[str, Any]]:
-        """Write ``vectors.npy``, or give the file they are mapped from that second name."""
-        for start, _ in pieces(vectors):
-            yield start, len(vectors)
-        keep(folder, vectors)
-        yield len(vectors), len(vectors)
-        return {}
-
-    def load(self, folder: Path) -> VectorIndex:
-        """Open ``vectors.npy`` memory-mapped."""
-        import numpy as np
-
-        try:
-            return NumpyFlat(np.load(folder / VECTORS, mmap_mode="r"))
-        except (OSError, ValueError, EOFError) as error:
-            raise damaged(folder / VECTORS, error) from None

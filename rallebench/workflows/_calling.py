@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Any
 
 from rallebench.core.prompts import filled
-from rallebench.core.types import Message, Note, Outcome, Reply, Request, ToolCall, ToolSpec
+from rallebench.core.types import (
+    Message,
+    Note,
+    Outcome,
+    SubFlow,
+    ToolCall,
+    ToolSpec,
+)
 from rallebench.workflows._prompts import FINISH
 from rallebench.workflows._scratchpad import finishes
 from rallebench.workflows._talking import LONGEST, Talk, too_long, without_imitation
@@ -91,9 +97,7 @@ def _move_of(thought: str, call: ToolCall, native: bool) -> Move:
     return Move(thought, call, Message("assistant", text), False)
 
 
-def turn(
-    talk: Talk, conversation: tuple[Message, ...], number: int
-) -> Generator[Request, Reply, Move]:
+def turn(talk: Talk, conversation: tuple[Message, ...], number: int) -> SubFlow[Move]:
     """Let the model take a turn. Raises EpisodeEnd. Of several calls in one turn the first counts."""
     if talk.native:
         reply = yield from talk.tell(conversation, tools=_tools(talk))
@@ -121,7 +125,7 @@ def _one_object(text: str) -> str:
     return text[:end]
 
 
-def carried_out(talk: Talk, move: Move) -> Generator[Request, Reply, str | Outcome]:
+def carried_out(talk: Talk, move: Move) -> SubFlow[str | Outcome]:
     """The observation of a move, or the outcome if it finishes. Raises EpisodeEnd where the environment fails."""
     if move.call is None:
         return NO_CALL

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Generator
 
-from rallebench.core.types import Flow, Note, Outcome, Reply, Request
+from rallebench.core.types import Flow, Note, Outcome, SubFlow
 from rallebench.workflows._prompts import FINISH, actions, episode
 from rallebench.workflows._talking import LONGEST, Talk, first_line, too_long, without_imitation
 
@@ -107,13 +106,13 @@ def unquoted(argument: str, brackets: str) -> str:
     return argument[1:-1] if quoted else argument
 
 
-def _line(talk: Talk, prompt: str) -> Generator[Request, Reply, str]:
+def _line(talk: Talk, prompt: str) -> SubFlow[str]:
     reply = yield from talk.say(prompt, ("\n",))
     line = first_line(reply.text)
     return line if talk.original else without_imitation(line)
 
 
-def _both(talk: Talk, pad: str, n: int) -> Generator[Request, Reply, tuple[str, str]]:
+def _both(talk: Talk, pad: str, n: int) -> SubFlow[tuple[str, str]]:
     """Thought and action from one reply, without invented observations."""
     reply = yield from talk.say(f"{pad}\nThought {n}:", (f"\nObservation {n}:",))
     thought, _, action = re.sub(

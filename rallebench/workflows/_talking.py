@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from typing import Any
 
 from rallebench.core.errors import RalleError
 from rallebench.core.prompts import filled
 from rallebench.core.settings import Setting
-from rallebench.core.text import _IS_CJK
+from rallebench.core.text import CJK_CHARACTER
 from rallebench.core.types import (
     Evidence,
     Flow,
@@ -24,6 +24,7 @@ from rallebench.core.types import (
     Reply,
     Request,
     Retrieve,
+    SubFlow,
     ToolSpec,
 )
 from rallebench.environments import Environment, Observed
@@ -33,8 +34,6 @@ SILENT = 3
 """The number of empty replies in a row that ends an episode."""
 NO_RESPONSE = "No response"
 """The text of a failed reply in R-Eval's clients."""
-
-Asking = Generator[Request, Reply, Reply]
 
 
 class EpisodeEnd(Exception):
@@ -84,7 +83,7 @@ def estimated(text: str) -> int:
     >>> estimated("four words of text"), estimated("多瑙河")
     (5, 3)
     """
-    wide = 0 if text.isascii() else len(_IS_CJK.findall(text))
+    wide = 0 if text.isascii() else len(CJK_CHARACTER.findall(text))
     return wide + -(-(len(text) - wide) // 4)
 
 
@@ -128,7 +127,9 @@ class Talk:
             self.prompts[prompt], {"examples": examples, "question": self.question.text, **values}
         )
 
-    def say(self, prompt: str, stop: tuple[str, ...] = (), max_tokens: int | None = None) -> Asking:
+    def say(
+        self, prompt: str, stop: tuple[str, ...] = (), max_tokens: int | None = None
+    ) -> SubFlow[Reply]:
         """Ask with a prompt. Raises EpisodeEnd at a limit, and after empty replies."""
         return self.tell((Message("user", prompt),), stop, max_tokens=max_tokens)
 
@@ -138,7 +139,7 @@ class Talk:
         stop: tuple[str, ...] = (),
         tools: tuple[ToolSpec, ...] = (),
         max_tokens: int | None = None,
-    ) -> Asking:
+    ) -> SubFlow[Reply]:
         """Ask with messages. Raises EpisodeEnd."""
         prompt = messages[0].content if len(messages) == 1 else "\n".join(map(_whole, messages))
         self._check(prompt)
@@ -159,7 +160,7 @@ class Talk:
         self._listen(reply)
         return reply
 
-    def observe(self, answering: Observed) -> Generator[Request, Reply, str]:
+    def observe(self, answering: Observed) -> SubFlow[str]:
         """The environment's observation. Raises EpisodeEnd, after a note in the trace, if the environment fails."""
         reply: Reply | None = None
         request: Request | None = None

@@ -13,7 +13,7 @@ agent that calls no function answers with an apology.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import wraps
 from typing import Any
@@ -29,8 +29,8 @@ from rallebench.core.types import (
     Outcome,
     Question,
     Reply,
-    Request,
     Retrieve,
+    SubFlow,
     ToolSpec,
 )
 from rallebench.workflows import WORKFLOWS
@@ -48,8 +48,6 @@ UNDECIDED = "The decision could not be read, so passages are fetched."
 SORRY_LONG = f"Your question has more than {LONGEST_QUERY} characters; please ask a shorter one."
 SORRY_CALL = "Sorry, somethings wrong, try again later (getContext)."
 """The answer of the published basic agent, in its spelling, if the model calls no function."""
-
-Asking = Generator[Request, Reply, Reply]
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,15 +197,13 @@ MODES = {
 # ── their steps ──────────────────────────────────────────────────────────────
 
 
-def draft(question: Question, agent: BaragAgent, *, seed: int | None = None) -> Asking:
+def draft(question: Question, agent: BaragAgent, *, seed: int | None = None) -> SubFlow[Reply]:
     """The bare query, without a system prompt."""
     sent = (*_history(question, agent), Message("user", question.text))
     return (yield _answering(agent, sent, Evidence(question.text), seed))
 
 
-def more_information(
-    question: Question, drafted: Reply, agent: BaragAgent
-) -> Generator[Request, Reply, bool | None]:
+def more_information(question: Question, drafted: Reply, agent: BaragAgent) -> SubFlow[bool | None]:
     """Whether the model could have answered better with more information; the function is forced."""
     turn = Message("user", question.text), Message("assistant", drafted.text)
     sent = (*_history(question, agent), *turn)
@@ -222,7 +218,7 @@ def answer(
     hits: Sequence[Hit],
     *,
     seed: int | None = None,
-) -> Asking:
+) -> SubFlow[Reply]:
     """The final request of every mode: system prompt, history, context, query."""
     context = context_of(hits)
     sent = laid_out(system, _history(question, agent), (context, question.text), agent)
@@ -232,7 +228,7 @@ def answer(
 
 def decision(
     sent: tuple[Message, ...], tool: ToolSpec, name: str, agent: BaragAgent, words: str, choice: str
-) -> Generator[Request, Reply, bool | None]:
+) -> SubFlow[bool | None]:
     """One greedy decision; ``choice`` is ``auto`` or the name of a forced function. None: it cannot be parsed."""
     if agent.calls == "text":
         sent = _joined(sent, words)

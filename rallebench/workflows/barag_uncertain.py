@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rallebench.core.answers import f1_score
@@ -23,9 +23,9 @@ from rallebench.core.types import (
     Outcome,
     Question,
     Reply,
-    Request,
     Retrieve,
     Step,
+    SubFlow,
 )
 from rallebench.workflows.barag import (
     OWN,
@@ -177,7 +177,7 @@ def branches_of(episode: Episode, samples: int, ask: bool) -> Branches | None:
 
 def _draft(
     question: Question, agent: BaragAgent, rule: Rule, hits: Sequence[Hit], seed: int | None = None
-) -> Generator[Request, Reply, Reply]:
+) -> SubFlow[Reply]:
     seen = hits[: rule.draft_passages]
     if seen:
         return (yield from answer(question, agent, agent.prompts.naive, seen, seed=seed))
@@ -186,7 +186,7 @@ def _draft(
 
 def _samples(
     question: Question, agent: BaragAgent, rule: Rule, hits: Sequence[Hit]
-) -> Generator[Request, Reply, tuple[Reply, ...]]:
+) -> SubFlow[tuple[Reply, ...]]:
     """Drafts with the seeds after the agent's own."""
     replies = []
     for number in range(1, rule.samples + 1):

@@ -7,12 +7,11 @@ is ``depth`` turns deep, goes back ``back`` states: with 2, to the state before 
 
 from __future__ import annotations
 
-from collections.abc import Generator
 from dataclasses import dataclass, replace
 
 from rallebench.core.prompts import filled
 from rallebench.core.settings import Setting
-from rallebench.core.types import Flow, Message, Outcome, Reply, Request
+from rallebench.core.types import Flow, Message, Outcome, SubFlow
 from rallebench.workflows import COMPAT, common
 from rallebench.workflows._calling import carried_out, opening, turn
 from rallebench.workflows._talking import EpisodeEnd, Talk, register_agent
@@ -47,9 +46,7 @@ class _Search:
     back: int
     turns: int = 0
 
-    def below(
-        self, parent: Node, conversation: tuple[Message, ...]
-    ) -> Generator[Request, Reply, int]:
+    def below(self, parent: Node, conversation: tuple[Message, ...]) -> SubFlow[int]:
         """Try turns from ``parent``; the number of states to go back. Raises _Answered, EpisodeEnd."""
         if parent.depth >= self.depth:
             yield note_of(replace(parent, state="too_deep"))

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Generator
 from typing import Any
 
 from rallebench import sandbox
-from rallebench.core.types import Flow, Outcome, Reply, Request, ToolCall, UseTool
+from rallebench.core.types import Flow, Outcome, Reply, SubFlow, ToolCall, UseTool
 from rallebench.workflows import common
 from rallebench.workflows._prompts import functions, properties
 from rallebench.workflows._talking import Talk, register_agent, too_long
@@ -45,7 +44,7 @@ def pal(talk: Talk) -> Flow:
     return Outcome(answer, reason if answer or reason != "answered" else "no_answer")
 
 
-def _run(talk: Talk, program: str) -> Generator[Request, Reply, tuple[Reply, int]]:
+def _run(talk: Talk, program: str) -> SubFlow[tuple[Reply, int]]:
     """Run the program, with the environment's answers to its calls; (the last reply, the number of calls)."""
     name, calls = sandbox.new_name(), 0
     begun = sandbox.begin(name, program, {tool.name: properties(tool) for tool in talk.env.tools})
@@ -64,7 +63,7 @@ def _run(talk: Talk, program: str) -> Generator[Request, Reply, tuple[Reply, int
             sandbox.stop(name)
 
 
-def _answered(talk: Talk, call: ToolCall) -> Generator[Request, Reply, str]:
+def _answered(talk: Talk, call: ToolCall) -> SubFlow[str]:
     arguments: Any = json.loads(call.arguments)
     wrong = too_long(arguments)
     return wrong or (yield from talk.observe(talk.env.call(call.name, arguments)))

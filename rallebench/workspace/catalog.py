@@ -14,7 +14,6 @@ from rallebench.environments import ENVIRONMENTS
 from rallebench.llms import LLMS
 from rallebench.llms.presets import presets
 from rallebench.metrics import METRICS
-from rallebench.metrics.judges import JUDGES
 from rallebench.retrievers import COMBINATIONS, INDEX_KINDS
 from rallebench.workflows import WORKFLOWS
 from rallebench.workspace.environments import scholar_tables
@@ -67,7 +66,7 @@ KINDS: dict[str, Callable[[Workspace], Abouts]] = {
         **_registry(WORKFLOWS)(workspace),
     },
     "environments": _registry(ENVIRONMENTS),
-    "judges": _registry(JUDGES),
+    "judges": lambda _: {name: METRICS.entry(name).about for name in METRICS.judge_names()},
     "tasks": lambda workspace: described(workspace.dataset_paths()),
     "scholars": lambda workspace: {n: str(path) for n, path in scholar_tables(workspace).items()},
 }

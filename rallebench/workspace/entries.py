@@ -17,7 +17,7 @@ def read_manifest(folder: Path) -> Manifest:
     path = Path(folder) / "manifest.json"
     if not path.exists():
         raise BadFileError(
-            f"{folder} holds no index (manifest.json is missing); build it with 'rallebench index'."
+            f"{folder} holds no index (manifest.json is missing); build the index again."
         )
     value = read_json(path)
     manifest = parsed(Manifest, value, str(path))

@@ -12,7 +12,7 @@ from typing import Any
 from rallebench import sandbox
 from rallebench.chains.chain import as_flow
 from rallebench.chains.saved import chain_to_json
-from rallebench.core.errors import NotFoundError, UsageError
+from rallebench.core.errors import Hint, NotFoundError, UsageError
 from rallebench.core.prompts import prompts_folder, read_prompt
 from rallebench.core.registry import unknown
 from rallebench.core.runs import Backends, FlowSpec
@@ -153,19 +153,23 @@ def prepare_agent(
     traits = entry.traits
     if "prompts" not in traits:
         raise UsageError(
-            f"The workflow {workflow!r} is run by a suite of its own, see 'rallebench suite'."
+            f"The workflow {workflow!r} is run by a suite of its own.", hint=Hint("list", "suites")
         )
     if not llm:
-        raise UsageError(f"The workflow {workflow!r} needs a language model; name one with --llm.")
+        raise UsageError(
+            f"The workflow {workflow!r} needs a language model.", hint=Hint("choose", "llm")
+        )
     workspace.llm(llm)
     if traits["needs_env"] and not env:
         raise UsageError(
-            f"The workflow {workflow!r} needs an environment; name one with --env: {', '.join(ENVIRONMENTS.names())}."
+            f"The workflow {workflow!r} needs an environment: {', '.join(ENVIRONMENTS.names())}.",
+            hint=Hint("choose", "environment"),
         )
     if traits["needs_python"] and not allow_python:
         raise UsageError(
-            f"The workflow {workflow!r} runs programs that the model writes; allow it with --allow-python. "
-            + " ".join(sandbox.protection().sentences())
+            f"The workflow {workflow!r} runs programs that the model writes. "
+            + " ".join(sandbox.protection().sentences()),
+            hint=Hint("allow-python"),
         )
     mine, theirs = _parted(workflow, entry.form, env if traits["needs_env"] else "", settings_given)
     settings = checked(f"workflow {workflow!r}", entry.form, mine)

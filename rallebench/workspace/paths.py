@@ -12,13 +12,13 @@ from typing import Any
 
 from rallebench.chains.ralle import Experiment, experiment_from_json, load_chain_file
 from rallebench.core.entries import Combination, LLMEntry, Manifest
-from rallebench.core.errors import BadFileError, NotFoundError, RalleError, UsageError
+from rallebench.core.errors import BadFileError, Hint, NotFoundError, RalleError, UsageError
 from rallebench.core.files import read_json, sha256_file
 from rallebench.core.prompts import prompts_folder
 from rallebench.core.registry import unknown
 from rallebench.core.runs import DatasetRef
 from rallebench.core.sources import files_in
-from rallebench.core.types import Chain
+from rallebench.core.types import Chain, digest
 from rallebench.corpora.imported import imported_corpora, is_imported
 from rallebench.datasets.reading import DEFAULT, form_of
 from rallebench.llms import LLMS
@@ -105,13 +105,13 @@ class Workspace:
         Raises UsageError where nothing is named, NotFoundError for what is neither.
         """
         known, reference = self.dataset_paths(), reference.strip()
-        give = f"give {what}, or the name of a question set, with --set {setting}=PATH"
+        hint, kinds = Hint("set", f"{setting}=PATH"), f"{what}, or the name of a question set"
         if not reference:
-            raise UsageError(f"No {setting} is named; {give}.")
+            raise UsageError(f"No {setting} is named: {kinds}.", setting, hint)
         path = known.get(reference, _path(reference))
         if not path.exists():
             raise NotFoundError(
-                f"{reference} does not exist, neither as a path nor as a question set; {give}. Known: {', '.join(known)}."
+                f"{reference} is neither {kinds}. Known: {', '.join(known)}.", setting, hint
             )
         return path
 
@@ -271,6 +271,10 @@ class Workspace:
             return entry_of(name, parse_settings(pairs))
         raise NotFoundError(unknown("language model", reference, list(known)))
 
+    def llm_mark(self, reference: str) -> str:
+        """12 hex digits over the settings of a model. Raises NotFoundError."""
+        return digest(self.llm(reference).model_dump(mode="json"))[:12]
+
     def save_llm(self, name: str, entry: LLMEntry) -> None:
         """Add or replace an entry of the workspace's ``llms.json``."""
         path = self.path / "llms.json"
@@ -311,7 +315,7 @@ def parse_settings(pairs: list[str]) -> dict[str, Any]:
     for pair in pairs:
         key, equals, value = pair.partition("=")
         if not equals or not key.strip():
-            raise UsageError(f"--set {pair!r} is not key=value.")
+            raise UsageError(f"The setting {pair!r} is not key=value.")
         try:
             settings[key.strip()] = json.loads(value)
         except ValueError:

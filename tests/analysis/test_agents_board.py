@@ -12,8 +12,9 @@ from rallebench.analysis.agents.aspects import combination, deployment, matching
 from rallebench.analysis.agents.leaderboard import average_ranks, board, board_of
 from rallebench.analysis.agents.report import ASPECTS, AnalysisOptions, analyse, tex_of
 from rallebench.core.errors import UsageError
+from rallebench.core.table_files import latex
 from rallebench.datasets.tasks import TASKS
-from rallebench.render import latex, plotly, report
+from rallebench.render import plotly, report
 
 TWELVE = tuple(AgentTask(task.name, task.domain, task.level, task.number) for task in TASKS)
 PLACES = tuple(
@@ -101,7 +102,7 @@ def test_a_system_without_a_task_has_no_mean_and_takes_no_rank() -> None:
 
 def test_the_latex_table_prints_ranks_and_the_best_in_bold() -> None:
     ranked = board_of([cell(A, TWELVE[1], 1.0), cell(B, TWELVE[1], 0.25)])
-    text = latex.table(tex_of(ranked))
+    text = latex(tex_of(ranked))
     assert (
         "low\\_freq\\_ent & rank" in text
         and "react $\\cdot$ b-13b & 25.0 & 2 & 25.0 & 2" in text

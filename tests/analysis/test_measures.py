@@ -13,7 +13,6 @@ from rallebench.analysis.ranking import compare_many, with_mean
 from rallebench.core.errors import BadFileError, NotFoundError, UsageError
 from rallebench.core.files import read_json, write_json
 from rallebench.core.types import Episode, Generate, Message, Outcome, Reply, Step
-from rallebench.engine.answers import episode_of, heads
 from rallebench.engine.store import EPISODES, RunFolder
 
 __all__ = ["small_suites"]
@@ -171,11 +170,11 @@ def test_agents_are_compared_by_how_they_ended_their_turns_and_their_reward(tmp_
 
 def test_answers_are_read_without_their_steps_and_one_question_alone(runs: list[RunFolder]) -> None:
     whole = runs[0].episodes()
-    assert {qid: line["answer"] for qid, line in heads(runs[0]).items()} == {
+    assert {qid: line["answer"] for qid, line in runs[0].heads().items()} == {
         qid: one.answer for qid, one in whole.items()
     }
-    assert not any("steps" in line for line in heads(runs[0]).values())
-    assert episode_of(runs[0], "q3") == whole["q3"] and episode_of(runs[0], "q99") is None
+    assert not any("steps" in line for line in runs[0].heads().values())
+    assert runs[0].episode_of("q3") == whole["q3"] and runs[0].episode_of("q99") is None
 
 
 def test_an_answer_that_looks_like_steps_is_an_answer(tmp_path: Path) -> None:
@@ -183,14 +182,14 @@ def test_an_answer_that_looks_like_steps_is_an_answer(tmp_path: Path) -> None:
     said = 'I say "a", "steps": [1, 2'
     with run.log() as log:
         run.append(log, Episode('q"1', "react", (), Outcome(said)), "1", 0.1)
-    assert heads(run)['q"1']["answer"] == said and episode_of(run, 'q"1').answer == said  # type: ignore[union-attr]
+    assert run.heads()['q"1']["answer"] == said and run.episode_of('q"1').answer == said  # type: ignore[union-attr]
 
 
 def test_a_damaged_line_is_one_sentence_and_a_torn_last_one_is_forgiven(tmp_path: Path) -> None:
     run = by_agent(tmp_path, "torn", ["answered"] * 2)
     path = run.path / EPISODES
     path.write_text(path.read_text() + '{"qid": "q3", "wor')
-    assert list(heads(run)) == ["q1", "q2"]
+    assert list(run.heads()) == ["q1", "q2"]
     path.write_text("[1]\n" + path.read_text())
     with pytest.raises(BadFileError, match="line 1 is no episode"):
-        heads(run)
+        run.heads()

@@ -466,7 +466,7 @@ def test_more_failures_than_max_errors_end_the_run(
     ran = rallebench(*run, "--max-errors", "1", "--batch-size", "1")
     assert ran.code == 1
     assert ran.last.startswith(
-        "2 questions failed, more than --max-errors 1, so the run was stopped. The first"
+        "2 questions failed and at most 1 may, so the run was stopped. The first"
     )
     assert (workspace / "runs" / "x" / "report.json").exists(), "what was answered is scored"
 
@@ -976,7 +976,10 @@ WRONG: dict[str, tuple[tuple[str, ...], str]] = {
         ("run", "--chain", "read", *ON_TINY, "--max-errors", "-1"),
         "--max-errors is -1;",
     ),
-    "set": (("run", "--chain", "read", *ON_TINY, "--set", "k"), "--set 'k' is not key=value."),
+    "set": (
+        ("run", "--chain", "read", *ON_TINY, "--set", "k"),
+        "The setting 'k' is not key=value.",
+    ),
     "set k": (
         ("run", "--chain", "read", *ON_TINY, "--set", "k=0"),
         "k must be a whole number from 1 to 10,000.",

@@ -73,7 +73,7 @@ def test_ask_works_on_a_read_only_workspace_without_the_reply_cache_and_says_so(
     assert ran.code == 0, ran.err
     assert "Titan" in ran.out
     (warning,) = [line for line in ran.err.splitlines() if "memo.sqlite cannot be written" in line]
-    assert warning.startswith("Warning: ") and "choose another --workspace" in warning
+    assert warning.startswith("Warning: ") and "use another workspace" in warning
     assert "Traceback" not in ran.err
 
 

@@ -17,7 +17,7 @@ from rallebench.corpora import CORPORA
 from rallebench.datasets import DATASETS
 from rallebench.experiments import EXPERIMENTS
 from rallebench.experiments.papers import SCORERS
-from rallebench.metrics.judges import JUDGES
+from rallebench.metrics import METRICS
 from rallebench.retrievers import INDEX_KINDS
 from rallebench.services.workbench import Workbench
 from rallebench.workspace.indexes.estimate import Estimate
@@ -101,13 +101,12 @@ VECTORS = '''
 """A vector index that remembers numpy's."""
 
 from rallebench.vector_indexes import VECTOR_INDEXES
-from rallebench.vector_indexes.numpy_flat import NumpyFlatKind
+from rallebench.vector_indexes.numpy_flat import NumpyFlat
 
 
 @VECTOR_INDEXES.register("plain", search_form={}, packages=("numpy",))
-def plain():
+class Plain(NumpyFlat):
     """All vectors, compared one by one."""
-    return NumpyFlatKind()
 '''
 
 SQUAD = '''
@@ -173,10 +172,11 @@ JUDGE = '''
 """Whether an answer is polite, as a language model judges it."""
 
 from rallebench.core.types import Generate, Message
-from rallebench.metrics.judges import ScoreColumn, decided, register_judge, verdict_of
+from rallebench.metrics import METRICS, ScoreColumn
+from rallebench.metrics.judges import decided, verdict_of
 
 
-@register_judge(
+@METRICS.register_judge(
     "politeness",
     columns=(ScoreColumn("polite", "1 if the judge says yes, else 0."),),
     scores=verdict_of("polite"),
@@ -316,7 +316,7 @@ def test_a_corpus_format_is_recognised_indexed_and_imported(
 
 
 def test_a_judge_is_a_metric_of_any_run(install: Install, cli: CommandLine) -> None:
-    install(JUDGES, "polite_judge", JUDGE)
+    install(METRICS, "polite_judge", JUDGE)
     metrics = ("--metrics", "em,politeness:picky-yes")
     llms = json.loads((cli.workspace / "llms.json").read_text())
     llms["picky-yes"] = {"backend": "scripted", "settings": {"default": "yes"}}

@@ -53,7 +53,7 @@ def no_file_grows_beyond(size: int) -> Iterator[None]:
 
 def make(folder: Path, kind: str, vectors: Any, **settings: Any) -> Any:
     folder.mkdir(parents=True)
-    maker = VECTOR_INDEXES[kind]()
+    maker = VECTOR_INDEXES[kind]
     try:
         complete(maker.build(folder, vectors, **settings))
     except MissingPackageError as absent:
@@ -141,7 +141,7 @@ def test_no_query_has_no_answer(index: Any) -> None:
 def test_an_index_opened_again_answers_the_same(index: Any, kind: str, folder: Path) -> None:
     if kind == "milvus":
         pytest.skip("its embedded engine opens a file once")
-    again = VECTOR_INDEXES[kind]().load(folder)
+    again = VECTOR_INDEXES[kind].load(folder)
     for one, other in zip(index.search(ASKED, K), again.search(ASKED, K)):
         np.testing.assert_array_equal(one, other)
     again.close()
@@ -233,7 +233,7 @@ def test_a_file_that_was_cut_short_is_refused_in_a_sentence(
             (copy / other.name).write_bytes(other.read_bytes())
         (copy / path.name).write_bytes(path.read_bytes()[: path.stat().st_size // 2])
         with pytest.raises(BadFileError, match=path.name.replace(".", r"\.")):
-            VECTOR_INDEXES[kind]().load(copy)
+            VECTOR_INDEXES[kind].load(copy)
 
 
 @pytest.mark.parametrize("name", DETERMINISTIC)
@@ -249,14 +249,14 @@ def test_a_build_tells_how_far_it_is_and_can_be_stopped(kind: str, tmp_path: Pat
     if kind == "milvus":
         pytest.skip("tests/retrievers/test_milvus.py stops it")
     try:
-        steps = VECTOR_INDEXES[kind]().build(tmp_path, VECTORS)
+        steps = VECTOR_INDEXES[kind].build(tmp_path, VECTORS)
         first = next(steps)
     except MissingPackageError as absent:
         pytest.skip(str(absent))
     assert first == (0, COUNT)
     steps.close()
     (tmp_path / "again").mkdir()
-    told = list(VECTOR_INDEXES[kind]().build(tmp_path / "again", VECTORS))
+    told = list(VECTOR_INDEXES[kind].build(tmp_path / "again", VECTORS))
     assert told[-1] == (COUNT, COUNT)
     assert [done for done, _ in told] == sorted(done for done, _ in told)
 
@@ -270,7 +270,7 @@ def test_the_names_of_the_packages_that_a_kind_needs_are_told_where_they_are_abs
         pytest.skip("this kind needs none")
     monkeypatch.setitem(sys.modules, needed[missing[0]], None)
     with pytest.raises(MissingPackageError, match=f"{missing[0]} is not installed"):
-        complete(VECTOR_INDEXES[kind]().build(tmp_path, VECTORS[:5]))
+        complete(VECTOR_INDEXES[kind].build(tmp_path, VECTORS[:5]))
 
 
 @pytest.mark.parametrize("kind", ["flat", "hnsw", "hnswlib", "ivf-sq8"])

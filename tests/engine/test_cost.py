@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from rallebench.core.errors import BackendError
+from rallebench.core.numbers import price
 from rallebench.core.runs import Backends, DatasetRef, RunRequest
 from rallebench.core.types import (
     Action,
@@ -171,8 +172,8 @@ def test_an_unknown_price_is_unknown_and_says_for_which_model() -> None:
     spent = total([said(1_000_000, 0, text=""), said(llm="mine"), said(0, 0, llm="gpt")], PRICES)
     assert spent["usd"] is None and spent["usd_known"] == 0.5
     assert spent["usd_unknown_for"] == {"mine": "no prices", "gpt": "tokens not counted"}
-    assert costs.price(spent) == "$0.50 + unknown for mine (no prices), gpt (tokens not counted)"
-    assert costs.price(total([said()], {})) == "unknown for gpt (no prices)"
+    assert price(spent) == "$0.50 + unknown for mine (no prices), gpt (tokens not counted)"
+    assert price(total([said()], {})) == "unknown for gpt (no prices)"
     free = {"gpt": {"prompt": 0.0, "completion": 0.0}}
     assert total([said()], free)["usd"] == 0.0, "a price of 0 is known"
 

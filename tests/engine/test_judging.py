@@ -11,6 +11,7 @@ import pytest
 from performing import prepared
 from small_workspace import CommandLine, make_workspace
 
+from rallebench.metrics import METRICS
 from rallebench.services.workbench import Workbench
 
 RUN = ("run", "--chain", "closed", "--dataset", "tiny-qa", "--limit", "3", "--no-mlflow")
@@ -30,6 +31,15 @@ def rallebench(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> CommandLine
     }
     (workspace / "llms.json").write_text(json.dumps({**llms, "judge": SCORES, "gone": broken}))
     return CommandLine(capfd, workspace)
+
+
+REPLIES = {
+    "ragquesteval": '{"key_info": ["a"], "question": ["who?"]} <response>Ada</response>',
+    "rgb-errors": "Yes.",
+    "rgb-rejection": "No, the question is not addressed.",
+    "truthfulness": "4, 5",
+}
+"""A reply that each judge of the package can read, at every turn."""
 
 
 def report(cli: CommandLine, run: str) -> dict[str, Any]:
@@ -130,6 +140,40 @@ def test_an_unreadable_judgement_is_counted_and_is_no_score(rallebench: CommandL
     assert "3 could not be read; they are not scored" in ran.err
 
 
+@pytest.mark.parametrize("name", METRICS.judge_names())
+def test_every_judge_scores_a_run_with_it_and_after_it(rallebench: CommandLine, name: str) -> None:
+    path = rallebench.workspace / "llms.json"
+    scripted = {"backend": "scripted", "settings": {"default": REPLIES[name]}}
+    path.write_text(json.dumps({**json.loads(path.read_text()), "reader": scripted}))
+    columns = {f"{column.name}:reader" for column in METRICS.entry(name).traits["judge"].columns}
+    ran = rallebench(*RUN, "--name", "with", "--metrics", f"em,{name}:reader", "--json")
+    assert ran.code == 0, ran.err
+    assert {"em", *columns} == set(ran.json["metrics"])
+    assert {ran.json["metrics"][column]["n"] for column in columns} == {3}
+    assert rallebench(*RUN, "--name", "after", "--metrics", "em").code == 0
+    later = rallebench("score", "--run", "after", "--metrics", f"{name}:reader", "--json")
+    assert later.code == 0, later.err
+    assert later.json["suite"] == {column: ran.json["metrics"][column] for column in columns}
+
+
+def test_a_judging_model_with_commas_in_its_settings_stands_in_brackets(
+    rallebench: CommandLine,
+) -> None:
+    metrics = "em,truthfulness:(scripted:?default=4, 5)"
+    ran = rallebench(*RUN, "--name", "r", "--metrics", metrics, "--json")
+    assert ran.code == 0, ran.err
+    assert ran.json["metrics"]["relevance:scripted:?default=4, 5"]["value"] == 5.0
+    again = rallebench(*RUN, "--name", "r", "--metrics", metrics, "--resume", "--json")
+    assert again.json["metrics"] == ran.json["metrics"] and len(passes(rallebench, "r")) == 1
+
+
+def test_a_judge_without_scores_cannot_compare_runs(rallebench: CommandLine) -> None:
+    for run in "ab":
+        assert rallebench(*RUN, "--name", run, "--metrics", "em").code == 0
+    ran = rallebench("compare", "a", "b", "--metric", "truthfulness:judge")
+    assert ran.code == 2 and "score the run by it first" in ran.last
+
+
 def test_a_judge_that_fails_as_a_whole_costs_the_run_nothing(rallebench: CommandLine) -> None:
     ran = rallebench(*RUN, "--name", "r", "--metrics", "em,truthfulness:gone", "--json")
     assert ran.code == 0
@@ -151,6 +195,33 @@ def test_a_judge_that_cannot_be_is_refused_before_anything_is_written(
     ran = rallebench(*RUN, "--name", "r", "--metrics", metrics)
     assert ran.code == 2 and sentence in ran.last
     assert not (rallebench.workspace / "runs" / "r").exists()
+
+
+def test_a_judge_with_nothing_to_judge_by_in_any_question_is_refused(
+    rallebench: CommandLine,
+) -> None:
+    bare = rallebench.workspace / "bare.jsonl"
+    bare.write_text('{"id": "q1", "input": "Which moon?"}\n')
+    run = ("run", "--chain", "closed", "--dataset", bare, "--no-mlflow", "--name", "r")
+    ran = rallebench(*run, "--metrics", "seconds,truthfulness:judge")
+    assert ran.code == 2 and "an article, a reference or accepted answers" in ran.last
+    assert not (rallebench.workspace / "runs" / "r").exists()
+    ran = rallebench(*run, "--metrics", "seconds,rgb-errors:judge")
+    assert ran.code == 0, "it judges by the answer alone"
+
+
+def test_a_question_with_nothing_to_judge_by_is_counted_and_not_scored(
+    rallebench: CommandLine,
+) -> None:
+    mixed = rallebench.workspace / "mixed.jsonl"
+    answered = '{"id": "q2", "input": "Which sea?", "output": [{"answer": "Black Sea"}]}'
+    mixed.write_text(f'{{"id": "q1", "input": "Which moon?"}}\n{answered}\n')
+    run = ("run", "--chain", "closed", "--dataset", mixed, "--no-mlflow", "--name", "r")
+    ran = rallebench(*run, "--metrics", "em,truthfulness:judge", "--json")
+    assert ran.code == 0, ran.err
+    assert ran.json["metrics"]["truthfulness:judge"]["n"] == 1
+    assert ran.json["judges"]["truthfulness:judge"]["not_judged"] == 1
+    assert "1 had nothing to judge by; they are not scored" in ran.err
 
 
 def test_scoring_again_keeps_the_metrics_that_have_an_option(rallebench: CommandLine) -> None:

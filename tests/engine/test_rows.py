@@ -21,8 +21,8 @@ from rallebench.core.experiments import (
 from rallebench.core.registry import Entry
 from rallebench.core.runs import RunOptions
 from rallebench.core.types import Flow, Generate, Message, Outcome
+from rallebench.engine.dry_run import plan
 from rallebench.engine.estimate import QUANTITIES, Interval
-from rallebench.engine.plan import plan
 from rallebench.experiments import BUILDERS, EXPERIMENTS
 from rallebench.services.builders import builder_request, open_builder
 from rallebench.services.workbench import Workbench

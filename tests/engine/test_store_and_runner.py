@@ -423,9 +423,7 @@ def test_more_failures_than_allowed_end_the_run_and_keep_what_was_answered(
 ) -> None:
     model = answering("2", "5", "9")
     if stopped:
-        with pytest.raises(
-            BackendError, match=f"more than --max-errors {allowed}, so the run was stopped"
-        ):
+        with pytest.raises(BackendError, match=f"at most {allowed} may, so the run was stopped"):
             done(folder, model, batch_size=1, max_errors=allowed)
         assert "The first message: far is down for 2" in folder.state()["message"]
     else:

@@ -151,10 +151,8 @@ def test_a_variant_that_did_not_end_is_still_told_when_the_sweep_is_opened_again
     rallebench: CommandLine,
 ) -> None:
     assert rallebench(*SWEEP, "--vary", "llm=misspelt,titan").code == 1
-    assert (
-        "It has no run"
-        in rallebench("sweep", "--name", "s", "--json").json["failed"]["llm=misspelt"]
-    )
+    actual = "It has no run"
+    assert actual in rallebench("sweep", "--name", "s", "--json").json["failed"]["llm=misspelt"]
 
 
 @pytest.mark.parametrize(
@@ -205,10 +203,8 @@ def test_a_variant_that_fails_is_told_and_the_others_go_on(rallebench: CommandLi
     assert [row["variant"] for row in ran.json["variants"]] == ["llm=titan"]
     assert "dealy" in ran.json["failed"]["llm=misspelt"]
     assert ran.json["variants"][0]["metrics"]["em"]["n"] == 8
-    assert (
-        ran.json["verdict"]
-        == "Only llm=titan ended, so there is nothing to compare it with: EM 0.1250, n = 8."
-    )
+    expected = "Only llm=titan ended, so there is nothing to compare it with: EM 0.1250, n = 8."
+    assert ran.json["verdict"] == expected
 
 
 def test_the_row_of_the_only_variant_that_ended_has_its_score_and_of_how_many(
@@ -233,10 +229,8 @@ def test_a_sweep_that_is_being_run_is_refused_a_second_time_and_goes_on(
     next(first)
     second = rallebench(*SWEEP, "--vary", "k=1,2")
     assert second.code == 2
-    assert (
-        second.last
-        == "The sweep 's' is being run by another process or page; wait for it or stop it."
-    )
+    expected = "The sweep 's' is being run by another process or page; wait for it or stop it."
+    assert second.last == expected
     found = list(first)[-1]
     bench.close()
     assert isinstance(found, ExperimentResult)

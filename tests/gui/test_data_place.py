@@ -431,7 +431,7 @@ def begun(page: Page) -> Page:
         ("recency", "answers", "answerable", "closed_book", "leaks", "forced"), "on"
     )
     page.call("data.builder_start", {**fields, **{f"set-{name}": "on" for name in ticks}})
-    ended(page, "dataset", "mine")
+    ended(page, "dataset builder", "mine")
     return page
 
 
@@ -464,7 +464,7 @@ def test_an_edited_row_stays_when_the_builder_continues(begun: Page) -> None:
     changed = {**row, "question": "What was by the sea?", "keep": True}
     begun.call("data.builder_save", {**data, "json": json.dumps(changed)})
     begun.call("data.builder_continue", {"id": "mine"})
-    assert ended(begun, "dataset", "mine").result.document["counts"]["questions"] == 2
+    assert ended(begun, "dataset builder", "mine").result.document["counts"]["questions"] == 2
     stages = texts(begun.call("data.builder_follow", {"id": "mine"})["#builder-stages"])
     assert "1 changed by hand" in stages
     begun.call("data.builder_toggle", data)

@@ -271,6 +271,19 @@ def test_a_run_is_scored_by_more_metrics(ran: Page) -> None:
         ran.call("runs.rescore-by", {"run": "first"})
 
 
+def test_a_judge_scores_a_run_and_its_card_stands_with_those_of_the_metrics(ran: Page) -> None:
+    dialog = texts(ran.call("runs.rescore", {"run": SECOND})["dialog"])
+    assert "rgb-errors Whether an answer noticed that documents are wrong" in dialog
+    ran.call("runs.rescore-by", {"run": SECOND, "judge": "rgb-errors", "judge_model": "titan"})
+    job = ran.workbench.jobs.get("scoring", SECOND)
+    assert job and job.wait(60) and job.error is None
+    words = texts(ran.open(f"runs/run?id={SECOND}&part=metrics")["#v-runs-run"])
+    cards = words.partition("Metric cards")[2]
+    assert "rgb-errors:titan Definition Whether an answer noticed" in cards
+    assert "Needs a language model" in cards and "Source RGB, Chen et al. 2023" in cards
+    assert "Beware Only ASCII punctuation" in cards, "the card of em"
+
+
 def test_predictions_of_another_program_become_a_run(ran: Page, tmp_path: Path) -> None:
     file = tmp_path / "guess.jsonl"
     file.write_text(

@@ -38,7 +38,7 @@ ALLOWED: dict[str, frozenset[str]] = {
     "datasets": frozenset(),
     "vector_indexes": frozenset(),
     "checkpoints": frozenset(),
-    "reader": frozenset({"encoders"}),
+    "reader": frozenset({"encoders", "checkpoints"}),
     "chains": frozenset(),
     "sandbox": frozenset(),
     "encoders": frozenset({"http", "checkpoints"}),
@@ -51,11 +51,10 @@ ALLOWED: dict[str, frozenset[str]] = {
     "workspace": COMPONENTS,
     "engine": frozenset({"metrics", "datasets", "chains"}),
     # 3: read what the engine wrote.
-    "analysis": frozenset({"metrics", "datasets", "workspace", "engine", "render"}),
-    "tracking": frozenset({"engine", "render"}),
+    "analysis": frozenset({"metrics", "datasets", "workspace", "engine"}),
+    "tracking": frozenset({"engine"}),
     # 4: declarations of what runs.
-    "experiments": (COMPONENTS - {"http", "checkpoints"})
-    | {"workspace", "engine", "analysis", "render"},
+    "experiments": (COMPONENTS - {"http", "checkpoints"}) | {"workspace", "engine", "analysis"},
     # 5: joins the rest.
     "services": COMPONENTS | {"workspace", "engine", "analysis", "tracking", "experiments"},
     # 6: front ends.

@@ -1,26 +1,17 @@
-"""A class name names one class, an identifier names a thing, and code is laid out by ruff.
-
-``known_names.json`` records the present exceptions: filler words per package and the duplicated class names.
-It may only shrink: a test fails if there are more, and also if there are fewer and the file still says more.
-"""
+"""A class name names one class, an identifier names a thing, and code is laid out by ruff."""
 
 from __future__ import annotations
 
 import ast
 import gc
-import json
-import os
 import tokenize
 from collections import Counter
 from collections.abc import Iterator
 from functools import cache
-from pathlib import Path
 
-import pytest
 from project import PROJECT
 
 ROOT = PROJECT / "rallebench"
-KNOWN = Path(__file__).with_name("known_names.json")
 EXEMPT = {"gui"}
 FILLERS = {"one", "found", "asked", "said", "told", "shown", "kept", "given", "wanted", "made"} | {
     "there",
@@ -44,10 +35,6 @@ def trees() -> dict[str, ast.Module]:
         gc.enable()
 
 
-def package_of(name: str) -> str:
-    return name.split("/")[0] if "/" in name else "."
-
-
 def bound_names(tree: ast.AST) -> Iterator[str]:
     """Every name that the code gives: variables, attributes, arguments, functions, classes, aliases."""
     for node in ast.walk(tree):
@@ -67,13 +54,6 @@ def bound_names(tree: ast.AST) -> Iterator[str]:
 
 def fillers(tree: ast.AST) -> list[str]:
     return [name for name in bound_names(tree) if name.strip("_").lower() in FILLERS]
-
-
-def fillers_by_package() -> dict[str, int]:
-    counts = Counter({package_of(name): 0 for name in trees()})
-    for name, tree in trees().items():
-        counts[package_of(name)] += len(fillers(tree))
-    return {package: count for package, count in sorted(counts.items()) if count}
 
 
 def duplicated_classes() -> list[str]:
@@ -104,40 +84,15 @@ def unformatted(source: str, lines: Iterator[str]) -> list[int]:
     return [line for line in marks if not any(line in table for table in tables)]
 
 
-@pytest.fixture(scope="module")
-def known() -> dict:
-    """The recorded exceptions; UPDATE_GOLDEN=1 takes off what is mended, and adds nothing."""
-    recorded = json.loads(KNOWN.read_text(encoding="utf-8"))
-    if os.environ.get("UPDATE_GOLDEN"):
-        present = fillers_by_package()
-        recorded = {
-            "fillers": {
-                package: min(count, present[package])
-                for package, count in recorded["fillers"].items()
-                if package in present
-            },
-            "classes": [name for name in recorded["classes"] if name in duplicated_classes()],
-        }
-        KNOWN.write_text(json.dumps(recorded, indent=1) + "\n", encoding="utf-8")
-    return recorded
+def test_no_identifier_is_a_filler_word() -> None:
+    present = {
+        name: sorted(set(words)) for name, tree in trees().items() if (words := fillers(tree))
+    }
+    assert present == {}, "name the thing"
 
 
-def test_no_identifier_is_a_filler_word(known: dict) -> None:
-    present = fillers_by_package()
-    more = {name: n for name, n in present.items() if n > known["fillers"].get(name, 0)}
-    fewer = {name: n for name, n in known["fillers"].items() if n > present.get(name, 0)}
-    assert not more, "name the thing: " + ", ".join(
-        f"{name}: {sorted(set(fillers(tree)))}"
-        for name, tree in trees().items()
-        if package_of(name) in more and fillers(tree)
-    )
-    assert not fewer, "mended: record the smaller counts (UPDATE_GOLDEN=1)"
-
-
-def test_a_public_class_name_names_one_class(known: dict) -> None:
-    present = set(duplicated_classes())
-    assert present - set(known["classes"]) == set(), "class names that another module has too"
-    assert set(known["classes"]) - present == set(), "mended: take them off (UPDATE_GOLDEN=1)"
+def test_a_public_class_name_names_one_class() -> None:
+    assert duplicated_classes() == [], "class names that another module has too"
 
 
 def test_only_tables_of_data_are_laid_out_by_hand() -> None:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from asking import ask
 from loopback import (
     Behaviour,
     Handler,
@@ -21,16 +22,11 @@ from loopback import (
     send_json,
 )
 
-from rallebench.core.errors import UsageError
-from rallebench.core.types import Generate, Message
+from rallebench.core.types import Generate
 from rallebench.http.failures import remainder
 from rallebench.http.limiter import Rate, RequestWindow
 
 Load = Callable[..., Any]
-
-
-def ask(text: str = "Who?", **fields: Any) -> Generate:
-    return Generate("gpt", (Message("user", text),), **fields)
 
 
 def many(count: int) -> list[Generate]:
@@ -325,17 +321,3 @@ def test_a_reset_may_be_a_moment() -> None:
     for moment in (f"{time.time() + 5:.3f}", f"{(time.time() + 5) * 1000:.0f}"):
         read = remainder({"x-ratelimit-remaining": "0", "x-ratelimit-reset": moment}, "requests")
         assert read is not None and read[1] == pytest.approx(5, abs=0.5)
-
-
-# ── settings ─────────────────────────────────────────────────────────────────
-
-
-def test_prices_are_there_as_they_were_given_and_none_otherwise(load: Load) -> None:
-    with Loopback() as server:
-        assert load(server).prices is None
-        assert load(server, prices={"prompt": 0.15, "completion": 0.6}).prices == {
-            "prompt": 0.15,
-            "completion": 0.6,
-        }
-        with pytest.raises(UsageError, match="US dollars per million tokens"):
-            load(server, prices={"prompt": 1, "answer": 2})

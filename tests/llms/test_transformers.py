@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import importlib.util
 import json
 import logging
@@ -18,6 +17,8 @@ from typing import Any
 
 import pytest
 import tiny_models
+from asking import ask_tiny as ask
+from asking import reply_of as one
 from project import PROJECT
 
 from rallebench.core.errors import (
@@ -42,57 +43,11 @@ QUESTIONS = (
 )
 
 
-def ask(text: str, **settings: Any) -> Generate:
-    settings = {"max_tokens": 12, **settings}
-    return Generate("tiny", (Message("user", text),), **settings)
-
-
-def one(llm: Any, request: Generate) -> Reply:
-    (reply,) = llm.generate([request])
-    assert isinstance(reply, Reply), reply
-    return reply
+Folder = Callable[[str], Path]
 
 
 def texts(llm: Any, requests: list[Generate]) -> list[str]:
     return [reply.text for reply in llm.generate(requests)]
-
-
-@pytest.fixture(scope="session", autouse=True)
-def quick() -> None:
-    """One thread, and no garbage collection of the libraries themselves at every load."""
-    import torch
-    import transformers  # noqa: F401
-
-    torch.set_num_threads(1)
-    gc.freeze()
-
-
-@pytest.fixture(scope="session")
-def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    root = tmp_path_factory.mktemp("models")
-    return {
-        "llama": tiny_models.save_llama(root / "llama"),
-        "chat": tiny_models.save_llama(root / "chat", chat=True),
-        "no pad": tiny_models.save_llama(root / "no pad", pad=False),
-        "ends": tiny_models.save_llama(root / "ends", ends=True, seed=11),
-        "gpt2": tiny_models.save_gpt2(root / "gpt2"),
-        "t5": tiny_models.save_t5(root / "t5"),
-    }
-
-
-@pytest.fixture(scope="session")
-def load(folders: dict[str, Path]) -> Callable[..., Any]:
-    """Load a tiny model on the CPU; the same settings give the same one."""
-    loaded: dict[str, Any] = {}
-
-    def load(which: str = "llama", **settings: Any) -> Any:
-        key = f"{which} {sorted(settings.items())}"
-        if key not in loaded:
-            given = {"device_map": "cpu", **settings}
-            loaded[key] = LLMS["transformers"]("tiny", model=str(folders[which]), **given)
-        return loaded[key]
-
-    return load
 
 
 # ── decoding ─────────────────────────────────────────────────────────────────
@@ -100,9 +55,9 @@ def load(folders: dict[str, Path]) -> Callable[..., Any]:
 
 @pytest.mark.parametrize("which", ["llama", "chat", "no pad", "ends", "gpt2", "t5"])
 def test_a_batch_gives_what_each_request_gives_alone_in_the_asked_order(
-    load: Any, which: str
+    tiny: Any, which: str
 ) -> None:
-    llm = load(which)
+    llm = tiny(which)
     requests = [ask(text) for text in QUESTIONS]
     alone = [one(llm, request).text for request in requests]
     assert texts(llm, requests) == alone
@@ -110,34 +65,32 @@ def test_a_batch_gives_what_each_request_gives_alone_in_the_asked_order(
     assert len(set(alone)) == len(alone)
 
 
-def test_greedy_text_equals_what_the_bare_library_gives(
-    load: Any, folders: dict[str, Path]
-) -> None:
+def test_greedy_text_equals_what_the_bare_library_gives(tiny: Any, folder: Folder) -> None:
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    tokenizer = AutoTokenizer.from_pretrained(folders["llama"])
-    model = AutoModelForCausalLM.from_pretrained(folders["llama"])
+    tokenizer = AutoTokenizer.from_pretrained(folder("llama"))
+    model = AutoModelForCausalLM.from_pretrained(folder("llama"))
     ids = tokenizer(QUESTIONS[2], return_tensors="pt").input_ids
     bare = model.generate(ids, max_new_tokens=12, do_sample=False)[0, ids.shape[1] :]
-    assert one(load(), ask(QUESTIONS[2])).text == tokenizer.decode(bare)
+    assert one(tiny(), ask(QUESTIONS[2])).text == tokenizer.decode(bare)
 
 
-def test_only_what_was_written_is_returned_not_the_prompt(load: Any) -> None:
-    reply = one(load(), ask(QUESTIONS[1]))
+def test_only_what_was_written_is_returned_not_the_prompt(tiny: Any) -> None:
+    reply = one(tiny(), ask(QUESTIONS[1]))
     assert "founded a new city" not in reply.text
     assert (reply.completion_tokens, reply.finish_reason) == (12, "length")
     assert reply.prompt_tokens == 1 + len(QUESTIONS[1].split())
     assert len(reply.text.split()) == 12
 
 
-def test_an_encoder_decoder_model_answers_without_its_start_token(load: Any) -> None:
-    reply = one(load("t5"), ask(QUESTIONS[0]))
+def test_an_encoder_decoder_model_answers_without_its_start_token(tiny: Any) -> None:
+    reply = one(tiny("t5"), ask(QUESTIONS[0]))
     assert len(reply.text.split()) == reply.completion_tokens == 12
     assert reply.prompt_tokens == 3 + 1
 
 
-def test_an_end_of_text_token_ends_a_reply_and_is_not_shown(load: Any) -> None:
-    replies = load("ends").generate(
+def test_an_end_of_text_token_ends_a_reply_and_is_not_shown(tiny: Any) -> None:
+    replies = tiny("ends").generate(
         [ask(f"{word} ?", max_tokens=60) for word in tiny_models.WORDS[:20]]
     )
     ended = [reply for reply in replies if reply.finish_reason == "stop"]
@@ -145,14 +98,14 @@ def test_an_end_of_text_token_ends_a_reply_and_is_not_shown(load: Any) -> None:
     assert all(reply.completion_tokens < 60 and "</s>" not in reply.text for reply in ended)
 
 
-def test_max_tokens_of_the_request_wins_over_the_setting(load: Any) -> None:
-    llm = load(max_tokens=3)
+def test_max_tokens_of_the_request_wins_over_the_setting(tiny: Any) -> None:
+    llm = tiny(max_tokens=3)
     assert one(llm, ask("who ?", max_tokens=None)).completion_tokens == 3
     assert one(llm, ask("who ?", max_tokens=5)).completion_tokens == 5
 
 
-def test_requests_of_different_settings_share_a_call_and_keep_their_places(load: Any) -> None:
-    llm = load()
+def test_requests_of_different_settings_share_a_call_and_keep_their_places(tiny: Any) -> None:
+    llm = tiny()
     requests = [
         ask(QUESTIONS[0], max_tokens=4),
         ask(QUESTIONS[1], temperature=1.0, seed=5),
@@ -162,28 +115,28 @@ def test_requests_of_different_settings_share_a_call_and_keep_their_places(load:
     assert texts(llm, requests) == [one(llm, request).text for request in requests]
 
 
-def test_a_repetition_penalty_changes_the_text(load: Any) -> None:
+def test_a_repetition_penalty_changes_the_text(tiny: Any) -> None:
     plain, penalised = texts(
-        load("gpt2"), [ask("who ?"), ask("who ?", options={"repetition_penalty": 5.0})]
+        tiny("gpt2"), [ask("who ?"), ask("who ?", options={"repetition_penalty": 5.0})]
     )
     assert plain != penalised
 
 
-def test_a_batch_size_limits_the_rows_and_changes_no_text(load: Any) -> None:
+def test_a_batch_size_limits_the_rows_and_changes_no_text(tiny: Any) -> None:
     requests = [ask(text) for text in QUESTIONS]
-    assert texts(load(batch_size=2), requests) == texts(load(), requests)
+    assert texts(tiny(batch_size=2), requests) == texts(tiny(), requests)
 
 
-def test_an_empty_batch_gives_an_empty_list(load: Any) -> None:
-    assert load().generate([]) == []
+def test_an_empty_batch_gives_an_empty_list(tiny: Any) -> None:
+    assert tiny().generate([]) == []
 
 
 # ── stop strings ─────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize("which", ["llama", "t5"])
-def test_text_is_cut_before_a_stop_string_and_no_more_is_written(load: Any, which: str) -> None:
-    llm = load(which)
+def test_text_is_cut_before_a_stop_string_and_no_more_is_written(tiny: Any, which: str) -> None:
+    llm = tiny(which)
     words = one(llm, ask(QUESTIONS[1])).text.split()
     stop = next(
         word for place, word in enumerate(words) if place >= 3 and word not in words[:place]
@@ -194,63 +147,63 @@ def test_text_is_cut_before_a_stop_string_and_no_more_is_written(load: Any, whic
     assert (reply.finish_reason, reply.completion_tokens) == ("stop", place + 1)
 
 
-def test_a_stop_string_may_span_several_tokens(load: Any) -> None:
-    words = one(load(), ask(QUESTIONS[1])).text.split()
-    reply = one(load(), ask(QUESTIONS[1], stop=(" ".join(words[4:7]),)))
+def test_a_stop_string_may_span_several_tokens(tiny: Any) -> None:
+    words = one(tiny(), ask(QUESTIONS[1])).text.split()
+    reply = one(tiny(), ask(QUESTIONS[1], stop=(" ".join(words[4:7]),)))
     assert reply.text == " ".join(words[:4]) + " "
     assert reply.completion_tokens == 7
 
 
-def test_a_stop_string_in_the_prompt_stops_nothing(load: Any) -> None:
-    assert one(load(), ask("Stop Danube", stop=("Stop",))).completion_tokens > 1
-    assert one(load(), ask("Stop Danube", stop=("Danube",))).completion_tokens > 1
+def test_a_stop_string_in_the_prompt_stops_nothing(tiny: Any) -> None:
+    assert one(tiny(), ask("Stop Danube", stop=("Stop",))).completion_tokens > 1
+    assert one(tiny(), ask("Stop Danube", stop=("Danube",))).completion_tokens > 1
 
 
-def test_each_row_of_a_batch_has_its_own_stop_strings(load: Any) -> None:
-    whole = [one(load(), ask(text)).text.split() for text in QUESTIONS[:3]]
+def test_each_row_of_a_batch_has_its_own_stop_strings(tiny: Any) -> None:
+    whole = [one(tiny(), ask(text)).text.split() for text in QUESTIONS[:3]]
     requests = [ask(text, stop=(words[2],)) for text, words in zip(QUESTIONS, whole, strict=False)]
     requests[1] = ask(QUESTIONS[1])
-    replies = load().generate(requests)
+    replies = tiny().generate(requests)
     assert replies[1].text.split() == whole[1]
     for row in (0, 2):
         assert replies[row].text.split() == whole[row][: whole[row].index(whole[row][2])]
         assert replies[row].finish_reason == "stop"
 
 
-def test_stop_strings_of_the_settings_apply_where_a_request_has_none(load: Any) -> None:
-    words = one(load(), ask("who ?")).text.split()
-    assert one(load(stop=[words[3]]), ask("who ?")).text.split() == words[: words.index(words[3])]
+def test_stop_strings_of_the_settings_apply_where_a_request_has_none(tiny: Any) -> None:
+    words = one(tiny(), ask("who ?")).text.split()
+    assert one(tiny(stop=[words[3]]), ask("who ?")).text.split() == words[: words.index(words[3])]
 
 
 # ── sampling ─────────────────────────────────────────────────────────────────
 
 
-def test_a_seed_gives_the_same_text_again_and_another_seed_another_text(load: Any) -> None:
-    llm = load()
+def test_a_seed_gives_the_same_text_again_and_another_seed_another_text(tiny: Any) -> None:
+    llm = tiny()
     first, again, other = (
         one(llm, ask("who ?", temperature=1.0, seed=seed)).text for seed in (3, 3, 4)
     )
     assert first == again != other
 
 
-def test_a_seeded_text_is_the_same_alone_and_in_a_batch_of_other_seeds(load: Any) -> None:
-    llm = load()
+def test_a_seeded_text_is_the_same_alone_and_in_a_batch_of_other_seeds(tiny: Any) -> None:
+    llm = tiny()
     requests = [ask(text, temperature=0.9, seed=seed) for seed, text in enumerate(QUESTIONS)]
     assert texts(llm, requests) == [one(llm, request).text for request in requests]
 
 
-def test_sampling_without_a_seed_varies_and_leaves_torchs_own_generator_alone(load: Any) -> None:
+def test_sampling_without_a_seed_varies_and_leaves_torchs_own_generator_alone(tiny: Any) -> None:
     import torch
 
     before = torch.random.get_rng_state()
-    drawn = {one(load(), ask("who ?", temperature=2.0)).text for _ in range(4)}
+    drawn = {one(tiny(), ask("who ?", temperature=2.0)).text for _ in range(4)}
     assert len(drawn) > 1
     assert torch.equal(before, torch.random.get_rng_state())
 
 
-def test_top_k_of_one_is_greedy_at_any_temperature(load: Any) -> None:
+def test_top_k_of_one_is_greedy_at_any_temperature(tiny: Any) -> None:
     request = ask("who ?", temperature=2.0, seed=1, options={"top_k": 1})
-    assert one(load(), request).text == one(load(), ask("who ?")).text
+    assert one(tiny(), request).text == one(tiny(), ask("who ?")).text
 
 
 def test_tokens_are_drawn_as_often_as_the_softmax_says() -> None:
@@ -287,9 +240,9 @@ def test_top_p_leaves_out_the_improbable_tail() -> None:
     "settings", [{}, {"temperature": 1.0, "seed": 9}], ids=["greedy", "seeded"]
 )
 def test_a_streams_pieces_join_to_the_text_of_generate(
-    load: Any, which: str, settings: Any
+    tiny: Any, which: str, settings: Any
 ) -> None:
-    llm = load(which)
+    llm = tiny(which)
     request = ask(QUESTIONS[1], **settings)
     *pieces, last = llm.stream(request)
     whole = one(llm, request)
@@ -303,26 +256,26 @@ def test_a_streams_pieces_join_to_the_text_of_generate(
     assert last.first_token_seconds > 0
 
 
-def test_no_piece_of_a_stop_string_is_ever_streamed(load: Any) -> None:
-    words = one(load(), ask(QUESTIONS[1])).text.split()
+def test_no_piece_of_a_stop_string_is_ever_streamed(tiny: Any) -> None:
+    words = one(tiny(), ask(QUESTIONS[1])).text.split()
     request = ask(QUESTIONS[1], stop=(" ".join(words[4:7]),))
-    *pieces, last = load().stream(request)
-    assert "".join(pieces) == last.text == one(load(), request).text
+    *pieces, last = tiny().stream(request)
+    assert "".join(pieces) == last.text == one(tiny(), request).text
     assert last.finish_reason == "stop"
 
 
-def test_closing_a_stream_stops_the_model_at_once(load: Any) -> None:
-    llm = load("llama", context_window=None)
+def test_closing_a_stream_stops_the_model_at_once(tiny: Any) -> None:
+    llm = tiny("llama", context_window=None)
     with closing(llm.stream(ask("who ?", max_tokens=110))) as pieces:
         next(pieces)
-    assert not [thread for thread in threading.enumerate() if "_work" in thread.name]
+    assert not [thread for thread in threading.enumerate() if "(work)" in thread.name]
     assert not llm._lock.locked()
 
 
 def test_a_closed_stream_wrote_only_what_was_asked_for(
-    load: Any, monkeypatch: pytest.MonkeyPatch
+    tiny: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    llm = load()
+    llm = tiny()
     steps = []
     forward = type(llm._model).forward
 
@@ -339,8 +292,8 @@ def test_a_closed_stream_wrote_only_what_was_asked_for(
     assert time.perf_counter() - started < 1.0
 
 
-def test_two_streams_at_once_do_not_mix(load: Any) -> None:
-    llm = load()
+def test_two_streams_at_once_do_not_mix(tiny: Any) -> None:
+    llm = tiny()
     alone = [one(llm, ask(text)).text for text in QUESTIONS[:3]]
     said: dict[int, str] = {}
 
@@ -357,9 +310,9 @@ def test_two_streams_at_once_do_not_mix(load: Any) -> None:
     assert [said[row] for row in range(3)] == batch == alone
 
 
-def test_a_stream_raises_what_was_wrong_with_its_request(load: Any) -> None:
+def test_a_stream_raises_what_was_wrong_with_its_request(tiny: Any) -> None:
     with pytest.raises(BackendError, match="context window"):
-        list(load().stream(ask("the river " * 100)))
+        list(tiny().stream(ask("the river " * 100)))
 
 
 def test_torn_characters_are_streamed_whole() -> None:
@@ -376,82 +329,82 @@ def test_torn_characters_are_streamed_whole() -> None:
 
 
 def test_a_prompt_longer_than_the_window_is_refused_in_its_place_with_both_numbers(
-    load: Any,
+    tiny: Any,
 ) -> None:
-    short, long, other = load().generate([ask("who ?"), ask("the river " * 100), ask("when ?")])
+    short, long, other = tiny().generate([ask("who ?"), ask("the river " * 100), ask("when ?")])
     assert isinstance(short, Reply) and isinstance(other, Reply)
     assert isinstance(long, BackendError)
     assert "has 201 tokens" in str(long) and "holds 128" in str(long)
 
 
 @pytest.mark.parametrize(("which", "window"), [("llama", 128), ("gpt2", 48)])
-def test_a_reply_ends_where_the_window_ends_and_says_so(load: Any, which: str, window: int) -> None:
+def test_a_reply_ends_where_the_window_ends_and_says_so(tiny: Any, which: str, window: int) -> None:
     prompts = ["the " * (window - 4), "who ?", "the " * (window - 2)]
-    long, short, full = load(which).generate([ask(text) for text in prompts])
+    long, short, full = tiny(which).generate([ask(text) for text in prompts])
     assert (long.completion_tokens, long.finish_reason) == (3, "length")
     assert "3 tokens" in long.note
     assert (full.completion_tokens, short.completion_tokens) == (1, 12)
     assert short.note == ""
 
 
-def test_a_prompt_that_leaves_no_room_for_an_answer_is_refused(load: Any) -> None:
-    (reply,) = load().generate([ask("the " * 127)])
+def test_a_prompt_that_leaves_no_room_for_an_answer_is_refused(tiny: Any) -> None:
+    (reply,) = tiny().generate([ask("the " * 127)])
     assert isinstance(reply, BackendError) and "has 128 tokens" in str(reply)
 
 
-def test_an_encoder_takes_a_prompt_that_fills_its_window(load: Any) -> None:
-    fits, long = load("t5").generate([ask("the " * 63), ask("the " * 64)])
+def test_an_encoder_takes_a_prompt_that_fills_its_window(tiny: Any) -> None:
+    fits, long = tiny("t5").generate([ask("the " * 63), ask("the " * 64)])
     assert isinstance(fits, Reply) and fits.completion_tokens == 12
     assert (
         isinstance(long, BackendError) and "has 65 tokens" in str(long) and "holds 64" in str(long)
     )
 
 
-def test_a_relative_position_model_may_be_given_a_larger_window(load: Any) -> None:
-    assert isinstance(load("t5", context_window=200).generate([ask("the " * 150)])[0], Reply)
+def test_a_relative_position_model_may_be_given_a_larger_window(tiny: Any) -> None:
+    assert isinstance(tiny("t5", context_window=200).generate([ask("the " * 150)])[0], Reply)
 
 
-def test_a_window_larger_than_the_models_positions_is_refused(load: Any) -> None:
+def test_a_window_larger_than_the_models_positions_is_refused(tiny: Any) -> None:
     with pytest.raises(UsageError, match="only 128 positions"):
-        load(context_window=129)
+        tiny(context_window=129)
 
 
-def test_a_chat_template_is_used_where_there_is_one_and_can_be_switched_off(load: Any) -> None:
+def test_a_chat_template_is_used_where_there_is_one_and_can_be_switched_off(tiny: Any) -> None:
     # <s> user : who ? ; answer :
-    assert one(load("chat"), ask("who ?")).prompt_tokens == 8
-    assert one(load("chat", chat_template="off"), ask("who ?")).prompt_tokens == 3
-    assert one(load("llama"), ask("who ?")).prompt_tokens == 3
+    assert one(tiny("chat"), ask("who ?")).prompt_tokens == 8
+    assert one(tiny("chat", chat_template="off"), ask("who ?")).prompt_tokens == 3
+    assert one(tiny("llama"), ask("who ?")).prompt_tokens == 3
 
 
-def test_a_system_text_comes_first_unless_the_request_has_its_own(load: Any) -> None:
-    llm = load("chat", system="stop lost")
+def test_a_system_text_comes_first_unless_the_request_has_its_own(tiny: Any) -> None:
+    llm = tiny("chat", system="stop lost")
     # <s> system : stop lost ; user : who ? ; answer :
     assert one(llm, ask("who ?")).prompt_tokens == 13
     own = Generate("tiny", (Message("system", "won"), Message("user", "who ?")), max_tokens=2)
     assert one(llm, own).prompt_tokens == 12
 
 
-def test_a_system_text_stands_before_a_plain_prompt(load: Any) -> None:
-    told = one(load("llama", system="stop lost"), ask("who ?"))
-    assert told.text == one(load("llama"), ask("stop lost\n\nwho ?")).text
+def test_a_system_text_stands_before_a_plain_prompt(tiny: Any) -> None:
+    told = one(tiny("llama", system="stop lost"), ask("who ?"))
+    assert told.text == one(tiny("llama"), ask("stop lost\n\nwho ?")).text
 
 
-def test_messages_that_the_template_refuses_are_a_sentence_in_their_place(load: Any) -> None:
+def test_messages_that_the_template_refuses_are_a_sentence_in_their_place(tiny: Any) -> None:
     twice = (Message("user", "who ?"), Message("system", "won"))
-    good, bad = load("chat").generate([ask("who ?"), Generate("tiny", twice)])
+    good, bad = tiny("chat").generate([ask("who ?"), Generate("tiny", twice)])
     assert isinstance(good, Reply)
     assert isinstance(bad, BackendError) and "a system message must come first" in str(bad)
 
 
-def test_asking_for_a_template_that_is_not_there_is_refused(load: Any) -> None:
+def test_asking_for_a_template_that_is_not_there_is_refused(tiny: Any) -> None:
     with pytest.raises(UsageError, match="has no chat template; set chat_template to off"):
-        load("llama", chat_template="on")
+        tiny("llama", chat_template="on")
 
 
 @pytest.mark.parametrize("which", ["llama", "chat", "t5"])
 @pytest.mark.parametrize("text", ["", " \n\t"])
-def test_an_empty_prompt_is_refused_in_its_place(load: Any, which: str, text: str) -> None:
-    refused, answered = load(which).generate([ask(text), ask("who ?")])
+def test_an_empty_prompt_is_refused_in_its_place(tiny: Any, which: str, text: str) -> None:
+    refused, answered = tiny(which).generate([ask(text), ask("who ?")])
     assert isinstance(refused, BackendError) and "is empty; give it at least one word" in str(
         refused
     )
@@ -491,9 +444,9 @@ def test_an_empty_prompt_is_refused_in_its_place(load: Any, which: str, text: st
     ],
 )
 def test_what_the_model_cannot_do_is_refused_in_its_place(
-    load: Any, request_: Generate, words: str
+    tiny: Any, request_: Generate, words: str
 ) -> None:
-    refused, answered = load().generate([request_, ask("who ?")])
+    refused, answered = tiny().generate([request_, ask("who ?")])
     assert isinstance(refused, RalleError) and words in str(refused)
     assert isinstance(answered, Reply)
 
@@ -540,38 +493,36 @@ def test_a_setting_that_cannot_be_is_refused_before_loading(
 
 
 def test_the_fingerprint_stays_when_a_folder_moves(
-    load: Any, folders: dict[str, Path], tmp_path: Path
+    tiny: Any, folder: Folder, tmp_path: Path
 ) -> None:
-    moved = shutil.copytree(folders["llama"], tmp_path / "moved")
+    moved = shutil.copytree(folder("llama"), tmp_path / "moved")
     llm = LLMS["transformers"]("other name", model=str(moved), device_map="cpu", batch_size=3)
-    assert llm.fingerprint == load().fingerprint
+    assert llm.fingerprint == tiny().fingerprint
 
 
-def test_the_fingerprint_changes_with_all_that_changes_an_answer(
-    load: Any, folders: dict[str, Path]
-) -> None:
+def test_the_fingerprint_changes_with_all_that_changes_an_answer(tiny: Any, folder: Folder) -> None:
     variants = [
-        load(),
-        load("no pad"),
-        load("ends"),
-        load("chat"),
-        load("chat", chat_template="off"),
-        load(dtype="bfloat16"),
-        load(system="won"),
-        load(max_tokens=3),
-        load(stop=["won"]),
-        load(temperature=0.5),
+        tiny(),
+        tiny("no pad"),
+        tiny("ends"),
+        tiny("chat"),
+        tiny("chat", chat_template="off"),
+        tiny(dtype="bfloat16"),
+        tiny(system="won"),
+        tiny(max_tokens=3),
+        tiny(stop=["won"]),
+        tiny(temperature=0.5),
     ]
     fingerprints = {llm.fingerprint for llm in variants}
     assert len(fingerprints) == len(variants)
 
 
 def test_one_changed_weight_changes_the_fingerprint_of_a_small_model(
-    folders: dict[str, Path], tmp_path: Path
+    folder: Folder, tmp_path: Path
 ) -> None:
     from rallebench.checkpoints.files import content_hash
 
-    copy = shutil.copytree(folders["llama"], tmp_path / "copy")
+    copy = shutil.copytree(folder("llama"), tmp_path / "copy")
     before = content_hash(copy)
     weights = bytearray((copy / "model.safetensors").read_bytes())
     weights[-1] ^= 1
@@ -579,8 +530,8 @@ def test_one_changed_weight_changes_the_fingerprint_of_a_small_model(
     assert content_hash(copy) != before
 
 
-def test_the_default_temperature_is_told_to_the_memo(load: Any) -> None:
-    assert load(temperature=0.5).temperature == 0.5
+def test_the_default_temperature_is_told_to_the_memo(tiny: Any) -> None:
+    assert tiny(temperature=0.5).temperature == 0.5
 
 
 # ── loading and unloading ────────────────────────────────────────────────────
@@ -643,9 +594,9 @@ def damage(folder: Path, what: str) -> None:
     ],
 )
 def test_a_folder_that_holds_no_whole_model_is_one_sentence(
-    folders: dict[str, Path], tmp_path: Path, what: str, kind: type[RalleError], words: str
+    folder: Folder, tmp_path: Path, what: str, kind: type[RalleError], words: str
 ) -> None:
-    folder = shutil.copytree(folders["llama"], tmp_path / "bad")
+    folder = shutil.copytree(folder("llama"), tmp_path / "bad")
     damage(folder, what)
     with pytest.raises(kind, match=words) as raised:
         LLMS["transformers"]("tiny", model=str(folder), device_map="cpu")
@@ -669,15 +620,15 @@ def test_a_model_that_is_nowhere_is_one_sentence(
 
 
 def test_a_missing_package_is_named_with_its_install_line(
-    folders: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+    folder: Folder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "bitsandbytes", None)
     with pytest.raises(MissingPackageError, match="pip install bitsandbytes"):
-        LLMS["transformers"]("tiny", model=str(folders["llama"]), quantization="8bit")
+        LLMS["transformers"]("tiny", model=str(folder("llama")), quantization="8bit")
 
 
 def test_a_model_that_cannot_fit_is_refused_before_it_is_read(
-    folders: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+    folder: Folder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from rallebench.checkpoints import memory
 
@@ -685,15 +636,15 @@ def test_a_model_that_cannot_fit_is_refused_before_it_is_read(
     with pytest.raises(
         BackendMemoryError, match=r"0.3 MB RAM as float32, but only 0.0 MB are free"
     ):
-        LLMS["transformers"]("tiny", model=str(folders["llama"]), device_map="cpu")
+        LLMS["transformers"]("tiny", model=str(folder("llama")), device_map="cpu")
 
 
 def test_running_out_of_memory_asks_for_a_smaller_batch(
-    load: Any, monkeypatch: pytest.MonkeyPatch
+    tiny: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import torch
 
-    llm = load("gpt2", batch_size=7)
+    llm = tiny("gpt2", batch_size=7)
 
     def too_much(*_: Any, **__: Any) -> Any:
         raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB")
@@ -703,9 +654,9 @@ def test_running_out_of_memory_asks_for_a_smaller_batch(
         llm.generate([ask("who ?")])
 
 
-def test_loading_tells_what_it_does_and_what_it_took(folders: dict[str, Path]) -> None:
+def test_loading_tells_what_it_does_and_what_it_took(folder: Folder) -> None:
     steps = LLMS.entry("transformers").traits["loading"](
-        "tiny", model=str(folders["llama"]), device_map="cpu"
+        "tiny", model=str(folder("llama")), device_map="cpu"
     )
     *lines, llm = steps
     assert [line.split()[0] for line in lines] == ["Reading", "Loading", "Loaded"]
@@ -715,18 +666,18 @@ def test_loading_tells_what_it_does_and_what_it_took(folders: dict[str, Path]) -
     llm.close()
 
 
-def test_a_second_model_leaves_the_first_as_it_was(load: Any, folders: dict[str, Path]) -> None:
-    first = load("llama")
+def test_a_second_model_leaves_the_first_as_it_was(tiny: Any, folder: Folder) -> None:
+    first = tiny("llama")
     before = one(first, ask("who ?")).text
-    second = LLMS["transformers"]("second", model=str(folders["gpt2"]), device_map="cpu")
+    second = LLMS["transformers"]("second", model=str(folder("gpt2")), device_map="cpu")
     assert one(first, ask("who ?")).text == before
     assert one(second, ask("who ?")).text != before
     second.close()
     assert one(first, ask("who ?")).text == before
 
 
-def test_an_unloaded_model_says_so(folders: dict[str, Path]) -> None:
-    llm = LLMS["transformers"]("tiny", model=str(folders["llama"]), device_map="cpu")
+def test_an_unloaded_model_says_so(folder: Folder) -> None:
+    llm = LLMS["transformers"]("tiny", model=str(folder("llama")), device_map="cpu")
     llm.close()
     (answer,) = llm.generate([ask("who ?")])
     assert isinstance(answer, NotFoundError) and answer.hint == Hint("load", "tiny")
@@ -734,8 +685,8 @@ def test_an_unloaded_model_says_so(folders: dict[str, Path]) -> None:
         list(llm.stream(ask("who ?")))
 
 
-def test_unloading_ends_a_stream_that_is_being_written(folders: dict[str, Path]) -> None:
-    llm = LLMS["transformers"]("tiny", model=str(folders["llama"]), device_map="cpu")
+def test_unloading_ends_a_stream_that_is_being_written(folder: Folder) -> None:
+    llm = LLMS["transformers"]("tiny", model=str(folder("llama")), device_map="cpu")
     pieces = llm.stream(ask("who ?", max_tokens=120))
     next(pieces)
     llm.close()
@@ -854,9 +805,9 @@ def test_a_gpu_answers_and_gets_its_memory_back(
 
 
 def test_a_prompt_past_learned_positions_never_reaches_the_gpu(
-    needs_gpu: None, folders: dict[str, Path]
+    needs_gpu: None, folder: Folder
 ) -> None:
-    llm = LLMS["transformers"]("tiny", model=str(folders["gpt2"]), device_map="cuda")
+    llm = LLMS["transformers"]("tiny", model=str(folder("gpt2")), device_map="cuda")
     refused, near, short = llm.generate([ask("the " * 60), ask("the " * 46), ask("who ?")])
     assert (
         isinstance(refused, BackendError) and isinstance(near, Reply) and isinstance(short, Reply)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import gc
 import json
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import tiny_models
+from asking import ask_tiny as ask
+from asking import reply_of as one
 
 from rallebench.core.errors import (
     BackendError,
@@ -35,101 +35,30 @@ QUESTIONS = (
 PERSON = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
 AS_PERSON = {"type": "json_schema", "json_schema": {"name": "person", "schema": PERSON}}
 
-MODELS: dict[str, Callable[[Path], Path]] = {
-    "llama": lambda folder: tiny_models.save_llama(folder),
-    "no pad": lambda folder: tiny_models.save_llama(folder, pad=False, ends=True, seed=11),
-    "t5": lambda folder: tiny_models.save_t5(folder),
-    "bloom": lambda folder: tiny_models.save_bloom(folder),
-    "tools": lambda folder: tiny_models.save_llama(
-        folder, chat=tiny_models.TOOL_TEMPLATE, positions=256
-    ),
-    "no system": lambda folder: tiny_models.save_llama(folder, chat=tiny_models.NO_SYSTEM_TEMPLATE),
-    "deaf": lambda folder: tiny_models.save_llama(folder, chat=tiny_models.DEAF_TEMPLATE),
-    "names": lambda folder: tiny_models.save_llama(
-        folder, chat="{% for tool in tools or [] %}{{ tool.function.name }}{% endfor %}answer :"
-    ),
-    "refuses": lambda folder: tiny_models.save_llama(
-        folder, chat="{% if tools %}{{ raise_exception('no tools') }}{% endif %}answer :"
-    ),
-    "calls": lambda folder: tiny_models.save_parrot(
-        folder, ["Let", "me", "see.", "<tool_call>", CALL, "</tool_call>"]
-    ),
-    "plain call": lambda folder: tiny_models.save_parrot(folder, [CALL]),
-    "no call": lambda folder: tiny_models.save_parrot(
-        folder, ["<tool_call>", "search(Ada)", "</tool_call>"]
-    ),
-    "person": lambda folder: tiny_models.save_parrot(folder, ["Sure:", '{"name":', '"Ada"', "}"]),
-    "nobody": lambda folder: tiny_models.save_parrot(folder, ['{"name":', "3", "}"]),
-}
-
-
-def ask(text: str, **settings: Any) -> Generate:
-    return Generate("tiny", (Message("user", text),), **{"max_tokens": 12, **settings})
-
-
-def one(llm: Any, request: Generate) -> Reply:
-    (reply,) = llm.generate([request])
-    assert isinstance(reply, Reply), reply
-    return reply
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    root = tmp_path_factory.mktemp("models")
-
-    def folder(which: str) -> Path:
-        if not (root / which).exists():
-            MODELS[which](root / which)
-        return root / which
-
-    return folder
-
-
-@pytest.fixture(scope="module")
-def load(folder: Callable[[str], Path]) -> Callable[..., Any]:
-    """Load a tiny model on the CPU; the same settings give the same one."""
-    import torch
-    import transformers  # noqa: F401
-
-    torch.set_num_threads(1)
-    folder("llama")
-    gc.freeze()  # every load collects garbage, and need not look through the libraries for it
-    loaded: dict[str, Any] = {}
-
-    def load(which: str = "llama", **settings: Any) -> Any:
-        key = f"{which} {sorted(settings.items())}"
-        if key not in loaded:
-            given = {"device_map": "cpu", **settings}
-            loaded[key] = LLMS["transformers"]("tiny", model=str(folder(which)), **given)
-        return loaded[key]
-
-    return load
-
-
 # ── log-probabilities ────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("which", ["llama", "t5", "no pad"])
+@pytest.mark.parametrize("which", ["llama", "t5", "no pad, ends"])
 @pytest.mark.parametrize(
     "settings", [{}, {"temperature": 1.0, "seed": 3}], ids=["greedy", "sampled"]
 )
 def test_logprobs_are_the_same_alone_in_a_batch_and_in_a_stream(
-    load: Any, which: str, settings: Any
+    tiny: Any, which: str, settings: Any
 ) -> None:
     requests = [ask(text, options={"logprobs": True}, **settings) for text in QUESTIONS]
-    batch = load(which).generate(requests)
+    batch = tiny(which).generate(requests)
     for request, reply in zip(requests, batch, strict=True):
         assert len(reply.logprobs) == reply.completion_tokens > 0
         assert all(value <= 0 for value in reply.logprobs)
-        assert one(load(which), request).logprobs == pytest.approx(reply.logprobs, abs=1e-4)
-    *_, last = load(which).stream(requests[0])
+        assert one(tiny(which), request).logprobs == pytest.approx(reply.logprobs, abs=1e-4)
+    *_, last = tiny(which).stream(requests[0])
     assert last.logprobs == pytest.approx(batch[0].logprobs, abs=1e-4)
 
 
-def test_logprobs_are_those_of_the_bare_model_whatever_the_temperature(load: Any) -> None:
+def test_logprobs_are_those_of_the_bare_model_whatever_the_temperature(tiny: Any) -> None:
     import torch
 
-    llm = load()
+    llm = tiny()
     for settings in ({}, {"temperature": 0.5, "seed": 1}):
         options = {"logprobs": True, "repetition_penalty": 1.3, "top_k": 5}
         reply = one(llm, ask(QUESTIONS[0], options=options, **settings))
@@ -143,11 +72,11 @@ def test_logprobs_are_those_of_the_bare_model_whatever_the_temperature(load: Any
         assert reply.logprobs == pytest.approx(bare, abs=1e-4)
 
 
-def test_logprobs_are_given_only_to_who_asks(load: Any) -> None:
-    asked, other = load().generate([ask("who ?", options={"logprobs": True}), ask("who ?")])
+def test_logprobs_are_given_only_to_who_asks(tiny: Any) -> None:
+    asked, other = tiny().generate([ask("who ?", options={"logprobs": True}), ask("who ?")])
     assert asked.logprobs and not other.logprobs
     assert asked.text == other.text
-    assert one(load(logprobs=True), ask("who ?")).logprobs == pytest.approx(
+    assert one(tiny(logprobs=True), ask("who ?")).logprobs == pytest.approx(
         asked.logprobs, abs=1e-4
     )
 
@@ -155,15 +84,15 @@ def test_logprobs_are_given_only_to_who_asks(load: Any) -> None:
 # ── how words are chosen ─────────────────────────────────────────────────────
 
 
-def test_a_repetition_penalty_does_not_depend_on_the_padding_of_a_batch(load: Any) -> None:
-    llm = load("no pad")  # its padding is its end of text, which a penalty would make rarer
+def test_a_repetition_penalty_does_not_depend_on_the_padding_of_a_batch(tiny: Any) -> None:
+    llm = tiny("no pad, ends")  # its padding is its end of text, which a penalty would make rarer
     requests = [ask(text, max_tokens=40, options={"repetition_penalty": 3.0}) for text in QUESTIONS]
     assert [reply.text for reply in llm.generate(requests)] == [one(llm, r).text for r in requests]
 
 
-def test_min_p_of_one_is_greedy_at_any_temperature(load: Any) -> None:
+def test_min_p_of_one_is_greedy_at_any_temperature(tiny: Any) -> None:
     request = ask("who ?", temperature=2.0, seed=1, options={"min_p": 1.0})
-    assert one(load(), request).text == one(load(), ask("who ?")).text
+    assert one(tiny(), request).text == one(tiny(), ask("who ?")).text
 
 
 def test_min_p_leaves_out_what_is_rare_beside_the_best() -> None:
@@ -188,24 +117,24 @@ def test_min_p_leaves_out_what_is_rare_beside_the_best() -> None:
     ],
 )
 def test_calls_are_read_from_what_the_model_writes_and_a_stream_never_shows_them(
-    load: Any, which: str, text: str, calls: tuple[ToolCall, ...]
+    tiny: Any, which: str, text: str, calls: tuple[ToolCall, ...]
 ) -> None:
     request = ask("who ?", tools=(SEARCH,))
-    reply = one(load(which), request)
+    reply = one(tiny(which), request)
     assert (reply.text, reply.tool_calls) == (text, calls)
     assert reply.finish_reason == ("tool_calls" if calls else "stop")
-    *pieces, last = load(which).stream(request)
+    *pieces, last = tiny(which).stream(request)
     assert "".join(pieces) == last.text == text
     assert last.tool_calls == calls
 
 
-def test_without_tools_a_call_is_text(load: Any) -> None:
-    reply = one(load("plain call"), ask("who ?"))
+def test_without_tools_a_call_is_text(tiny: Any) -> None:
+    reply = one(tiny("plain call"), ask("who ?"))
     assert (reply.text, reply.tool_calls) == (CALL, ())
 
 
-def test_tools_stand_in_the_prompt_and_a_tools_answer_keeps_its_role(load: Any) -> None:
-    llm = load("tools")
+def test_tools_stand_in_the_prompt_and_a_tools_answer_keeps_its_role(tiny: Any) -> None:
+    llm = tiny("tools")
     bare, told = llm.generate([ask("who ?"), ask("who ?", tools=(SEARCH,))])
     assert told.prompt_tokens > bare.prompt_tokens + 10
     prompter = llm._prompter
@@ -222,8 +151,8 @@ def test_tools_stand_in_the_prompt_and_a_tools_answer_keeps_its_role(load: Any) 
 
 
 @pytest.mark.parametrize("which", ["llama", "deaf", "t5"])
-def test_tools_that_the_template_would_not_show_are_refused(load: Any, which: str) -> None:
-    refused, answered = load(which).generate([ask("who ?", tools=(SEARCH,)), ask("who ?")])
+def test_tools_that_the_template_would_not_show_are_refused(tiny: Any, which: str) -> None:
+    refused, answered = tiny(which).generate([ask("who ?", tools=(SEARCH,)), ask("who ?")])
     assert isinstance(refused, UsageError) and "no chat template with a place for them" in str(
         refused
     )
@@ -231,10 +160,10 @@ def test_tools_that_the_template_would_not_show_are_refused(load: Any, which: st
 
 
 def test_a_template_takes_tools_if_a_prompt_with_one_differs_from_a_prompt_without(
-    load: Any,
+    tiny: Any,
 ) -> None:
-    assert load("names").calls_tools  # it writes no more of a tool than its name
-    assert not load("refuses").calls_tools and not load("deaf").calls_tools
+    assert tiny("names").calls_tools  # it writes no more of a tool than its name
+    assert not tiny("refuses").calls_tools and not tiny("deaf").calls_tools
 
 
 # ── JSON ─────────────────────────────────────────────────────────────────────
@@ -242,23 +171,23 @@ def test_a_template_takes_tools_if_a_prompt_with_one_differs_from_a_prompt_witho
 
 @pytest.mark.parametrize(("which", "faulty"), [("person", False), ("nobody", True)])
 def test_an_answer_is_checked_against_its_schema_and_the_note_says_what_was_done(
-    load: Any, which: str, faulty: bool
+    tiny: Any, which: str, faulty: bool
 ) -> None:
     request = ask("who ?", options={"response_format": AS_PERSON})
-    reply = one(load(which), request)
+    reply = one(tiny(which), request)
     assert reply.note.startswith("The JSON schema was added to the prompt.")
     assert ("does not fit the schema: at $.name: 3 is not of type 'string'" in reply.note) == faulty
     assert ("around its JSON was left out" in reply.note) == (not faulty)
     assert reply.text == ('{"name": 3 }' if faulty else '{"name": "Ada"}')
-    assert reply.prompt_tokens > one(load(which), ask("who ?")).prompt_tokens
-    *pieces, last = load(which).stream(request)
+    assert reply.prompt_tokens > one(tiny(which), ask("who ?")).prompt_tokens
+    *pieces, last = tiny(which).stream(request)
     assert "".join(pieces) == last.text == reply.text and last.note == reply.note
-    assert one(load(which, response_format=AS_PERSON), ask("who ?")).note == reply.note
-    assert one(load(which), ask("who ?", options={"response_format": {"type": "text"}})).note == ""
+    assert one(tiny(which, response_format=AS_PERSON), ask("who ?")).note == reply.note
+    assert one(tiny(which), ask("who ?", options={"response_format": {"type": "text"}})).note == ""
 
 
-def test_a_text_that_is_no_json_is_said_not_hidden(load: Any) -> None:
-    reply = one(load("llama"), ask("who ?", options={"response_format": {"type": "json_object"}}))
+def test_a_text_that_is_no_json_is_said_not_hidden(tiny: Any) -> None:
+    reply = one(tiny("llama"), ask("who ?", options={"response_format": {"type": "json_object"}}))
     assert "the answer holds no JSON" in reply.note and reply.text
 
 
@@ -267,24 +196,24 @@ def test_a_text_that_is_no_json_is_said_not_hidden(load: Any) -> None:
 
 @pytest.mark.parametrize("which", ["no system", "deaf"])
 def test_a_system_text_goes_before_the_question_where_the_template_has_no_place_for_it(
-    load: Any, which: str
+    tiny: Any, which: str
 ) -> None:
     asked = Generate(
         "tiny", (Message("system", "stop lost"), Message("user", "who ?")), max_tokens=12
     )
-    as_one = one(load(which), ask("stop lost\n\nwho ?"))
-    for llm, request in ((load(which), asked), (load(which, system="stop lost"), ask("who ?"))):
+    as_one = one(tiny(which), ask("stop lost\n\nwho ?"))
+    for llm, request in ((tiny(which), asked), (tiny(which, system="stop lost"), ask("who ?"))):
         reply = one(llm, request)
         assert (reply.text, reply.prompt_tokens) == (as_one.text, as_one.prompt_tokens)
 
 
-def test_arguments_for_the_template_change_the_prompt_of_one_request_or_of_all(load: Any) -> None:
+def test_arguments_for_the_template_change_the_prompt_of_one_request_or_of_all(tiny: Any) -> None:
     quick = {"chat_template_kwargs": {"enable_thinking": False}}
-    plain = one(load("tools"), ask("who ?")).prompt_tokens
-    assert one(load("tools"), ask("who ?", options=quick)).prompt_tokens == plain + 1
-    assert one(load("tools", **quick), ask("who ?")).prompt_tokens == plain + 1
+    plain = one(tiny("tools"), ask("who ?")).prompt_tokens
+    assert one(tiny("tools"), ask("who ?", options=quick)).prompt_tokens == plain + 1
+    assert one(tiny("tools", **quick), ask("who ?")).prompt_tokens == plain + 1
     slow = {"chat_template_kwargs": {"enable_thinking": True}}
-    assert one(load("tools", **quick), ask("who ?", options=slow)).prompt_tokens == plain
+    assert one(tiny("tools", **quick), ask("who ?", options=slow)).prompt_tokens == plain
 
 
 # ── longer than the window ───────────────────────────────────────────────────
@@ -303,15 +232,15 @@ def with_evidence(
     return ask(text, evidence=Evidence("who won ?", passages), **more)
 
 
-def test_by_default_a_long_prompt_is_refused(load: Any) -> None:
-    (refused,) = load(context_window=50).generate([with_evidence()])
+def test_by_default_a_long_prompt_is_refused(tiny: Any) -> None:
+    (refused,) = tiny(context_window=50).generate([with_evidence()])
     assert isinstance(refused, BackendError) and "nothing was cut" in str(refused)
 
 
 def test_with_the_rule_cut_the_last_passages_are_left_out_and_the_note_names_them(
-    load: Any,
+    tiny: Any,
 ) -> None:
-    llm = load(context_window=64, context_rule="cut")
+    llm = tiny(context_window=64, context_rule="cut")
     cut, short = llm.generate([with_evidence(), ask("who ?")])
     assert cut.note == "1 of 4 passages was left out of the prompt: p3 (City)."
     shown = LONG.replace(f" ; {PASSAGES[3].text}", "")
@@ -325,8 +254,8 @@ def test_with_the_rule_cut_the_last_passages_are_left_out_and_the_note_names_the
     assert (last.text, last.note) == (cut.text, cut.note)
 
 
-def test_a_lone_passage_is_cut_at_its_end(load: Any) -> None:
-    reply = one(load(context_window=20, context_rule="cut"), with_evidence(max_tokens=4))
+def test_a_lone_passage_is_cut_at_its_end(tiny: Any) -> None:
+    reply = one(tiny(context_window=20, context_rule="cut"), with_evidence(max_tokens=4))
     assert (
         "3 of 4 passages were left out" in reply.note
         and "of p0 (City) only the first" in reply.note
@@ -336,9 +265,9 @@ def test_a_lone_passage_is_cut_at_its_end(load: Any) -> None:
 
 @pytest.mark.parametrize("passages", [(), PASSAGES])
 def test_what_cannot_be_cut_is_refused_by_that_rule_too(
-    load: Any, passages: tuple[Passage, ...]
+    tiny: Any, passages: tuple[Passage, ...]
 ) -> None:
-    llm = load(context_window=20, context_rule="cut")
+    llm = tiny(context_window=20, context_rule="cut")
     text = "the river " * 40 + (PASSAGES[0].text if passages else "")
     refused, answered = llm.generate([with_evidence(text, passages), ask("who ?")])
     assert isinstance(refused, BackendError) and "no more of its passages can be left out" in str(
@@ -347,8 +276,8 @@ def test_what_cannot_be_cut_is_refused_by_that_rule_too(
     assert isinstance(answered, Reply)
 
 
-def test_prompts_near_the_window_share_batches(load: Any) -> None:
-    llm = load()
+def test_prompts_near_the_window_share_batches(tiny: Any) -> None:
+    llm = tiny()
     requests = [
         ask("the " * length, max_tokens=100) for length in range(63, 93)
     ]  # leave 64 to 35 of 128
@@ -359,28 +288,28 @@ def test_prompts_near_the_window_share_batches(load: Any) -> None:
     assert "left room for 48 tokens only" in replies[0].note
 
 
-def test_an_encoder_is_cut_to_its_whole_window(load: Any) -> None:
-    reply = one(load("t5", context_window=58, context_rule="cut"), with_evidence())
+def test_an_encoder_is_cut_to_its_whole_window(tiny: Any) -> None:
+    reply = one(tiny("t5", context_window=58, context_rule="cut"), with_evidence())
     assert reply.note.startswith("1 of 4 passages") and 45 < reply.prompt_tokens <= 58
 
 
-def test_the_rule_changes_the_fingerprint(load: Any) -> None:
-    assert load(context_rule="cut").fingerprint != load().fingerprint
+def test_the_rule_changes_the_fingerprint(tiny: Any) -> None:
+    assert tiny(context_rule="cut").fingerprint != tiny().fingerprint
 
 
 # ── bad input ────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize("text", ["\x00\x07\x1b[2J\u202e\ufeff who ?", "who \U0001f600 ?", "\x00"])
-def test_control_characters_are_words_like_any_other(load: Any, text: str) -> None:
-    assert one(load("tools"), ask(text)).completion_tokens == 12
+def test_control_characters_are_words_like_any_other(tiny: Any, text: str) -> None:
+    assert one(tiny("tools"), ask(text)).completion_tokens == 12
 
 
 @pytest.mark.parametrize("rule", ["refuse", "cut"])
-def test_200000_characters_are_refused_or_cut_in_their_place(load: Any, rule: str) -> None:
+def test_200000_characters_are_refused_or_cut_in_their_place(tiny: Any, rule: str) -> None:
     huge = Passage("huge", "the river " * 20_000)
     request = with_evidence(f"{huge.text} . who won ?", (huge,))
-    answer, short = load(context_rule=rule).generate([request, ask("who ?")])
+    answer, short = tiny(context_rule=rule).generate([request, ask("who ?")])
     assert isinstance(short, Reply)
     if rule == "refuse":
         assert isinstance(answer, BackendError) and "has 40005 tokens" in str(answer)
@@ -400,7 +329,7 @@ def test_a_tokenizer_with_more_words_than_the_model_is_refused_before_the_weight
 
 
 def test_a_padding_token_that_the_model_does_not_know_does_no_harm(
-    folder: Any, load: Any, tmp_path: Path
+    folder: Any, tiny: Any, tmp_path: Path
 ) -> None:
     odd = shutil.copytree(folder("llama"), tmp_path / "odd")
     config = json.loads((odd / "tokenizer_config.json").read_text())
@@ -408,7 +337,7 @@ def test_a_padding_token_that_the_model_does_not_know_does_no_harm(
     llm = LLMS["transformers"]("tiny", model=str(odd), device_map="cpu")
     assert llm._tokenizer.pad_token_id >= llm._model.config.vocab_size
     requests = [ask(text) for text in QUESTIONS]
-    assert [r.text for r in llm.generate(requests)] == [r.text for r in load().generate(requests)]
+    assert [r.text for r in llm.generate(requests)] == [r.text for r in tiny().generate(requests)]
     (refused,) = llm.generate([ask("who [EXTRA] ?")])
     assert isinstance(refused, BackendError) and "the model knows only" in str(refused)
 
@@ -455,20 +384,20 @@ def test_what_this_machine_or_model_cannot_do_is_one_sentence(
     ],
 )
 def test_attention_and_device_map_change_no_greedy_text_here(
-    load: Any, settings: dict[str, Any]
+    tiny: Any, settings: dict[str, Any]
 ) -> None:
     requests = [ask(text) for text in QUESTIONS]
-    llm = load(**settings)
-    assert [r.text for r in llm.generate(requests)] == [r.text for r in load().generate(requests)]
+    llm = tiny(**settings)
+    assert [r.text for r in llm.generate(requests)] == [r.text for r in tiny().generate(requests)]
     if "attn_implementation" in settings:
         assert llm._model.config._attn_implementation == settings["attn_implementation"]
-        assert llm.fingerprint != load().fingerprint
+        assert llm.fingerprint != tiny().fingerprint
     if settings.get("max_memory") == {"cpu": 1000}:
         assert " on disk, " in llm.about
 
 
-def test_a_batch_size_asks_for_several_batches_at_once(load: Any) -> None:
-    assert (load(batch_size=4).preferred_batch, load().preferred_batch) == (32, None)
+def test_a_batch_size_asks_for_several_batches_at_once(tiny: Any) -> None:
+    assert (tiny(batch_size=4).preferred_batch, tiny().preferred_batch) == (32, None)
 
 
 # ── 4-bit, as asked ──────────────────────────────────────────────────────────

@@ -8,14 +8,14 @@ import json
 
 import pytest
 
-from rallebench.metrics import METRICS, card, metric, read_card
+from rallebench.metrics import METRICS, card, read_card
 from rallebench.metrics._card import NEEDS, SECTIONS, TOOLS, parse
 
 COST = "rallebench.metrics.cost"
 
 
 def function_of(name: str) -> object:
-    value = metric(name).value
+    value = METRICS.entry(name).value
     return value.func if isinstance(value, functools.partial) else value
 
 
@@ -46,7 +46,7 @@ def test_every_docstring_has_the_form_of_a_card(name: str) -> None:
     assert set(heads) >= {"Normalisation", "Not scored", "Source", "Traps"}
     found = parse(doc)
     assert all(found[SECTIONS[head]].endswith(".") for head in heads)
-    traits = metric(name).traits
+    traits = METRICS.entry(name).traits
     assert bool(found["option"]) == ("check" in traits) and bool(found["over_all"]) == (
         "over_all" in traits
     )

@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
+from rallebench.core.numbers import independence, mean_of
+from rallebench.core.table_files import csv_lines, csv_table, latex
 from rallebench.core.tables import Code, Column, Figure, Fold, Format, Kind, Mean, Section, Table
-from rallebench.render import csv, html, latex, numbers, plotly, report, svg, text
+from rallebench.render import html, numbers, plotly, report, svg, text
 
 TABLE = Table(
     "F1 <all>",
@@ -62,8 +64,8 @@ def test_p_is_never_written_across_five_percent() -> None:
 
 def test_a_mean_without_an_interval_says_why() -> None:
     few, equal = Mean(0.5, None, None, 3), Mean(7.0, None, None, 40)
-    assert numbers.interval(numbers.mean_of(few) or {}) == "too few articles"
-    assert numbers.interval(numbers.mean_of(equal) or {}) == "all are equal: no interval"
+    assert numbers.interval(mean_of(few) or {}) == "too few articles"
+    assert numbers.interval(mean_of(equal) or {}) == "all are equal: no interval"
 
 
 @pytest.mark.parametrize(
@@ -85,7 +87,7 @@ def test_a_mean_without_an_interval_says_why() -> None:
 def test_the_unit_of_the_intervals_is_named_and_an_article_with_over_half_of_the_questions(
     clusters: dict[str, Any] | None, sentence: str
 ) -> None:
-    words = numbers.independence(clusters, 10)
+    words = independence(clusters, 10)
     assert sentence in words and bool(sentence) == bool(words)
     assert ("holds" in words) == ("holds" in sentence)
 
@@ -114,17 +116,17 @@ def test_a_table_as_html_is_escaped_and_carries_itself_as_csv() -> None:
 
 
 def test_a_table_as_csv_has_four_columns_for_means_and_all_digits() -> None:
-    assert csv.table(TABLE).splitlines() == [
+    assert csv_table(TABLE).splitlines() == [
         "run,F1,F1 low,F1 high,F1 n,n",
         "a & b,0.5,0.4,0.6,30,1200",
         "多瑙,0.25,,,,",
     ]
-    assert csv.lines([["x", ["p1", "p2"], None]]) == "x,p1 | p2,\n"
+    assert csv_lines([["x", ["p1", "p2"], None]]) == "x,p1 | p2,\n"
 
 
 def test_a_table_as_latex_is_escaped_with_the_largest_share_in_bold() -> None:
     scores = Table("", ("run", "F_1"), (("a", 0.5), ("b", 0.25), ("c", None)), percent=True)
-    lines = latex.table(scores).splitlines()
+    lines = latex(scores).splitlines()
     assert lines[2] == r"run & F\_1 \\" and lines[4] == r"a & \textbf{50.0} \\"
     assert lines[5] == r"b & 25.0 \\" and lines[6] == r"c & -- \\"
 

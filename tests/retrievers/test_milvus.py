@@ -20,7 +20,7 @@ from rallebench.core.errors import BackendError, UsageError
 from rallebench.core.events import complete
 from rallebench.vector_indexes import VECTOR_INDEXES
 from rallebench.vector_indexes import _milvus as server
-from rallebench.vector_indexes.milvus import ABOUT, MilvusKind
+from rallebench.vector_indexes.milvus import ABOUT, Milvus
 from rallebench.vector_indexes.numpy_flat import NumpyFlat
 
 pytestmark = pytest.mark.slow
@@ -40,13 +40,13 @@ def vectors() -> Any:
 def folder(vectors: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("milvus") / "half"
     made.mkdir()
-    complete(MilvusKind().build(made, vectors))
+    complete(Milvus.build(made, vectors))
     return made.rename(made.parent / "whole")
 
 
 @pytest.fixture()
 def index(folder: Path) -> Iterator[Any]:
-    opened = MilvusKind().load(folder)
+    opened = Milvus.load(folder)
     yield opened
     opened.close()
 
@@ -85,7 +85,7 @@ def test_opening_and_searching_changes_no_file(folder: Path, vectors: Any) -> No
         return {str(p): p.stat().st_size for p in folder.rglob("*") if p.is_file()}
 
     before = files()
-    opened = MilvusKind().load(folder)
+    opened = Milvus.load(folder)
     opened.search(vectors[:2], 3)
     opened.close()
     assert files() == before
@@ -94,7 +94,7 @@ def test_opening_and_searching_changes_no_file(folder: Path, vectors: Any) -> No
 def test_two_open_the_same_file_and_the_last_to_close_lets_go_of_it(
     folder: Path, vectors: Any
 ) -> None:
-    one, two = MilvusKind().load(folder), MilvusKind().load(folder)
+    one, two = Milvus.load(folder), Milvus.load(folder)
     one.close()
     assert two.search(vectors[:1], 1)[1][0][0] == 0
     two.close()
@@ -105,8 +105,8 @@ def test_two_open_the_same_file_and_the_last_to_close_lets_go_of_it(
 def test_a_graph_of_the_engine_finds_nearly_all(
     index_type: str, vectors: Any, tmp_path: Path
 ) -> None:
-    complete(MilvusKind().build(tmp_path, vectors, index_type=index_type))
-    opened = MilvusKind().load(tmp_path)
+    complete(Milvus.build(tmp_path, vectors, index_type=index_type))
+    opened = Milvus.load(tmp_path)
     try:
         _, rows = opened.search(vectors, 10, ef_search=100)
     finally:
@@ -130,7 +130,7 @@ def test_a_collection_of_somebody_else_is_refused_and_stays(vectors: Any, tmp_pa
     with pytest.raises(
         UsageError, match=r"'theirs' exists already .* choose another with --set collection=NAME"
     ):
-        complete(MilvusKind().build(tmp_path, vectors, uri=str(shared), collection="theirs"))
+        complete(Milvus.build(tmp_path, vectors, uri=str(shared), collection="theirs"))
     with server.connected(server.place_of(str(shared), None)) as client:
         assert client.list_collections() == ["theirs"]
         assert client.describe_collection("theirs")["fields"][0]["name"] == "id"
@@ -138,9 +138,9 @@ def test_a_collection_of_somebody_else_is_refused_and_stays(vectors: Any, tmp_pa
 
 def test_a_collection_of_other_vectors_is_refused(vectors: Any, tmp_path: Path) -> None:
     shared = str(tmp_path / "shared.db")
-    complete(MilvusKind().build(tmp_path, vectors, uri=shared, collection="ours"))
+    complete(Milvus.build(tmp_path, vectors, uri=shared, collection="ours"))
     with pytest.raises(UsageError, match="'ours' exists already"):
-        complete(MilvusKind().build(tmp_path, vectors[:100], uri=shared, collection="ours"))
+        complete(Milvus.build(tmp_path, vectors[:100], uri=shared, collection="ours"))
 
 
 def test_one_file_holds_several_indexes_and_equal_ones_share_a_collection(
@@ -151,9 +151,9 @@ def test_one_file_holds_several_indexes_and_equal_ones_share_a_collection(
     for number, some in enumerate((vectors, vectors[:50], vectors)):
         folder = tmp_path / str(number)
         folder.mkdir()
-        names.append(complete(MilvusKind().build(folder, some, uri=shared))["collection"])
+        names.append(complete(Milvus.build(folder, some, uri=shared))["collection"])
     assert names[0] == names[2] != names[1]
-    opened = MilvusKind().load(tmp_path / "1")
+    opened = Milvus.load(tmp_path / "1")
     try:
         assert opened.search(vectors[:1], 100)[1].max() == 49
     finally:
@@ -162,12 +162,12 @@ def test_one_file_holds_several_indexes_and_equal_ones_share_a_collection(
 
 def test_a_build_that_was_killed_is_completed_by_the_next(vectors: Any, tmp_path: Path) -> None:
     shared = str(tmp_path / "shared.db")
-    complete(MilvusKind().build(tmp_path, vectors, uri=shared, collection="ours"))
+    complete(Milvus.build(tmp_path, vectors, uri=shared, collection="ours"))
     place = server.place_of(shared, None)
     with server.connected(place) as client:
         client.delete("ours", filter=f"{server.key_of(client, 'ours')} >= 120")
-    complete(MilvusKind().build(tmp_path, vectors, uri=shared, collection="ours"))
-    opened = MilvusKind().load(tmp_path)
+    complete(Milvus.build(tmp_path, vectors, uri=shared, collection="ours"))
+    opened = Milvus.load(tmp_path)
     try:
         assert (opened.search(vectors, 1)[1][:, 0] == np.arange(200)).all()
     finally:
@@ -176,7 +176,7 @@ def test_a_build_that_was_killed_is_completed_by_the_next(vectors: Any, tmp_path
 
 def test_a_build_that_is_stopped_leaves_no_collection(vectors: Any, tmp_path: Path) -> None:
     shared = tmp_path / "shared.db"
-    steps = MilvusKind().build(tmp_path, vectors, uri=str(shared), collection="ours")
+    steps = Milvus.build(tmp_path, vectors, uri=str(shared), collection="ours")
     next(steps), next(steps)
     steps.close()
     with server.connected(server.place_of(str(shared), None)) as client:
@@ -186,15 +186,15 @@ def test_a_build_that_is_stopped_leaves_no_collection(vectors: Any, tmp_path: Pa
 
 def test_a_collection_that_lost_vectors_is_not_searched(vectors: Any, tmp_path: Path) -> None:
     shared = str(tmp_path / "shared.db")
-    complete(MilvusKind().build(tmp_path, vectors, uri=shared, collection="ours"))
+    complete(Milvus.build(tmp_path, vectors, uri=shared, collection="ours"))
     with server.connected(server.place_of(shared, None)) as client:
         client.delete("ours", filter=f"{server.key_of(client, 'ours')} < 10")
     with pytest.raises(BackendError, match="holds 190 of 200 vectors; build the index again"):
-        MilvusKind().load(tmp_path)
+        Milvus.load(tmp_path)
     with server.connected(server.place_of(shared, None)) as client:
         client.drop_collection("ours")
     with pytest.raises(BackendError, match=r"'ours' .* is gone, or is another one"):
-        MilvusKind().load(tmp_path)
+        Milvus.load(tmp_path)
 
 
 # ── requests that are refused before anything is encoded ─────────────────────
@@ -267,8 +267,8 @@ IDLE = """
 import sys, time
 from pathlib import Path
 import numpy
-from rallebench.vector_indexes.milvus import MilvusKind
-index = MilvusKind().load(Path(sys.argv[1]))
+from rallebench.vector_indexes.milvus import Milvus
+index = Milvus.load(Path(sys.argv[1]))
 time.sleep(35)
 print(index.search(numpy.load(sys.argv[2])[:1], 1)[1][0, 0])
 index.close()

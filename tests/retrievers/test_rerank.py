@@ -152,7 +152,7 @@ def test_a_query_scores_the_same_alone_and_in_a_batch(model: Path) -> None:
 
 def test_a_model_is_loaded_once_and_shared_and_let_go_with_its_last_user(model: Path) -> None:
     one, two = reranked(model, depth=2), reranked(model, depth=4)
-    assert one._judge is two._judge
+    assert one._scorer is two._scorer
     assert len(_cross_encoder._loaded) == 1
     del one, two
     gc.collect()

@@ -215,8 +215,8 @@ def test_progress_is_one_over_all_runs_and_says_little_where_there_is_much(
     bench: Workbench,
 ) -> None:
     request = sweep(bench, {"k": ["1", "2"]})
-    job = experiment_jobs.start(
-        bench, request, forecasts.planned(bench, request), RunOptions(track=False)
+    job = bench.experiments.start(
+        request, RunOptions(track=False), forecasts.planned(bench, request)
     )
     assert job.wait(60) and job.error is None
     whole = [event for event in job.events() if getattr(event, "task", None) == ""]

@@ -41,7 +41,7 @@ def test_what_is_new_takes_no_name_of_another_kind_and_what_is_there_goes_on(
     assert refused.code == 2
     assert (
         refused.last
-        == f"The name 'n' is that of a {there} already; choose another --name for the {new}."
+        == f"The name 'n' is that of a {there} already, so the {new} cannot have it; choose another --name."
     )
     assert everything(rallebench.workspace) == before
     again = rallebench(*BEGUN[there], "n", *(["--resume"] if there == "run" else []))

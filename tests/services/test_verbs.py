@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,7 @@ from rallebench.core.runs import RunOptions
 from rallebench.core.types import Chain, Episode, Question
 from rallebench.experiments.benchmark import Benchmark
 from rallebench.experiments.sweeps.running import sweep_settings
+from rallebench.services.episodes import EpisodeRequest
 from rallebench.services.grouping import group_of
 from rallebench.services.workbench import Workbench
 from rallebench.workspace.entries import LLMEntry
@@ -284,6 +286,22 @@ def test_asking_run_agent_ends_with_its_episode(bench: Workbench) -> None:
     assert isinstance(episode, Episode) and episode.workflow == "react"
 
 
+def test_asking_start_episode_goes_on_as_a_job_and_is_read_by_its_name(bench: Workbench) -> None:
+    loaded(bench, "titan", "tiny")
+    settings = {"env.retriever": "tiny", "steps": 1}
+    example = bench.asking.example("tiny-qa", "q1")
+    begun = bench.asking.start_episode(
+        EpisodeRequest("react", "wikipedia", "titan", settings, "tiny-qa", example)
+    )
+    job = bench.jobs.get("episode", begun.name)
+    assert job is not None and job.wait(60) and job.error is None
+    state = bench.asking.episodes.get(begun.name)
+    assert state is not None and state.state == "ended" and state.episode is not None
+    assert state.episode.qid == "q1" and state.steps == state.episode.steps
+    with pytest.raises(UsageError, match="No episode is running"):
+        bench.asking.episodes.stop(begun.name)
+
+
 # runs
 
 
@@ -357,6 +375,19 @@ def test_experiments_pilot_measures_what_a_plan_costs(
 
 def test_experiments_run_performs_every_part(bench: Workbench, suite: ExperimentRequest) -> None:
     assert len(complete(bench.experiments.run(suite, UNTRACKED)).runs) == 2
+
+
+def test_experiments_start_performs_it_in_a_job_that_others_join(
+    bench: Workbench, suite: ExperimentRequest
+) -> None:
+    planned = bench.experiments.plan(suite)
+    with bench.models.queue.turn:  # its models wait
+        job = bench.experiments.start(suite, UNTRACKED, planned)
+        assert bench.experiments.start(suite, UNTRACKED, planned) is job
+        with pytest.raises(UsageError, match="Another suite is making 's' now"):
+            bench.experiments.start(replace(suite, seed=1), UNTRACKED)
+    assert job.wait(60) and job.error is None and job.kind == "suite"
+    assert bench.experiments.list() == ["s"]
 
 
 def test_experiments_open_knows_what_was_run(bench: Workbench, suite: ExperimentRequest) -> None:
@@ -604,7 +635,7 @@ def test_tracking_track_run_says_in_a_sentence_what_did_not_work(
         if verb == "track_run"
         else unreachable.tracking.track_experiment(result.document, "suite")
     )
-    assert "is complete but was not" in sentence and "Send it later" in sentence
+    assert "is complete but was not" in sentence and "can be logged later" in sentence
     unreachable.close()
 
 

@@ -405,11 +405,11 @@ def test_a_run_of_a_name_that_runs_is_refused(workbench: Workbench) -> None:
 
 def test_runs_stop_ends_soon_and_resume_continues_where_it_stopped(workbench: Workbench) -> None:
     job = workbench.runs.start(plan(workbench, SLOW_CHAIN, batch_size=1))
-    while (folder := workbench.runs.folder_of(job)) is None or not folder.lines():
+    while (folder := workbench.runs.folder_of(job)) is None or not folder.heads():
         time.sleep(0.01)
     workbench.runs.stop("x")
     assert phase_of(ended(job, 5)) == "stopped"
-    before = workbench.runs.open("x").lines()
+    before = workbench.runs.open("x").heads()
     assert 1 <= len(before) < len(RECORDS)
     resumed = workbench.runs.resume("x")
     assert (
@@ -427,7 +427,7 @@ def test_a_stop_that_is_asked_while_the_models_load_is_not_lost(workbench: Workb
     job = workbench.runs.start(plan(workbench, chain))
     workbench.runs.stop("x")
     assert phase_of(ended(job)) == "stopped"
-    assert workbench.runs.open("x").lines() == {}
+    assert workbench.runs.open("x").heads() == {}
 
 
 def test_a_wish_to_stop_that_came_too_late_does_not_stop_the_next_session(
@@ -464,7 +464,7 @@ def test_a_run_of_another_process_is_seen_and_stopped_by_its_folder(workbench: W
     made = plan(workbench, SLOW_CHAIN, batch_size=1)
     other = Workbench(workbench.workspace.path)
     job = other.runs.start(made)
-    while (folder := other.runs.folder_of(job)) is None or not folder.lines():
+    while (folder := other.runs.folder_of(job)) is None or not folder.heads():
         time.sleep(0.01)
     assert workbench.runs.running() == "x"
     workbench.runs.stop("x")

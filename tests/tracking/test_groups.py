@@ -165,7 +165,7 @@ def test_a_sweep_whose_mlflow_is_gone_is_complete_and_says_how_to_send_it(
     ran = rallebench("sweep", *asked, "--tracking-uri", "http://127.0.0.1:9", "--json")
     assert ran.code == 0 and len(ran.json["variants"]) == 2
     assert "Warning: The sweep 'alone' is complete but was not put together in MLflow" in ran.err
-    assert ran.last.endswith("Send it later: rallebench track 'alone'.")
+    assert ran.last.endswith("It can be logged later.")
     assert rallebench("track", "alone", "--model").code == 2, "a sweep is no model"
 
 

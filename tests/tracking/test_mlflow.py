@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
 import sqlite3
 import subprocess
 import sys
@@ -29,7 +28,7 @@ from run_folders import (
     spec,
 )
 
-from rallebench.core.errors import BackendError, BadFileError, UsageError
+from rallebench.core.errors import BackendError, BadFileError, Hint, UsageError
 from rallebench.core.files import read_json, write_json
 from rallebench.core.types import Note, Reply, Step, ToolCall, UseTool
 from rallebench.engine.cost import run_cost
@@ -656,7 +655,7 @@ def sentence_of(folder: RunFolder, workspace: Path, uri: str | None = None) -> s
     with pytest.raises(BackendError) as raised:
         log_run(folder.path, workspace=workspace, tracking_uri=uri)
     assert time.monotonic() - started < 10
-    assert f"rallebench track {shlex.quote(folder.name)}" in str(raised.value)
+    assert raised.value.hint == Hint("track", folder.name)
     assert (folder.path / "output.jsonl").exists()
     assert "\n" not in str(raised.value)
     return str(raised.value)

@@ -33,7 +33,7 @@ def test_vectors_mapped_from_a_file_are_linked_and_others_are_written(
         ("c", np.array(mapped), False),
     ):
         (tmp_path / name).mkdir()
-        complete(VECTOR_INDEXES[kind]().build(tmp_path / name, vectors))
+        complete(VECTOR_INDEXES[kind].build(tmp_path / name, vectors))
         kept = tmp_path / name / "vectors.npy"
         assert kept.samefile(tmp_path / "v.npy") == linked
         np.testing.assert_array_equal(np.load(kept), vectors)
@@ -65,7 +65,7 @@ from pathlib import Path
 import numpy
 from rallebench.core.events import complete
 from rallebench.vector_indexes import VECTOR_INDEXES
-complete(VECTOR_INDEXES["diskann-memory"]().build(Path(sys.argv[1]), numpy.load(sys.argv[2]), build_complexity=2000))
+complete(VECTOR_INDEXES["diskann-memory"].build(Path(sys.argv[1]), numpy.load(sys.argv[2]), build_complexity=2000))
 """
 
 
@@ -87,7 +87,7 @@ def test_a_diskann_build_ends_with_the_process_that_asked_for_it_even_when_that_
 
 def test_a_diskann_build_that_is_stopped_leaves_no_process(tmp_path: Path) -> None:
     pytest.importorskip("diskannpy", reason="diskannpy has no wheel here")
-    steps = VECTOR_INDEXES["diskann"]().build(
+    steps = VECTOR_INDEXES["diskann"].build(
         tmp_path, random_vectors(20_000, 64), build_complexity=2000
     )
     while not builders(tmp_path):

@@ -111,11 +111,12 @@ def _near(
         (pair for pair in scores.items() if pair[1] >= RELATED * own > 0),
         key=lambda pair: (-pair[1], pair[0]),
     )[:TERMS]
-    return [(second, score / own) for second, score in close if not _same(bags[name], bags[second])]
-
-
-def _same(first: frozenset[str], second: frozenset[str]) -> bool:
-    return len(first & second) >= SAME * min(len(first), len(second))
+    bag = bags[name]
+    return [
+        (other, score / own)
+        for other, score in close
+        if len(bag & bags[other]) < SAME * min(len(bag), len(bags[other]))
+    ]
 
 
 def _words(text: str) -> list[str]:

@@ -51,19 +51,13 @@ def _article(api: str, page: str) -> SourceArticle | None:
         "rvprop": "timestamp",
         "inprop": "url",
     }
-    reply = _query(api, {**options, "pageids": page})
-    pages = reply.get("query", {}).get("pages", [])
+    pages = _query(api, {**options, "pageids": page}).get("query", {}).get("pages", [])
     entry = pages[0] if isinstance(pages, list) and pages else {}
     if not entry.get("extract"):
         return None
     date = next((str(revision.get("timestamp", "")) for revision in entry.get("revisions", [])), "")
-    return SourceArticle(
-        page,
-        str(entry.get("title", "")),
-        str(entry["extract"]),
-        str(entry.get("fullurl", "")),
-        date,
-    )
+    title, text, url = (str(entry.get(key, "")) for key in ("title", "extract", "fullurl"))
+    return SourceArticle(page, title, text, url, date)
 
 
 def _query(api: str, query: dict[str, str]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What a model said, read as a yes or no or as questions; what is not clear is None and counted, never guessed."""
+"""Prompts of builders, and what a model said, read as a yes or no or as questions; what is not clear is None and counted, never guessed."""
 
 from __future__ import annotations
 
@@ -6,8 +6,20 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from rallebench.core.prompts import check_own, prompt_text
 from rallebench.core.structured import json_in, without_reasoning
 from rallebench.core.types import Flow, Outcome, Reply
+
+
+def read_prompts(maker: str, own: str, fields: Mapping[str, tuple[str, ...]]) -> dict[str, str]:
+    """Prompt → its text without the blank lines around it. ``fields``: prompt, without .txt → what must stand in it in braces;
+    ``own``: a folder with prompts of one's own, or ''. Raises BadFileError."""
+    check_own(own, [f"{name}.txt" for name in fields])
+    return {
+        name: prompt_text(f"making/{maker}", f"{name}.txt", own, needed).strip()
+        for name, needed in fields.items()
+    }
+
 
 YES, NO = ("true", "yes", "是", "是的"), ("false", "no", "否", "不是")
 _QUOTES = "\"'“”‘’«»「」`*_ \t"

@@ -13,7 +13,8 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
-from itertools import islice
+from itertools import groupby, islice
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -73,21 +74,23 @@ def kind_of(reference: str, workspace: Workspace) -> tuple[str, Path]:
     path = workspace.corpus(reference)
     if not path.exists():
         raise NotFoundError(f"{reference} does not exist.")
-    name = path.name.lower()
+    name, is_file = path.name.lower(), path.is_file()
     if is_imported(path):
-        return "corpus", path
-    if name.endswith(DUMPS):
-        return "dump", path
-    if name.endswith(LISTS):
-        return "list", path
-    if path.is_file() and path.suffix.lower() in READERS:
-        return "folder", path
-    if path.is_file() and not name.endswith((".tsv", ".csv", ".tab", ".tsv.gz", ".csv.gz")):
+        kind = "corpus"
+    elif name.endswith(DUMPS):
+        kind = "dump"
+    elif name.endswith(LISTS):
+        kind = "list"
+    elif is_file and path.suffix.lower() in READERS:
+        kind = "folder"
+    elif is_file and not name.endswith((".tsv", ".csv", ".tab", ".tsv.gz", ".csv.gz")):
         raise BadFileError(
             f"{path} is none of the kinds that articles come in: a folder or file of {', '.join(READERS)}, a list (.jsonl), "
             "a corpus (.tsv, .csv), a MediaWiki dump (.xml, .xml.bz2); name its kind with --set source=…"
         )
-    return ("folder" if path.is_dir() and form_of(path) == "folder" else "corpus"), path
+    else:
+        kind = "folder" if path.is_dir() and form_of(path) == "folder" else "corpus"
+    return kind, path
 
 
 def source_of(request: ExperimentRequest) -> tuple[str, Path]:
@@ -118,11 +121,8 @@ def _distinct(articles: Iterator[SourceArticle]) -> Iterator[SourceArticle]:
     seen: Counter[str] = Counter()
     for article in articles:
         seen[article.id] += 1
-        yield (
-            article
-            if seen[article.id] == 1
-            else replace(article, id=f"{article.id}~{seen[article.id]}")
-        )
+        n = seen[article.id]
+        yield article if n == 1 else replace(article, id=f"{article.id}~{n}")
 
 
 def drawn(
@@ -132,17 +132,14 @@ def drawn(
     if number is None or not at_random:
         yield from islice(articles, None if number is None else min(number, sys.maxsize))
         return
+
+    def key(pair: tuple[int, SourceArticle]) -> bytes:
+        text = f"{seed} {pair[1].id}".encode("utf-8", "replace")
+        return hashlib.sha256(text).digest()[:8]
+
     # The smallest of keys that depend on seed and id alone: the same draw on every machine.
-    draws: list[tuple[int, int, SourceArticle]] = []
-    for place, article in enumerate(articles):
-        key = -int.from_bytes(
-            hashlib.sha256(f"{seed} {article.id}".encode("utf-8", "replace")).digest()[:8], "big"
-        )
-        if len(draws) < number:
-            heapq.heappush(draws, (key, -place, article))
-        elif key > draws[0][0]:
-            heapq.heapreplace(draws, (key, -place, article))
-    yield from (article for _, _, article in sorted(draws, key=lambda draw: -draw[1]))
+    draws = heapq.nsmallest(number, enumerate(articles), key=key)
+    yield from (article for _, article in sorted(draws, key=itemgetter(0)))
 
 
 def text_of(article: SourceArticle) -> str:
@@ -161,24 +158,16 @@ def _listed(reading: Reading) -> Iterator[SourceArticle]:
     """JSON lines with content (or text), and optionally id, title, url, date, question and answer."""
     source = reading.source
     for number, row in source.objects():
-        text = _first(row, TEXT)
+        text, answers = _first(row, TEXT), _first(row, ANSWER)
         if not isinstance(text, str) or not text.strip():
-            source.bad(
-                number,
-                f" has no 'content' or 'text'; it has {', '.join(list(row)[:8]) or 'nothing'}.",
-            )
+            has = ", ".join(list(row)[:8]) or "nothing"
+            source.bad(number, f" has no 'content' or 'text'; it has {has}.")
             continue
-        answers = _first(row, ANSWER)
-        title = line_of(_first(row, TITLE))
-        yield SourceArticle(
-            line_of(_first(row, ID)) or digest([title, text])[:12],
-            title,
-            text,
-            line_of(_first(row, URL)),
-            line_of(_first(row, DATE)),
-            line_of(_first(row, QUESTION)),
-            tuple(filter(None, map(line_of, answers if isinstance(answers, list) else [answers]))),
-        )
+        names = (ID, TITLE, URL, DATE, QUESTION)
+        id, title, url, date, question = (line_of(_first(row, of)) for of in names)
+        several = map(line_of, answers if isinstance(answers, list) else [answers])
+        own = (url, date, question, tuple(filter(None, several)))
+        yield SourceArticle(id or digest([title, text])[:12], title, text, *own)
 
 
 def _first(row: dict[str, Any], names: tuple[str, ...]) -> Any:
@@ -198,17 +187,10 @@ def _pages(reading: Reading) -> Iterator[SourceArticle]:
     """The pages of a corpus: neighbouring passages of one page are one article."""
     path = reading.source.path
     form = IMPORTED if is_imported(path) else ""
-    page, title, texts = "", "", list[str]()
-    for passage in read_corpus(path, form=form, source=reading.source):
-        own = passage.page_id or passage.doc_id
-        if texts and own != page:
-            yield SourceArticle(page, title, "\n".join(texts))
-            texts = []
-        if not texts:
-            page, title = own, passage.title
-        texts.append(passage.text)
-    if texts:
-        yield SourceArticle(page, title, "\n".join(texts))
+    passages = read_corpus(path, form=form, source=reading.source)
+    for page, of_page in groupby(passages, key=lambda passage: passage.page_id or passage.doc_id):
+        titles, texts = zip(*((passage.title, passage.text) for passage in of_page))
+        yield SourceArticle(page, titles[0], "\n".join(texts))
 
 
 # ── dates ────────────────────────────────────────────────────────────────────

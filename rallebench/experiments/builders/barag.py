@@ -17,7 +17,7 @@ from rallebench.engine.rowfile import RowFile
 from rallebench.experiments import EXPERIMENTS
 from rallebench.experiments.builders._barag import stages
 from rallebench.experiments.builders._barag.stages import KEEP, LEAVE_OUT, BaragPlan
-from rallebench.experiments.builders._prompts import read_prompts
+from rallebench.experiments.builders._replies import read_prompts
 from rallebench.experiments.builders.articles import (
     SOURCES,
     read_date,

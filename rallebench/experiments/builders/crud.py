@@ -19,10 +19,10 @@ from rallebench.core.types import Episode, Flow, Generate, Message, Outcome
 from rallebench.engine.rowfile import RowFile
 from rallebench.experiments import EXPERIMENTS
 from rallebench.experiments.builders import _crud as cutting
-from rallebench.experiments.builders._prompts import read_prompts
 from rallebench.experiments.builders._replies import (
     declined,
     fields_of,
+    read_prompts,
     text_field,
     text_of_reply,
 )
@@ -36,7 +36,7 @@ from rallebench.experiments.builders.articles import (
     text_of,
 )
 from rallebench.experiments.papers.common import own_prompts, string
-from rallebench.experiments.papers.crud.tasks import CrudTask, tasks_of
+from rallebench.experiments.papers.crud.records import CrudTask, tasks_of
 
 PROMPTS: Mapping[str, tuple[str, ...]] = {
     "summary": ("ARTICLE",),

@@ -20,7 +20,7 @@ from rallebench.datasets.r_eval import as_record
 from rallebench.datasets.tasks import DOMAINS
 from rallebench.engine.rowfile import RowFile, short
 from rallebench.experiments import EXPERIMENTS
-from rallebench.experiments.builders._prompts import read_prompts
+from rallebench.experiments.builders._replies import read_prompts
 from rallebench.experiments.builders._templates import proposing
 from rallebench.experiments.builders._templates.filling import (
     Filled,

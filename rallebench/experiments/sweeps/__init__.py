@@ -12,6 +12,7 @@ from typing import Any
 from rallebench.chains.overrides import override, with_overrides
 from rallebench.core.errors import UsageError
 from rallebench.core.registry import unknown
+from rallebench.core.text import split_names
 from rallebench.core.types import Chain
 
 MOST_VARIANTS = 64
@@ -77,7 +78,7 @@ def factor(text: str, read: Any) -> Factor:
     """
     name, equals, rest = text.partition("=")
     name = name.strip()
-    parts = [part for part in map(_unwrapped, _split(rest)) if part]
+    parts = split_names(rest)
     if not equals or not name or not parts:
         raise UsageError(f"{text!r} names no field with values; write it as in k=2,4,6.")
     values, labels = [], []
@@ -101,29 +102,6 @@ def factor(text: str, read: Any) -> Factor:
     if len(set(labels)) < len(labels):
         raise UsageError(f"{name} takes a value twice: {', '.join(labels)}; give each once.")
     return Factor(name, tuple(values), tuple(labels))
-
-
-def _split(text: str) -> list[str]:
-    """Cut at the commas outside of brackets; at all of them where brackets do not close.
-
-    >>> _split("a,(rrf:a,b),c")
-    ['a', '(rrf:a,b)', 'c']
-    """
-    depth, begun, parts = 0, 0, []
-    for at, letter in enumerate(text):
-        depth += (letter in "([{") - (letter in ")]}")
-        if depth < 0:
-            return text.split(",")
-        if letter == "," and not depth:
-            parts.append(text[begun:at])
-            begun = at + 1
-    return text.split(",") if depth else [*parts, text[begun:]]
-
-
-def _unwrapped(part: str) -> str:
-    part = part.strip()
-    around = re.fullmatch(r"\(([^()]*)\)", part)
-    return around[1].strip() if around else part
 
 
 def expand(chain: Chain, factors: Sequence[Factor], strategy: str = "one-factor") -> list[Variant]:
@@ -158,12 +136,11 @@ def expand(chain: Chain, factors: Sequence[Factor], strategy: str = "one-factor"
             raise UsageError(
                 f"That is more than {MOST_VARIANTS} variants; vary fewer fields or values."
             )
-    return sorted(variants, key=lambda variant: -_depth(variant.chain))
 
+    def depth(variant: Variant) -> int:
+        return max((a.k for a in variant.chain.actions if a.kind == "retrieve"), default=0)
 
-def _depth(chain: Chain) -> int:
-    """The largest k of a chain, 0 without retrieval."""
-    return max((action.k for action in chain.actions if action.kind == "retrieve"), default=0)
+    return sorted(variants, key=depth, reverse=True)
 
 
 def changed_by(chain: Chain, field: str, value: Any) -> Chain:

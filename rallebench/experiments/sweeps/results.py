@@ -8,11 +8,11 @@ from typing import Any
 
 from rallebench.analysis.ranking import HEADLINES, MultiRunComparison, compare_many
 from rallebench.core.errors import UsageError
+from rallebench.core.numbers import no_interval
 from rallebench.engine.experiment_store import ExperimentStore
 from rallebench.engine.store import RunFolder
 from rallebench.engine.stored_runs import is_ended
 from rallebench.metrics import metric
-from rallebench.render.numbers import no_interval
 from rallebench.workspace.paths import Workspace
 
 

@@ -82,7 +82,7 @@ def _by_index(
     check_index(folder, manifest)
     with (
         closing(PassageStore(folder)) as store,
-        closing(VECTOR_INDEXES[manifest.kind]().load(folder)) as index,
+        closing(VECTOR_INDEXES[manifest.kind].load(folder)) as index,
     ):
         return _with_ties(store, *index.search(queries, min(k + TIES, len(store))), k)
 

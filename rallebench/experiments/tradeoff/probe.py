@@ -78,7 +78,7 @@ def _vectors(job: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], Search]:
     folder = Workspace(job["workspace"]).indexes / job["index"]
     manifest = read_manifest(folder)
     check_index(folder, manifest)
-    index = VECTOR_INDEXES[manifest.kind]().load(folder)
+    index = VECTOR_INDEXES[manifest.kind].load(folder)
     store = PassageStore(folder)
     vectors = np.frombuffer(base64.b64decode(job["vectors"]), dtype=np.float32)
     queries = vectors.reshape(len(job["texts"]), -1)

@@ -17,7 +17,6 @@ from rallebench.services import agents
 from rallebench.services.benchmarks import BenchmarkOptions, of_flow
 from rallebench.services.episodes import (
     EpisodeRequest,
-    Episodes,
     EpisodeState,
     example_of,
     open_episode,
@@ -47,19 +46,11 @@ def register(page: Page) -> None:
         page.action(f"build.{name}", handler)
 
 
-def episodes_of(page: Page) -> Episodes:
-    """The episodes of this program, shared by all windows."""
-    known = getattr(page, "episodes", None)
-    if known is None:
-        known = page.episodes = Episodes()  # type: ignore[attr-defined]
-    return known
-
-
 def state_of(page: Page, event: Event) -> EpisodeState | None:
     """The episode that this window shows; ``run`` and ``q`` in the address name one of a run."""
     if event.query.get("run") and event.query.get("q"):
         return open_episode(page.workbench, event.query["run"], event.query["q"])
-    return episodes_of(page).get(str(event.session.get("episode", "")))
+    return page.workbench.asking.episodes.get(str(event.session.get("episode", "")))
 
 
 def choices_of(event: Event) -> dict[str, Any]:
@@ -192,7 +183,7 @@ def start(page: Page, event: Event, request: EpisodeRequest) -> Iterator[Patch]:
     with page.workbench.models.lease(f"an episode of the agent {request.workflow!r}") as lease:
         for news in lease.load_for(agent.flow.llms, agent.flow.retrievers):
             yield {"#agent-status": f"{e(news.message)} …"}
-        state = episodes_of(page).start(page.workbench, request)
+        state = page.workbench.asking.start_episode(request)
     event.session["episode"] = state.name
     yield {"address": "#/build/agent", "drawer": ""}
     yield from watch(page, event, state.name)
@@ -201,7 +192,7 @@ def start(page: Page, event: Event, request: EpisodeRequest) -> Iterator[Patch]:
 def watch(page: Page, event: Event, name: str) -> Iterator[Patch]:
     """Everything that the episode does, as it happens."""
     seen = ""
-    while (state := episodes_of(page).get(name)) is not None:
+    while (state := page.workbench.asking.episodes.get(name)) is not None:
         if state.mark != seen:
             seen = state.mark
             yield {
@@ -224,7 +215,7 @@ def follow(page: Page, event: Event) -> Iterator[Patch]:
 
 def stop(page: Page, event: Event) -> Patch:
     """Stop the episode at once."""
-    episodes_of(page).stop(str(event.session.get("episode", "")))
+    page.workbench.asking.episodes.stop(str(event.session.get("episode", "")))
     return {}
 
 

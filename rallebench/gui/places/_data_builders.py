@@ -29,7 +29,6 @@ STAGES = {
     "5-checks": "Quality checks",
 }
 MOST_ROWS = 30
-JOB = "dataset"
 
 
 def register(page: Page) -> None:
@@ -215,12 +214,7 @@ def estimate_view(estimate: Any) -> str:
 
 def begin(page: Page, request: ExperimentRequest) -> Job:
     """Begin or continue a builder as a job. Raises UsageError."""
-    job = page.workbench.jobs.submit(
-        JOB,
-        request.name,
-        repr((request.kind, request.as_json())),
-        lambda job: page.workbench.experiments.run(request, service.UNTRACKED),
-    )
+    job = page.workbench.experiments.start(request, service.UNTRACKED)
     raise_at_once(page, job)
     return job
 
@@ -247,9 +241,9 @@ def stored_view(page: Page, event: Event, name: str) -> str:
         service.open_builder(page.workbench.workspace, name).request.kind
     )
     back = html.button("Continue", "data.builder_continue", kind="primary", id=name)
-    job = page.workbench.jobs.get(JOB, name)
+    job = page.workbench.jobs.get(service.NOUN, name)
     crumb = html.crumb("Build dataset", "#/data/builder", name, builder, buttons=back)
-    job_id = job.id if job else f"{JOB} {name}"
+    job_id = job.id if job else f"{service.NOUN} {name}"
     return (
         f'<div class="wrap-page">{crumb}<div id="builder-stages">{stages_view(page, name)}</div>'
         f'<div id="builder-rows">{rows_view(page, name, event.query.get("stage", ""), event.query.get("which", "all"))}</div>'
@@ -264,7 +258,7 @@ def follow(page: Page, event: Event) -> Patch:
 
 def stages_view(page: Page, name: str) -> str:
     """How far it is, a row a stage, and what came out."""
-    job = page.workbench.jobs.get(JOB, name)
+    job = page.workbench.jobs.get(service.NOUN, name)
     progress = ""
     if job is not None and not job.done:
         stop = html.button("Stop", "jobs.stop", id=job.id)

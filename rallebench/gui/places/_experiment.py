@@ -9,6 +9,8 @@ from dataclasses import replace
 from typing import Any
 from urllib.parse import quote
 
+from rallebench.core.numbers import mean_of
+from rallebench.core.table_files import csv_table, latex
 from rallebench.core.tables import Figure, Section, Table
 from rallebench.gui.form import labelled, select
 from rallebench.gui.frame import Event, Page, Patch
@@ -28,8 +30,8 @@ from rallebench.gui.html import (
     warning,
 )
 from rallebench.gui.wording import on_page
-from rallebench.render import csv, experiments, latex, report, svg
-from rallebench.render.numbers import mean_of, text
+from rallebench.render import experiments, report, svg
+from rallebench.render.numbers import text
 from rallebench.services import experiment_groups, experiment_jobs
 from rallebench.services.experiment_groups import AXES, ExperimentRow, Ranking, plain_label
 from rallebench.services.experiments import StoredExperiment
@@ -485,9 +487,9 @@ def export(page: Page, event: Event) -> Patch:
     stored = page.workbench.experiments.store.open(name)
     tables, figures, verdict = _tables(page, stored)
     if form == "csv":
-        content = "\n".join(csv.table(value) for value in tables)
+        content = "\n".join(csv_table(value) for value in tables)
     elif form == "tex":
-        content = "\n".join(latex.table(_means(value)) for value in tables)
+        content = "\n".join(latex(_means(value)) for value in tables)
     elif form == "json":
         content = experiment_groups.report_text(page.workbench, name)
     else:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from rallebench.core.table_files import csv_table, latex
 from rallebench.gui.frame import Event, Page, Patch
 from rallebench.gui.html import button, crumb, e, link, rows
-from rallebench.render import csv, latex
 from rallebench.services import published
 
 FIRST = "ralle:2"
@@ -73,5 +73,5 @@ def save(page: Page, event: Event) -> Patch:
     """The table as a file."""
     name, form = event.text("table"), event.text("suffix")
     table = published.as_table(published.opened(name))
-    text = latex.table(table) if form == "tex" else csv.table(table)
+    text = latex(table) if form == "tex" else csv_table(table)
     return {"download": {"name": f"{name.replace(':', '-')}.{form}", "text": text}}

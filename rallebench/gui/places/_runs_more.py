@@ -9,14 +9,14 @@ from pathlib import Path
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.gui.form import labelled, select
 from rallebench.gui.frame import Event, Page, Patch
-from rallebench.gui.html import button, dialog, e, fold, table, warning
+from rallebench.gui.html import button, defs, dialog, e, fold, table, warning
 from rallebench.render import svg
 from rallebench.render.report import page as report_pages
 from rallebench.services import catalog
 from rallebench.services.comparing import analyse_agents
 from rallebench.services.exchange import exported, import_predictions, track
 from rallebench.services.reports import report_of
-from rallebench.services.run_views import is_agents, judges, metric_choices
+from rallebench.services.run_views import is_agents, judge_lines, metric_choices
 
 ENDINGS = {
     "csv": ".csv",
@@ -121,9 +121,10 @@ def metric_fields(page: Page, usual: str = "") -> str:
         f'<label class="check"><input type="checkbox" name="metric" value="{e(name)}"> {e(name)}</label>'
         for name in metric_choices()
     )
-    judge = labelled("Judge", select("judge", judges(), "", blank="none"))
+    lines = judge_lines()
+    judge = labelled("Judge", select("judge", [name for name, _ in lines], "", blank="none"))
     model = labelled("Judging model", select("judge_model", models, models[0] if models else ""))
-    return f'<div class="fields">{judge}{model}</div>{fold("Metrics", f"<div class=checks>{boxes}</div>", gist=usual, id="score-metrics")}'
+    return f'<div class="fields">{judge}{model}</div>{fold("What the judges give", defs(lines))}{fold("Metrics", f"<div class=checks>{boxes}</div>", gist=usual, id="score-metrics")}'
 
 
 def chosen_metrics(event: Event) -> list[str]:

@@ -8,6 +8,7 @@ from typing import Any
 from urllib.parse import quote
 
 from rallebench.core.errors import RalleError, UsageError
+from rallebench.core.numbers import independence
 from rallebench.core.types import Generate, Retrieve
 from rallebench.gui.frame import Event, Page, Patch
 from rallebench.gui.html import (
@@ -15,6 +16,7 @@ from rallebench.gui.html import (
     button,
     chips,
     crumb,
+    defs,
     e,
     empty,
     fold,
@@ -341,10 +343,15 @@ def metrics(page: Page, run: RunFolder) -> str:
                 f"{mean.get('n', 0):,}",
             ]
         )
-    clusters = numbers.independence(report.get("clusters"), report.get("n", 0))
+    clusters = independence(report.get("clusters"), report.get("n", 0))
     scorer = button("Score by more metrics", "runs.rescore", run=run.name)
     analysis = agents(page, [run.name])
-    return f'<div class="row">{scorer}</div>{analysis}{rows(["Metric", ">Mean", ">95 % interval", ">Questions"], lines)}<p class="note">{e(clusters)}</p>'
+    cards = "".join(
+        f"<h4>{e(name)}</h4>{defs(facts.items())}"
+        for name, facts in run_views.cards(report).items()
+    )
+    cards = fold("Metric cards", cards, gist="definition, range, caveats", id="metric-cards")
+    return f'<div class="row">{scorer}</div>{analysis}{rows(["Metric", ">Mean", ">95 % interval", ">Questions"], lines)}<p class="note">{e(clusters)}</p>{cards}'
 
 
 def cost(page: Page, run: RunFolder) -> str:

@@ -184,7 +184,7 @@ def run(page: Page, event: Event) -> Patch:
     request = request_of(page, event, design)
     planned = forecasts.planned(page.workbench, request)
     options = RunOptions(track=design.track and design.kind != "tradeoff")
-    experiment_jobs.start(page.workbench, request, planned, options)
+    page.workbench.experiments.start(request, options, planned)
     design.auto = Design().auto
     return {
         "#x-running": running(page),
@@ -205,9 +205,8 @@ def resume(page: Page, event: Event) -> Patch:
     """Continue an experiment that was stopped: what was answered is not asked again."""
     request = designs.stored_request(page.workbench, event.text("id"))
     planned = forecasts.planned(page.workbench, request)
-    experiment_jobs.start(
-        page.workbench, request, planned, RunOptions(track=request.kind != "tradeoff")
-    )
+    options = RunOptions(track=request.kind != "tradeoff")
+    page.workbench.experiments.start(request, options, planned)
     return {"#x-running": running(page), "#x-done": done(page), "go": "#/experiments/list"}
 
 

@@ -12,8 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from rallebench.core.registry import Registry
-from rallebench.core.types import Episode, Example, Flow, Outcome
+from rallebench.core.types import Episode, Outcome
 
 JUDGED, UNPARSED = "judged", "unparsed"
 """How a judge's episode stops."""
@@ -40,58 +39,6 @@ class Case:
     query: str
     answer: str
     source: str = ""
-
-
-Judge = Callable[..., Flow]
-"""``judge(case, *, llm, prompt, **settings)``: asks ``llm`` and ends with ``ended(judgement)`` or ``decided(verdict)``."""
-
-
-@dataclass(frozen=True, slots=True)
-class ScoreColumn:
-    """A metric of a judge. ``range``: (lowest, highest) value; None = no bound."""
-
-    name: str
-    definition: str
-    range: tuple[float | None, float | None] = (0.0, 1.0)
-
-
-JUDGES: Registry[Judge] = Registry(
-    "judge",
-    "rallebench.metrics.judges",
-    traits={
-        "folder": "the folder of its prompts below prompts/",
-        "prompts": "file there → the fields that it must hold in braces",
-        "prompt": "what makes the judge's prompt of these texts",
-        "columns": "its metrics, each a ScoreColumn",
-        "scores": "the values of the columns, of one episode",
-        "source": "example → the text that it judges by, '' where there is none; None: it needs none",
-        "paper": "where it was published",
-    },
-)
-
-
-def register_judge(
-    name: str,
-    *,
-    columns: tuple[ScoreColumn, ...],
-    scores: Callable[[Episode], Mapping[str, float]],
-    prompts: Mapping[str, tuple[str, ...]] | None = None,
-    prompt: Callable[..., Any] = str,
-    folder: str = "judges",
-    source: Callable[[Example], str] | None = None,
-    paper: str = "",
-) -> Callable[[Judge], Judge]:
-    """Decorator: file a judge, so that ``NAME:MODEL`` is a metric of any run. The keywords are the traits of ``JUDGES``."""
-    return JUDGES.register(
-        name,
-        columns=columns,
-        scores=scores,
-        prompts=prompts or {},
-        prompt=prompt,
-        folder=folder,
-        source=source,
-        paper=paper,
-    )
 
 
 def verdict_of(name: str) -> Callable[[Episode], dict[str, float]]:

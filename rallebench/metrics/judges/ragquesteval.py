@@ -16,13 +16,12 @@ from typing import Any
 from rallebench.core.prompts import filled
 from rallebench.core.structured import without_reasoning
 from rallebench.core.types import Episode, Example, Flow, Generate, Message
+from rallebench.metrics import METRICS, ScoreColumn
 from rallebench.metrics.judges import (
     Case,
     Judgement,
-    ScoreColumn,
     ended,
     judgement_of,
-    register_judge,
 )
 from rallebench.metrics.words import jieba_words
 
@@ -69,7 +68,7 @@ def scores_of(episode: Episode) -> Mapping[str, float]:
     return judgement_of(episode).values
 
 
-@register_judge(
+@METRICS.register_judge(
     "ragquesteval",
     folder="suites/crud",
     prompts={"quest-questions.txt": ("text",), "quest-answers.txt": ("text", "questions")},
@@ -77,7 +76,8 @@ def scores_of(episode: Episode) -> Mapping[str, float]:
     columns=COLUMNS,
     scores=scores_of,
     source=reference_for,
-    paper="arXiv:2401.17043",
+    label="RAGQuestEval",
+    wants="a reference or an accepted answer",
 )
 def ragquesteval(
     case: Case,
@@ -93,6 +93,11 @@ def ragquesteval(
 
     An empty answer tells nothing: 0 and 0. ``known``: the reference's ``question`` and ``answers`` where they exist
     already; then only the text is asked. ``precision``: see ``quest_scores``. ``compat`` "original" reads replies as CRUD-RAG's code does.
+
+    Normalisation: both answers to a question in jieba's words.
+    Not scored: a reply whose questions or answers cannot be read; a question without a reference.
+    Source: CRUD-RAG, Lyu et al. 2024, arXiv:2401.17043, section 3.3.
+    Traps: The shipped prompts are Chinese, and the same model asks, answers and is compared with itself.
     """
     strict = compat == "original"
 

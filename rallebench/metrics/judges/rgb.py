@@ -9,12 +9,13 @@ from collections.abc import Callable
 
 from rallebench.core.prompts import filled
 from rallebench.core.types import Flow, Generate, Message
-from rallebench.metrics.judges import Case, ScoreColumn, decided, register_judge, verdict_of
+from rallebench.metrics import METRICS, ScoreColumn
+from rallebench.metrics.judges import Case, decided, verdict_of
 
-FOLDER, PAPER = "suites/rgb", "arXiv:2309.01431"
+FOLDER = "suites/rgb"
 
 
-@register_judge(
+@METRICS.register_judge(
     "rgb-rejection",
     folder=FOLDER,
     prompts={"judge-rejection.txt": ("question", "answer")},
@@ -25,14 +26,21 @@ FOLDER, PAPER = "suites/rgb", "arXiv:2309.01431"
         ),
     ),
     scores=verdict_of("rejection_rate_judge"),
-    paper=PAPER,
+    label="Rej*",
+    higher_is_better=None,
 )
 def rejection(case: Case, *, llm: str, prompt: str) -> Flow:
-    """Whether an answer declined: 1 if the question is not addressed, else 0 (RGB's Rej*)."""
+    """Whether an answer declined: 1 if the judge says that the question is not addressed, else 0 (RGB's Rej*).
+
+    Normalisation: none: the model reads the question and the answer as they are.
+    Not scored: a verdict that says neither yes nor no.
+    Source: RGB, Chen et al. 2023, arXiv:2309.01431.
+    Traps: Good where the passages hold no answer, bad where they do. The published code counts an unclear verdict as a no.
+    """
     return _flow(case, llm, prompt, verdict_on_rejection)
 
 
-@register_judge(
+@METRICS.register_judge(
     "rgb-errors",
     folder=FOLDER,
     prompts={"judge-errors.txt": ("answer",)},
@@ -43,10 +51,16 @@ def rejection(case: Case, *, llm: str, prompt: str) -> Flow:
         ),
     ),
     scores=verdict_of("fact_check_rate_judge"),
-    paper=PAPER,
+    label="ED*",
 )
 def errors(case: Case, *, llm: str, prompt: str) -> Flow:
-    """Whether an answer noticed that documents are wrong: 1 if it did, else 0 (RGB's ED*)."""
+    """Whether an answer noticed that documents are wrong: 1 if the judge says that it did, else 0 (RGB's ED*).
+
+    Normalisation: none: the model reads the answer as it is.
+    Not scored: a verdict that says neither yes nor no.
+    Source: RGB, Chen et al. 2023, arXiv:2309.01431.
+    Traps: Meant for documents with counterfactual statements. The published code counts an unclear verdict as a no.
+    """
     return _flow(case, llm, prompt, verdict_on_errors)
 
 

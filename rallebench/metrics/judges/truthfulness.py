@@ -11,13 +11,12 @@ from typing import Any
 
 from rallebench.core.prompts import filled
 from rallebench.core.types import Episode, Example, Flow, Generate, Message, ToolSpec
+from rallebench.metrics import METRICS, ScoreColumn
 from rallebench.metrics.judges import (
     Case,
-    ScoreColumn,
     ended,
     judgement_of,
     mean_of,
-    register_judge,
 )
 from rallebench.metrics.judges._reading import read_scores
 
@@ -80,7 +79,7 @@ def scores_of(episode: Episode) -> dict[str, float]:
     return {**judgement.values, "perfect": float(both == [HIGH, HIGH])}
 
 
-@register_judge(
+@METRICS.register_judge(
     "truthfulness",
     prompts={
         "truthfulness-system.txt": (),
@@ -91,7 +90,8 @@ def scores_of(episode: Episode) -> dict[str, float]:
     columns=COLUMNS,
     scores=scores_of,
     source=article_for,
-    paper="arXiv:2402.16874",
+    label="Truthfulness and relevance",
+    wants="an article, a reference or accepted answers",
 )
 def truthfulness(
     case: Case,
@@ -111,6 +111,12 @@ def truthfulness(
     ``form``: how the scores are asked for: ``schema`` (``response_format``), ``tool`` (a forced call), or ``text``. They are
     read from any of them, whatever was asked for. ``repeats``: so many times, with seeds ``seed``, ``seed`` + 1 …; ``swap``
     asks every second time with the other order, and at least twice.
+
+    Normalisation: none: the model reads the article, the question and the answer as they are.
+    Not scored: a reply without both scores, or with a score off the scale; a question without an article, reference and answers.
+    Source: BARAG, Kenneweg et al. 2024, arXiv:2402.16874.
+    Traps: A judge has its own leanings, so that numbers of two models cannot be compared; of an article it reads the first 15,000
+        characters.
     """
     each = []
     for number in range(max(repeats, 2) if swap else repeats):

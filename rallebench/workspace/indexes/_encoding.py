@@ -13,6 +13,8 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+import numpy as np
+
 from rallebench.core.errors import BackendError
 from rallebench.core.files import Appender, writing
 from rallebench.encoders import BulkEncoder, Encoder
@@ -33,6 +35,7 @@ from rallebench.workspace.indexes._shards import (
 
 if TYPE_CHECKING:
     from rallebench.encoders import Batches, Vectors
+
 
 BATCH = 64
 """Passages that an encoder without batches of its own is given at once."""
@@ -68,8 +71,6 @@ class Work:
 
     def stored(self) -> EncodedPassages:
         """The finished vectors."""
-        import numpy as np
-
         vectors = np.load(self.folder / VECTORS, mmap_mode="r")
         return EncodedPassages(vectors, self.header["dtype"], self.header["measured"])
 
@@ -191,8 +192,6 @@ class Work:
                 progress.write(self._line(first, _sha256(piece)))
 
     def _check(self, shard: Vectors, first: int) -> None:
-        import numpy as np
-
         bad = np.flatnonzero(~np.isfinite(shard).all(axis=1))
         if len(bad):
             passage = self.passages[first + int(bad[0])]
@@ -209,8 +208,6 @@ def bulk(encoder: Encoder, dtype: str) -> Callable[[Sequence[str]], Batches]:
         return encoder.bulk(dtype)
 
     def encode(texts: Sequence[str]) -> Batches:
-        import numpy as np
-
         order = np.argsort([-len(text) for text in texts], kind="stable")
         for start in range(0, len(order), BATCH):
             rows = order[start : start + BATCH]
@@ -220,8 +217,6 @@ def bulk(encoder: Encoder, dtype: str) -> Callable[[Sequence[str]], Batches]:
 
 
 def _empty(rows: int, dim: int) -> Vectors:
-    import numpy as np
-
     # No numbers: a row that an encoder leaves out is noticed like a broken one.
     return np.full((rows, dim), np.nan, dtype=np.float32)
 
@@ -244,8 +239,6 @@ def _sha256(piece: bytes) -> str:
 
 def _npy_head(shape: tuple[int, int]) -> bytes:
     """What stands before the values in an .npy file of float32 in this shape."""
-    import numpy as np
-
     out = io.BytesIO()
     head = {"descr": "<f4", "fortran_order": False, "shape": shape}
     np.lib.format.write_array_header_1_0(out, head)  # type: ignore[no-untyped-call]

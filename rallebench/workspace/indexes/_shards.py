@@ -7,13 +7,12 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
 
 from rallebench.core.types import Passage
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 VECTORS, PART, PROGRESS = "vectors.npy", "vectors.part", "progress.jsonl"
 FORMAT, FORM = "rallebench-vectors/1", "{title}, {text}"

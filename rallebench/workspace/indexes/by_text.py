@@ -14,6 +14,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+from numpy.typing import NDArray
+
 from rallebench.core.parts import part_of
 from rallebench.encoders import BulkEncoder, Encoder
 from rallebench.workspace.indexes._encoding import bulk
@@ -28,18 +31,13 @@ from rallebench.workspace.indexes._shards import (
 from rallebench.workspace.indexes.vectors import kept_vectors
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from rallebench.encoders import Batches, Vectors
 
-    Table = NDArray[np.uint64]
+Table = NDArray[np.uint64]
 
 
 def hashes(texts: Iterable[str]) -> Table:
     """uint64 (n, 2): both halves of the first 16 bytes of each text's sha256."""
-    import numpy as np
-
     halves = [hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:16] for text in texts]
     return np.frombuffer(b"".join(halves), dtype="<u8").reshape(-1, 2)
 
@@ -51,8 +49,6 @@ def table_path(texts: Path, corpus_sha256: str) -> Path:
 
 def write_table(texts: Path, corpus_sha256: str, passages: Passages) -> Path:
     """The table of a corpus, made if it is not there. Raises OSError."""
-    import numpy as np
-
     path = table_path(texts, corpus_sha256)
     if path.exists():
         return path
@@ -73,8 +69,6 @@ class _Source:
     """The finished vectors of one corpus."""
 
     def __init__(self, folder: Path, table: Path) -> None:
-        import numpy as np
-
         header, self._shards = read_progress(folder)
         self.folder = folder
         self.dtype, self._total = str(header["dtype"]), int(header["passages"])
@@ -90,8 +84,6 @@ class _Source:
 
     def rows(self, keys: Table) -> NDArray[np.int64]:
         """(n,) the row of each text; -1 where there is none, or its shard is not finished."""
-        import numpy as np
-
         rows = np.full(len(keys), -1, dtype=np.int64)
         first = np.searchsorted(self._table[0], keys[:, 0], side="left")
         for i, at in enumerate(first):
@@ -138,8 +130,6 @@ def sources(
 
 def known(cache: Path, texts: Path, encoder_name: str, keys: Table) -> NDArray[np.bool_]:
     """(n,) whether the encoder of that name has encoded a text already."""
-    import numpy as np
-
     is_known = np.zeros(len(keys), dtype=bool)
     for source in sources(cache, texts, lambda header: header.get("encoder") == encoder_name):
         is_known |= source.rows(keys) >= 0
@@ -169,8 +159,6 @@ class Remembering:
 
     def bulk(self, dtype: str) -> Callable[[Sequence[str]], Batches]:
         """What is known first, in one batch; then what the encoder makes of the rest, a text that repeats once."""
-        import numpy as np
-
         anew = bulk(self._encoder, dtype)
         opened: list[_Source] = []
 

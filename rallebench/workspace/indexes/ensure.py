@@ -15,9 +15,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from rallebench.core.disk import disk_error
 from rallebench.core.entries import Manifest
 from rallebench.core.errors import BadFileError, NotFoundError, RalleError
+from rallebench.core.experiments import IndexResult
 from rallebench.core.types import digest
 from rallebench.corpora.chunking import Chunking
 from rallebench.corpora.reading import IMPORTED
@@ -25,7 +28,6 @@ from rallebench.corpora.store import PassageStore
 from rallebench.encoders import Encoder
 from rallebench.encoders.references import check_encoder
 from rallebench.retrievers import needs_encoder
-from rallebench.workspace.entries import read_manifest
 from rallebench.workspace.indexes._shards import passage_text
 from rallebench.workspace.indexes.build import build_index, check_settings
 from rallebench.workspace.indexes.by_text import Remembering, hashes, known, write_table
@@ -61,17 +63,6 @@ class Described:
     form: str = ""
     page_map: Path | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Prepared:
-    """The index ``name`` of the workspace is what was described. ``built``: it was not there; ``encoded``: passages
-    that had to be encoded for it."""
-
-    name: str
-    manifest: Manifest
-    built: bool
-    encoded: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,8 +120,8 @@ def described(
 
 def prepare(
     workspace: Workspace, recipe: Described, encoders: Callable[[str], Encoder]
-) -> Generator[Building | Prepared, None, None]:
-    """Yield progress, Prepared last: an index of the workspace that is exactly this, built if there is none.
+) -> Generator[Building, None, IndexResult]:
+    """Yield progress, return the index of the workspace that is exactly this, built if there is none.
 
     Interrupted, it goes on where it was: what is cut and encoded is kept. Two that ask for the same index build it
     once; the second waits. Raises UsageError and BackendError as ``build_index`` does.
@@ -145,14 +136,13 @@ def prepare(
         with turn(lock, lambda seconds: Building(stage, 0, 0, seconds)) as waiting:
             yield from waiting
             if existing := existing_index(workspace, recipe, passages, fingerprint):
-                yield Prepared(existing, read_manifest(workspace.indexes / existing), False)
-            else:
-                yield from _built(workspace, name, recipe, passages, encoder)
+                return IndexResult(existing)
+            return (yield from _built(workspace, name, recipe, passages, encoder))
 
 
 def _built(
     workspace: Workspace, name: str, recipe: Described, passages: Cut, encoder: Encoder | None
-) -> Generator[Building | Prepared, None, None]:
+) -> Generator[Building, None, IndexResult]:
     remembering = None
     if encoder is not None:
         _write_tables(workspace, recipe.encoder, passages)
@@ -173,17 +163,14 @@ def _built(
     )
     with contextlib.closing(building):
         for piece in building:
-            if isinstance(piece, Manifest):
-                yield Prepared(name, piece, True, remembering.encoded if remembering else 0)
-            else:
+            if not isinstance(piece, Manifest):
                 yield piece
+    return IndexResult(name, True, remembering.encoded if remembering else 0)
 
 
 def planned(workspace: Workspace, recipes: Sequence[Described]) -> Generator[Building, None, Costs]:
     """Yield progress, return what preparing all of these takes. Their corpora are cut for it, which is kept; no
     encoder is loaded. Raises as ``passages_of`` does."""
-    import numpy as np
-
     built: list[str] = []
     builds: dict[str, tuple[Described, Cut]] = {}
     texts: dict[str, list[Any]] = {}

@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from rallebench.core import memory
 from rallebench.core.disk import free_bytes
 from rallebench.core.errors import BadFileError
@@ -111,7 +113,7 @@ class Estimate:
         if self.disk > self.free_disk:
             sentences.append(
                 f"The build needs about {size(self.disk)} of disk and {size(self.free_disk)} are free: free space, "
-                "delete cached vectors, or choose another --workspace."
+                "delete cached vectors, or use another workspace."
             )
         return tuple(sentences)
 
@@ -277,8 +279,6 @@ def _vectors(
     folder: Path, kind: str, dim: int, sample: Sample, settings: Mapping[str, Any]
 ) -> tuple[dict[str, int], float | None]:
     """(files of the whole index, seconds) from an index over random vectors; None seconds for a kind on a server."""
-    import numpy as np
-
     remote = INDEX_KINDS.entry(kind).traits.get("remote")
     if remote is not None:  # a server's own disk and time; run here, it holds the vectors once more
         return {} if remote(settings) else {"index": 4 * dim * sample.passages}, None

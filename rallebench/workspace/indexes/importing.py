@@ -14,14 +14,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from rallebench.core.errors import BadFileError, MismatchError, UsageError
 from rallebench.core.types import Passage
 from rallebench.retrievers import IndexKind
-from rallebench.vector_indexes import Progress, faiss_flat, hnsw
+from rallebench.vector_indexes import Progress
 from rallebench.vector_indexes._diskann import about
 from rallebench.vector_indexes._diskann_files import GRAPH, check_same_length, read_disk_files
 from rallebench.vector_indexes._faiss import faiss, read
 from rallebench.vector_indexes._vectors import PIECE_BYTES
+from rallebench.vector_indexes.faiss_flat import FaissFlat
+from rallebench.vector_indexes.hnsw import FaissHNSW
 
 NPMMAP = re.compile(r"(?:.*_)?(\d+)_(\d+)\.npmmap")
 """RaLLe's name: ``full_1024_22220793.npmmap``: dimensions, then vectors."""
@@ -91,8 +95,6 @@ def _npy(path: Path) -> Foreign:
 
 
 def _mapped(path: Path) -> Any:
-    import numpy as np
-
     try:
         return np.load(path, mmap_mode="r")
     except (OSError, ValueError, EOFError) as error:
@@ -101,8 +103,6 @@ def _mapped(path: Path) -> Any:
 
 def vectors_of(foreign: Foreign) -> Any:
     """Memory-mapped (count, dim)."""
-    import numpy as np
-
     if foreign.path.suffix == ".npy":
         return _mapped(foreign.path)
     return np.memmap(foreign.path, dtype="<f4", mode="r", shape=(foreign.count, foreign.dim))
@@ -155,7 +155,7 @@ def check_fits(foreign: Foreign, kind: str, passages: int, dim: int, encoder: st
     name = foreign.path.name
     if foreign.kind and foreign.kind != kind:
         raise UsageError(
-            f"{name} is an index of the kind {foreign.kind!r}; write --kind {foreign.kind}."
+            f"{name} is an index of the kind {foreign.kind!r}; choose the kind {foreign.kind}."
         )
     if foreign.count != passages:
         raise MismatchError(
@@ -188,15 +188,13 @@ def taken(
             _link(foreign.path / name, folder / name)
         about(folder, "imported", files.count, files.dim, files.longest, False, foreign.prefix)
     else:
-        _link(foreign.path, folder / {"flat": faiss_flat.FILE, "hnsw": hnsw.FILE}[foreign.kind])
+        _link(foreign.path, folder / {"flat": FaissFlat, "hnsw": FaissHNSW}[foreign.kind].file)
     yield foreign.count, foreign.count
     return {**(foreign.settings or {}), "imported": foreign.path.name}
 
 
 def _all_numbers(path: Path, vectors: Any) -> Generator[Progress, None, None]:
     """Raise BadFileError, naming the row, for a value that is no finite number; before anything is built of it."""
-    import numpy as np
-
     step = max(1, PIECE_BYTES // (4 * vectors.shape[1]))
     for start in range(0, len(vectors), step):
         yield start, len(vectors)
@@ -212,8 +210,6 @@ def _all_numbers(path: Path, vectors: Any) -> Generator[Progress, None, None]:
 
 def _check_numbers(path: Path, index: Any) -> None:
     """``_all_numbers`` of the vectors that a Faiss index in memory holds as they are."""
-    import numpy as np
-
     package = faiss()
     flat = package.downcast_index(index.storage) if hasattr(index, "storage") else index
     if not isinstance(flat, package.IndexFlat) or not flat.ntotal:

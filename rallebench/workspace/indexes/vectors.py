@@ -174,7 +174,7 @@ def _disk_errors(folder: Path, needed: int = 0) -> Iterator[None]:
         yield
     except OSError as error:
         raise DiskError(
-            f"Could not write the vectors in {folder}: {error.strerror or error}; free space or choose another "
-            "--workspace, and run it again: what is encoded is kept."
+            f"Could not write the vectors in {folder}: {error.strerror or error}; free space, or use another "
+            "workspace, and run it again: what is encoded is kept."
             + (f" {room(folder, needed)}" if is_full(error) else "")
         ) from error

@@ -13,8 +13,7 @@ from rallebench.core.errors import UsageError
 from rallebench.engine.driver import ExperimentResult
 from rallebench.experiments import BUILDERS
 from rallebench.experiments.builders._crud import groups, halves, is_changed, opening
-from rallebench.experiments.papers.crud.records import read_tasks
-from rallebench.experiments.papers.crud.tasks import TASKS, tasks_of
+from rallebench.experiments.papers.crud.records import TASKS, read_tasks, tasks_of
 from rallebench.workspace.paths import Workspace
 
 FIRST = "临江市城东水厂二期工程九月十四日通水。该工程总投资2.4亿元，日供水能力30万吨。"

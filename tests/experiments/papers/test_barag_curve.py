@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from rallebench.experiments.papers.barag import points
-from rallebench.experiments.papers.barag.choices import choice_table
 from rallebench.experiments.papers.barag.coefficients import agreement_of
 from rallebench.experiments.papers.barag.points import (
     BranchedCase,
     always,
     as_good,
+    choice_table,
     chosen,
     held_out,
     helps,
@@ -167,13 +167,8 @@ def test_the_published_agent_chooses_better_than_a_coin(shared_data: Path) -> No
 
 def test_agreement_by_hand() -> None:
     found = agreement_of([1, 2, 3, 4, 5], [2, 2, 3, None, 5])
-    assert (found.n, found.unparsed, found.mae.value, found.bias.value, found.exact.value) == (
-        4,
-        1,
-        0.25,
-        0.25,
-        0.75,
-    )
+    actual = (found.n, found.unparsed, found.mae.value, found.bias.value, found.exact.value)
+    assert actual == (4, 1, 0.25, 0.25, 0.75)
     expected = (0.9661, 0.9487)
     assert (round(found.pearson.value or 0, 4), round(found.spearman.value or 0, 4)) == expected
     assert found.pearson.low is not None

@@ -10,8 +10,7 @@ import pytest
 from small_workspace import CommandLine, write_lines
 
 from rallebench.experiments.papers.barag.published import RUNS, agrees, rounded
-from rallebench.experiments.papers.barag.runs import read_runs
-from rallebench.experiments.papers.barag.summary import BINS, bin_of, summary_of
+from rallebench.experiments.papers.barag.runs import BINS, bin_of, read_runs, summary_of
 
 # rows, truthfulness, relevance, input tokens, output tokens, flagged as retrieved, given a context, both 5: of the rows in the
 # data folder, added up by a script that shares no code with this project.

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from performing import plan, run_suite
-from small_workspace import CommandLine, copy_workspace, everything, read_lines, write_lines
+from small_workspace import CommandLine, Ran, copy_workspace, everything, read_lines, write_lines
 
 from rallebench.analysis.paired import PairedComparison
 from rallebench.core.experiments import ExperimentRequest
@@ -122,6 +122,11 @@ def chosen(workspace: Path, *settings: str) -> dict[str, str]:
     return base | dict(setting.split("=", 1) for setting in settings)
 
 
+def run_grid(rallebench: CommandLine, *settings: str, llm: str = "quiet", flags: Any = ()) -> Ran:
+    pairs = (f"{key}={value}" for key, value in chosen(rallebench.workspace, *settings).items())
+    return rallebench.suite("crud-grid", *pairs, llm=llm, run="g", flags=flags)
+
+
 def grid(rallebench: CommandLine, *settings: str, llm: str = "", run: str = "g") -> Any:
     pairs = (f"{key}={value}" for key, value in chosen(rallebench.workspace, *settings).items())
     return rallebench.report("crud-grid", *pairs, llm=llm, run=run)
@@ -191,16 +196,10 @@ def test_the_plan_counts_builds_and_questions_and_writes_nothing(workspace: Path
 
 
 def test_a_plan_with_a_probe_says_how_many_texts_are_to_be_encoded(rallebench: CommandLine) -> None:
-    flags = [
-        part
-        for key, value in chosen(rallebench.workspace, "factors=chunk", "chunks=16").items()
-        for part in ("--set", f"{key}={value}")
-    ]
-    ran = rallebench(
-        "suite", "crud-grid", "--llm", "quiet", "--name", "p", "--plan", "--probe", "1", *flags
-    )
-    assert "Indexes: 2 indexes to build" in ran.out and "texts to encode with hashing" in ran.out
-    assert "not reached by the probe" in ran.out, "a probe builds no index"
+    flags = ("--plan", "--probe", "1")
+    out = run_grid(rallebench, "factors=chunk", "chunks=16", flags=flags).out
+    assert "Indexes: 2 indexes to build" in out and "texts to encode with hashing" in out
+    assert "not reached by the probe" in out, "a probe builds no index"
 
 
 @pytest.mark.slow
@@ -318,10 +317,8 @@ def test_the_papers_recommendations_are_quoted_with_their_contradiction(
         for name in SCENARIOS
     )
     found = grid(rallebench, "factors=topk", "ks=1", llm="quiet")
-    assert (
-        "smaller ones are better (BLEU 34.20 with chunks of 64, 30.35 with 512)"
-        in table(found, "Recommendations")["note"]
-    )
+    actual = "smaller ones are better (BLEU 34.20 with chunks of 64, 30.35 with 512)"
+    assert actual in table(found, "Recommendations")["note"]
 
 
 def test_without_a_model_retrievers_are_compared_by_the_rank_of_gold_documents(
@@ -407,14 +404,7 @@ def test_a_cell_that_cannot_be_run_is_said_and_the_others_go_on(rallebench: Comm
         "llms=broken,knows",
         "reranker=/nowhere",
     )
-    flags = [
-        part
-        for key, value in chosen(rallebench.workspace, *settings).items()
-        for part in ("--set", f"{key}={value}")
-    ]
-    told = rallebench(
-        "suite", "crud-grid", "--llm", "quiet", "--name", "g", "--no-mlflow", *flags, "--json"
-    )
+    told = run_grid(rallebench, *settings, flags=["--json"])
     assert told.code == 1
     assert told.last.startswith("3 of 7 parts failed: qa1 ")
     assert "qa1 llm=broken" in told.last
@@ -462,13 +452,10 @@ def test_a_grid_that_was_stopped_goes_on_where_it_was(
     assert left["indexes"] == {"needed": 3, "to_build": 1} and left["total"]["left"] == 8
 
 
-def test_where_no_cell_can_be_run_the_reason_ends_it(
-    rallebench: CommandLine, workspace: Path
-) -> None:
-    settings = chosen(workspace, "factors=topk", "embedding=sentence_transformers:/nowhere")
-    flags = [part for key, value in settings.items() for part in ("--set", f"{key}={value}")]
-    ran = rallebench("suite", "crud-grid", "--llm", "quiet", "--name", "g", "--no-mlflow", *flags)
-    assert ran.code in (1, 2) and "/nowhere" in ran.last and not (workspace / "runs").exists()
+def test_where_no_cell_can_be_run_the_reason_ends_it(rallebench: CommandLine) -> None:
+    told = run_grid(rallebench, "factors=topk", "embedding=sentence_transformers:/nowhere")
+    assert told.code in (1, 2) and "/nowhere" in told.last
+    assert not (rallebench.workspace / "runs").exists()
 
 
 @pytest.mark.slow
@@ -521,49 +508,30 @@ def test_under_word_search_encoders_make_no_difference(workspace: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "sentence"),
+    ("llm", "settings", "sentence"),
     [
-        (("factors=chunks",), "factors must be one of chunk, overlap"),
-        (("factors=",), "factors must be one of chunk, overlap"),
-        (("ks=0",), "ks must be a whole number from 1 to 1000"),
-        (("overlaps=10,99",), "overlaps must be a whole number from 0 to 95"),
-        (("retrievers=magic",), "retriever of CRUD-RAG 'magic'"),
-        (("embeddings=nothing",), "no encoder 'nothing'"),
-        (("llms=nobody",), "no language model 'nobody'"),
-        (("embedding=nothing", "factors=topk"), "no encoder 'nothing'"),
-        (("corpus=",), "--set corpus="),
-        (("corpus=/nowhere",), "/nowhere does not exist"),
-        (("kind=bm25",), "choose a kind of vector index"),
-        (("retriever=hybrid-rerank", "factors=topk"), "needs a cross-encoder"),
-        (("by=QA_recall",), "name what measures it with --set quest="),
-        (("by=gold_found",), "only without a language model"),
-        (("tasks=nothing",), "task of CRUD-RAG"),
+        ("quiet", "factors=chunks", "factors must be one of chunk, overlap"),
+        ("quiet", "factors=", "factors must be one of chunk, overlap"),
+        ("quiet", "ks=0", "ks must be a whole number from 1 to 1000"),
+        ("quiet", "overlaps=10,99", "overlaps must be a whole number from 0 to 95"),
+        ("quiet", "retrievers=magic", "retriever of CRUD-RAG 'magic'"),
+        ("quiet", "embeddings=nothing", "no encoder 'nothing'"),
+        ("quiet", "llms=nobody", "no language model 'nobody'"),
+        ("quiet", "embedding=nothing factors=topk", "no encoder 'nothing'"),
+        ("quiet", "corpus=", "--set corpus="),
+        ("quiet", "corpus=/nowhere", "/nowhere does not exist"),
+        ("quiet", "kind=bm25", "choose a kind of vector index"),
+        ("quiet", "retriever=hybrid-rerank factors=topk", "needs a cross-encoder"),
+        ("quiet", "by=QA_recall", "name what measures it with --set quest="),
+        ("quiet", "by=gold_found", "only without a language model"),
+        ("quiet", "tasks=nothing", "task of CRUD-RAG"),
+        ("", "by=rouge-L", "only with a language model"),
+        ("", "tasks=summary", "name --llm"),
     ],
 )
 def test_a_wrong_request_is_one_sentence_and_writes_nothing(
-    rallebench: CommandLine, workspace: Path, settings: tuple[str, ...], sentence: str
+    rallebench: CommandLine, llm: str, settings: str, sentence: str
 ) -> None:
-    before = everything(workspace)
-    flags = [
-        part
-        for key, value in chosen(workspace, *settings).items()
-        for part in ("--set", f"{key}={value}")
-    ]
-    ran = rallebench("suite", "crud-grid", "--llm", "quiet", "--no-mlflow", *flags)
-    assert ran.code == 2 and sentence in ran.last and everything(workspace) == before
-
-
-@pytest.mark.parametrize(
-    ("settings", "sentence"),
-    [(("by=rouge-L",), "only with a language model"), (("tasks=summary",), "name --llm")],
-)
-def test_without_a_model_some_things_cannot_be_asked(
-    rallebench: CommandLine, workspace: Path, settings: tuple[str, ...], sentence: str
-) -> None:
-    flags = [
-        part
-        for key, value in chosen(workspace, *settings).items()
-        for part in ("--set", f"{key}={value}")
-    ]
-    ran = rallebench("suite", "crud-grid", "--no-mlflow", *flags)
-    assert ran.code == 2 and sentence in ran.last
+    before = everything(rallebench.workspace)
+    told = run_grid(rallebench, *settings.split(), llm=llm)
+    assert told.code == 2 and sentence in told.last and everything(rallebench.workspace) == before

@@ -13,7 +13,7 @@ import pytest
 from rallebench.core.errors import BadFileError
 from rallebench.core.types import digest
 from rallebench.experiments.papers.crud import questing
-from rallebench.experiments.papers.crud.tasks import TASKS
+from rallebench.experiments.papers.crud.records import TASKS
 from rallebench.metrics.judges.ragquesteval import (
     UNKNOWN,
     Quest,

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from rallebench.core.errors import RalleError, UsageError
-from rallebench.experiments.papers.crud.records import FAILED, read_tasks
-from rallebench.experiments.papers.crud.tasks import TASKS, tasks_of
+from rallebench.experiments.papers.crud.records import FAILED, TASKS, read_tasks, tasks_of
 
 QA = {
     "ID": "a",

@@ -385,10 +385,8 @@ def test_a_folder_in_place_of_a_log_is_called_one_and_its_files_are_named(cli: C
         ran = cli("score", "--suite", "reval", *asked)
         assert ran.code == 2 and f"{log.parent} is a folder; name the file that holds" in ran.last
         assert f"{asked[-2]} {log.parent / 'FILE'}. It holds hotpotqa_log.jsonl." in ran.last
-    assert (
-        "is a folder; name the file that holds"
-        in cli("score", "--suite", "reval", "--guess", log.parent / "deeper").last
-    )
+    actual = "is a folder; name the file that holds"
+    assert actual in cli("score", "--suite", "reval", "--guess", log.parent / "deeper").last
 
 
 # the verb

@@ -21,7 +21,8 @@ from rallebench.experiments.papers.rgb.testing import (
     messages,
     read_prompt,
 )
-from rallebench.metrics.judges import JUDGES, Case
+from rallebench.metrics import METRICS
+from rallebench.metrics.judges import Case
 from rallebench.metrics.judges.rgb import verdict_on_errors, verdict_on_rejection
 from rallebench.reader import REFUSAL
 
@@ -203,7 +204,9 @@ def test_the_judges_prompts_hold_their_demonstrations_and_read_as_they_say() -> 
 
 def test_a_verdict_that_cannot_be_read_is_no_verdict() -> None:
     def judging() -> Flow:
-        return JUDGES["rgb-rejection"](Case("who?", "Ada"), llm="llm", prompt="{question} {answer}")
+        return METRICS["rgb-rejection"](
+            Case("who?", "Ada"), llm="llm", prompt="{question} {answer}"
+        )
 
     request, outcome = played(judging(), "Hm.")
     assert request.messages[0].content == "who? Ada"
@@ -212,7 +215,7 @@ def test_a_verdict_that_cannot_be_read_is_no_verdict() -> None:
 
 
 def test_a_judge_of_errors_sees_the_answer_alone() -> None:
-    judging = JUDGES["rgb-errors"](Case("who?", "Ada"), llm="llm", prompt="judge: {answer}")
+    judging = METRICS["rgb-errors"](Case("who?", "Ada"), llm="llm", prompt="judge: {answer}")
     request, outcome = played(judging, "No.")
     assert request.messages[0].content == "judge: Ada" and outcome.answer == "no"
 

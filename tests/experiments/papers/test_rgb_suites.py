@@ -345,10 +345,8 @@ def test_the_papers_table_has_ours_with_intervals_above_its_own_row_and_a_line(
     assert right[0] == "reads: right" and right[1]["low"] is None
     assert (right[1]["value"], right[1]["n"]) == (0.75, 4)
     assert declined[2]["value"] == 0.75 and printed == ["RGB's paper: ChatGPT", 0.9633, 0.94, None]
-    assert (
-        table["note"]
-        == "The paper's row is of en, five documents, temperature 0.7; ours are of en_fact."
-    )
+    expected = "The paper's row is of en, five documents, temperature 0.7; ours are of en_fact."
+    assert table["note"] == expected
     assert plot["kind"] == "line" and [x for x, _ in plot["series"]["right"]] == [0, 0.4, 1]
     assert plot["series"]["RGB's paper: ChatGPT"] == [[0, 0.9633], [0.4, 0.94]]
 

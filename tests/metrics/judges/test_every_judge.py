@@ -6,7 +6,8 @@ import pytest
 
 from rallebench.core.prompts import prompt_text
 from rallebench.core.types import Episode, Flow, Generate, Outcome, Reply
-from rallebench.metrics.judges import JUDGES, UNPARSED, Case, judgement_of
+from rallebench.metrics import METRICS, JudgeTraits
+from rallebench.metrics.judges import UNPARSED, Case, judgement_of
 
 REPLIES = {
     "truthfulness": ["4, 5"],
@@ -19,13 +20,12 @@ REPLIES = {
 
 def judged(name: str, *replies: str) -> Outcome:
     """A judge, with its shipped prompts, played to its end."""
-    traits = JUDGES.entry(name).traits
+    traits: JudgeTraits = METRICS.entry(name).traits["judge"]
     texts = [
-        prompt_text(traits["folder"], file, fields=fields)
-        for file, fields in traits["prompts"].items()
+        prompt_text(traits.folder, file, fields=fields) for file, fields in traits.prompts.items()
     ]
     case = Case("who?", "It was Ada.", "Ada\nAda wrote it.")
-    flow: Flow = JUDGES[name](case, llm="judge", prompt=traits["prompt"](*texts))
+    flow: Flow = METRICS[name](case, llm="judge", prompt=traits.prompt(*texts))
     prompts = []
     try:
         request = next(flow)
@@ -41,17 +41,17 @@ def judged(name: str, *replies: str) -> Outcome:
     raise AssertionError(f"{name} asks more than {len(replies)} times")
 
 
-@pytest.mark.parametrize("name", JUDGES.names())
+@pytest.mark.parametrize("name", METRICS.judge_names())
 def test_a_judge_gives_the_values_that_it_says_in_their_range(name: str) -> None:
-    traits = JUDGES.entry(name).traits
-    values = traits["scores"](Episode("1", "judge", (), judged(name, *REPLIES[name])))
-    assert set(values) == {column.name for column in traits["columns"]}
-    for column in traits["columns"]:
+    traits: JudgeTraits = METRICS.entry(name).traits["judge"]
+    values = traits.scores(Episode("1", "judge", (), judged(name, *REPLIES[name])))
+    assert set(values) == {column.name for column in traits.columns}
+    for column in traits.columns:
         low, high = column.range
         assert low <= values[column.name] and (high is None or values[column.name] <= high)
 
 
-@pytest.mark.parametrize("name", JUDGES.names())
+@pytest.mark.parametrize("name", METRICS.judge_names())
 def test_a_reply_that_holds_no_value_is_unparsed_and_never_a_score(name: str) -> None:
     outcome = judged(name, "Hm.")
     judgement = judgement_of(Episode("1", "judge", (), outcome))
@@ -60,14 +60,14 @@ def test_a_reply_that_holds_no_value_is_unparsed_and_never_a_score(name: str) ->
 
 def test_an_empty_answer_tells_nothing_of_the_reference_and_is_not_asked() -> None:
     questions, reference = REPLIES["ragquesteval"][:2]
-    traits = JUDGES.entry("ragquesteval").traits
-    texts = [prompt_text(traits["folder"], f, fields=x) for f, x in traits["prompts"].items()]
-    flow = JUDGES["ragquesteval"](
-        Case("who?", " ", "Ada wrote it."), llm="judge", prompt=traits["prompt"](*texts)
+    traits = METRICS.entry("ragquesteval").traits["judge"]
+    texts = [prompt_text(traits.folder, f, fields=x) for f, x in traits.prompts.items()]
+    flow = METRICS["ragquesteval"](
+        Case("who?", " ", "Ada wrote it."), llm="judge", prompt=traits.prompt(*texts)
     )
     next(flow)
     flow.send(Reply(questions))
     with pytest.raises(StopIteration) as end:
         flow.send(Reply(reference))
-    values = traits["scores"](Episode("1", "judge", (), end.value.value))
+    values = traits.scores(Episode("1", "judge", (), end.value.value))
     assert values == {"QA_avg_F1": 0.0, "QA_recall": 0.0, "questions": 1}

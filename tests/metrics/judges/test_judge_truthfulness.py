@@ -10,7 +10,8 @@ import pytest
 from rallebench.core.prompts import prompt_text
 from rallebench.core.types import Episode, Generate, Message, Reply, Step
 from rallebench.llms.scripted import Scripted
-from rallebench.metrics.judges import JUDGED, JUDGES, UNPARSED, Case, judgement_of
+from rallebench.metrics import METRICS
+from rallebench.metrics.judges import JUDGED, UNPARSED, Case, judgement_of
 from rallebench.metrics.judges.truthfulness import ARTICLE_CHARACTERS, JudgePrompt, article_of
 
 CASE = Case("Who {answer}?", "Ada {article}.", "Ada\nAda wrote it.")
@@ -22,7 +23,7 @@ PROMPT = JudgePrompt(
 def judged(replies: Any, **settings: Any) -> tuple[Episode, list[Generate]]:
     """A judge played to its end: the episode, and what it asked."""
     llm, steps = Scripted(replies), []
-    flow = JUDGES["truthfulness"](CASE, llm="judge", prompt=PROMPT, **settings)
+    flow = METRICS["truthfulness"](CASE, llm="judge", prompt=PROMPT, **settings)
     reply: Any = None
     try:
         while True:
@@ -106,8 +107,8 @@ def test_an_article_of_any_length_is_shown_up_to_fifteen_thousand_characters(con
 
 
 def test_the_shipped_rubric_gives_an_answer_that_does_not_know_a_relevance_of_one() -> None:
-    traits = JUDGES.entry("truthfulness").traits
-    prompt = traits["prompt"](*(prompt_text(traits["folder"], name) for name in traits["prompts"]))
+    traits = METRICS.entry("truthfulness").traits["judge"]
+    prompt = traits.prompt(*(prompt_text(traits.folder, name) for name in traits.prompts))
     assert "Relevance is 1 if the answer is that the chatbot does not know." in prompt.system
     assert all(
         field in text

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,16 +10,19 @@ import numpy as np
 import pytest
 from small_workspace import make_workspace
 
+from rallebench.core.entries import Manifest
 from rallebench.core.errors import NotFoundError, UsageError
+from rallebench.core.events import complete
+from rallebench.core.experiments import IndexResult
 from rallebench.corpora.chunking import Chunking
 from rallebench.encoders.hashing import Hashing
+from rallebench.workspace.entries import read_manifest
 from rallebench.workspace.indexes import _shards
 from rallebench.workspace.indexes.build import build_index
 from rallebench.workspace.indexes.cache import delete_stored, stored
 from rallebench.workspace.indexes.ensure import (
     Costs,
     Described,
-    Prepared,
     described,
     planned,
     prepare,
@@ -59,26 +62,23 @@ def of(
     )
 
 
-def prepared(workspace: Workspace, wanted: Described, encoder: Counting) -> Prepared:
-    *_, last = prepare(workspace, wanted, lambda _: encoder)
-    assert isinstance(last, Prepared)
-    return last
+def prepared(workspace: Workspace, wanted: Described, encoder: Counting) -> IndexResult:
+    return complete(prepare(workspace, wanted, lambda _: encoder))
+
+
+def manifest(workspace: Workspace, index: IndexResult) -> Manifest:
+    return read_manifest(workspace.indexes / index.name)
 
 
 def costs(workspace: Workspace, *wanted: Described) -> Costs:
-    planning: Generator[Any, None, Costs] = planned(workspace, wanted)
-    while True:
-        try:
-            next(planning)
-        except StopIteration as ended:
-            return ended.value
+    return complete(planned(workspace, wanted))
 
 
 def test_an_index_is_built_once_and_found_again(workspace: Workspace, encoder: Counting) -> None:
     first = prepared(workspace, of(workspace, 5), encoder)
     again = prepared(workspace, of(workspace, 5), encoder)
     assert (first.built, again.built, again.name) == (True, False, first.name)
-    assert first.manifest.chunking == {"size": 5, "overlap": 0, "unit": "words"}
+    assert manifest(workspace, first).chunking == {"size": 5, "overlap": 0, "unit": "words"}
     assert first.encoded == len(encoder.texts)
     assert first.name.startswith("corpus-5w-numpy-flat-")
 
@@ -110,7 +110,7 @@ def test_remembered_vectors_are_those_that_the_encoder_gives(
     prepared(workspace, of(workspace, 7), encoder)
     before = len(encoder.texts)
     found = prepared(workspace, of(workspace, 8), encoder)
-    assert 0 < len(encoder.texts) - before < found.manifest.passages, (
+    assert 0 < len(encoder.texts) - before < manifest(workspace, found).passages, (
         "some chunks are the same, some are not"
     )
     *_, alone = build_index(
@@ -123,7 +123,7 @@ def test_remembered_vectors_are_those_that_the_encoder_gives(
         chunking=Chunking(8),
         vectors=workspace.path / "other-vectors",
     )
-    assert getattr(alone, "fingerprint", None) == found.manifest.fingerprint
+    assert getattr(alone, "fingerprint", None) == manifest(workspace, found).fingerprint
     folders = (workspace.indexes / found.name, workspace.path / "elsewhere" / "alone")
     mine, theirs = (np.load(folder / "vectors.npy") for folder in folders)
     assert np.array_equal(mine, theirs)
@@ -139,7 +139,7 @@ def test_the_plan_says_what_is_then_done(workspace: Workspace, encoder: Counting
     told = costs(workspace, *wanted)
     made = [prepared(workspace, one, encoder) for one in wanted]
     assert told.builds == sum(index.built for index in made)
-    assert told.passages == sum(index.manifest.passages for index in made)
+    assert told.passages == sum(manifest(workspace, index).passages for index in made)
     assert told.encodings == {"hashing": (len(encoder.texts), len(encoder.texts))}
     again = costs(workspace, *wanted, of(workspace, 9))
     assert again.builds == 1 and again.encodings["hashing"][0] < again.encodings["hashing"][1]
@@ -186,7 +186,7 @@ def test_a_text_that_comes_again_far_behind_is_not_encoded_again(
     found = prepared(workspace, of(workspace, None), encoder)
     assert (
         len(encoder.texts) == len(set(encoder.texts)) == found.encoded == 3
-        and found.manifest.passages == 6
+        and manifest(workspace, found).passages == 6
     )
 
 
@@ -201,7 +201,7 @@ def test_damaged_vectors_are_encoded_again_and_never_read(
     vectors.write_bytes(kept)
     before = len(encoder.texts)
     found = prepared(workspace, of(workspace, 8), encoder)
-    assert len(encoder.texts) - before == found.manifest.passages
+    assert len(encoder.texts) - before == manifest(workspace, found).passages
 
 
 @pytest.mark.parametrize(
@@ -233,7 +233,7 @@ def test_what_is_kept_is_listed_with_its_size_and_can_be_deleted(
     texts, passages = sorted(stored(workspace), key=lambda one: one.kind, reverse=True)
     assert (passages.kind, texts.kind, passages.chunking) == ("passages", "texts", Chunking(5))
     for row in (passages, texts):
-        assert (row.corpus, row.passages) == ("corpus.tsv", made.manifest.passages)
+        assert (row.corpus, row.passages) == ("corpus.tsv", manifest(workspace, made).passages)
     assert passages.bytes > 0 and texts.bytes > 0
     for one in (passages, texts):
         assert f"Deleted {one.key}" in delete_stored(workspace, one.key)

@@ -162,7 +162,7 @@ def test_what_does_not_fit_is_refused_and_nothing_is_left(
     other = "made with another encoder than 'hashing' or of another"
     refused("flat", tmp_path / "other.npy", MismatchError, other)
     flat = faiss_file(tmp_path / "flat.index", faiss.IndexFlatIP(Hashing.dim), vectors)
-    refused("hnsw", flat, UsageError, "is an index of the kind 'flat'; write --kind flat")
+    refused("hnsw", flat, UsageError, "is an index of the kind 'flat'; choose the kind flat")
     refused("bm25", flat, UsageError, "built from the corpus alone")
     far = faiss_file(tmp_path / "l2.index", faiss.IndexFlatL2(Hashing.dim), vectors)
     refused("flat", far, BadFileError, "is a Faiss IndexFlatL2 by distance")

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from rallebench.core.answers import find_answers
 from rallebench.core.prompts import filled
-from rallebench.core.types import Flow, Generate, Message, Outcome, Reply, Request
+from rallebench.core.types import Flow, Generate, Message, Outcome, Reply, SubFlow
 from rallebench.experiments.builders._replies import (
     declined,
     fields_of,
@@ -24,7 +24,6 @@ from rallebench.experiments.builders._replies import (
 )
 
 Verdict = dict[str, Any]
-Asking = Generator[Request, Reply, Verdict]
 
 _TEXTS = r"text|article|passage|excerpt|extract|document|content"
 _LEAKS = re.compile(
@@ -90,7 +89,7 @@ def ask(
     text: Text | None,
     schema: Mapping[str, Any],
     read: Callable[[Reply], tuple[Any, str]],
-) -> Asking:
+) -> SubFlow[Verdict]:
     """Ask until something can be read, at most ``tries`` times; the verdict says what was read last. In its prompt a mark stands
     for the ``text``."""
     id, words = text or ("", "")
@@ -120,7 +119,7 @@ def boolean(name: str, reason: str = "reason") -> Callable[[Reply], tuple[Any, s
     return lambda reply: (read_boolean(reply, name), text_field(fields_of(reply, name), reason))
 
 
-def asked_once(asking: Asking) -> Flow:
+def asked_once(asking: SubFlow[Verdict]) -> Flow:
     """The flow of one verdict."""
     return Outcome(json.dumps((yield from asking)))
 

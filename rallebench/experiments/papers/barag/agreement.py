@@ -124,15 +124,13 @@ def _sample(
     run: Run, articles: Mapping[tuple[str, str], BaragArticle], limit: int | None
 ) -> ScoredAnswers:
     answers: dict[str, tuple[AnswerRow, BaragArticle]] = {}
-    lost = 0
-    for number, row in enumerate(run.rows[:limit]):
+    rows = run.rows[:limit]
+    for number, row in enumerate(rows):
         article = articles.get((row.title, row.question)) or articles.get((row.title, ""))
-        if article is None or row.total is None:
-            lost += 1
-            continue
-        qid = row.id if row.id and row.id not in answers else f"{row.id or 'row'}-{number}"
-        answers[qid] = row, article
-    return ScoredAnswers(run, answers, lost)
+        if article is not None and row.total is not None:
+            qid = row.id if row.id and row.id not in answers else f"{row.id or 'row'}-{number}"
+            answers[qid] = row, article
+    return ScoredAnswers(run, answers, len(rows) - len(answers))
 
 
 def _run(request: ExperimentRequest, sample: ScoredAnswers) -> RunRequest:
@@ -157,13 +155,11 @@ def _run(request: ExperimentRequest, sample: ScoredAnswers) -> RunRequest:
 
 def _figure(name: str, pairs: Pairs) -> Figure:
     given_scores, judged, _ = _sides(pairs)
-    means_by_score = {
-        score: means({"judge": values}, ranges={"judge": (1, 5)})["judge"]
-        for score, values in by_given(given_scores, judged).items()
-    }
+    columns = by_given(given_scores, judged)
+    scores = {at: means({"": of}, ranges={"": (1, 5)})[""] for at, of in columns.items()}
     series = {
-        "judge": tuple(means_by_score.items()),
-        "full agreement": tuple((score, score) for score in means_by_score),
+        "judge": tuple(scores.items()),
+        "full agreement": tuple((score, score) for score in scores),
     }
     title = f"{name.capitalize()}: the judge's mean over the given score"
     return Figure(title, "given", "judge", series)

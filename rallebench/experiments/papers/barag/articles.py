@@ -112,7 +112,9 @@ def _articles(path: Path) -> Iterator[BaragArticle]:
             continue
         if row.get("a_d_id") and not any(row.get(key) for key in CONTENT):
             if pointed is None:
-                pointed = _by_id(path.with_name(path.name.replace("A_f", "A_d")))
+                beside = path.with_name(path.name.replace("A_f", "A_d"))
+                rows = Source(beside).objects() if beside.is_file() else ()
+                pointed = {str(other.get("id")): other for _, other in rows}
             row = {**pointed.get(str(row["a_d_id"]), {}), **row}
         id = str(row.get("id", line)).strip()
         if id in seen:
@@ -124,12 +126,6 @@ def _articles(path: Path) -> Iterator[BaragArticle]:
         if not isinstance(content, str) or not isinstance(question, str):
             raise BadFileError(f"{where}: the article and its question should be texts.")
         yield BaragArticle(id, row["title"], question, content, str(row.get("url") or ""))
-
-
-def _by_id(path: Path) -> dict[str, Mapping[str, Any]]:
-    if not path.is_file():
-        return {}
-    return {str(row.get("id")): row for _, row in Source(path).objects()}
 
 
 def by_title(paths: list[Path]) -> dict[tuple[str, str], BaragArticle]:

@@ -97,9 +97,9 @@ def _mean(
     draws: Sequence[NDArray[np.int64]],
     n: int,
 ) -> Mean:
-    if not n or (n < FEWEST and measure in (_pearson, _spearman)):
-        return Mean(None, None, None, n)
-    value = float(measure(x[None, :], y[None, :])[0])
+    value = float("nan")
+    if n and (n >= FEWEST or measure not in (_pearson, _spearman)):
+        value = float(measure(x[None, :], y[None, :])[0])
     if np.isnan(value):
         return Mean(None, None, None, n)
     resampled = np.concatenate([measure(x[rows], y[rows]) for rows in draws])
@@ -119,11 +119,11 @@ def _draws(labels: Sequence[Any], seed: int) -> list[NDArray[np.int64]]:
     count = len(groups)
     if not count:
         return [np.zeros((0, 0), dtype=np.int64)]
-    drawn = np.random.default_rng(seed).integers(0, count, size=(RESAMPLES, count))
+    draws = np.random.default_rng(seed).integers(0, count, size=(RESAMPLES, count))
     if count == len(labels):
-        return [drawn]
+        return [draws]
     by_size: dict[int, list[NDArray[np.int64]]] = {}
-    for choice in drawn:
+    for choice in draws:
         rows = np.concatenate([groups[i] for i in choice])
         by_size.setdefault(len(rows), []).append(rows)
     return [np.stack(resamples) for resamples in by_size.values()]

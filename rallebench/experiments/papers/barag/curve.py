@@ -20,6 +20,7 @@ from rallebench.experiments import EXPERIMENTS
 from rallebench.experiments.papers.barag import PAPER, points
 from rallebench.experiments.papers.barag.judged import JUDGE, JUDGING, judge_of, notes_of, report_of
 from rallebench.experiments.papers.barag.points import BranchedCase, CurvePoint
+from rallebench.experiments.papers.barag.runs import total_of
 from rallebench.experiments.papers.barag.study import (
     ASKING,
     DATA,
@@ -28,7 +29,6 @@ from rallebench.experiments.papers.barag.study import (
     tokens_of,
     worth_of,
 )
-from rallebench.experiments.papers.barag.summary import total_of
 from rallebench.experiments.papers.common import failed_note, sentences, string, values_in
 from rallebench.experiments.runs import scored_run
 from rallebench.workflows.barag import BaragAgent

@@ -12,9 +12,10 @@ from rallebench.core.settings import Setting
 from rallebench.core.types import Episode, Example, digest
 from rallebench.experiments.papers.barag.study import SCORES, tokens_of
 from rallebench.experiments.papers.common import sentences, string
-from rallebench.metrics.judges import ScoreColumn, judgement_of
+from rallebench.metrics import ScoreColumn
+from rallebench.metrics.judges import judgement_of
+from rallebench.metrics.judges.named import judge_named
 from rallebench.metrics.judges.truthfulness import COLUMNS, scores_of
-from rallebench.workspace.judges import judge_named
 
 FORMS = ("schema", "tool", "text")
 JUDGE = {"judge": string("a language model that judges truthfulness and relevance")}
@@ -60,8 +61,8 @@ def judge_of(
         behind_api = request.workspace.llm(llm).backend == "openai_compatible"
         form = "tool" if s["compat"] == "original" and behind_api else "schema"
     judge = judge_named(
-        request.workspace,
         f"truthfulness:{llm}",
+        request.workspace.llm_mark,
         s["prompts"],
         form=form,
         compat=s["compat"],

@@ -15,7 +15,14 @@ from rallebench.core.types import Flow, Question
 from rallebench.experiments import EXPERIMENTS
 from rallebench.experiments.papers.barag import PAPER
 from rallebench.experiments.papers.barag.judged import JUDGE, JUDGING, judge_of, notes_of, report_of
-from rallebench.experiments.papers.barag.runs import lines
+from rallebench.experiments.papers.barag.runs import (
+    Summary,
+    histogram_plot,
+    lines,
+    runs_table,
+    summary_of,
+    total_of,
+)
 from rallebench.experiments.papers.barag.study import (
     ASKING,
     COSTS,
@@ -27,12 +34,6 @@ from rallebench.experiments.papers.barag.study import (
     study_of,
     with_articles,
     worth_of,
-)
-from rallebench.experiments.papers.barag.summary import (
-    Summary,
-    histogram_plot,
-    runs_table,
-    summary_of,
 )
 from rallebench.experiments.papers.common import failed_note, values_in
 from rallebench.experiments.runs import scored_run
@@ -84,7 +85,9 @@ def modes(request: ExperimentRequest) -> Experiment:
     tokens: dict[str, dict[str, int | None]] = {}
     for mode, result in results.items():
         notes += _notes(mode, result)
-        tokens[mode] = {"embedding_tokens": _embedded(result)}
+        counts = result.values.get("n_embedding_tokens", {}).values()
+        total = total_of(None if count is None else int(count) for count in counts)
+        tokens[mode] = {"embedding_tokens": total}
         for judge in judges:
             if judgements := report_of(result, judge):
                 judged[f"judge of {mode}"] = judgements
@@ -134,11 +137,6 @@ def _other_tokens(title: str, counts: Mapping[str, Mapping[str, int | None]]) ->
     rows = tuple((mode, *(each.get(name, 0) for name in names)) for mode, each in counts.items())
     note = "Of the queries that were searched with; of the judge, sent and written. A dash: not counted by the backend."
     return (Table(title, ("Run", *(OTHER[name] for name in names)), rows, note=note),)
-
-
-def _embedded(answered: RunResult) -> int | None:
-    counts = answered.values.get("n_embedding_tokens", {}).values()
-    return None if None in counts else int(sum(count or 0 for count in counts))
 
 
 def _run(study: Study, mode: str, judges: tuple[Judge, ...]) -> RunRequest:

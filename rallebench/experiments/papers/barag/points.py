@@ -1,7 +1,9 @@
 """Quality against tokens over every threshold, from one run in which every question has both branches.
 
 A case knows what its draft and its read answer are worth and cost, and by what numbers an agent could choose between them. So each
-threshold of each signal is a sum over the cases; nothing is asked again.
+threshold of each signal is a sum over the cases; nothing is asked again. The published runs have a scored answer of every question
+without retrieval, with it, and the agent's own: so its decisions are set against a coin that reads as often, and against the better of
+the two answers each time.
 """
 
 from __future__ import annotations
@@ -10,7 +12,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from rallebench.core.experiments import Table
 from rallebench.engine.statistics import Mean, means
+from rallebench.experiments.papers.barag.runs import AnswerRow, Run
 from rallebench.workflows.barag_uncertain import reads
 
 Tokens = tuple[int, int]
@@ -208,3 +212,64 @@ def _point(
     n_in, n_out = _add(*(cost(case, yes) for case, yes in zip(cases, read)))
     quality = means({"quality": worth})["quality"]
     return CurvePoint(name, threshold, share, n_in, n_out, quality, coin)
+
+
+Key = tuple[str, str]
+HEAD = ("Way", "Retrieved", "Input tokens", "Output tokens", "Quality", "Coin")
+CHOICE_NOTE = (
+    "Quality: mean of truthfulness and relevance. Coin: reading as many questions, chosen at random. Its choice: these two answers, "
+    "chosen as the agent did, without the price of choosing."
+)
+
+
+def choice_table(title: str, never_run: Run, always_run: Run, agent: Run) -> Table | None:
+    """Never, always, the agent, its choice alone, and the better answer each time; None if no question is in all three."""
+    by_question: list[dict[Key, AnswerRow]] = [{}, {}, {}]
+    for scored, run in zip(by_question, (never_run, always_run, agent)):
+        for row in run.rows:
+            if row.total is not None and row.n_in is not None and row.n_out is not None:
+                scored.setdefault((row.title, row.question), row)
+    triples = [
+        tuple(scored[key] for scored in by_question)
+        for key in by_question[2]
+        if key in by_question[0] and key in by_question[1]
+    ]
+    if not triples:
+        return None
+    cases = [
+        BranchedCase(
+            own.id, _worth(bare), _worth(read), _tokens(bare), _tokens(read), wants=own.read
+        )
+        for bare, read, own in triples
+    ]
+    answers = [own for *_, own in triples]
+    worth = means({"agent": list(map(_worth, answers))})["agent"]
+    choice = chosen(cases)
+    spent = [sum(counts) for counts in zip(*map(_tokens, answers))]
+    lines = (
+        _row_of("never", never(cases)),
+        _row_of("always", always(cases)),
+        ("agent", f"{choice.share:.0%}", *spent, worth, choice.coin),
+        _row_of("its choice", choice),
+        _row_of("oracle", oracle(cases)),
+    )
+    helped = [case for case in cases if case.read_worth > case.draft_worth]
+    rest = [case for case in cases if case.read_worth <= case.draft_worth]
+    shares = f" Passages help {len(helped)} of {len(cases)} questions; the agent reads for {_share(helped)} of these and {_share(rest)} of the others."
+    return Table(f"{title}: {len(cases)} questions", HEAD, lines, note=CHOICE_NOTE + shares)
+
+
+def _worth(row: AnswerRow) -> float:
+    return (row.total or 0) / 2
+
+
+def _share(cases: list[BranchedCase]) -> str:
+    return f"{sum(bool(case.wants) for case in cases) / len(cases):.0%}" if cases else "none"
+
+
+def _tokens(row: AnswerRow) -> tuple[int, int]:
+    return row.n_in or 0, row.n_out or 0
+
+
+def _row_of(name: str, point: CurvePoint) -> tuple[object, ...]:
+    return (name, f"{point.share:.0%}", point.n_in, point.n_out, point.quality, point.coin)

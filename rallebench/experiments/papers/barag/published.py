@@ -13,8 +13,7 @@ from functools import cache
 from typing import Any
 
 from rallebench.core.experiments import Table
-from rallebench.experiments.papers.barag.runs import Run
-from rallebench.experiments.papers.barag.summary import Summary
+from rallebench.experiments.papers.barag.runs import Run, Summary
 from rallebench.experiments.published import published_table
 
 FIELDS = ("truthfulness", "relevance", "n_in", "n_out", "retrieved")
@@ -87,22 +86,39 @@ HEAD = {
 ALWAYS = "retrieval is by definition, the file's own flag is 0"
 
 
-def printed_table(name: str, runs: Mapping[str, tuple[Run, Summary]]) -> Table:
+Runs = Mapping[str, tuple[Run, Summary]]
+
+
+def printed_table(name: str, runs: Runs) -> Table:
     """One printed table, three lines a row: over the rows present, of the whole run, as printed; and whether the last two agree."""
     rows: list[tuple[Any, ...]] = []
     fields = tuple(printed_rows(name)[0].cells)
     for printed in printed_rows(name):
-        label, whole = printed.label, _whole(printed, runs)
+        label, verdict = printed.label, "not to be compared"
         if printed.run in runs:
-            summary = runs[printed.run][1]
+            run, summary = runs[printed.run]
             present = dict(zip(FIELDS, summary.cells))
             rows.append((label, f"present, {summary.n} rows", *(present[f] for f in fields), ""))
-        if whole:
-            values = (exact(whole.get(field)) for field in fields)
-            rows.append((label, f"whole run, {whole['n']} rows", *values, ""))
-        cells = (printed.cells[field] for field in fields)
-        rows.append((label, "printed", *cells, _verdict(printed, runs)))
+            if run.whole:
+                values = (exact(run.whole.get(field)) for field in fields)
+                rows.append((label, f"whole run, {run.whole['n']} rows", *values, ""))
+                phrases = (
+                    "Retrieved by definition"
+                    if field == "retrieved" and not value
+                    else f"{HEAD[field]} should be {rounded(cell, value)}"
+                    for field, cell, value in _wrong(printed, run.whole)
+                )
+                verdict = "; ".join(phrases) or "agrees"
+        rows.append((label, "printed", *(printed.cells[field] for field in fields), verdict))
     return Table(ABOUT[name], ("Row", "Source", *(HEAD[f] for f in fields), "Verdict"), tuple(rows))
+
+
+def _wrong(printed: Printed, whole: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
+    """(field, the printed cell, the whole run's value) of every cell that the whole run does not give."""
+    for field, cell in printed.cells.items():
+        value = whole.get(field)
+        if value is not None and not agrees(cell, value):
+            yield field, cell, value
 
 
 def exact(value: Any) -> Any:
@@ -110,54 +126,26 @@ def exact(value: Any) -> Any:
     return f"{value:.4f}" if isinstance(value, float) else value
 
 
-def _whole(printed: Printed, runs: Mapping[str, tuple[Run, Summary]]) -> Mapping[str, Any]:
-    return runs[printed.run][0].whole if printed.run in runs else {}
-
-
-def _wrong(
-    printed: Printed, runs: Mapping[str, tuple[Run, Summary]]
-) -> Iterator[tuple[str, str, Any]]:
-    """(field, the printed cell, the whole run's value) of every cell that the whole run does not give."""
-    whole = _whole(printed, runs)
-    for field, cell in printed.cells.items():
-        value = whole.get(field)
-        if value is not None and not agrees(cell, value):
-            yield field, cell, value
-
-
-def _verdict(printed: Printed, runs: Mapping[str, tuple[Run, Summary]]) -> str:
-    if not _whole(printed, runs):
-        return "not to be compared"
-    phrases = (
-        "Retrieved by definition"
-        if field == "retrieved" and not value
-        else f"{HEAD[field]} should be {rounded(cell, value)}"
-        for field, cell, value in _wrong(printed, runs)
-    )
-    return "; ".join(phrases) or "agrees"
-
-
-def disagreements(printed: Printed, runs: Mapping[str, tuple[Run, Summary]]) -> list[str]:
+def disagreements(printed: Printed, runs: Runs) -> Iterator[str]:
     """What of a printed row the whole run does not give, one phrase each."""
-    phrases = []
-    for field, cell, value in _wrong(printed, runs):
+    if printed.run not in runs:
+        return
+    run, _ = runs[printed.run]
+    for field, cell, value in _wrong(printed, run.whole):
         if field == "retrieved" and value == 0:
-            lost = int(cell) - int(_whole(printed, runs)["n"])
-            phrases.append(ALWAYS + (f", and {lost} of {cell} answers is missing" if lost else ""))
+            lost = int(cell) - int(run.whole["n"])
+            yield ALWAYS + (f", and {lost} of {cell} answers is missing" if lost else "")
             continue
         others = (
-            run.name
-            for run, _ in runs.values()
-            if run.name != printed.run
-            and run.dataset == runs[printed.run][0].dataset
-            and agrees(cell, run.whole.get(field))
+            other.name
+            for other, _ in runs.values()
+            if other.name != run.name
+            and other.dataset == run.dataset
+            and agrees(cell, other.whole.get(field))
         )
-        other = next(others, "")
-        whose = f" and is that of another run, {other}" if other else ""
-        phrases.append(
-            f"{field} is printed {cell}; the run gives {rounded(cell, value)} ({value}){whose}"
-        )
-    return phrases
+        name = next(others, "")
+        whose = f" and is that of another run, {name}" if name else ""
+        yield f"{field} is printed {cell}; the run gives {rounded(cell, value)} ({value}){whose}"
 
 
 def agrees(cell: str, value: Any) -> bool:

@@ -24,12 +24,11 @@ from rallebench.core.types import (
     Step,
 )
 from rallebench.experiments.papers.barag.articles import ArticleSet, find_file, read_set
-from rallebench.experiments.papers.barag.runs import AnswerRow, read_runs
-from rallebench.experiments.papers.barag.summary import PERFECT, total_of
+from rallebench.experiments.papers.barag.runs import PERFECT, AnswerRow, read_runs, total_of
 from rallebench.experiments.papers.common import own_prompts, string
+from rallebench.metrics import METRICS
 from rallebench.metrics.cost import completion_tokens_of, prompt_tokens_of
 from rallebench.metrics.exact_match import exact_match
-from rallebench.metrics.judges import JUDGES
 from rallebench.metrics.judges.truthfulness import ARTICLE_CHARACTERS
 from rallebench.metrics.token_f1 import token_f1
 from rallebench.workflows.barag import READ, SETTINGS, UNDECIDED, BaragAgent, Prompts, context_of
@@ -37,7 +36,7 @@ from rallebench.workflows.barag_uncertain import declines
 
 SCORES = ("truthfulness", "relevance")
 PROMPTS = ("naive-system.txt", "basic-system.txt", "basic-decide.txt", "advanced-decide.txt")
-JUDGE_PROMPTS = tuple(JUDGES.entry("truthfulness").traits["prompts"])
+JUDGE_PROMPTS = tuple(METRICS.entry("truthfulness").traits["judge"].prompts)
 DATA_IS = "a file of articles with questions, or a folder of such"
 DATA = {
     "data": string(

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from rallebench.core.experiments import Experiment, ExperimentRequest, Figure, Report, Table
 from rallebench.experiments import EXPERIMENTS
 from rallebench.experiments.papers.barag import PAPER
-from rallebench.experiments.papers.barag.choices import choice_table
+from rallebench.experiments.papers.barag.points import choice_table
 from rallebench.experiments.papers.barag.published import (
     RUNS,
     disagreements,
@@ -19,11 +19,12 @@ from rallebench.experiments.papers.barag.published import (
     printed_rows,
     printed_table,
 )
-from rallebench.experiments.papers.barag.runs import Run, read_runs
-from rallebench.experiments.papers.barag.summary import (
+from rallebench.experiments.papers.barag.runs import (
     COLUMNS,
+    Run,
     Summary,
     histogram_plot,
+    read_runs,
     runs_table,
     summary_of,
 )

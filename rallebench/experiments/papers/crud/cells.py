@@ -36,9 +36,8 @@ from rallebench.experiments.papers.crud.questing import (
     judging_of,
     store_questions,
 )
-from rallebench.experiments.papers.crud.records import Record, RecordSet
+from rallebench.experiments.papers.crud.records import CrudTask, Record, RecordSet
 from rallebench.experiments.papers.crud.retrieval import joined, reciprocal_rank, separator_of
-from rallebench.experiments.papers.crud.tasks import CrudTask
 from rallebench.experiments.runs import REUSED, replay, scored_run
 from rallebench.metrics.crud_bleu import ORDERS, precisions, unpenalised
 from rallebench.metrics.judges.ragquesteval import COLUMNS
@@ -66,19 +65,6 @@ RETRIEVAL: Mapping[str, str] = {
     "gold_found": "The share of a record's gold documents of which a passage was found. Over the records whose gold documents are known.",
 }
 """What is measured without a model."""
-
-
-def decoding_of(request: ExperimentRequest) -> dict[str, Any]:
-    """How an answer is drawn, as keywords of Generate. ``top_k`` 0 behind an API leaves it to the model's entry."""
-    s = request.settings
-    behind_api = request.workspace.llm(request.llm).backend == "openai_compatible"
-    drawing = {"top_p": s["top_p"], "top_k": s["top_k"] or (0 if behind_api else 5)}
-    return {
-        "temperature": s["temperature"],
-        "max_tokens": s["max_tokens"],
-        "seed": request.seed,
-        "options": {name: value for name, value in drawing.items() if value and s["temperature"]},
-    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,9 +157,18 @@ def plan_cell(
         return plan
     if s["similarity"]:
         check_encoder(s["similarity"])
+    behind_api = request.workspace.llm(request.llm).backend == "openai_compatible"
+    # behind an API a top_k of 0 leaves it to the model's entry
+    drawing = {"top_p": s["top_p"], "top_k": s["top_k"] or (0 if behind_api else 5)}
+    decoding = {
+        "temperature": s["temperature"],
+        "max_tokens": s["max_tokens"],
+        "seed": request.seed,
+        "options": {name: value for name, value in drawing.items() if value and s["temperature"]},
+    }
     plan = replace(
         plan,
-        decoding=decoding_of(request),
+        decoding=decoding,
         prompt=prompt_text("suites/crud", task.prompt, s["prompts"], (*task.fields, "documents")),
         similarity=s["similarity"],
         judging=judging_of(request, task, chosen),

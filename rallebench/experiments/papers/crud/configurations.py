@@ -131,7 +131,10 @@ def grid_of(request: ExperimentRequest) -> Grid:
             if why:
                 impossible[name, value] = why
             else:
-                of_factor[value] = _plain(_varied(base, factor, value))
+                changed: dict[str, Any] = {factor.field: value}
+                if name == "chunk":  # with chunks of another size as many tokens are read as before
+                    changed["k"] = max(1, base.k * base.chunk // value)
+                of_factor[value] = _plain(replace(base, **changed))
     base = _plain(base)
     retriever_of(base, {}, s["reranker"])
     if base.embedding:
@@ -146,13 +149,6 @@ def _values(factor: GridFactor, text: str, base: Any) -> list[Any]:
     setting = Setting(int, low, low, high) if factor.ordered else Setting(str, "")
     values = [base, *(values_in(factor.setting, text, setting) or factor.papers)]
     return sorted(set(values)) if factor.ordered else list(dict.fromkeys(values))
-
-
-def _varied(base: Config, factor: GridFactor, value: Any) -> Config:
-    """The base with one factor changed. With chunks of another size as many tokens are read as before."""
-    if factor.name == "chunk":
-        return replace(base, chunk=value, k=max(1, base.k * base.chunk // value))
-    return replace(base, **{factor.field: value})
 
 
 def _plain(config: Config) -> Config:

@@ -13,7 +13,7 @@ from rallebench.core.errors import BadFileError, NotFoundError
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.files import read_json
 from rallebench.experiments.papers.common import in_folder
-from rallebench.experiments.papers.crud.tasks import CrudTask
+from rallebench.experiments.papers.crud.records import CrudTask
 
 if TYPE_CHECKING:
     from rallebench.experiments.papers.crud.cells import Cell

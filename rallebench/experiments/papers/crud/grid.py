@@ -17,10 +17,9 @@ from rallebench.experiments.papers.crud import PAPER, grid_tables, recommending,
 from rallebench.experiments.papers.crud.cells import RETRIEVAL, check_prompts
 from rallebench.experiments.papers.crud.configurations import FACTORS, grid_of
 from rallebench.experiments.papers.crud.grid_cells import perform_grid
-from rallebench.experiments.papers.crud.records import DATA_IS, RecordSet, read_tasks
+from rallebench.experiments.papers.crud.records import DATA_IS, read_tasks, tasks_of
 from rallebench.experiments.papers.crud.retrieval import RETRIEVERS
 from rallebench.experiments.papers.crud.suites import SETTINGS as CRUD
-from rallebench.experiments.papers.crud.tasks import tasks_of
 from rallebench.retrievers import needs_encoder
 from rallebench.workspace.indexes.build import kinds
 
@@ -91,8 +90,11 @@ def crud_grid(request: ExperimentRequest) -> Experiment:
         )
     check_prompts(request, tasks if request.llm else ())
     records = read_tasks(request.workspace.data(s["data"], DATA_IS), tasks)
-    if not request.llm:
-        _with_gold(records)
+    every = [record for task in records.values() for record in task.records]
+    if not request.llm and not any(record.gold for record in every):
+        raise UsageError(
+            "No record names its gold documents (news1 …, or gold_doc_ids), so retrievers cannot be compared without a model."
+        )
     outcomes = yield from perform_grid(request, grid, tasks, records)
     if outcomes.error is not None and not outcomes.ran:
         raise outcomes.error
@@ -136,11 +138,3 @@ def _deciding(request: ExperimentRequest) -> str:
             f"--set by={metric}: that is not measured; name what measures it with --set {needs}=…."
         )
     return metric
-
-
-def _with_gold(records: Mapping[str, RecordSet]) -> None:
-    """Raise UsageError where no record says of which documents it was made."""
-    if not any(record.gold for task in records.values() for record in task.records):
-        raise UsageError(
-            "No record names its gold documents (news1 …, or gold_doc_ids), so retrievers cannot be compared without a model."
-        )

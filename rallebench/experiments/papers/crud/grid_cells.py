@@ -24,8 +24,7 @@ from rallebench.experiments.papers.crud.configurations import (
     parts_of,
     retriever_of,
 )
-from rallebench.experiments.papers.crud.records import RecordSet
-from rallebench.experiments.papers.crud.tasks import CrudTask
+from rallebench.experiments.papers.crud.records import CrudTask, RecordSet
 from rallebench.workspace.indexes.ensure import Described
 
 Place = tuple[Config, str]

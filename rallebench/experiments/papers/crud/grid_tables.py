@@ -14,7 +14,7 @@ from rallebench.experiments.papers.crud import suites
 from rallebench.experiments.papers.crud.configurations import FACTORS, Config, Grid
 from rallebench.experiments.papers.crud.grid_cells import Outcomes
 from rallebench.experiments.papers.crud.recommending import Versus, versus
-from rallebench.experiments.papers.crud.tasks import CrudTask
+from rallebench.experiments.papers.crud.records import CrudTask
 
 HEADS: Mapping[str, str] = {
     **{metric: head for head, metric in suites.COLUMNS.items()},
@@ -43,7 +43,7 @@ def factor_tables(outcomes: Outcomes, grid: Grid, tasks: Sequence[CrudTask]) -> 
     for factor, values in grid.values.items():
         rows = tuple(
             (
-                f"{task.name} · {_value(grid, factor, value, config)}",
+                f"{task.name} · {value}{_remark(factor, config, grid.base)}",
                 *(suites.percent(cell.answered.means.get(name), name) for name in names),
                 cell.answered.n,
             )
@@ -53,12 +53,6 @@ def factor_tables(outcomes: Outcomes, grid: Grid, tasks: Sequence[CrudTask]) -> 
         )
         heads = ("", *(HEADS[name] for name in names), "asked")
         yield Table(f"By {FACTORS[factor].heading}", heads, rows, note=note)
-
-
-def _value(grid: Grid, factor: str, value: Any, config: Config) -> str:
-    """A value in words; which is the base's, and how many passages are read where that changes with it."""
-    more = [f"top {config.k}"] * (factor == "chunk") + ["base"] * (config == grid.base)
-    return f"{value}" + (f" ({', '.join(more)})" if more else "")
 
 
 def factor_plots(
@@ -203,3 +197,9 @@ def report_of(
         },
         "counts": {cell.label: dict(cell.counts) for cell in outcomes.ran.values()},
     }
+
+
+def _remark(factor: str, config: Config, base: Config) -> str:
+    """Which value is the base's, and how many passages are read where that changes with it."""
+    more = [f"top {config.k}"] * (factor == "chunk") + ["base"] * (config == base)
+    return f" ({', '.join(more)})" if more else ""

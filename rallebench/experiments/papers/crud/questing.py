@@ -19,19 +19,12 @@ from rallebench.core.runs import Judge, RunResult
 from rallebench.core.sources import Source
 from rallebench.core.types import Episode, Example, Flow, digest
 from rallebench.experiments.papers.common import in_folder, is_original
-from rallebench.experiments.papers.crud.records import Record
-from rallebench.experiments.papers.crud.tasks import CrudTask
-from rallebench.metrics.judges import JUDGES
+from rallebench.experiments.papers.crud.records import CrudTask, Record
+from rallebench.metrics import METRICS
+from rallebench.metrics.judges.named import judge_named
 from rallebench.metrics.judges.ragquesteval import COLUMNS, quest_scores, texts
-from rallebench.workspace.judges import judge_named
-from rallebench.workspace.paths import Workspace
 
 Entry = Mapping[str, Any]
-
-
-def cache_file(workspace: Workspace, task: CrudTask) -> Path:
-    """The file of a task's questions."""
-    return workspace.path / "crud" / f"quest_gold_{task.file}.json"
 
 
 def read_cache(path: Path) -> dict[str, Entry]:
@@ -96,7 +89,7 @@ def entry_for(
     return None
 
 
-PROMPTS = tuple(JUDGES.entry("ragquesteval").traits["prompts"])
+PROMPTS = tuple(METRICS.entry("ragquesteval").traits["judge"].prompts)
 QUESTIONS = ("key_info", "question", "answers")
 
 
@@ -118,13 +111,14 @@ def judging_of(
     s = request.settings
     if not s["quest"]:
         return None
-    published, file = read_published(s["gold"], task), cache_file(request.workspace, task)
+    published = read_published(s["gold"], task)
+    file = request.workspace.path / "crud" / f"quest_gold_{task.file}.json"
     known = {**published, **read_cache(file)}
     original = is_original(request)
     entries = {r.id: entry_for(known, r.id, r.reference, original) for r in records}
     judge = judge_named(
-        request.workspace,
         f"ragquesteval:{s['quest']}",
+        request.workspace.llm_mark,
         s["prompts"],
         compat=s["compat"],
         precision=s["quest_precision"],

@@ -11,7 +11,7 @@ from rallebench.core.experiments import Table
 from rallebench.engine.statistics import TOO_FEW
 from rallebench.experiments.papers.crud.configurations import FACTORS, Config, Grid, GridFactor
 from rallebench.experiments.papers.crud.grid_cells import Outcomes
-from rallebench.experiments.papers.crud.tasks import TASKS
+from rallebench.experiments.papers.crud.records import TASKS
 from rallebench.experiments.published import published_table
 
 LEVEL = 0.05

@@ -67,28 +67,27 @@ def joined(hits: Sequence[Hit], separator: str, original: bool) -> str:
 def reciprocal_rank(gold: Sequence[GoldDocument], hits: Sequence[Hit]) -> float | None:
     """The mean over the gold documents of 1 / the rank of the first passage of each, 0 for one that was not found.
 
-    CRUD-RAG, figures 7 and 8. None where no gold document is known.
+    A passage is known by its own id, its page's, that of the document of which it is a chunk, or by its text. CRUD-RAG,
+    figures 7 and 8. None where no gold document is known.
     """
     if not gold:
         return None
-    shapes = [(_names(hit), _plain(hit.passage.text)) for hit in hits]
-    return sum(_reciprocal(document, shapes) for document in gold) / len(gold)
+    shapes = []
+    for hit in hits:
+        passage = hit.passage
+        names = {passage.doc_id, passage.page_id, passage.doc_id.rsplit("#", 1)[0]} - {""}
+        shapes.append((names, _plain(passage.text)))
 
+    def reciprocal(document: GoldDocument) -> float:
+        text = _plain(document.text)
+        for rank, (names, passage) in enumerate(shapes, 1):
+            long = len(passage) >= LEAST and len(text) >= LEAST
+            same = not document.ids and long and (passage in text or text in passage)
+            if same or document.ids & names:
+                return 1 / rank
+        return 0.0
 
-def _reciprocal(document: GoldDocument, shapes: Sequence[tuple[frozenset[str], str]]) -> float:
-    text = _plain(document.text)
-    for rank, (names, passage) in enumerate(shapes, 1):
-        same = len(passage) >= LEAST and len(text) >= LEAST and (passage in text or text in passage)
-        if document.ids & names or (not document.ids and same):
-            return 1 / rank
-    return 0.0
-
-
-def _names(hit: Hit) -> frozenset[str]:
-    """A passage's own id, its page's, and that of the document of which it is a chunk."""
-    passage = hit.passage
-    document = passage.doc_id.rsplit("#", 1)[0]
-    return frozenset(filter(None, (passage.doc_id, passage.page_id, document)))
+    return sum(map(reciprocal, gold)) / len(gold)
 
 
 def _plain(text: str) -> str:

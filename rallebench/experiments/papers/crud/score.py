@@ -12,8 +12,7 @@ from rallebench.experiments.papers import SCORERS
 from rallebench.experiments.papers.common import check_file, means_of, not_in_gold, sentences
 from rallebench.experiments.papers.crud.cells import DEFINITIONS, text_values
 from rallebench.experiments.papers.crud.files import QUEST, read_results
-from rallebench.experiments.papers.crud.records import read_tasks
-from rallebench.experiments.papers.crud.tasks import tasks_of
+from rallebench.experiments.papers.crud.records import read_tasks, tasks_of
 from rallebench.metrics.judges.ragquesteval import quest_scores, texts
 
 OF_TEXT = ("bleu-avg", "bleu-1", "bleu-2", "bleu-3", "bleu-4", "rouge-L", "length")

@@ -32,8 +32,13 @@ from rallebench.experiments.papers.crud.cells import (
     searched_by,
 )
 from rallebench.experiments.papers.crud.files import results_of, results_path
-from rallebench.experiments.papers.crud.records import DATA_IS, read_tasks
-from rallebench.experiments.papers.crud.tasks import TASKS, CrudTask, tasks_of
+from rallebench.experiments.papers.crud.records import (
+    DATA_IS,
+    TASKS,
+    CrudTask,
+    read_tasks,
+    tasks_of,
+)
 from rallebench.experiments.published import published_table
 from rallebench.workspace.paths import READER
 
@@ -58,17 +63,13 @@ def table_of(cells: Sequence[Cell]) -> Table:
         rows.append((_describe(cell), *means, len(cell.answered.episodes)))
         task = cell.plan.task
         if all(other.plan.task != task for other in cells[number + 1 :]):
-            rows.append((f"{task.name} · {PAPERS}", *papers_base(task).values(), None, None))
+            printed = published_table("crud_table3").row(task=task.printed, base=True).values
+            rows.append((f"{task.name} · {PAPERS}", *printed.values(), None, None))
     note = (
         "All but length (characters) in %. The paper's rows were measured on its own records and model: a yardstick. "
         "Empty: not measured."
     )
     return Table("CRUD-RAG", ("task", *COLUMNS, "answers"), tuple(rows), note=note)
-
-
-def papers_base(task: CrudTask) -> dict[str, float]:
-    """Column → what the paper's base system reached: BLEU, ROUGE-L, similarity, precision and recall in %, length in characters."""
-    return dict(published_table("crud_table3").row(task=task.printed, base=True).values)
 
 
 def _describe(cell: Cell) -> str:

@@ -64,7 +64,10 @@ def score_kilt(
         )
     _check_settings(ks, rank_keys, compat)
     truths = _read_truths(gold, tuple(rank_keys), compat)
-    guesses = _read_guesses(guess, tuple(rank_keys))
+    guesses = {
+        qid: _read_guess(qid, record, where, tuple(rank_keys))
+        for where, qid, record in _records(guess, "one prediction a question")
+    }
     pairs = _align(truths, guesses, gold, guess)
     notes: list[str] = []
     surplus = len(guesses) - len(pairs)
@@ -73,10 +76,10 @@ def score_kilt(
             f"{surplus} of {len(guesses)} predictions answer no question of the gold file and are ignored."
         )
     answered = _answers_are_scored(pairs, guess, notes)
-    ranked = any(truth.by_key.pages for truth, _ in pairs)
+    ranked = any(pair.gold_by_key.pages for pair in pairs)
     if not ranked:
         notes.append(f"No gold record names a {'+'.join(rank_keys)}, so retrieval is not scored.")
-    paged = answered and any(truth.by_page.pages for truth, _ in pairs)
+    paged = answered and any(pair.gold.pages for pair in pairs)
     kilt = [f"KILT-{name}" for name in DOWNSTREAM]
     means = _means([*DOWNSTREAM, *(kilt if paged else ())], pairs) if answered else {}
     return {
@@ -92,25 +95,17 @@ def score_kilt(
 
 
 @dataclass(frozen=True, slots=True)
-class _Truth:
-    """A gold record, with evidence by page and by the rank keys."""
+class _Pair:
+    """A gold record and its prediction, with evidence and hits by page and by the rank keys; ``answer`` is None where the key is
+    absent."""
 
     qid: str
-    by_page: Gold
-    by_key: Gold
-
-
-@dataclass(frozen=True, slots=True)
-class _Guess:
-    """A prediction, with hits by page and by the rank keys; ``answer`` is None where the key is absent."""
-
+    gold: Gold
+    gold_by_key: Gold
     answer: str | None
-    by_page: Episode
-    by_key: Episode
+    episode: Episode
+    episode_by_key: Episode
     has_text: bool
-
-
-_Pairs = Sequence[tuple[_Truth, _Guess]]
 
 
 def _check_settings(ks: Sequence[int], rank_keys: Sequence[str], compat: str) -> None:
@@ -136,14 +131,17 @@ def _records(path: Path, rule: str) -> Iterator[tuple[str, str, Mapping[str, Any
         yield where, qid, record
 
 
-def _read_truths(path: Path, rank_keys: tuple[str, ...], compat: Compat) -> list[_Truth]:
-    truths: list[_Truth] = []
+def _read_truths(
+    path: Path, rank_keys: tuple[str, ...], compat: Compat
+) -> dict[str, tuple[Gold, Gold]]:
+    """Id → evidence by page, and by the rank keys."""
+    truths = {}
     for where, qid, record in _records(path, "ids must be unique"):
         by_page = read_gold(record, where)
         by_key = by_page if rank_keys == (PAGE_KEY,) else read_gold(record, where, rank_keys)
         if compat == "original" and _has_hollow_set(record, rank_keys, where):
             by_key = replace(by_key, provenance=(*by_key.provenance, frozenset()))
-        truths.append(_Truth(qid, by_page, by_key))
+        truths[qid] = by_page, by_key
     if not truths:
         raise BadFileError(f"{path} holds no gold record.")
     return truths
@@ -160,16 +158,10 @@ def _has_hollow_set(record: Mapping[str, Any], rank_keys: tuple[str, ...], where
     )
 
 
-def _read_guesses(path: Path, rank_keys: tuple[str, ...]) -> dict[str, _Guess]:
-    return {
-        qid: _read_guess(qid, record, where, rank_keys)
-        for where, qid, record in _records(path, "one prediction a question")
-    }
-
-
 def _read_guess(
     qid: str, record: Mapping[str, Any], where: str, rank_keys: tuple[str, ...]
-) -> _Guess:
+) -> tuple[str | None, Episode, Episode, bool]:
+    """(answer, hits by page, by the rank keys, whether any has a text)."""
     elements = read_output(record, where)
     if len(elements) != 1:
         raise BadFileError(
@@ -178,10 +170,10 @@ def _read_guess(
         )
     (element,) = elements
     items = read_provenance(element, where)
-    answer = None if "answer" not in element else str(_or_empty(element["answer"])).strip()
+    answer = _text(element["answer"]).strip() if "answer" in element else None
     by_page = _episode(qid, answer, items, (PAGE_KEY,), where)
     by_key = by_page if rank_keys == (PAGE_KEY,) else _episode(qid, answer, items, rank_keys, where)
-    return _Guess(answer, by_page, by_key, any(item.get("text") for item in items))
+    return answer, by_page, by_key, any(item.get("text") for item in items)
 
 
 def _episode(
@@ -192,48 +184,46 @@ def _episode(
     where: str,
 ) -> Episode:
     """The episode of one retrieval that would have given these items, and this answer."""
-    hits = tuple(
-        Hit(
-            Passage(
-                doc_id=str(_or_empty(item.get("doc_id"))),
-                text=str(_or_empty(item.get("text"))),
-                title=str(_or_empty(item.get("title") or item.get("wikipedia_title"))),
-                page_id=provenance_id(item, rank_keys, where),
-            ),
-            score=-float(place),
+    passages = (
+        Passage(
+            doc_id=_text(item.get("doc_id")),
+            text=_text(item.get("text")),
+            title=_text(item.get("title") or item.get("wikipedia_title")),
+            page_id=provenance_id(item, rank_keys, where),
         )
-        for place, item in enumerate(items)
+        for item in items
     )
+    hits = tuple(Hit(passage, score=-float(place)) for place, passage in enumerate(passages))
     step = Step(Retrieve("", "", max(1, len(hits))), Reply("", hits))
     return Episode(qid, "prediction", (step,), Outcome(answer or ""))
 
 
-def _or_empty(value: Any) -> Any:
-    return "" if value is None else value
+def _text(value: Any) -> str:
+    return "" if value is None else str(value)
 
 
 # ── alignment ────────────────────────────────────────────────────────────────
 
 
 def _align(
-    truths: Sequence[_Truth], guesses: Mapping[str, _Guess], gold: Path, guess: Path
-) -> list[tuple[_Truth, _Guess]]:
+    truths: Mapping[str, tuple[Gold, Gold]], guesses: Mapping[str, Any], gold: Path, guess: Path
+) -> list[_Pair]:
     """Each gold record with its prediction, in gold order; all must have one."""
-    missing = [truth.qid for truth in truths if truth.qid not in guesses]
+    missing = [qid for qid in truths if qid not in guesses]
     if missing:
         raise MismatchError(
             f"{guess} has no prediction for {len(missing)} of the {len(truths)} questions of {gold}: "
             f"{_first(missing)}. Predict them (an empty answer scores 0) or drop them from the gold."
         )
-    return [(truth, guesses[truth.qid]) for truth in truths]
+    return [_Pair(qid, *truth, *guesses[qid]) for qid, truth in truths.items()]
 
 
-def _answers_are_scored(pairs: _Pairs, guess: Path, notes: list[str]) -> bool:
+def _answers_are_scored(pairs: Sequence[_Pair], guess: Path, notes: list[str]) -> bool:
     """Whether there is anything to compare answers with; a mixture of with and without is an error."""
-    if not any(truth.by_page.answers for truth, _ in pairs):
+    silent = [pair.qid for pair in pairs if pair.answer is None]
+    if not any(pair.gold.answers for pair in pairs):
         notes.append("No gold record has an answer, so answers are not scored.")
         return False
-    silent = [truth.qid for truth, prediction in pairs if prediction.answer is None]
     if len(silent) == len(pairs):
         notes.append("No prediction has an answer, so answers are not scored.")
         return False
@@ -257,28 +247,24 @@ def _first(ids: Sequence[str], most: int = 5) -> str:
 # ── scores ───────────────────────────────────────────────────────────────────
 
 
-def _means(names: Sequence[str], pairs: _Pairs) -> dict[str, float]:
+def _means(names: Sequence[str], pairs: Sequence[_Pair]) -> dict[str, float]:
     """Means over the records that a metric scores; 0.0 where it scores none, as KILT prints."""
-    scores = [metric(name).value for name in names]
-    rows = [
-        [score(prediction.by_page, truth.by_page) for score in scores]
-        for truth, prediction in pairs
-    ]
+    scores = {name: metric(name).value for name in names}
     return {
-        name: _mean(column) for name, column in zip(names, zip(*rows, strict=True), strict=True)
+        name: _mean(score(pair.episode, pair.gold) for pair in pairs)
+        for name, score in scores.items()
     }
 
 
-def _retrieval(pairs: _Pairs, ks: Sequence[int]) -> dict[str, float]:
-    names = ["Rprec", "recall@5"] + [f"{family}@{k}" for k in sorted(set(ks)) for family in AT_K]
-    if any(prediction.has_text for _, prediction in pairs) and any(
-        truth.by_page.answers for truth, _ in pairs
-    ):
-        names += [f"answer_in_context@{k}" for k in sorted(set(ks))]
+def _retrieval(pairs: Sequence[_Pair], ks: Sequence[int]) -> dict[str, float]:
+    ks = sorted(set(ks))
+    names = ["Rprec", "recall@5", *(f"{family}@{k}" for k in ks for family in AT_K)]
+    if any(pair.has_text for pair in pairs) and any(pair.gold.answers for pair in pairs):
+        names += [f"answer_in_context@{k}" for k in ks]
     means: dict[str, float] = {}
     for name in names:
         score = metric(name).value
-        means[name] = _mean([score(prediction.by_key, truth.by_key) for truth, prediction in pairs])
+        means[name] = _mean(score(pair.episode_by_key, pair.gold_by_key) for pair in pairs)
         if name == "recall@5":
             means["recall_at_5"] = means[name]
     return means
@@ -289,18 +275,15 @@ def _mean(values: Iterable[float | None]) -> float:
     return fmean(scored) if scored else 0.0
 
 
-def _counts(pairs: _Pairs, answered: bool) -> dict[str, int]:
-    n_gold = sum(bool(truth.by_page.answers) for truth, _ in pairs)
-    n_said = sum(bool(truth.by_page.answers and prediction.answer) for truth, prediction in pairs)
+def _counts(pairs: Sequence[_Pair], answered: bool) -> dict[str, int]:
+    n_gold = sum(bool(pair.gold.answers) for pair in pairs)
+    n_said = sum(bool(pair.gold.answers and pair.answer) for pair in pairs)
     counts = {
         "n": len(pairs),
         "n_without_answer": len(pairs) - n_gold,
-        "n_without_provenance": sum(not truth.by_key.pages for truth, _ in pairs),
+        "n_without_provenance": sum(not pair.gold_by_key.pages for pair in pairs),
     }
     if answered:
-        counts |= {
-            "n_empty_answer": n_gold - n_said,
-            "n_has_answer": n_said,
-            "n_has_answer_all": n_gold,
-        }
+        counts |= {"n_empty_answer": n_gold - n_said, "n_has_answer": n_said}
+        counts["n_has_answer_all"] = n_gold
     return counts

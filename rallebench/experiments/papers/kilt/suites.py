@@ -85,7 +85,13 @@ def _answered(request: ExperimentRequest, sets: Sequence[KiltSet]) -> Experiment
         for (name, mode), chain in chains.items()
     ]
     differences = [each.differs for each in questions.values() if each.differs]
-    notes = [*differences, *notes, *_without_pages([run for *_, run in runs])]
+    searched = {run.dataset.file: run for *_, run in runs if run.flow.retrievers}
+    pageless = [
+        f"{run.dataset.name}: its gold names no pages, so retrieval and KILT's variants are not scored."
+        for run in searched.values()
+        if not any(example.gold.pages for example in run.examples)
+    ]
+    notes = [*differences, *notes, *pageless]
     results = []
     for each, mode, run in runs:
         if run.rates.columns:
@@ -147,11 +153,7 @@ def _run(questions: Questions, mode: str, chain: Chain, llm: str, bracket: str) 
     answers = [kilt_set.headline, kilt_set.variant, *([bracket] if kilt_set.short else [])]
     pages = ["Rprec", "recall@5"] if flow.retrievers else []
     names = _possible([*(answers if mode != "retrieve" else []), *pages], have)
-    others = [
-        name
-        for name in _possible(DEFAULT_METRICS, have)
-        if mode != "retrieve" or not _of_answers(name)
-    ]
+    others = _possible(DEFAULT_METRICS, have, mode == "retrieve")
     return scored_run(
         f"{kilt_set.name} {mode}",
         "chain",
@@ -170,23 +172,12 @@ def _run(questions: Questions, mode: str, chain: Chain, llm: str, bracket: str) 
     )
 
 
-def _needs(name: str) -> str:
-    return str(metric(name).traits.get("needs", ""))
-
-
-def _possible(names: Sequence[str], have: Mapping[str, int]) -> list[str]:
-    """The metrics for which the questions have gold."""
-    return [name for name in names if all(have[need] for need in _needs(name).split("+") if need)]
-
-
-def _of_answers(name: str) -> bool:
-    return "answers" in _needs(name) and not name.startswith("answer_in")
-
-
-def _without_pages(runs: Sequence[RunRequest]) -> list[str]:
-    """One sentence per set whose gold names no pages."""
-    return [
-        f"{run.dataset.name}: its gold names no pages, so retrieval and KILT's variants are not scored."
-        for run in {run.dataset.file: run for run in runs if run.flow.retrievers}.values()
-        if not any(example.gold.pages for example in run.examples)
-    ]
+def _possible(names: Sequence[str], have: Mapping[str, int], retrieved: bool = False) -> list[str]:
+    """The metrics for which the questions have gold; ``retrieved``: without those of answers."""
+    possible = []
+    for name in names:
+        needs = str(metric(name).traits.get("needs", "")).split("+")
+        of_answers = "answers" in needs and not name.startswith("answer_in")
+        if all(have[need] for need in needs if need) and not (retrieved and of_answers):
+            possible.append(name)
+    return possible

@@ -6,9 +6,8 @@ the column of its own set. A printed average is below ours only where both are o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from operator import attrgetter
 from statistics import fmean
 from typing import Any
 
@@ -50,19 +49,16 @@ class SetResult:
     result: RunResult
 
 
-MetricOf = Callable[[KiltSet], str]
-"""Set → the metric that a row shows of it, '' if none."""
-_headline: MetricOf = attrgetter("headline")
-_variant: MetricOf = attrgetter("variant")
 Cells = Mapping[str, float]
 """Label of a set → a printed share."""
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A row for every way of answering: what its name ends with, and the printed rows (name, cells) below ours."""
+    """A row for every way of answering: its metric (see ``metric_of``), the printed rows (name, cells) below ours, and what its name
+    ends with."""
 
-    metric: MetricOf
+    metric: str
     printed: Sequence[tuple[str, Cells]]
     end: str = ""
 
@@ -87,17 +83,17 @@ def tables_of(
 ) -> tuple[Table, ...]:
     """Those tables that have a number of ours. ``bracket``: the has_answer that is reported."""
     sets, name = _sets(results), llm or "no model"
-    metrics = "; ".join(
-        f"{', '.join(kilt.label for kilt in sets if kilt.headline == metric)}: {label}"
+    labels = {
+        label: ", ".join(kilt.label for kilt in sets if kilt.headline == metric)
         for metric, label in LABELS.items()
-        if any(kilt.headline == metric for kilt in sets)
-    )
+    }
+    metrics = "; ".join(f"{names}: {label}" for label, names in labels.items() if names)
     brackets = [(f"{READER}: has_answer", answers("downstream", has_answer=True))]
     headline = (
-        Line(_headline, [(READER, answers("downstream"))]),
-        Line(_bracket(bracket), brackets, f": {bracket}"),
+        Line("headline", [(READER, answers("downstream"))]),
+        Line(bracket, brackets, f": {bracket}"),
     )
-    variant = (Line(_variant, [(READER, answers("KILT"))]),)
+    variant = (Line("KILT", [(READER, answers("KILT"))]),)
     note = f"The headline metric, counted only where R-precision is 1: right, and for the gold's reasons. {_OVER}"
     tables = [
         _table(f"Headline metric ({metrics})", results, name, headline, _NOTE),
@@ -106,15 +102,14 @@ def tables_of(
     linking = any(kilt.task == "linking" for kilt in sets)
     for metric, title, published in RETRIEVAL:
         printed = [(f"RaLLe: {name}", cells) for name, cells in retrieval(published, linking)]
-        line = Line(_always(metric), printed)
-        tables.append(_table(title, results, retriever, (line,), _NOTE))
+        tables.append(_table(title, results, retriever, (Line(metric, printed),), _NOTE))
     return tuple(table for table in (*tables, _speed(results, retriever)) if table.rows)
 
 
 def figures_of(results: Sequence[SetResult]) -> tuple[Figure, ...]:
     """Headline and R-precision over the sets, a series for every way."""
     figures = []
-    for title, metric in (("Headline metric", _headline), ("R-precision", _always("Rprec"))):
+    for title, metric in (("Headline metric", "headline"), ("R-precision", "Rprec")):
         series = {
             mode: [(kilt.label, mean) for kilt, mean in _means(results, mode, metric)]
             for mode in _modes(results, metric)
@@ -124,29 +119,20 @@ def figures_of(results: Sequence[SetResult]) -> tuple[Figure, ...]:
 
 
 def averages(results: Sequence[SetResult], bracket: str) -> dict[str, dict[str, float | None]]:
-    """Way → metric → macro-average over its sets, each set counting the same; ``headline`` and its KILT variant
-    are each set's own."""
-    metrics = {
-        "headline": _headline,
-        "KILT": _variant,
-        bracket: _bracket(bracket),
-        **{metric: _always(metric) for metric, *_ in RETRIEVAL},
-    }
+    """Way → metric (see ``metric_of``) → macro-average over its sets, each set counting the same."""
+    names = ("headline", "KILT", bracket, *(metric for metric, *_ in RETRIEVAL))
     return {
-        mode: {
-            name: _average(mean for _, mean in _means(results, mode, metric))
-            for name, metric in metrics.items()
-        }
+        mode: {name: _average(mean for _, mean in _means(results, mode, name)) for name in names}
         for mode in dict.fromkeys(answered.mode for answered in results)
     }
 
 
-def _bracket(metric: str) -> MetricOf:
-    return lambda kilt: metric if kilt.short else ""
-
-
-def _always(metric: str) -> MetricOf:
-    return lambda kilt: metric
+def metric_of(kilt: KiltSet, name: str) -> str:
+    """The metric that ``name`` is of a set: ``headline`` and ``KILT``, its variant, are each set's own; '' for a has_answer of
+    long answers."""
+    if name.startswith("has_answer") and not kilt.short:
+        return ""
+    return {"headline": kilt.headline, "KILT": kilt.variant}.get(name, name)
 
 
 def _table(
@@ -195,7 +181,10 @@ def _speed(results: Sequence[SetResult], retriever: str) -> Table:
         result, flow = answered.result, answered.result.request.flow
         seconds = [_seconds(result, kind) for kind in (Retrieve, Generate)]
         together = _sum(seconds)
-        memory = (_memory(result, names) for names in (flow.retrievers, flow.llms))
+        memory = [  # None where nothing was loaded for it, or elsewhere
+            _sum(result.memory[name] / GB for name in names if result.memory.get(name))
+            for names in (flow.retrievers, flow.llms)
+        ]
         name = f"{answered.kilt.label}, {answered.mode}"
         rows.append((name, len(result.episodes), *seconds, together, *memory))
     if any(answered.result.request.flow.retrievers for answered in results):
@@ -231,31 +220,23 @@ def _seconds(result: RunResult, kind: type) -> float | None:
     return sum(seconds) / len(result.episodes) if seconds else None
 
 
-def _memory(result: RunResult, names: Sequence[str]) -> float | None:
-    """None where nothing was loaded for it, or elsewhere."""
-    return _sum(result.memory[name] / GB for name in names if result.memory.get(name))
-
-
 def _sets(results: Sequence[SetResult]) -> list[KiltSet]:
     return list({answered.kilt.name: answered.kilt for answered in results}.values())
 
 
 def _means(
-    results: Sequence[SetResult], mode: str, metric: MetricOf
+    results: Sequence[SetResult], mode: str, metric: str
 ) -> list[tuple[KiltSet, Mean | None]]:
     """(set, its mean) of one way of answering."""
-    own = [answered for answered in results if answered.mode == mode]
-    return [(answered.kilt, answered.result.means.get(metric(answered.kilt))) for answered in own]
+    own = [(answered.kilt, answered.result) for answered in results if answered.mode == mode]
+    return [(kilt, result.means.get(metric_of(kilt, metric))) for kilt, result in own]
 
 
-def _modes(results: Sequence[SetResult], metric: MetricOf) -> list[str]:
+def _modes(results: Sequence[SetResult], metric: str) -> list[str]:
     """The ways in which the metric has a value for some set."""
     modes = dict.fromkeys(answered.mode for answered in results)
-    return [
-        mode
-        for mode in modes
-        if any(_value(mean) is not None for _, mean in _means(results, mode, metric))
-    ]
+    averages_of = {m: _average(mean for _, mean in _means(results, m, metric)) for m in modes}
+    return [mode for mode, average in averages_of.items() if average is not None]
 
 
 def _value(cell: Any) -> float | None:

@@ -46,8 +46,29 @@ def score_reval(guess: Path, gold: Path | None = None) -> dict[str, Any]:
     rows = rows_of(guess)
     golds, missing, notes = _golds(rows, guess, gold)
     answers = [golds[row["question"], row["answer"]][:1] for row in rows]
-    scores = [_scores(row, accepted) for row, accepted in zip(rows, answers)]
+    scores = []
+    for row, accepted in zip(rows, answers):
+        episode = Episode("", "", (), Outcome(row["prediction"]))
+        truth = Gold(answers=accepted)
+        scores.append({name: METRICS[ours](episode, truth) for name, ours in SCORED.items()})
     rewards = [of_row["reward"] for of_row in scores]
+    errors = {"original": dict.fromkeys(ORIGINAL, 0), "corrected": dict.fromkeys(CLASSES, 0)}
+    for row, accepted, of_row in zip(rows, answers, scores):
+        if of_row["reward"] is not None:
+            summary = EpisodeSummary(
+                "",
+                row["question"],
+                accepted,
+                row["prediction"],
+                *of_row.values(),
+                reason_of(row).replace("halted", ""),
+                row["scratchpad"],
+                observed_in(row["scratchpad"]),
+                row["halted"],
+                row["error"],
+            )
+            for way, counts in errors.items():
+                counts[classify(summary, original=way == "original")] += 1
     repeated = sum(row["repeated"] for row in rows)
     again = f"{repeated} rows stand there again with the same question and answer; the last of each counts."
     system, dataset = named_by(guess)
@@ -67,48 +88,10 @@ def score_reval(guess: Path, gold: Path | None = None) -> dict[str, Any]:
             NOT_FOUND in row["scratchpad"] and not reward for row, reward in zip(rows, rewards)
         ),
         "metrics": means_of({name: [of_row[name] for of_row in scores] for name in SCORED}),
-        "errors": _errors(rows, answers, scores),
+        "errors": errors,
         "definitions": {**definitions, **CLASSES},
         "notes": [*notes, *sentences((repeated, again))],
     }
-
-
-def _scores(row: Mapping[str, Any], answers: tuple[str, ...]) -> dict[str, float | None]:
-    episode, gold = Episode("", "", (), Outcome(row["prediction"])), Gold(answers=answers)
-    return {name: METRICS[ours](episode, gold) for name, ours in SCORED.items()}
-
-
-def _errors(
-    rows: Sequence[Mapping[str, Any]],
-    answers: Sequence[tuple[str, ...]],
-    scores: Sequence[Mapping[str, float | None]],
-) -> dict[str, dict[str, int]]:
-    """How many scored rows are of which class, as R-Eval's code and as this project counts."""
-    original, corrected = dict.fromkeys(ORIGINAL, 0), dict.fromkeys(CLASSES, 0)
-    for row, accepted, of_row in zip(rows, answers, scores):
-        if of_row["reward"] is not None:
-            summary = _summary(row, accepted, of_row)
-            original[classify(summary, original=True)] += 1
-            corrected[classify(summary)] += 1
-    return {"original": original, "corrected": corrected}
-
-
-def _summary(
-    row: Mapping[str, Any], answers: tuple[str, ...], scores: Mapping[str, float | None]
-) -> EpisodeSummary:
-    pad = row["scratchpad"]
-    return EpisodeSummary(
-        "",
-        row["question"],
-        answers,
-        row["prediction"],
-        *(scores[name] for name in SCORED),
-        reason_of(row).replace("halted", ""),
-        pad,
-        observed_in(pad),
-        row["halted"],
-        row["error"],
-    )
 
 
 def _golds(

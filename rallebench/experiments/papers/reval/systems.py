@@ -18,6 +18,7 @@ from rallebench.core.experiments import ExperimentRequest, Figure, Release, Repo
 from rallebench.core.files import sha256_file
 from rallebench.core.runs import Backends, RunRequest, RunResult
 from rallebench.core.settings import Setting
+from rallebench.core.table_files import csv_table, latex
 from rallebench.datasets.tasks import DOMAINS
 from rallebench.experiments import EXPERIMENTS
 from rallebench.experiments.papers.common import (
@@ -29,11 +30,9 @@ from rallebench.experiments.papers.common import (
     string,
 )
 from rallebench.experiments.papers.reval import PAPER
-from rallebench.experiments.papers.reval.grid import GridCell, grid
-from rallebench.experiments.papers.reval.tasks import tasks_of
+from rallebench.experiments.papers.reval.grid import GridCell, grid, tasks_of
 from rallebench.experiments.runs import definitions_of, scored_by, scored_run
 from rallebench.metrics import metric
-from rallebench.render import csv, latex
 
 REWARD = "f1_yes_no"
 Grid = Generator["RunRequest | Release", Any, Report]
@@ -163,9 +162,9 @@ def _report(
         },
         tuple(_notes(cells, results, failed)),
         {
-            "scores.csv": csv.table(tables[0]),
-            "ranks.csv": csv.table(tables[1]),
-            "table.tex": latex.table(tex_of(leaderboard)),
+            "scores.csv": csv_table(tables[0]),
+            "ranks.csv": csv_table(tables[1]),
+            "table.tex": latex(tex_of(leaderboard)),
         },
         tables=(*tables, _endings(systems, scored, results)),
         figures=(_figure(leaderboard),),

@@ -89,12 +89,6 @@ def row_of(question: SourceQuestion, documents: Split) -> Row:
     }
 
 
-def false_row(question: SourceQuestion, documents: Split, fake: str) -> Row:
-    """The record with a false copy of every positive."""
-    wrong = [replaced(text, question.required[0], fake) for text in documents.groups[0]]
-    return {**row_of(question, documents), "fakeanswer": fake, "positive_wrong": wrong}
-
-
 def replaced(text: str, aliases: Sequence[str], fake: str) -> str:
     """Every occurrence of an alias replaced, the rest as it is.
 
@@ -305,7 +299,10 @@ def _records(
         if known is not None and question.id not in known:
             counts["not_known"] += 1
         elif question.id in fakes:
-            sets["_fact"].append(false_row(question, documents, fakes[question.id]))
+            fake, (aliases,) = fakes[question.id], question.required
+            wrong = [replaced(text, aliases, fake) for text in documents.groups[0]]
+            row = {**row_of(question, documents), "fakeanswer": fake, "positive_wrong": wrong}
+            sets["_fact"].append(row)
         else:
             counts["without_false_answer"] += 1
     return sets, counts

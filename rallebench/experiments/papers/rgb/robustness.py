@@ -34,7 +34,6 @@ from rallebench.experiments.papers.rgb.tables import (
 )
 from rallebench.experiments.papers.rgb.testing import (
     Answered,
-    Test,
     Testbed,
     files_of,
     make_test,
@@ -42,52 +41,41 @@ from rallebench.experiments.papers.rgb.testing import (
     rgb_run,
 )
 from rallebench.metrics.judges import VERDICT, judgement_of
-from rallebench.workspace.judges import judge_named
+from rallebench.metrics.judges.named import judge_named
 
 
-def notes_of(answered: Answered) -> tuple[str, ...]:
+def notes_of(answered: Answered) -> Iterator[str]:
     """What a reader of the numbers must know of the records, one sentence each."""
     first, _ = next(iter(answered.values()))
-    of_runs = (note for test, result in answered.values() for note in _of_run(test, result))
-    return (*_of_records(first), *of_runs, *_of_use(first))
-
-
-def _of_records(test: Test) -> Iterator[str]:
-    records = test.testbed.records
+    records, facts = first.testbed.records, first.testbed.facts
     for what, ids in records.without.items():
         done = " and were left out" if what == "answers" else ""
         yield f"{len(ids)} of {len(records.records)} records of {records.name} have no {what}{done}: {listed(ids)}."
-    if not test.testbed.facts:
-        return
-    if bare := [record.id for record in test.records if not record.wrong]:
+    bare = [record.id for record in first.records if not record.wrong]
+    if facts and bare:
         yield f"{len(bare)} records have no false copies of their positives: {listed(bare)}."
-    if blurred := [record.id for record in test.records if holds_the_true_one(record)]:
+    blurred = [record.id for record in first.records if facts and holds_the_true_one(record)]
+    if blurred:
         yield f"Of {len(blurred)} records the false answer holds the true one, so repeating it counts as right: {listed(blurred)}."
-
-
-def _of_run(test: Test, result: RunResult) -> Iterator[str]:
-    n, label, asked_for = len(test.records), f"{result.request.label}:", test.number
-    if out := test.left_out:
-        yield f"{label} {len(out)} records have no document for it and were left out: {listed(out)}."
-    if asked_for and test.short:
-        yield f"{label} {test.short} of {n} records have fewer than {asked_for} documents."
-    if asked_for and test.other_noise and not test.testbed.facts:
-        yield (
-            f"{label} {test.other_noise} of {n} records lack positives or negatives for this share of noise and "
-            f"got more of the other, as in RGB; {test.noisy:.0%} of all documents are noise."
-        )
-    yield from failed_note(result.request.label, result, "counted here and in no rate")
-    if test.earlier:
-        yield f"{label} {len(test.earlier)} answers are of an earlier time and were not asked again."
-
-
-def _of_use(test: Test) -> Iterator[str]:
-    records = test.testbed.records
-    if not test.testbed.facts and any(record.wrong for record in test.records):
+    for test, result in answered.values():
+        n, label, number = len(test.records), f"{result.request.label}:", test.number
+        if out := test.left_out:
+            yield f"{label} {len(out)} records have no document for it and were left out: {listed(out)}."
+        if number and test.short:
+            yield f"{label} {test.short} of {n} records have fewer than {number} documents."
+        if number and test.other_noise and not facts:
+            yield (
+                f"{label} {test.other_noise} of {n} records lack positives or negatives for this share of noise and "
+                f"got more of the other, as in RGB; {test.noisy:.0%} of all documents are noise."
+            )
+        yield from failed_note(label[:-1], result, "counted here and in no rate")
+        if test.earlier:
+            yield f"{label} {len(test.earlier)} answers are of an earlier time and were not asked again."
+    if not facts and any(record.wrong for record in first.records):
         yield f"{records.name} is a counterfactual set; only its true positives are used."
     spaced = [
         record.id
-        for record in test.records
+        for record in first.records
         if any(all(" " in alias for alias in group) for group in record.required)
     ]
     if records.language == "zh" and spaced:
@@ -114,7 +102,7 @@ def judges_of(kind: str, testbed: Testbed) -> tuple[Judge, ...]:
     model, prompts = request.settings["judge"], request.settings["prompts"]
     if not model:
         return ()
-    judge = judge_named(request.workspace, f"{kind}:{model}", prompts)
+    judge = judge_named(f"{kind}:{model}", request.workspace.llm_mark, prompts)
     verdict_name, *corrected = JUDGED[kind]
 
     def ask(example: Example, answer: str) -> Flow | None:
@@ -339,4 +327,6 @@ def _report(
     files: dict[str, str] = {}
     for test, result in answered.values():
         files |= files_of(test, result)
-    return Report(data, notes_of(answered) + notes, files, to_fill or {}, report_tables, (figure,))
+    return Report(
+        data, (*notes_of(answered), *notes), files, to_fill or {}, report_tables, (figure,)
+    )

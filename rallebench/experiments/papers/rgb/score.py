@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from rallebench.core.errors import BadFileError
+from rallebench.core.settings import Setting
 from rallebench.experiments.papers import SCORERS
 from rallebench.experiments.papers.common import (
     check_file,
@@ -49,7 +50,13 @@ def score_rgb(guess: Path, gold: Path | None = None) -> dict[str, Any]:
     language = language_of(guess.name, [str(row["query"]) for row in rows.values()])
     by_share: dict[float, list[str]] = {}
     for qid, row in rows.items():
-        by_share.setdefault(_noise(row, guess), []).append(qid)
+        try:
+            share = Setting(float, 0.0, 0, 1).reads(row.get("noise_rate", 0))
+        except ValueError as must_be:
+            raise BadFileError(
+                f"{guess}: the row {row['id']!r} has the noise_rate {row['noise_rate']!r}; it must be {must_be}."
+            ) from None
+        by_share.setdefault(share, []).append(qid)
     without = sum(not required for required in answers.values())
     return {
         "suite": "rgb",
@@ -89,15 +96,6 @@ def _answers(
     changed, missing = sum(own[qid] != answers[qid] for qid in own), len(records) - len(own)
     where = "rate, as in RGB's script"
     return answers, missing, gold_notes(changed, gold, missing, len(records), where)
-
-
-def _noise(row: PredictionRow, guess: Path) -> float:
-    value = row.get("noise_rate", 0)
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1:
-        raise BadFileError(
-            f"{guess}: the row {row['id']!r} has the noise_rate {value!r}; it must be a number from 0 to 1."
-        )
-    return float(value)
 
 
 def _share(

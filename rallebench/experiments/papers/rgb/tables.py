@@ -11,12 +11,12 @@ from rallebench.core.errors import BadFileError, NotFoundError
 from rallebench.core.experiments import Figure, Table
 from rallebench.core.runs import RunResult
 from rallebench.core.sources import Source
+from rallebench.core.table_files import csv_lines
 from rallebench.engine.statistics import Mean
 from rallebench.experiments.papers.common import sentences
 from rallebench.experiments.papers.rgb.scoring import is_right
 from rallebench.experiments.papers.rgb.testing import Answered, Testbed
 from rallebench.experiments.published import published_table
-from rallebench.render import csv
 
 SYSTEM = "ChatGPT"
 MODEL = f"RGB's paper: {SYSTEM}"
@@ -180,7 +180,7 @@ def wrong_answers(answered: Answered) -> list[WrongAnswer]:
 def to_fill_in(wrong: Sequence[WrongAnswer]) -> dict[str, str]:
     """The file with an empty column ``category``; {} if nothing was wrong."""
     return (
-        {FILE: csv.lines([LABEL_COLUMNS, *(list(row.values()) for row in wrong)])} if wrong else {}
+        {FILE: csv_lines([LABEL_COLUMNS, *(list(row.values()) for row in wrong)])} if wrong else {}
     )
 
 
@@ -212,16 +212,16 @@ def _label_rows(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
         for line, row in Source(path).objects():
             yield line, {key: "" if value is None else str(value) for key, value in row.items()}
         return
-    table = Source(path).table()
-    _, head = next(table, (0, None))
-    if head is None:
+    names: list[str] | None = None
+    for line, fields in Source(path).table():
+        if names is None:
+            names = [name.strip().lower() for name in fields]
+        elif any(field.strip() for field in fields):
+            yield line, dict(zip(names, fields))
+    if names is None:
         raise BadFileError(
             f"{path} is empty; its first row should name the columns qid and category."
         )
-    names = [name.strip().lower() for name in head]
-    for line, fields in table:
-        if any(field.strip() for field in fields):
-            yield line, dict(zip(names, fields))
 
 
 def error_table(

@@ -46,7 +46,7 @@ from rallebench.experiments.papers.rgb.scoring import (
     row_of,
 )
 from rallebench.experiments.runs import replay, scored_run
-from rallebench.metrics.judges import JUDGES
+from rallebench.metrics import METRICS
 
 FOLDER = "suites/rgb"
 JOIN = "\n"
@@ -213,7 +213,7 @@ def read_testbed(
         "seed": request.seed,
     }
     kinds = JUDGING if s.get("judge") else ()
-    judging = [name for kind in kinds for name in JUDGES.entry(kind).traits["prompts"]]
+    judging = [name for kind in kinds for name in METRICS.entry(kind).traits["judge"].prompts]
     check_own(s["prompts"], [*names_of(records.language), *judging])
     prompt = read_prompt(records.language, s["prompts"], s["system"] == "merged")
     testbed = Testbed(request, records, build, prompt, decoding, facts, named(*metrics))
@@ -242,25 +242,22 @@ def make_test(
             f"No record of {testbed.records.path} has documents for noise {noise:g}; choose another set."
         )
     lists = {record.id: built[record.id] for record in records}
-    return _with_earlier(Test(testbed, noise, correct, number, tuple(records), lists, empty))
-
-
-def _with_earlier(test: Test) -> Test:
-    """The test with those rows of the folder ``reuse`` that answer it."""
-    reuse = test.testbed.request.settings["reuse"]
+    test = Test(testbed, noise, correct, number, tuple(records), lists, empty)
+    reuse = testbed.request.settings["reuse"]
     if not reuse:
         return test
     folder = Path(reuse).expanduser()
     if not folder.is_dir():
         raise UsageError(f"--set reuse={reuse}: there is no such folder.")
-    path = folder / test.file()
-    rows = read_rows(path)
+    rows = read_rows(folder / test.file())
     fitting = {
         record.id: rows[record.id]
-        for record in test.records
-        if fits(rows.get(record.id), record, test.documents[record.id], test.testbed.original)
+        for record in records
+        if fits(rows.get(record.id), record, lists[record.id], testbed.original)
     }
-    return replace(test, earlier=fitting, earlier_sha256=sha256_file(path) if rows else "")
+    return replace(
+        test, earlier=fitting, earlier_sha256=sha256_file(folder / test.file()) if rows else ""
+    )
 
 
 def rgb_run(test: Test, label: str, judges: tuple[Judge, ...] = ()) -> RunRequest:

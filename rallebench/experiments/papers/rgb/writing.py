@@ -122,22 +122,19 @@ def _questions_run(
         return {"usable": float(not fault)}
 
     settings = {"prompt": prompt, "parts": parts, "longest": LONGEST}
-    examples = tuple(_example(article) for article in articles)
+    examples = []
+    for article in articles:  # a question without gold; its text is in the prompt alone
+        title = article.title or article.text[:80] or article.doc_id
+        record = {"id": article.doc_id, "input": title, "output": []}
+        examples.append(Example(Question(article.doc_id, title), Gold(), record))
     return scored_run(
-        "questions", WORKFLOW, name, examples, flow, settings, score, USABLE, (request.llm,)
+        "questions", WORKFLOW, name, tuple(examples), flow, settings, score, USABLE, (request.llm,)
     )
 
 
 def _text(article: Passage) -> str:
     """The article as it is shown."""
     return f"{article.title}\n{article.text}".strip()[:LONGEST]
-
-
-def _example(article: Passage) -> Example:
-    """An article as a question without gold; its text is in the prompt alone."""
-    name = article.title or article.text[:80] or article.doc_id
-    record = {"id": article.doc_id, "input": name, "output": []}
-    return Example(Question(article.doc_id, name), Gold(), record)
 
 
 def _usable(result: RunResult, articles: Sequence[Passage], parts: int) -> SourceQuestions:

@@ -1,0 +1,103 @@
+"""Tables as files of other programs: CSV, with all digits of a number, shares as 0..1 and None empty; LaTeX."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from rallebench.core.numbers import mean_of
+from rallebench.core.tables import Column, Table
+
+PARTS = ("value", "low", "high", "n")
+
+
+def csv_table(value: Table) -> str:
+    """A table as CSV, the headings first; a column with means becomes four columns.
+
+    >>> csv_table(Table("", ("run", "EM"), (("a", {"value": 0.5, "low": None, "high": None, "n": 3}),)))
+    'run,EM,EM low,EM high,EM n\\na,0.5,,,3\\n'
+    """
+    means = [
+        any(mean_of(row[i]) is not None for row in value.rows) for i in range(len(value.heads))
+    ]
+    heads: list[str] = []
+    for label, wide in zip(value.labels, means):
+        heads += [label, *(f"{label} {part}" for part in PARTS[1:])] if wide else [label]
+    rows: list[list[Any]] = [heads]
+    for row in value.rows:
+        line: list[Any] = []
+        for cell, wide in zip(row, means):
+            mean = mean_of(cell)
+            parts = [mean[part] for part in PARTS] if mean is not None else [cell, *[None] * 3]
+            line += parts if wide else parts[:1]
+        rows.append(line)
+    return csv_lines(rows)
+
+
+def csv_lines(rows: Iterable[Sequence[Any]]) -> str:
+    """Rows of cells as CSV; a list is joined by `` | ``."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerows([_csv_cell(cell) for cell in row] for row in rows)
+    return text.getvalue()
+
+
+def _csv_cell(cell: Any) -> Any:
+    if cell is None:
+        return ""
+    return " | ".join(cell) if isinstance(cell, list) else cell
+
+
+_SPECIAL = {
+    "\\": r"\textbackslash{}",
+    "&": r"\&",
+    "%": r"\%",
+    "$": r"\$",
+    "#": r"\#",
+    "_": r"\_",
+    "{": r"\{",
+    "}": r"\}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "·": r"$\cdot$",
+}
+
+
+def latex(value: Table) -> str:
+    """A ``tabular``: percentages with one digit, the largest of each such column in bold."""
+    best = [
+        max((row[i] for row in value.rows if isinstance(row[i], float)), default=None)
+        for i in range(len(value.heads))
+    ]
+    header = " & ".join(map(escaped, value.labels))
+    rows = [
+        " & ".join(
+            _latex_cell(cell, column, top) for cell, column, top in zip(row, value.heads, best)
+        )
+        for row in value.rows
+    ]
+    begin = r"\begin{tabular}{l" + "r" * (len(value.heads) - 1) + "}"
+    body = [rf"{row} \\" for row in rows]
+    lines = [begin, r"\hline", rf"{header} \\", r"\hline", *body, r"\hline", r"\end{tabular}"]
+    return "\n".join(lines) + "\n"
+
+
+def _latex_cell(cell: Any, column: Column, best: float | None) -> str:
+    if cell is None:
+        return "--"
+    if not isinstance(cell, (int, float)):
+        return escaped(str(cell))
+    if column.format != "percent":
+        return f"{cell:g}"
+    return rf"\textbf{{{100 * cell:.1f}}}" if cell == best else f"{100 * cell:.1f}"
+
+
+def escaped(text: str) -> str:
+    """Text with LaTeX's special characters escaped.
+
+    >>> escaped("low_freq_ent")
+    'low\\\\_freq\\\\_ent'
+    """
+    return "".join(_SPECIAL.get(character, character) for character in text)
