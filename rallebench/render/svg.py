@@ -162,14 +162,14 @@ def _bubbles(value: Figure) -> str:
 
 
 def round_ticks(low: float, high: float) -> list[tuple[float, str]]:
-    """Three to seven round numbers of an axis, each with its text.
+    """Two to seven round numbers of an axis, each with its text.
 
     >>> [label for _, label in round_ticks(0, 1460)], [label for _, label in round_ticks(0.237, 0.497)]
-    (['0', '500', '1,000'], ['0.3', '0.4'])
+    (['0', '500', '1,000'], ['0.25', '0.30', '0.35', '0.40', '0.45'])
     """
     if not high > low:
         return [(low, f"{low:,.4g}")]
-    raw = (high - low) / 5
+    raw = (high - low) / 6
     power = math.floor(math.log10(raw))
     factor = next(f for f in (1, 2, 5, 10) if f * 10.0**power >= raw * (1 - 1e-9))
     step, digits = factor * 10.0**power, max(0, -power - (factor == 10))
