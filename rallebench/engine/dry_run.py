@@ -124,10 +124,12 @@ class Rehearser:
 
     def _index(self, step: IndexRequest) -> IndexResult:
         name, built = self._context.foresee(step.recipe)
+        missing = self._needs.missing
         if built:
             self._needs.built[name] = None
         else:
-            self._needs.missing[name or step.label] = step.recipe
+            same = (label for label, recipe in missing.items() if recipe == step.recipe)
+            missing[name or next(same, step.label)] = step.recipe
         self._real = self._real and bool(name)
         return IndexResult(name or f"({step.label})")
 

@@ -266,7 +266,7 @@ def menu(*buttons: str, label: str = "More") -> str:
 
 
 STATES = {
-    **dict.fromkeys(("loaded", "answers", "checked", "kept"), "good"),
+    **dict.fromkeys(("loaded", "answers", "checked", "kept", "ready"), "good"),
     **dict.fromkeys(("failed", "no answer", "damaged"), "bad"),
     **dict.fromkeys(("loading", "waiting", "cancelling", "building", "running"), "busy"),
 }

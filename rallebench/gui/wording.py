@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from rallebench.core.errors import Hint, RalleError
 
 _RULES: tuple[tuple[str, str], ...] = (
+    (r"\bquestion set", "dataset"),
     (
         r"Name a model that writes with --llm; rallebench list presets shows small ones",
         "Choose a model that writes; the Models tab offers small ones",
@@ -40,7 +41,7 @@ _RULES: tuple[tuple[str, str], ...] = (
 _SET = re.compile(r"--set [\w.]+=\S+(?: --set [\w.]+=\S+)*")
 
 
-_LABELS: Mapping[str, str] = {"llm": "language model", "dataset": "question set"}
+_LABELS: Mapping[str, str] = {"llm": "language model"}
 """What is chosen → the field's label, where that is another word."""
 
 
@@ -90,7 +91,7 @@ def _without_flags(text: str) -> str:
     >>> _without_flags("It needs a language model; name one with --llm, or do without: --set questions=0 --set answerable=false.")
     'It needs a language model; choose one, or do without: questions=0, answerable not ticked.'
     """
-    if "--" not in text and "rallebench" not in text:
+    if "--" not in text and "rallebench" not in text and "question set" not in text:
         return text
     for pattern, words in _RULES:
         text = re.sub(pattern, words, text)

@@ -161,6 +161,23 @@ def _bubbles(value: Figure) -> str:
     return _svg(720, 410, body)
 
 
+def round_ticks(low: float, high: float) -> list[tuple[float, str]]:
+    """Two to seven round numbers of an axis, each with its text.
+
+    >>> [label for _, label in round_ticks(0, 1460)], [label for _, label in round_ticks(0.237, 0.497)]
+    (['0', '500', '1,000'], ['0.25', '0.30', '0.35', '0.40', '0.45'])
+    """
+    if not high > low:
+        return [(low, f"{low:,.4g}")]
+    raw = (high - low) / 6
+    power = math.floor(math.log10(raw))
+    factor = next(f for f in (1, 2, 5, 10) if f * 10.0**power >= raw * (1 - 1e-9))
+    step, digits = factor * 10.0**power, max(0, -power - (factor == 10))
+    first = math.ceil(low / step - 1e-9)
+    last = math.floor(high / step + 1e-9)
+    return [(n * step, f"{n * step:,.{digits}f}") for n in range(first, last + 1)]
+
+
 class _Axes:
     """The frame of a plot, 600 × 320: a scale of y, and a scale of x or names at equal distances."""
 
@@ -188,10 +205,9 @@ class _Axes:
     def ticks(self) -> str:
         """Lines and numbers of the axes, and their names."""
         body, (low, high) = "", self.up
-        for tick in range(5):
-            at = low + (high - low) * tick / 4
+        for at, label in round_ticks(low, high):
             body += f'<line x1="{self.left}" y1="{self.y(at):.1f}" x2="{self.left + self.width}" y2="{self.y(at):.1f}" stroke="{GRID}"/>'
-            body += _text(self.left - 8, self.y(at) + 4, f"{at:.3g}", "end")
+            body += _text(self.left - 8, self.y(at) + 4, label, "end")
         below = self.top + self.height + 20
         if self.across and isinstance(self.across[0], str):
             room = max(4, int(90 / len(self.across)))
@@ -199,9 +215,8 @@ class _Axes:
                 body += _text(self.x(name), below, str(name)[:room], "middle")
         else:
             left, right = self.across
-            for tick in range(5):
-                at = left + (right - left) * tick / 4
-                body += _text(self.x(at), below, f"{at:.3g}", "middle")
+            for at, label in round_ticks(left, right):
+                body += _text(self.x(at), below, label, "middle")
         body += _text(self.left + self.width / 2, below + 25, self.value.x, "middle")
         return body + _text(self.left, 16, self.value.y)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
@@ -14,6 +15,7 @@ from rallebench.core.sources import Problems, Source
 from rallebench.corpora.imported import read_card
 from rallebench.datasets.reading import read_examples
 from rallebench.workspace.coverage import MOST_PASSAGES, corpus_pages, starter_pages, stored_pages
+from rallebench.workspace.entries import Manifest
 from rallebench.workspace.paths import STARTER, STARTER_INDEXES
 
 if TYPE_CHECKING:
@@ -36,14 +38,26 @@ class Coverage:
         return self.held / self.total if self.total else None
 
 
+def corpus_of_index(name: str, manifests: Mapping[str, Manifest]) -> str:
+    """The corpus of an index; of one that was made of another index, that one's."""
+    seen = {name}
+    while name not in STARTER_INDEXES:
+        name = manifests[name].corpus
+        if name not in manifests or name in seen:
+            return STARTER_NAME if name in STARTER_INDEXES else name
+        seen.add(name)
+    return STARTER_NAME
+
+
 def indexed_corpora(workbench: Workbench) -> dict[str, tuple[str, ...]]:
     """Corpus → the indexes over it, of all corpora that are imported or indexed; the starter's first."""
     workspace = workbench.workspace
     names: dict[str, list[str]] = {STARTER_NAME: list(STARTER_INDEXES)}
     names |= {name: [] for name in workbench.data.corpora()}
-    for name, manifest in workspace.manifests().items():
+    manifests = workspace.manifests()
+    for name in manifests:
         if name not in STARTER_INDEXES:
-            names.setdefault(manifest.corpus or name, []).append(name)
+            names.setdefault(corpus_of_index(name, manifests) or name, []).append(name)
     return {corpus: tuple(indexes) for corpus, indexes in names.items()}
 
 

@@ -87,7 +87,7 @@ def look(
 ) -> Looked:
     """What a file or folder holds: ``kind`` and ``form`` as given, else recognised. Raises RalleError with what is wrong."""
     if not source.exists():
-        raise NotFoundError(f"{source} does not exist.")
+        raise NotFoundError(f"{source} does not exist; check the path.")
     data, errors = workbench.data, []
     corpus = dataset = None
     if kind != "dataset" and form not in set(DATASETS.names()) - set(CORPORA.names()):
@@ -202,6 +202,7 @@ def _corpus(workbench: Workbench, request: ImportRequest) -> Operation[Corpus]:
     )
     for piece in pieces:
         if isinstance(piece, Corpus):
+            yield Progress("corpus", message=f"{piece.passages:,} passages read")
             return piece
         assert isinstance(piece, ImportProgress)
         yield Progress(

@@ -16,7 +16,13 @@ from rallebench.core.sources import Problems, Source, files_in
 from rallebench.core.types import Example, Passage
 from rallebench.corpora.reading import read_corpus
 from rallebench.datasets.reading import form_of, read_examples
-from rallebench.services.gold_coverage import STARTER_NAME, pages_of, starter_file, starter_page_map
+from rallebench.services.gold_coverage import (
+    STARTER_NAME,
+    corpus_of_index,
+    pages_of,
+    starter_file,
+    starter_page_map,
+)
 from rallebench.workspace.entries import Manifest
 from rallebench.workspace.indexes.cache import delete_stored, stored
 from rallebench.workspace.paths import STARTER, STARTER_INDEXES
@@ -184,7 +190,7 @@ def retrievers(workbench: Workbench) -> list[RetrieverLine]:
         RetrieverLine(
             name,
             m.kind,
-            STARTER_NAME if name in STARTER_INDEXES else m.corpus,
+            corpus_of_index(name, good),
             m.passages,
             m.bytes,
             state=states.get(name, ""),

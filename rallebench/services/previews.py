@@ -39,7 +39,7 @@ class Preview:
 def existing(source: Path) -> Path:
     """``source``, if it exists. Raises NotFoundError."""
     if not source.exists():
-        raise NotFoundError(f"{source} does not exist.")
+        raise NotFoundError(f"{source} does not exist; check the path.")
     return source
 
 

@@ -18,6 +18,7 @@ from rallebench.core.files import write_json
 from rallebench.core.types import Chain
 from rallebench.engine.store import RunFolder
 from rallebench.metrics.recorded import IMPORTED
+from rallebench.services.experiment_groups import plain_label
 from rallebench.services.variants import difference_label
 from rallebench.services.workbench import Workbench
 
@@ -28,6 +29,9 @@ HEADLINES = ("em", "all_rate", "f1", "accuracy")
 
 _AUTOMATIC = re.compile(r"^(?P<base>.+)-\d{8}-\d{6}(-\d+)?$")
 """A name that the program made: its time is at the end."""
+
+_VARIANT = re.compile(r"^sweep-\d{8}-\d{6} (?P<label>.+)$")
+"""The name of a run of a sweep that the user gave no name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +127,8 @@ def _titled(row: RunRow, first: Mapping[str, Chain]) -> RunRow:
     """With a title: the user's, an own name as it is, else the chain's name and how it differs from the first of that name."""
     if row.title:
         return row
+    if row.chain is not None and (variant := _VARIANT.match(row.name)):
+        return replace(row, title=f"{row.chain.name} · {plain_label(variant['label'])}")
     automatic = _AUTOMATIC.match(row.name)
     if automatic is None:
         return replace(row, title=row.name)

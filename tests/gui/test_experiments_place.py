@@ -149,6 +149,13 @@ def test_an_index_without_the_gold_pages_is_told_in_the_plan(page: Page) -> None
     assert "gold pages are in this index" in sweep(page, dataset="starter-qa", limit="10")
 
 
+def test_variants_that_search_the_same_index_count_it_once(page: Page) -> None:
+    page.open("experiments/list?kind=sweep")
+    page.session("w")["design"].vary = {"k": ["1", "2"], "index.chunk_size": ["3"]}
+    plan = words(page.call("experiments.set", {**SWEEP, "v:index.chunk_size": ["3"]})["#x-plan"])
+    assert "It uses 1 index; 1 must be built first." in plan
+
+
 def test_two_windows_choose_for_themselves(page: Page) -> None:
     sweep(page, limit="10")
     other = page.open("experiments/list", window="other")

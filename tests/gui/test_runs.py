@@ -305,3 +305,34 @@ def test_a_damaged_run_stays_in_the_list_with_its_problem(ran: Page) -> None:
     }
     assert listed["broken"].startswith("broken") and "run.json" in listed["broken"]
     (folder / "run.json").unlink()
+
+
+def test_a_run_of_a_sweep_is_titled_by_what_it_varies(tmp_path: Path) -> None:
+    bench = Workbench(make_workspace(tmp_path))
+    options = BenchmarkOptions(dataset="tiny-qa", track=False)
+    name = "sweep-20260101-120000 k=1, index.chunk_size=64"
+    complete(bench.runs.run(of_chain(bench, "read", options, run=name)))
+    page = Page(bench)
+    listed = rows(page, page.open("runs/list")["#v-runs-list"], "runs")
+    assert texts(listed[0][1]).startswith("read · k 1, chunk size 64")
+    bench.close()
+
+
+def test_the_bars_of_the_list_are_filled_when_the_steps_were_read(tmp_path: Path) -> None:
+    bench = Workbench(make_workspace(tmp_path))
+    options = BenchmarkOptions(dataset="tiny-qa", track=False)
+    complete(bench.runs.run(of_chain(bench, "read", options, run="one")))
+    page = Page(bench)
+    assert "runs.losses" in page.open("runs/list")["#v-runs-list"]
+    assert "runs.losses" not in page.call("runs.losses")["#runs-rows"]
+    bench.close()
+
+
+def test_predictions_are_imported_from_the_list(ran: Page) -> None:
+    assert "Import predictions" in ran.open("runs/list")["#v-runs-list"]
+    assert "Choose a file" in ran.call("runs.import")["dialog"]
+
+
+def test_several_runs_are_ranked_in_percent_under_their_titles(ran: Page) -> None:
+    words = texts(ran.open(f"runs/compare?r0=first&r1={SECOND}")["#v-runs-compare"])
+    assert "read · k 1 · echo" in words and "points" in words and "0.1250" not in words

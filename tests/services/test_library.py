@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from small_workspace import chain, generate, make_workspace, retrieve, write_lines
@@ -80,6 +82,17 @@ def test_coverage_is_told_for_every_corpus_and_index(bench: Workbench) -> None:
     shares = gold_coverage.index_coverage(bench, "tiny-qa")
     assert shares["tiny"] == Coverage(6, 6) and shares["starter-hybrid"] == Coverage(0, 6)
     assert gold_coverage.best_corpus({"a": Coverage(1, 6), "b": Coverage(5, 6), "c": None}) == "b"
+
+
+def test_an_index_made_of_another_index_is_over_that_ones_corpus() -> None:
+    manifests: dict[str, Any] = {
+        "cut": SimpleNamespace(corpus="starter-minilm"),
+        "again": SimpleNamespace(corpus="cut"),
+        "moon-cut": SimpleNamespace(corpus="moons-bm25"),
+        "moons-bm25": SimpleNamespace(corpus="moons"),
+    }
+    corpora = [gold_coverage.corpus_of_index(name, manifests) for name in manifests]
+    assert corpora == ["starter", "starter", "moons", "moons"]
 
 
 def test_a_deletion_says_what_else_it_breaks(bench: Workbench) -> None:

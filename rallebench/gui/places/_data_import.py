@@ -16,6 +16,7 @@ from rallebench.gui.frame import Event, Page, Patch
 from rallebench.gui.html import e
 from rallebench.gui.places._data_chunks import chunk_fields, chunking_of, words_of
 from rallebench.gui.wording import on_page
+from rallebench.render.numbers import plural
 from rallebench.services import catalog, imports, uploads
 from rallebench.services.data import Preview
 from rallebench.services.imports import ImportRequest, ImportResult, Looked
@@ -134,7 +135,7 @@ def chunks(corpus: Preview, chunking: Any) -> str:
     """The first passages as an index would hold them, and the bad rows."""
     rows: Sequence[Passage] = corpus.rows
     first = imports.first_chunks(rows, chunking)
-    more = f"{corpus.read:,} rows read" + ("" if corpus.ended else ", there are more")
+    more = f"{plural(corpus.read, 'row')} read" + ("" if corpus.ended else ", there are more")
     items = "".join(
         f'<article class="bit"><h4>{e(p.title or p.doc_id)}<span class="n">{e(p.doc_id)}</span></h4>'
         f"<p>{e(short(p.text))}</p></article>"
@@ -160,7 +161,7 @@ def questions(preview: Preview) -> str:
         f'<span class="note"> {len(x.gold.pages)} gold page{"s" * (len(x.gold.pages) != 1)}</span></p></article>'
         for x in rows[:5]
     )
-    more = f"{preview.read:,} rows read" + ("" if preview.ended else ", there are more")
+    more = f"{plural(preview.read, 'row')} read" + ("" if preview.ended else ", there are more")
     head = f'<h3 class="sub">First questions <small>{e(more)}</small></h3>'
     body = items or '<p class="note">No question can be read here. Choose another format.</p>'
     return head + f'<div class="firsts">{body}</div>' + problems(preview)
@@ -172,7 +173,7 @@ def problems(preview: Preview) -> str:
         return ""
     lines = "".join(f"<li>{e(on_page(problem.message))}</li>" for problem in preview.problems[:5])
     return (
-        f'<div class="warn"><b>{preview.bad:,} bad rows.</b><ul>{lines}</ul>'
+        f'<div class="warn"><b>{plural(preview.bad, "bad row")}.</b><ul>{lines}</ul>'
         '<label class="check"><input type="checkbox" name="skip_bad"> Leave bad rows out</label></div>'
     )
 

@@ -96,8 +96,11 @@ def open_one(page: Page, event: Event) -> Patch:
 def _buttons(page: Page, stored: StoredExperiment, group: ExperimentRow) -> str:
     name = stored.name
     if stored.report is None:
-        if name in {job.name for job in experiment_jobs.active(page.workbench)}:
-            return '<span class="state busy">running</span>'
+        job = next((j for j in experiment_jobs.active(page.workbench) if j.name == name), None)
+        if job is not None:
+            return (
+                f'<span class="state busy">running</span>{button("Stop", "jobs.stop", id=job.id)}'
+            )
         return button("Continue", "experiments.continue", kind="primary", id=name)
     winner = _winning_run(stored)
     use = (

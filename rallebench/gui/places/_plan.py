@@ -110,8 +110,6 @@ def facts(value: Forecast) -> list[str]:
     if value.cached:
         are = "is" if value.cached == 1 else "are"
         lines.append(f"{_counted(value.cached, 'answer')} {are} in the cache and cost nothing.")
-    if value.builds:
-        lines.append(f"{_counted(value.builds, 'index', 'indexes')} must be built first.")
     if value.smallest and value.smallest < 1:
         each = max(run.questions for run in value.plan.runs)
         lines.append(

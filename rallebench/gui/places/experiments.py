@@ -250,11 +250,13 @@ def _again_sweep(page: Page, event: Event, design: Design, settings: dict[str, o
 
 def running(page: Page) -> str:
     """What runs now, with its parts."""
-    drawn = "".join(map(_going, experiment_jobs.active(page.workbench)))
+    titles = {g.name: g.title for g in experiment_groups.groups(page.workbench) if g.automatic}
+    jobs = experiment_jobs.active(page.workbench)
+    drawn = "".join(_going(job, titles.get(job.name, job.name)) for job in jobs)
     return f'<h3 class="sub">Running</h3>{drawn}' if drawn else ""
 
 
-def _going(job: Job) -> str:
+def _going(job: Job, title: str) -> str:
     share, newest = share_of(job), progress_of(job)
     counts = f"{newest.done:,} of {newest.total:,}" if newest and newest.total else ""
     words = " · ".join(
@@ -264,8 +266,8 @@ def _going(job: Job) -> str:
     value = f' value="{100 * share:.0f}"' if share is not None else ""
     lines = "".join(f"<li>{_part(part)}</li>" for part in experiment_jobs.parts(job))
     return (
-        f'<div class="x-run"><div class="row"><b>{e(job.name)}</b><span class="num">{e(words)}</span><span class="gap"></span>{stop}</div>'
-        f'<progress max="100"{value} aria-label="Progress of {e(job.name)}"></progress><ul class="x-parts">{lines}</ul></div>'
+        f'<div class="x-run"><div class="row"><a class="nm" href="{e(address(job.name))}">{e(title)}</a><span class="num">{e(words)}</span><span class="gap"></span>{stop}</div>'
+        f'<progress max="100"{value} aria-label="Progress of {e(title)}"></progress><ul class="x-parts">{lines}</ul></div>'
     )
 
 
