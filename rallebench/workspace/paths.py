@@ -111,7 +111,10 @@ class Workspace:
         path = known.get(reference, _path(reference))
         if not path.exists():
             raise NotFoundError(
-                f"{reference} is neither {kinds}. Known: {', '.join(known)}.", setting, hint
+                f"{reference} does not exist, neither as a path nor as a question set; it should be {what}. "
+                f"Question sets: {', '.join(known)}.",
+                setting,
+                hint,
             )
         return path
 

@@ -66,7 +66,7 @@ def test_an_error_is_one_sentence_and_a_bug_is_too(
 
 def test_windows_share_nothing(page: Page) -> None:
     page.session("a")["x"] = 1
-    assert page.session("b") == {} and page.session("a") == {"x": 1}
+    assert "x" not in page.session("b") and page.session("a")["x"] == 1
 
 
 def test_the_window_that_was_idle_longest_is_forgotten(
@@ -77,7 +77,7 @@ def test_the_window_that_was_idle_longest_is_forgotten(
         page.session(window)["x"] = 1
     page.session("a")
     page.session("c")
-    assert page.session("a") == {"x": 1} and page.session("b") == {}
+    assert page.session("a")["x"] == 1 and "x" not in page.session("b")
 
 
 def taken(page: Page, stream: str) -> list[Patch]:

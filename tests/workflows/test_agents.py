@@ -147,14 +147,14 @@ def test_the_program_of_a_demonstration_runs_and_prints_its_answer(env: str) -> 
     [
         ("reakt", "wikipedia", {}, "Did you mean 'react'"),
         ("react", "wikpedia", {}, "Did you mean 'wikipedia'"),
-        ("react", "", {}, "needs an environment; name one with --env: "),
+        ("react", "", {}, "needs an environment: "),
         ("react", "wikipedia", {"sots": "1"}, "There is no setting 'sots'. Did you mean 'shots'"),
         ("react", "wikipedia", {"shots": "x"}, "shots must be a whole number from 0 to 50"),
         ("react", "wikipedia", {"shots": "9"}, "holds 3 demonstrations"),
         ("react", "wikipedia", {"pool": "no.json"}, "There is no file of demonstrations no.json"),
         ("react", "scholar", {"pool": str(pools()["wikipedia"])}, "its action 'Search' is none of"),
         ("react", "wikipedia", {"env.similar": "0"}, "similar must be a whole number from 1"),
-        ("pal", "wikipedia", {}, "allow it with --allow-python"),
+        ("pal", "wikipedia", {}, "runs programs that the model writes"),
         ("barag-basic", "", {}, "is run by a suite"),
     ],
 )

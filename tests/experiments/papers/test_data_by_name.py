@@ -108,10 +108,10 @@ def test_the_resolver_takes_names_first_and_says_what_is_wanted(
     assert workspace.data("folder", "x") == Path("folder")
     with pytest.raises(
         UsageError,
-        match="No data is named; give the articles, or the name of a question set, with --set data=PATH",
+        match="No data is named: the articles, or the name of a question set.",
     ):
         workspace.data(" ", "the articles")
     with pytest.raises(
-        NotFoundError, match="neither as a path nor as a question set; give the articles"
+        NotFoundError, match="neither as a path nor as a question set; it should be the articles"
     ):
         workspace.data("nowhere", "the articles")

@@ -277,7 +277,7 @@ def test_gold_without_pages_is_not_scored_by_retrieval(rallebench: CommandLine, 
         (
             "kilt-nq",
             ("data=nowhere",),
-            "nowhere does not exist, neither as a path nor as a question set; give the folder of KILT's files",
+            "nowhere does not exist, neither as a path nor as a question set; it should be the folder of KILT's files",
         ),
         ("kilt", ("datasets=nq,fev", "data=tiny-qa"), "say whose it is: --set file=nq=tiny-qa"),
         ("kilt-nq", ("data=tiny-qa", "file=FILE"), "tiny-qa is one question set"),
