@@ -108,7 +108,7 @@ def test_the_resolver_takes_names_first_and_says_what_is_wanted(
     assert workspace.data("folder", "x") == Path("folder")
     with pytest.raises(
         UsageError,
-        match="No data is named: the articles, or the name of a question set.",
+        match=r"No data is named: the articles, or the name of a question set\.",
     ):
         workspace.data(" ", "the articles")
     with pytest.raises(
