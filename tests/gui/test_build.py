@@ -120,7 +120,8 @@ def test_a_damaged_draft_is_no_obstacle(page: Page, damaged: str) -> None:
 
 def test_a_window_without_edits_leaves_the_draft_of_another_window_alone(opened: Page) -> None:
     opened.call("build.edit", {**FIELDS, "a0_k": "7"})
-    assert "store" not in opened.open("build/one", window="another")
+    address = "build/one?set=tiny-qa&chain=read"
+    assert "store" not in opened.open(address, window="another")
 
 
 def test_undo_returns_to_the_chain_before(opened: Page) -> None:
