@@ -88,7 +88,7 @@ def _folder(
     except StoppedError as error:
         again = f"--name {args.name}" if args.name else "--chain FILE --name RUN"
         raise StoppedError(
-            f"{str(error).partition(';')[0]}; continue with {again} --resume."
+            f"{str(error).removesuffix('.')}; continue with {again} --resume."
         ) from None
     failure = ""
     if failed := result.report.failed:

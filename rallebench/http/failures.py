@@ -114,7 +114,7 @@ def _failure_of(
         )
     if status >= 500 or status == 408:
         return Failure(
-            f"failed by itself {quoted}",
+            f"had an internal error {quoted}",
             SEE_LOG,
             retries=None,
             pause=pause,

@@ -23,8 +23,10 @@ PIECE = 1000
 BLOCKS_PER_HIT, WIDEST_BLOCK = 4, 256
 
 SETTINGS = {
-    "k1": Setting(float, K1, 0, 1000, about="how soon more of one word counts no more"),
-    "b": Setting(float, B, 0, 1, about="how much long passages are held back"),
+    "k1": Setting(
+        float, K1, 0, 1000, about="how quickly a repeated word stops adding to the score"
+    ),
+    "b": Setting(float, B, 0, 1, about="how strongly long passages are penalised"),
 }
 
 

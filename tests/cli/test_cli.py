@@ -663,7 +663,7 @@ def test_a_folder_of_chains_that_is_stopped_is_continued_under_its_name(
     code, err = interrupt(
         workspace, signal.SIGINT, *folder, "--batch-size", "1", after="00_read: 1/8"
     )
-    last = "Stopped in 'x-00_read'; continue with --name x --resume."
+    last = "The batch was stopped in 'x-00_read'; continue with --name x --resume."
     assert (code, err.splitlines()[-1]) == (130, last)
     found = rallebench.json("run", *folder, "--batch-size", "1", "--no-mlflow", "--resume")
     assert [(result["run"], result["n"]) for result in found] == [

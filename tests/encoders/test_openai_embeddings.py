@@ -197,7 +197,7 @@ def first_row(**values: Any) -> Callable[[dict[str, Any]], Any]:
         (fail(401, "bad key"), r"refused the key \(401: bad key\)"),
         (fail(404, "no such model"), "knows no model 'm'"),
         (fail(400, "input too long"), r"\(400: input too long\).* Set max_characters"),
-        (fail(503, "busy"), r"failed by itself \(503: busy\) \(tried 2 times\)"),
+        (fail(503, "busy"), r"had an internal error \(503: busy\) \(tried 2 times\)"),
         (
             send_text("<html><title>Hello</title></html>", kind="text/html"),
             "is not JSON .*web page titled 'Hello'",

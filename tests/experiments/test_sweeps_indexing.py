@@ -176,7 +176,7 @@ def test_sigterm_ends_a_sweep_after_its_batch_and_keeps_what_was_answered(worksp
     _, said = going.communicate(timeout=30)
     answered = episodes.read_text().count("\n")
     assert going.returncode == 130
-    assert "start the sweep again with the same --name to continue" in said
+    assert "start it again with the same --name to continue" in said
     assert "done" not in said
     assert 2 <= answered < 8
     state = json.loads((episodes.parent / "state.json").read_text())

@@ -83,7 +83,7 @@ def test_what_is_no_name_is_passed_over_and_a_key_is_not_shown(
             fail(401, f"bad key {KEY}"),
             "refused the key .401: bad key \\*\\*\\*.. Set the environment variable OPENAI",
         ),
-        (fail(500, "oops"), "failed by itself .500: oops"),
+        (fail(500, "oops"), "had an internal error .500: oops"),
         (fail(307, "there"), "redirects elsewhere"),
         (drop_at_once, "dropped the connection"),
         (drop_halfway, "dropped the connection"),

@@ -128,7 +128,7 @@ def test_a_collection_of_somebody_else_is_refused_and_stays(vectors: Any, tmp_pa
     shared = tmp_path / "shared.db"
     a_collection(shared, "theirs")
     with pytest.raises(
-        UsageError, match=r"'theirs' exists already .* choose another with --set collection=NAME"
+        UsageError, match=r"'theirs' exists already .* remove it there, or choose another"
     ):
         complete(Milvus.build(tmp_path, vectors, uri=str(shared), collection="theirs"))
     with server.connected(server.place_of(str(shared), None)) as client:

@@ -56,7 +56,7 @@ class SweepReport:
         best = f"Best: {self.runs[equal[0]]} ({score})"
         if len(equal) > 1:
             together = ", ".join(self.runs[run] for run in equal)
-            best = f"None is the best alone: {together} are equal, the cheapest first ({score})"
+            best = f"No single best: {together} are equal, listed from the cheapest ({score})"
         if len(equal) == len(self.runs):
             return f"{best}."
         others = [other for other in compared.against if other.name not in equal]
