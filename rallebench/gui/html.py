@@ -260,8 +260,8 @@ def fold(title: str, inside: str, *, gist: str = "", id: str = "", opened: bool 
     return f'<details class="fold"{name}{" open" if opened else ""}><summary>{e(title)}<em>{e(gist)}</em></summary><div>{inside}</div></details>'
 
 
-def menu(*buttons: str, label: str = "More") -> str:
-    """The menu at the end of a row."""
+def menu(*buttons: str, label: str) -> str:
+    """The menu at the end of a row. ``label`` names the row: by it an open menu stays open when the list is drawn again."""
     return f'<details class="menu"><summary title="{e(label)}" aria-label="{e(label)}">⋯</summary><div>{"".join(buttons)}</div></details>'
 
 

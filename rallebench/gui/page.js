@@ -79,15 +79,18 @@ const problem = (text, place) => { const p = document.createElement('p'); p.clas
   const root = place?.isConnected ? place : $('.view:not([hidden])'); if (!root) return rb.say(text, 'bad');
   const slot = root.matches('[data-problems]') ? root : $('[data-problems]', root) || root;
   slot.append(p); p.scrollIntoView({block: 'nearest'}); };
+/* The same element in HTML that is drawn again: by its id, its name, or what it leads to. */
+const identity = x => x.id ? '#' + x.id : x.matches('summary') ? 'summary ' + identity(x.parentElement)
+  : x.matches('details') ? ['details', x.firstElementChild?.title, $('[data-id]', x)?.dataset.id, $('a', x)?.getAttribute('href')].join(' ')
+  : [x.tagName, x.name, /checkbox|radio/.test(x.type) ? x.value : '', x.getAttribute('href'), JSON.stringify(x.dataset)].join(' ');
 const fill = (el, html) => { if (el._html === html) return; el._html = html;
-  const active = document.activeElement, inside = el.contains(active) && active !== el;
-  const mark = inside && (active.id ? '#' + CSS.escape(active.id) : active.name ? `[name="${CSS.escape(active.name)}"]` : '');
+  const active = document.activeElement, inside = el.contains(active) && active !== el, mark = inside && identity(active), tag = active?.tagName;
   const range = inside && 'selectionStart' in active && active.type !== 'number' ? [active.selectionStart, active.selectionEnd] : null;
-  const typed = range ? active.value : null, folds = $$('details[id]', el).map(d => [d.id, d.open]), scrolls = $$('[id]', el).filter(x => x.scrollTop).map(x => [x.id, x.scrollTop]);
+  const typed = range ? active.value : null, folds = new Map($$('details[id], details.menu', el).map(d => [identity(d), d.open])), scrolls = $$('[id]', el).filter(x => x.scrollTop).map(x => [x.id, x.scrollTop]);
   el.innerHTML = html; decorate(el);
-  folds.forEach(([id, open]) => { const d = document.getElementById(id); if (d) d.open = open; });
+  $$('details[id], details.menu', el).forEach(d => { const open = folds.get(identity(d)); if (open !== undefined) d.open = open; });
   scrolls.forEach(([id, top]) => { const x = document.getElementById(id); if (x) x.scrollTop = top; });
-  const again = mark && $(mark, el); if (again) { again.focus({preventScroll: true});
+  const again = mark && $$(tag, el).find(x => identity(x) === mark); if (again) { again.focus({preventScroll: true});
     if (range && again.value === typed) try { again.setSelectionRange(...range); } catch { /* not a text field */ } } };
 const apply = (patch, place) => { for (const [key, value] of Object.entries(patch || {})) {
   if (key[0] === '#') { const el = document.getElementById(key.slice(1)); if (el && value !== null) fill(el, value); }
@@ -135,7 +138,7 @@ const windowed = list => { const height = +list.dataset.row, total = +list.datas
     for (let c = Math.floor(first / CHUNK); c <= Math.floor(Math.max(first, last - 1) / CHUNK) && total; c++) fetch_rows(c);
     const now = first + ' ' + last + ' ' + at; if (now === drawn) return; drawn = now; let html = '';
     for (let i = first; i < last; i++) { const row = have.get(i); html += `<div class="r${i === at ? ' on' : ''}" role="option" aria-selected="${i === at}" id="${list.id}-${i}" aria-setsize="${total}" aria-posinset="${i + 1}" data-i="${i}" style="top:${i * height}px;height:${height}px">${row ? row[1] : ''}</div>`; }
-    pane.innerHTML = html; list.drawn?.(); list.setAttribute('aria-activedescendant', at >= 0 ? list.id + '-' + at : ''); };
+    fill(pane, html); list.drawn?.(); list.setAttribute('aria-activedescendant', at >= 0 ? list.id + '-' + at : ''); };
   list.pick = async (i, wait = 90) => { if (i < 0 || i >= total) return; at = i; list.dataset.at = i;
     const top = i * height; if (top < list.scrollTop) list.scrollTop = top; else if (top + height > list.scrollTop + list.clientHeight) list.scrollTop = top + height - list.clientHeight;
     draw(); await fetch_rows(Math.floor(i / CHUNK)); if (i !== at) return; clearTimeout(timer);
@@ -172,7 +175,7 @@ window.addEventListener('keydown', ev => { const control = ev.ctrlKey || ev.meta
 
 /* Clicks and changes */
 document.addEventListener('click', ev => { const t = ev.target;
-  $$('details.menu[open]').forEach(m => { if (!m.contains(t) || t.closest('button, a')) m.open = false; });
+  $$('details.menu[open]').forEach(m => { if (!m.contains(t)) m.open = false; else if (t.closest('button, a')) { m.firstElementChild.focus(); m.open = false; } });
   if (!t.closest('#jobs, #job')) $('#jobs') && ($('#jobs').hidden = true); if (!t.closest('#keys, .keys-button')) $('#keys') && ($('#keys').hidden = true);
   const stop = t.closest('[data-stop]'); if (stop) { rb.stop(stop.dataset.stop); return; }
   if (t.closest('[data-close]')) { close_panels(); return; }

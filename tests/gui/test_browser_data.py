@@ -102,6 +102,25 @@ def test_a_row_menu_deletes_after_it_says_what_breaks(data: Any, served: tuple[s
     expect(row).to_have_count(0)
 
 
+def test_an_open_row_menu_stays_open_with_its_focus_when_the_list_is_drawn_again(data: Any) -> None:
+    row = data.locator(
+        "#data-indexes tr", has=data.locator("summary[title='Actions for starter-bm25']")
+    )
+    row.locator("summary").focus()
+    data.keyboard.press("Enter")
+    row.locator("button", has_text="Use in Build").focus()
+    data.evaluate(
+        """() => { const list = document.querySelector('#data-indexes'); window.before = list.firstElementChild;
+        rb.apply({'#data-indexes': list.innerHTML.replaceAll(' open=""', '') + '<!-- news -->'}); }"""
+    )
+    assert data.evaluate("!window.before.isConnected")
+    expect(data.locator("#data-indexes details.menu[open]")).to_have_count(1)
+    expect(row.locator("details.menu")).to_have_attribute("open", "")
+    expect(row.locator("button", has_text="Use in Build")).to_be_focused()
+    data.keyboard.press("Escape")
+    expect(row.locator("summary")).to_be_focused()
+
+
 def test_records_are_read_with_j_and_k_and_the_filter_by_slash(data: Any) -> None:
     go(data, "#/data/dataset?id=starter-qa&q=qa-006")
     says(data, "#dataset-chosen", "tongue")

@@ -153,6 +153,7 @@ def head(base: Chain, chain: Chain, index: int, examples: Sequence[Example], gri
             button("Use in Build", "build.few-use", index=index - 1),
             button("Edit a copy", "build.few-variant", index=index - 1),
             button("Remove", "build.few-drop", index=index - 1, kind="danger"),
+            label=f"More for {name}",
         )
         beside = against(paired(base, chain, examples, grid.cells))
     return f'<span class="vn">{e(name)}<span class="gap"></span>{more}</span><div class="vs">{mean}</div><small>{beside}</small>'

@@ -183,7 +183,7 @@ def run_row(page: Page, row: RunRow) -> str:
     address = f"#/runs/run?id={e(row.name)}"
     tick = f'<input type="checkbox" value="{e(row.name)}" aria-label="Choose {e(row.title)} to compare">'
     if row.problem:
-        gone = menu(delete_button(row))
+        gone = menu(delete_button(row), label=f"More for {row.name}")
         return f'<div class="runrow broken"><span></span><span><b class="nm">{e(row.name)}</b><small class="bad" title="{e(row.problem)}">{e(row.problem)}</small></span><span>{gone}</span></div>'
     state = STATES.get(row.state, row.state)
     about = " · ".join(
