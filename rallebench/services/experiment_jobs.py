@@ -99,7 +99,7 @@ def _all(workbench: Workbench) -> list[Job]:
 def parts(job: Job) -> list[PartState]:
     """The runs of an experiment as far as they have begun, in their order."""
     states: dict[str, PartState] = {}
-    for task, event in job.state().tasks.items():
+    for task, event in job.tasks.items():
         label, _, inner = task.partition("/")
         if label and inner and label in states and states[label].state == "running":
             states[label] = replace(

@@ -16,6 +16,7 @@ from rallebench.core.sources import Problems, Source, files_in
 from rallebench.core.types import Example, Passage
 from rallebench.corpora.reading import read_corpus
 from rallebench.datasets.reading import form_of, read_examples
+from rallebench.services.data import manifests_of
 from rallebench.services.gold_coverage import (
     STARTER_NAME,
     corpus_of_index,
@@ -25,7 +26,7 @@ from rallebench.services.gold_coverage import (
 )
 from rallebench.workspace.entries import Manifest
 from rallebench.workspace.indexes.cache import delete_stored, stored
-from rallebench.workspace.paths import STARTER, STARTER_INDEXES
+from rallebench.workspace.paths import STARTER, STARTER_INDEXES, Workspace
 
 if TYPE_CHECKING:
     from rallebench.services.workbench import Workbench
@@ -37,10 +38,10 @@ __all__ = [
     "datasets",
     "delete_stored",
     "lost_with",
-    "retriever_users",
     "retrievers",
     "starter_passages",
     "stored",
+    "users",
 ]
 
 SHIPPED = "comes with rallebench"
@@ -184,7 +185,7 @@ def kind_of(examples: list[Example]) -> str:
 def retrievers(workbench: Workbench) -> list[RetrieverLine]:
     """All indexes, also damaged ones and the starter's that are not built yet, then all combinations. Raises RalleError for a
     damaged file of combinations."""
-    good, damaged = workbench.data.manifests()
+    good, damaged = manifests_of(workbench.workspace)
     states = _states(workbench)
     lines = [
         RetrieverLine(
@@ -254,7 +255,7 @@ def _states(workbench: Workbench) -> dict[str, str]:
     for job in workbench.jobs.list("check"):
         if job.done and job.error is None:
             states[job.name] = "checked"
-        elif job.done and job.state().status == "failed":
+        elif job.done and job.status == "failed":
             states[job.name] = "damaged"
     states |= {job.name: "building" for job in workbench.jobs.list("build", active=True)}
     states |= dict.fromkeys(workbench.models.loading(), "loading")
@@ -283,18 +284,23 @@ def about_index(manifest: Manifest) -> str:
 # what else would break
 
 
-def retriever_users(workbench: Workbench, name: str) -> list[str]:
-    """Who names a retriever: ``the chain x``, ``the retriever y``. Files that cannot be read are passed over."""
-    workspace, users = workbench.workspace, []
+def users(workspace: Workspace, name: str, kind: str) -> list[str]:
+    """What names a ``retriever`` or a ``language model``: ``the chain x``, ``the retriever y``. Files that cannot be read
+    are passed over."""
+    is_model, names = kind == "language model", []
     for chain, path in workspace.chain_paths().items():
         with suppress(RalleError):
-            targets = workspace.chain(str(path)).retrievers
-            if any(name == target or name in _named(target) for target in targets):
-                users.append(f"the chain {chain}")
+            actions = workspace.chain(str(path)).actions
+            targets = [
+                a.target for a in actions if a.kind == ("generate" if is_model else "retrieve")
+            ]
+            if name in targets or (not is_model and any(name in _named(t) for t in targets)):
+                names.append(f"the chain {chain}")
     with suppress(RalleError):
-        combinations = workspace.combinations().items()
-        users += [f"the retriever {other}" for other, entry in combinations if name in entry.of]
-    return users
+        for other, entry in workspace.combinations().items():
+            if name in ([entry.settings.get("llm")] if is_model else entry.of):
+                names.append(f"the retriever {other}")
+    return names
 
 
 def _named(target: str) -> set[str]:
@@ -313,15 +319,16 @@ def lost_with(workbench: Workbench, what: str, name: str) -> str:
     if what == "dataset":
         return workbench.data.lost_with_questions(name)
     if what == "corpus":
-        users = corpus_users(workbench, name)
-        if not users:
+        indexes = corpus_users(workbench, name)
+        if not indexes:
             return ""
-        them = "it keeps its passages" if len(users) == 1 else "they keep their passages"
-        return f"{_listed(users)} {'was' if len(users) == 1 else 'were'} built from it: {them}, but cannot be built again."
-    users = workbench.models.users(name) if what == "model" else retriever_users(workbench, name)
+        them = "it keeps its passages" if len(indexes) == 1 else "they keep their passages"
+        return f"{_listed(indexes)} {'was' if len(indexes) == 1 else 'were'} built from it: {them}, but cannot be built again."
     if what == "index" and name in STARTER_INDEXES:
         return "It is built again when it is next used."
-    return f"{_listed(users).capitalize()} can no longer run with it." if users else ""
+    kind = "language model" if what == "model" else "retriever"
+    names = users(workbench.workspace, name, kind)
+    return f"{_listed(names).capitalize()} can no longer run with it." if names else ""
 
 
 def _listed(names: list[str]) -> str:

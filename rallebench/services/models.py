@@ -6,10 +6,9 @@ together, and a cancel ends it for all of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from functools import partial
-from typing import Any
 
 from rallebench.core.errors import Hint, NotFoundError, RalleError, StoppedError, UsageError
 from rallebench.core.events import Operation
@@ -21,8 +20,8 @@ from rallebench.retrievers.composites import needs
 from rallebench.services import model_entries
 from rallebench.services.jobs import JobManager
 from rallebench.services.leases import Lease, Leases
-from rallebench.services.load_queue import GRACE, LoadJob, LoadQueue, LoadState
-from rallebench.services.loaded import LoadedTable
+from rallebench.services.load_queue import GRACE, LoadJob, LoadQueue
+from rallebench.services.loaded import Footprint, LoadedBackend, LoadedTable, footprint
 from rallebench.services.memory_fit import (
     Candidate,
     MemoryFit,
@@ -30,16 +29,9 @@ from rallebench.services.memory_fit import (
     in_every_form,
     memory_fit,
 )
-from rallebench.services.memory_usage import Footprint, LoadedBackend, footprint
-from rallebench.services.model_entries import ModelNeeds
 from rallebench.workspace.entries import Combination, LLMEntry
 from rallebench.workspace.opening import Encoders
 from rallebench.workspace.paths import Workspace
-
-
-def is_heavy(backend: str) -> bool:
-    """Whether a model of this backend may take gigabytes: the page loads it only when asked to."""
-    return backend in LLMS and "loading" in LLMS.entry(backend).traits
 
 
 class ModelManager:
@@ -50,7 +42,6 @@ class ModelManager:
         self._table = LoadedTable(workspace)
         self.queue = LoadQueue(jobs, self._table.lock)
         self.leases = Leases()
-        self._changed: set[str] = set()  # while they were loaded
 
     def close(self) -> None:
         """Unload everything; a load that is running is cancelled and has a moment to end."""
@@ -102,13 +93,15 @@ class ModelManager:
             entry = self._workspace.retriever(name)
             for needed, its_kind in needs(entry) if entry else ():
                 self.refuse_heavy(needed, its_kind)
-        elif is_heavy(self._workspace.llm(name).backend):
+            return
+        backend = self._workspace.llm(name).backend
+        if backend in LLMS and "loading" in LLMS.entry(backend).traits:
             raise NotFoundError(
                 f"The language model {name!r} is not loaded.", hint=Hint("load", name)
             )
 
     def memory(self, names: Iterable[str]) -> Footprint:
-        """What loaded models and indexes took in memory, those included that they are made of."""
+        """What loaded models and indexes took in memory, those included that they are made of; see ``loaded.footprint``."""
         return footprint(self._workspace, self.status(), names)
 
     def prices(self) -> dict[str, dict[str, float] | None]:
@@ -188,19 +181,14 @@ class ModelManager:
         """Cancel a load, for all who follow it; all loads without a name. Returns a sentence. Raises NotFoundError."""
         return self.queue.cancel(name)
 
-    def loading(self) -> dict[str, LoadState]:
+    def loading(self) -> dict[str, LoadJob]:
         """Every load that runs or waits for its turn now, in the order of the requests."""
-        return self.queue.states()
+        return self.queue.loads()
 
     def ended(self) -> dict[str, str | RalleError]:
         """Name → how its last load or unload ended, the newest last: for a page that is opened later."""
         with self._table.lock:
             return dict(self.queue.outcomes)
-
-    def forget(self) -> None:
-        """Forget how loads ended."""
-        with self._table.lock:
-            self.queue.outcomes.clear()
 
     def _load(self, load: LoadJob) -> Operation[None]:
         """Load as a job: a page that goes away stops nothing, and loads come one by one."""
@@ -251,43 +239,16 @@ class ModelManager:
         """One of the own entries. Raises NotFoundError."""
         return model_entries.entry(self._workspace, name)
 
-    def check_name(self, name: str) -> str:
-        """A name for a model that nothing else has, without space around it. Raises UsageError."""
-        return model_entries.check_name(self._workspace, name)
-
-    def users(self, name: str) -> list[str]:
-        """Who names a model: ``the chain x``, ``the retriever y``. Files that cannot be read are passed over."""
-        return model_entries.users(self._workspace, name)
-
     def add(self, name: str, entry: LLMEntry, *, replace: bool = False) -> list[str]:
         """Save an entry; returns sentences, the first saying that it was. Raises UsageError, then nothing is written.
 
         ``replace``: an entry of that name may exist, and is changed. Reads no weights, asks no server.
         """
         sentence, *notes = model_entries.save(self._workspace, name, entry, replace=replace)
-        name = name.strip()
-        if self.is_loaded(name):
-            self._changed.add(name)
-            notes.insert(
-                0, f"{name} is loaded with its earlier settings: unload it, then load it again."
-            )
+        if self.is_loaded(name := name.strip()):
+            earlier = f"{name} is loaded with its earlier settings: unload it, then load it again."
+            notes.insert(0, earlier)
         return [sentence, *notes]
-
-    def add_and_load(self, name: str, entry: LLMEntry, *, replace: bool = False) -> Iterator[str]:
-        """Save an entry and load it, yielding progress; a model that is loaded with these settings stays loaded.
-
-        Raises UsageError where that would replace a model that is in use; then nothing is written.
-        """
-        name = self.check_name(name)
-        before = self.own().get(name)
-        if before is None or (before.backend, before.settings) != (entry.backend, entry.settings):
-            if before is not None:
-                self.refuse_used(name)
-            yield self.add(name, entry, replace=replace)[0]
-        if name in self._changed and self.is_loaded(name):
-            yield self.unload(name)
-        self._changed.discard(name)
-        yield from self.load(name, "language model")
 
     def delete(self, name: str) -> str:
         """Delete an entry; returns a sentence. Raises UsageError while it is loaded. Downloaded weights stay."""
@@ -295,11 +256,3 @@ class ModelManager:
         if self.is_loaded(name) or name in self.loading():
             raise UsageError(f"{name!r} is loaded.", hint=Hint("unload", name))
         return model_entries.delete(self._workspace, name)
-
-    def served(self, settings: Mapping[str, Any]) -> tuple[str, ...]:
-        """The models of the server that ``settings`` name; see ``model_entries.served``."""
-        return model_entries.served(settings)
-
-    def needs(self, settings: Mapping[str, Any]) -> ModelNeeds:
-        """What a ``transformers`` entry takes; see ``model_entries.needs``."""
-        return model_entries.needs(settings)

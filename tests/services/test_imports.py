@@ -124,7 +124,7 @@ def test_corpus_and_dataset_are_told_apart_by_what_they_hold(
     write_lines(beir / "queries.jsonl", [{"_id": "q1", "text": "Which moon?"}])
     (beir / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\nq1\td1\t1\n")
     kinds = {
-        path: imports.look(bench, path).kind
+        path: imports.look(path).kind
         for path in (
             place / "corpus.tsv",
             place / "datasets" / "tiny-qa.jsonl",
@@ -141,14 +141,14 @@ def test_what_is_chosen_counts_and_what_is_not_there_is_a_sentence(
     bench: Workbench, tmp_path: Path
 ) -> None:
     corpus = bench.workspace.path / "corpus.tsv"
-    assert imports.look(bench, corpus, kind="corpus", form="tsv").corpus is not None
+    assert imports.look(corpus, kind="corpus", form="tsv").corpus is not None
     with pytest.raises(NotFoundError, match="does not exist"):
-        imports.look(bench, tmp_path / "nowhere")
+        imports.look(tmp_path / "nowhere")
 
 
 def test_long_documents_are_cut_and_passages_stay_whole(bench: Workbench, docs: Path) -> None:
-    long = imports.look(bench, docs / "sub").corpus
-    short = imports.look(bench, bench.workspace.path / "corpus.tsv").corpus
+    long = imports.look(docs / "sub").corpus
+    short = imports.look(bench.workspace.path / "corpus.tsv").corpus
     assert long is not None and short is not None
     chunking = imports.suggested_chunking(long.rows)
     assert chunking is not None and chunking.size == 100
