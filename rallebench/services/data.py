@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rallebench.core.errors import Hint, NotFoundError, RalleError, UsageError
 from rallebench.core.events import Operation
@@ -23,7 +23,6 @@ from rallebench.datasets.importing import QuestionSet, import_dataset
 from rallebench.engine.store import QUESTIONS, list_runs
 from rallebench.retrievers import needs_encoder, search_form
 from rallebench.services.jobs import JobManager, operation_of, pieces_of
-from rallebench.services.models import ModelManager
 from rallebench.workspace.entries import Combination, Manifest, read_combinations, read_manifest
 from rallebench.workspace.indexes.build import build_index
 from rallebench.workspace.indexes.checks import search_known, verify_index
@@ -36,6 +35,9 @@ from rallebench.workspace.indexes.vectors import (
     kept_vectors,
 )
 from rallebench.workspace.paths import STARTER_INDEXES, Workspace
+
+if TYPE_CHECKING:
+    from rallebench.services.models import ModelManager
 
 GOLD_DEPTH = 100
 

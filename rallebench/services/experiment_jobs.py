@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from rallebench.analysis.ranking import HEADLINES
-from rallebench.core.events import Failed, Finished, Operation, Progress
+from rallebench.core.events import Failed, Finished, Progress
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.runs import RunResult
 from rallebench.engine.estimate import CostEstimate
 from rallebench.engine.pilot import QUESTIONS
 from rallebench.engine.plan import Plan
+from rallebench.services.experiments import nouns_of_experiments
 from rallebench.services.jobs import Job
 
 if TYPE_CHECKING:
@@ -33,32 +33,6 @@ class PartState:
     message: str = ""
     run: str = ""
     means: dict[str, tuple[Any, int]] = field(default_factory=dict)
-
-
-def counted(work: Operation[Any], planned: Plan) -> Operation[Any]:
-    """The same work, with a progress over all its runs, whose task is ""."""
-    sizes = {run.label: run.questions for run in planned.runs}
-    total = sum(sizes.values()) or len(planned.measurements) or None
-    done: dict[str, int] = {}
-    percent = -1
-    yield Progress("", 0, total)
-    with closing(work):
-        while True:
-            try:
-                event = next(work)
-            except StopIteration as end:
-                return end.value
-            yield event
-            if isinstance(event, (Finished, Failed)) and "/" not in event.task:
-                done[event.task] = sizes.get(event.task, 1)
-            elif isinstance(event, Progress) and event.task in sizes:
-                done[event.task] = event.done
-            now = min(sum(done.values()), total or 0)
-            if (
-                total and 100 * now // total > percent
-            ):  # a job keeps every event that is followed by another task's
-                percent = 100 * now // total
-                yield Progress("", now, total)
 
 
 def estimate(
@@ -90,8 +64,6 @@ def ended(workbench: Workbench) -> list[Job]:
 
 
 def _all(workbench: Workbench) -> list[Job]:
-    from rallebench.services.experiments import nouns_of_experiments
-
     nouns = nouns_of_experiments()
     return [job for job in workbench.jobs.list() if job.kind in nouns]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
@@ -323,21 +323,22 @@ def lost_with(workbench: Workbench, what: str, name: str) -> str:
         if not indexes:
             return ""
         them = "it keeps its passages" if len(indexes) == 1 else "they keep their passages"
-        return f"{_listed(indexes)} {'was' if len(indexes) == 1 else 'were'} built from it: {them}, but cannot be built again."
+        return f"{listed(indexes)} {'was' if len(indexes) == 1 else 'were'} built from it: {them}, but cannot be built again."
     if what == "index" and name in STARTER_INDEXES:
         return "It is built again when it is next used."
     kind = "language model" if what == "model" else "retriever"
     names = users(workbench.workspace, name, kind)
-    return f"{_listed(names).capitalize()} can no longer run with it." if names else ""
+    return f"{listed(names).capitalize()} can no longer run with it." if names else ""
 
 
-def _listed(names: list[str]) -> str:
+def listed(names: Iterable[str]) -> str:
     """Names as a sentence lists them.
 
-    >>> _listed(["a"]), _listed(["a", "b", "c"])
+    >>> listed(["a"]), listed(["a", "b", "c"])
     ('a', 'a, b and c')
     """
-    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
+    names = list(names)
+    return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
 
 
 def is_shipped(path: Path) -> bool:
