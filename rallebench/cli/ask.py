@@ -12,7 +12,7 @@ from rallebench.cli.printing import drain
 from rallebench.cli.verbs import VERBS, Result, workbench_of
 from rallebench.core.errors import UsageError
 from rallebench.render import costs
-from rallebench.services import answers
+from rallebench.services import agents, answers
 
 
 @VERBS.register(
@@ -56,5 +56,5 @@ def _parts(value: Mapping[str, Any]) -> Iterator[str]:
             )
     yield f"Answer: {value['answer']}"
     if reason := value.get("stop_reason"):
-        yield f"Ended: {reason} ({answers.meaning_of(reason)})"
+        yield f"Ended: {reason} ({agents.meaning(reason)})"
     yield f"Cost: {costs.sentence(value['cost'])}"

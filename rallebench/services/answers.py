@@ -16,7 +16,7 @@ from rallebench.engine.cost import Prices, prices_of, step_to_json, total
 from rallebench.engine.record import hit_to_json, request_to_json
 from rallebench.environments import ENVIRONMENTS
 from rallebench.services.transcript import pieces
-from rallebench.workflows import REASONS, WORKFLOWS
+from rallebench.workflows import WORKFLOWS
 from rallebench.workspace.checking import check_flow
 from rallebench.workspace.flows import Agent, chain_flow
 from rallebench.workspace.paths import parse_settings
@@ -125,11 +125,6 @@ def ask(
             for piece in pieces(episode.steps, agent.workflow)
         ]
     yield value
-
-
-def meaning_of(stop_reason: str) -> str:
-    """What a stop reason of an agent means."""
-    return REASONS.get(stop_reason, "")
 
 
 def step_json(step: Step, prices: Prices | None = None) -> dict[str, Any]:

@@ -23,8 +23,6 @@ from rallebench.core.types import (
     Message,
     Question,
     Reply,
-    Request,
-    Retrieve,
     Step,
 )
 from rallebench.datasets.reading import read_questions
@@ -137,23 +135,8 @@ class Asking:
     def chat(self, chain: Chain, history: Sequence[Message], text: str) -> Iterator[Event]:
         """One chat turn: the chain as a flow, its last answer streamed."""
         question = Question("chat", text, history=tuple(history))
-        return self.execute_chain(chain, question, stream=True, holder=chat_holder(chain))
-
-    def gold_rank(self, step: Step, pages: frozenset[str], depth: int = 100) -> int | None:
-        """The rank of the first gold page for a retrieval, looked for down to ``depth``; None if not there."""
-        if not isinstance(step.request, Retrieve) or not pages:
-            return None
-        for rank, hit in enumerate(step.reply.hits, 1):
-            if hit.passage.page_id in pages:
-                return rank
-        deeper: Request = Retrieve(
-            step.request.retriever, step.request.query, max(depth, step.request.k)
-        )
-        with self._models.lease("the search for a gold page").hold([step.request.retriever]):
-            hits = answer_one(deeper, self._models.backends, self.memo).reply.hits
-        return next(
-            (rank for rank, hit in enumerate(hits, 1) if hit.passage.page_id in pages), None
-        )
+        holder = f"a chat turn of the chain {chain.name!r}, which is being answered"
+        return self.execute_chain(chain, question, stream=True, holder=holder)
 
     def ask_model(self, name: str, prompt: str) -> Step:
         """Ask a loaded model one prompt, past the memory: to try it. Raises RalleError."""
@@ -229,8 +212,3 @@ class Asking:
 def _ready(lease: Lease, llms: Sequence[str], retrievers: Sequence[str]) -> Backends:
     """These models and retrievers, loaded and held; a heavy model must be loaded already."""
     return complete(lease.load_for(llms, retrievers, heavy=False))
-
-
-def chat_holder(chain: Chain) -> str:
-    """What holds the models of a chain while one turn of a conversation is answered."""
-    return f"a chat turn of the chain {chain.name!r}, which is being answered"

@@ -17,6 +17,7 @@ from rallebench.services import (
     designs,
     experiment_groups,
     experiment_jobs,
+    experiment_results,
     experimenting,
     forecasts,
     published,

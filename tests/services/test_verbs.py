@@ -22,7 +22,7 @@ from rallebench.core.types import Chain, Episode, Question
 from rallebench.experiments.benchmark import Benchmark
 from rallebench.experiments.sweeps.running import sweep_settings
 from rallebench.services.episodes import EpisodeRequest
-from rallebench.services.grouping import group_of
+from rallebench.services.tracking import group_of
 from rallebench.services.workbench import Workbench
 from rallebench.workspace.entries import LLMEntry
 
