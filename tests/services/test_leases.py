@@ -377,20 +377,6 @@ def test_what_a_combination_is_made_of_is_held_with_it_also_the_model_that_it_as
         bench.models.unload(name)
 
 
-def test_a_model_in_use_is_not_replaced_by_one_of_its_name_and_its_entry_stays(
-    bench: Workbench,
-) -> None:
-    other = LLMEntry(backend="scripted", settings={"default": "another"})
-    with bench.models.lease("the run 'night'") as lease:
-        list(lease.load("titan", "language model"))
-        before = bench.models.own()["titan"]
-        with pytest.raises(UsageError, match=r"^'titan' is in use by the run 'night';"):
-            list(bench.models.add_and_load("titan", other, replace=True))
-        assert bench.models.own()["titan"] == before
-    list(bench.models.add_and_load("titan", other, replace=True))
-    assert bench.asking.ask_model("titan", "x").reply.text == "another"
-
-
 def test_closing_stops_the_work_before_it_closes_the_models(bench: Workbench) -> None:
     plan = prepared(bench.workspace, CHAIN, "tiny-qa", name="night", track=False, batch_size=1)
     job = bench.runs.start(plan)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 
 import pytest
-from rallebench.services.memory_usage import LoadedBackend, footprint
 from small_workspace import CommandLine, make_workspace
 
 from rallebench.analysis import deployment
@@ -13,6 +12,7 @@ from rallebench.analysis.measures import Measure
 from rallebench.engine.store import RunFolder
 from rallebench.metrics import card
 from rallebench.render import plotly, svg
+from rallebench.services.loaded import LoadedBackend, footprint
 from rallebench.tracking import content
 from rallebench.workspace.paths import Workspace
 

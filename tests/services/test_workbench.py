@@ -42,7 +42,6 @@ from rallebench.experiments.benchmark import Benchmark
 from rallebench.llms import LLMS
 from rallebench.llms.scripted import Scripted
 from rallebench.services.jobs import Job
-from rallebench.services.runs import phase_of
 from rallebench.services.workbench import Workbench
 from rallebench.workspace.indexes.build import Building
 
@@ -238,7 +237,7 @@ def test_a_model_of_gigabytes_is_loaded_only_when_asked_to(workbench: Workbench)
     with pytest.raises(NotFoundError, match=message):
         workbench.asking.execute_action(chain, 1, TITAN, (step,))
     job = ended(workbench.runs.start(plan(workbench, chain)))
-    assert (phase_of(job), str(job.error)) == ("failed", message)
+    assert (job.status, str(job.error)) == ("failed", message)
     assert not (workbench.workspace.runs / "x").exists()
 
 
@@ -302,17 +301,6 @@ def test_execute_chain_ends_with_the_error_of_the_action_that_failed(workbench: 
     assert isinstance(episode, Episode)
     assert (len(episode.steps), episode.outcome) == (1, None)
     assert episode.error.startswith("The script of 'mute' has said all")
-
-
-def test_asking_gold_rank_looks_deeper_than_k(workbench: Workbench) -> None:
-    step = workbench.asking.execute_action(
-        READ_CHAIN.replace_action(0, k=1), 0, Question("q", "largest moon Pluto"), ()
-    )
-    assert workbench.asking.gold_rank(step, frozenset({"p6"})) == 1
-    deeper = workbench.asking.gold_rank(step, frozenset({"p1"}))
-    assert deeper is not None and deeper > 1
-    assert workbench.asking.gold_rank(step, frozenset({"p99"})) is None
-    assert workbench.asking.gold_rank(step, frozenset()) is None
 
 
 def test_asking_chat_streams_the_last_answer_and_knows_the_earlier_turns(
@@ -383,20 +371,18 @@ def test_a_chain_that_could_not_be_read_again_is_not_saved(
 
 def test_runs_start_works_in_the_background_and_leaves_a_run_folder(workbench: Workbench) -> None:
     job = ended(workbench.runs.start(plan(workbench)))
-    assert (phase_of(job), job.error) == ("done", None)
+    assert (job.status, job.error) == ("finished", None)
     folder = workbench.runs.open("x")
     report = folder.report()
     assert report is not None and report["complete"]
     assert report["metrics"]["em"]["value"] == 1 / len(RECORDS)
     assert folder.state()["state"] == "done"
     assert [run.name for run in workbench.runs.list()] == ["x"]
-    assert workbench.runs.running() == ""
 
 
 def test_a_run_of_a_name_that_runs_is_refused(workbench: Workbench) -> None:
     made = plan(workbench, SLOW_CHAIN, batch_size=1)
     job = workbench.runs.start(made)
-    assert workbench.runs.running() == "x"
     with pytest.raises(UsageError, match="The run 'x' is running already"):
         workbench.runs.start(made)
     workbench.runs.stop("x")
@@ -408,7 +394,7 @@ def test_runs_stop_ends_soon_and_resume_continues_where_it_stopped(workbench: Wo
     while (folder := workbench.runs.folder_of(job)) is None or not folder.heads():
         time.sleep(0.01)
     workbench.runs.stop("x")
-    assert phase_of(ended(job, 5)) == "stopped"
+    assert ended(job, 5).status == "stopped"
     before = workbench.runs.open("x").heads()
     assert 1 <= len(before) < len(RECORDS)
     resumed = workbench.runs.resume("x")
@@ -417,7 +403,7 @@ def test_runs_stop_ends_soon_and_resume_continues_where_it_stopped(workbench: Wo
         resumed.request.flow.chain,
         resumed.request.metrics,
     ) == (True, SLOW_CHAIN, ("em",))
-    assert phase_of(ended(workbench.runs.start(untracked(resumed)))) == "done"
+    assert ended(workbench.runs.start(untracked(resumed))).status == "finished"
     report = workbench.runs.open("x").report()
     assert report is not None and (report["n_done"], report["n_errors"]) == (len(RECORDS), 0)
 
@@ -426,7 +412,7 @@ def test_a_stop_that_is_asked_while_the_models_load_is_not_lost(workbench: Workb
     chain = Chain("c", (Action("generate", "{question}", target="counted"),))
     job = workbench.runs.start(plan(workbench, chain))
     workbench.runs.stop("x")
-    assert phase_of(ended(job)) == "stopped"
+    assert ended(job).status == "stopped"
     assert workbench.runs.open("x").heads() == {}
 
 
@@ -437,7 +423,7 @@ def test_a_wish_to_stop_that_came_too_late_does_not_stop_the_next_session(
     workbench.runs.stop("x")
     ended(job)
     workbench.runs.open("x").ask_to_stop()
-    assert phase_of(ended(workbench.runs.start(untracked(workbench.runs.resume("x"))))) == "done"
+    assert ended(workbench.runs.start(untracked(workbench.runs.resume("x")))).status == "finished"
 
 
 def test_runs_resume_works_from_another_folder(
@@ -455,7 +441,7 @@ def test_runs_resume_works_from_another_folder(
 def test_a_run_that_cannot_go_on_says_why(workbench: Workbench) -> None:
     mute = Chain("c", (Action("generate", "{question}", target="mute"),))
     job = ended(workbench.runs.start(plan(workbench, mute)))
-    assert phase_of(job) == "failed"
+    assert job.status == "failed"
     assert str(job.error).startswith("The first 5 questions all failed, so the run was stopped: ")
     assert workbench.runs.open("x").state()["state"] == "failed"
 
@@ -466,9 +452,8 @@ def test_a_run_of_another_process_is_seen_and_stopped_by_its_folder(workbench: W
     job = other.runs.start(made)
     while (folder := other.runs.folder_of(job)) is None or not folder.heads():
         time.sleep(0.01)
-    assert workbench.runs.running() == "x"
     workbench.runs.stop("x")
-    assert phase_of(ended(job, 5)) == "stopped"
+    assert ended(job, 5).status == "stopped"
     other.close()
 
 
@@ -477,7 +462,6 @@ def test_a_damaged_run_stands_in_the_list_and_harms_no_other(workbench: Workbenc
     (workbench.workspace.runs / "broken").mkdir()
     (workbench.workspace.runs / "broken" / "run.json").write_text("{")
     assert {run.name for run in workbench.runs.list()} == {"x", "broken"}
-    assert workbench.runs.running() == ""
     assert RunFolder(workbench.workspace.runs / "broken").state()["state"] == "interrupted"
     with pytest.raises(BadFileError, match=r"broken/run\.json is not valid JSON"):
         workbench.runs.resume("broken")
@@ -491,7 +475,7 @@ def test_data_build_index_yields_progress_and_the_manifest_last(workbench: Workb
     *progress, manifest = workbench.data.build_index("dense", corpus, "flat", encoder="hashing")
     assert all(isinstance(piece, Building) for piece in progress)
     assert isinstance(manifest, Manifest)
-    assert workbench.data.manifest("dense") == manifest
+    assert workbench.workspace.manifests()["dense"] == manifest
     assert (
         json.loads((workbench.workspace.indexes / "dense" / "manifest.json").read_text())[
             "passages"
