@@ -28,19 +28,16 @@ from rallebench.core.types import (
 from rallebench.datasets.reading import read_questions
 from rallebench.engine.reply_cache import ReplyCache
 from rallebench.engine.single import Event, answer_one, run_one
-from rallebench.services.episodes import (
-    EpisodeJob,
-    EpisodeRequest,
-    Episodes,
-    EpisodeState,
-    Trace,
-)
+from rallebench.services.episodes import EpisodeJob, EpisodeRequest, EpisodeState, Trace
 from rallebench.services.jobs import JobManager
 from rallebench.services.leases import Lease
 from rallebench.services.models import ModelManager
 from rallebench.workflows.resume import continued
 from rallebench.workspace.flows import Agent, prepare_agent
 from rallebench.workspace.paths import Workspace
+
+MOST_EPISODES = 30
+"""Episodes that are remembered."""
 
 
 @lru_cache(maxsize=8)
@@ -62,7 +59,6 @@ class Asking:
         """``trace`` logs an episode that has ended."""
         self._workspace, self._models, self._allow_python = workspace, models, allow_python
         self._jobs, self._trace = jobs, trace
-        self.episodes = Episodes()
         self._memo: ReplyCache | None = None
         self._lock = threading.Lock()
 
@@ -190,12 +186,27 @@ class Asking:
             )
 
     def start_episode(self, request: EpisodeRequest) -> EpisodeState:
-        """Begin an episode as a job, which goes on without the page; ``episodes`` has it by its name."""
+        """Begin an episode as a job, which goes on without the page. Beyond MOST_EPISODES the oldest that has ended is
+        forgotten."""
+        for job in self._jobs.list("episode")[: 1 - MOST_EPISODES]:
+            self._jobs.forget(job.id)
         episode = EpisodeJob(request)
-        self.episodes.add(episode)
-        name = episode.now.name
-        self._jobs.submit("episode", name, name, lambda job: episode.work(self, self._trace, job))
+        name, trace = episode.now.name, self._trace
+        self._jobs.submit("episode", name, episode, lambda job: episode.work(self, trace, job))
         return episode.now
+
+    def episode(self, name: str) -> EpisodeState | None:
+        """The state of the episode ``name``, None if it is not known here (any more)."""
+        job = self._jobs.get("episode", name)
+        state: EpisodeState | None = job.identity.state() if job else None
+        return state
+
+    def stop_episode(self, name: str) -> None:
+        """Stop an episode at once. Raises UsageError if it is not running."""
+        job = self._jobs.get("episode", name)
+        if job is None or not job.identity.now.going:
+            raise UsageError("No episode is running, so there is nothing to stop.")
+        job.identity.stop()
 
     def save_chain(self, chain: Chain, name: str) -> Path:
         """Save a chain in the workspace under ``name``; returns the file. UsageError if it could not be read again."""

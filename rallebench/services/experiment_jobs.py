@@ -10,7 +10,6 @@ from rallebench.core.events import Failed, Finished, Progress
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.runs import RunResult
 from rallebench.engine.estimate import CostEstimate
-from rallebench.engine.pilot import QUESTIONS
 from rallebench.engine.plan import Plan
 from rallebench.services.experiments import nouns_of_experiments
 from rallebench.services.jobs import Job
@@ -35,12 +34,10 @@ class PartState:
     means: dict[str, tuple[Any, int]] = field(default_factory=dict)
 
 
-def estimate(
-    workbench: Workbench, request: ExperimentRequest, planned: Plan, questions: int = QUESTIONS
-) -> Job:
+def estimate(workbench: Workbench, request: ExperimentRequest, planned: Plan) -> Job:
     """Ask a few questions of each run of a plan in a job; its result is a ``CostEstimate``."""
-    identity = repr((request.kind, request.as_json(), questions))
-    work = workbench.experiments.pilot(planned, request, questions=questions)
+    identity = repr((request.kind, request.as_json()))
+    work = workbench.experiments.pilot(planned, request)
     return workbench.jobs.submit(PILOT, request.name, identity, lambda job: work, anew=True)
 
 
@@ -49,8 +46,7 @@ def estimated(workbench: Workbench, request: ExperimentRequest) -> CostEstimate 
     job = workbench.jobs.get(PILOT, request.name)
     if job is None or not isinstance(job.result, CostEstimate):
         return None
-    same = job.identity.startswith(repr((request.kind, request.as_json()))[:-1])
-    return job.result if same else None
+    return job.result if job.identity == repr((request.kind, request.as_json())) else None
 
 
 def active(workbench: Workbench) -> list[Job]:

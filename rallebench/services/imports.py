@@ -6,13 +6,14 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any, Literal
 
 from rallebench.core.errors import NotFoundError, RalleError, UsageError
-from rallebench.core.events import Operation, Progress
+from rallebench.core.events import Operation, Progress, mapped
 from rallebench.core.folders import check_name
 from rallebench.core.sources import Problem, Problems, Source
 from rallebench.core.types import Passage
@@ -27,9 +28,9 @@ from rallebench.datasets.importing import QuestionSet
 from rallebench.datasets.reading import form_of as form_of_questions
 from rallebench.datasets.reading import read_examples
 from rallebench.services import uploads
-from rallebench.services.jobs import Job
+from rallebench.services.jobs import Job, operation_of
 from rallebench.workspace.entries import Manifest
-from rallebench.workspace.indexes.build import build_index
+from rallebench.workspace.indexes.build import Building, build_index
 
 if TYPE_CHECKING:
     from rallebench.services.workbench import Workbench
@@ -174,10 +175,10 @@ def suggested_chunking(rows: Sequence[Passage]) -> Chunking | None:
 
 
 def first_chunks(
-    rows: Iterable[Passage], chunking: Chunking | None, most: int = 6
+    rows: Iterable[Passage], chunking: Chunking | None
 ) -> list[tuple[Passage, tuple[int, int] | None]]:
-    """The first passages that an index would hold, each with its place in its document."""
-    return list(islice(chunk(rows, chunking), most))
+    """The first six passages that an index would hold, each with its place in its document."""
+    return list(islice(chunk(rows, chunking), 6))
 
 
 def index_names(request: ImportRequest) -> dict[str, str]:
@@ -235,15 +236,13 @@ def _corpus(workbench: Workbench, request: ImportRequest) -> Operation[Corpus]:
     form = request.form if request.kind == "corpus" else ""
     settings = {"form": form, "page_map": request.page_map, "skip_bad": request.skip_bad}
     pieces = workbench.data.import_corpus(request.name, request.source, **settings)
-    for piece in pieces:
-        if isinstance(piece, Corpus):
-            yield Progress("corpus", message=f"{piece.passages:,} passages read")
-            return piece
-        assert isinstance(piece, ImportProgress)
-        yield Progress(
-            "corpus", piece.done, piece.total or None, f"{piece.passages:,} passages read"
-        )
-    raise AssertionError("an import ends with its corpus")
+    corpus: Corpus = yield from mapped(operation_of(pieces, Corpus), _reading)
+    yield Progress("corpus", message=f"{corpus.passages:,} passages read")
+    return corpus
+
+
+def _reading(piece: ImportProgress) -> Progress:
+    return Progress("corpus", piece.done, piece.total or None, f"{piece.passages:,} passages read")
 
 
 def _indexes(workbench: Workbench, request: ImportRequest) -> Operation[tuple[str, ...]]:
@@ -265,7 +264,9 @@ def _indexes(workbench: Workbench, request: ImportRequest) -> Operation[tuple[st
             encoder_name=request.encoder,
             chunking=request.chunking,
         )
-        for piece in pieces:
-            if not isinstance(piece, Manifest):
-                yield Progress(name, piece.done, piece.total or None, f"{name}: {piece.stage}")
+        yield from mapped(operation_of(pieces, Manifest), partial(_building, name))
     return tuple(names.values())
+
+
+def _building(name: str, piece: Building) -> Progress:
+    return Progress(name, piece.done, piece.total or None, f"{name}: {piece.stage}")

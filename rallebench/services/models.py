@@ -110,30 +110,32 @@ class ModelManager:
 
     # memory that a load would take
 
-    def room(
-        self, name: str, *, context: int | None = None, batch: int | None = None
-    ) -> MemoryFit | None:
+    def room(self, name: str) -> MemoryFit | None:
         """What a language model or an encoder needs beside what is free now; None if nothing here says so.
 
-        Loads nothing and asks no network: of a hub id only what the local cache holds is known. ``context`` tokens
-        and ``batch`` answers at once: by default what its settings say. Raises RalleError.
+        Loads nothing and asks no network: of a hub id only what the local cache holds is known. Raises RalleError.
         """
-        model = self._candidate(name, context, batch)
+        model = self._candidate(name)
         return memory_fit(model, self._table.held_memory()) if model else None
 
     def room_in_every_form(
         self, name: str, *, context: int | None = None, batch: int | None = None
     ) -> dict[str, MemoryFit]:
-        """The same for every quantisation of the model; {} if nothing here says so."""
+        """The same for every quantisation of the model; {} if nothing here says so.
+
+        ``context`` tokens and ``batch`` answers at once: by default what its settings say.
+        """
         model = self._candidate(name, context, batch)
         return in_every_form(model, self._table.held_memory()) if model else {}
 
     def quantization_of(self, name: str) -> str:
         """The quantisation in which ``name`` is loaded; ``none`` where it has none."""
-        model = self._candidate(name, None, None)
+        model = self._candidate(name)
         return model.chosen if model else "none"
 
-    def _candidate(self, name: str, context: int | None, batch: int | None) -> Candidate | None:
+    def _candidate(
+        self, name: str, context: int | None = None, batch: int | None = None
+    ) -> Candidate | None:
         """The language model, or else the encoder, that ``name`` names. Raises NotFoundError."""
         try:
             entry = self._workspace.llm(name)

@@ -34,7 +34,6 @@ class QuestionRow:
     """A question of a run. ``kind``: the verdict; ``stage``: of the waterfall, "" before it is known; ``gold``: the first
     accepted answer."""
 
-    position: int
     qid: str
     text: str
     gold: str
@@ -78,12 +77,11 @@ def _questions(
     right = {line["qid"]: line["value"] for line in run.scores("em")}
     stages: Mapping[str, str] = read_json(Path(stages_file)) if known else {}
     listed = []
-    for position, example in enumerate(_examples(path, version[-2:]), 1):
+    for example in _examples(path, version[-2:]):
         question, line = example.question, lines.get(example.question.qid)
         stage = stages.get(question.qid, "")
         listed.append(
             QuestionRow(
-                position,
                 question.qid,
                 question.text,
                 example.gold.answers[0] if example.gold.answers else "",

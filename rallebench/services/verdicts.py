@@ -91,10 +91,10 @@ def last_retrieval(episode: Episode) -> Step | None:
     return steps[-1] if steps else None
 
 
-def deeper_hits(workbench: Workbench, step: Step, depth: int = DEPTH) -> tuple[Hit, ...]:
-    """The first ``depth`` passages of the same search; those of the step where it cannot be searched again."""
+def deeper_hits(workbench: Workbench, step: Step) -> tuple[Hit, ...]:
+    """The first DEPTH passages of the same search; those of the step where it cannot be searched again."""
     assert isinstance(step.request, Retrieve)
-    search = Retrieve(step.request.retriever, step.request.query, max(depth, step.request.k))
+    search = Retrieve(step.request.retriever, step.request.query, max(DEPTH, step.request.k))
     try:
         with workbench.models.lease("the search for a gold page").hold([search.retriever]):
             reply = answer_one(search, workbench.models.backends, workbench.asking.memo).reply

@@ -153,7 +153,7 @@ def test_long_documents_are_cut_and_passages_stay_whole(bench: Workbench, docs: 
     chunking = imports.suggested_chunking(long.rows)
     assert chunking is not None and chunking.size == 100
     assert imports.suggested_chunking(short.rows) is None
-    first = imports.first_chunks(long.rows, chunking, 2)
+    first = imports.first_chunks(long.rows, chunking)[:2]
     assert [passage.doc_id for passage, _ in first] == ["long.txt#0", "long.txt#1"]
 
 

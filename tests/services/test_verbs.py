@@ -202,11 +202,11 @@ def test_an_episode_goes_on_as_a_job_and_is_read_by_its_name(bench: Workbench) -
     )
     job = bench.jobs.get("episode", begun.name)
     assert job is not None and job.wait(60) and job.error is None
-    state = bench.asking.episodes.get(begun.name)
+    state = bench.asking.episode(begun.name)
     assert state is not None and state.state == "ended" and state.episode is not None
     assert state.episode.qid == "q1" and state.steps == state.episode.steps
     with pytest.raises(UsageError, match="No episode is running"):
-        bench.asking.episodes.stop(begun.name)
+        bench.asking.stop_episode(begun.name)
 
 
 # runs
