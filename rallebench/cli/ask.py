@@ -32,13 +32,11 @@ def ask(args: argparse.Namespace) -> Result:
     if not args.question.strip():
         raise UsageError("The question is empty; write it behind --question.")
     workbench = workbench_of(args)
-    agent = flags.agent_of(workbench, args)
-    chain = None
-    if agent is None:
-        chain = answers.overridden(
-            workbench.workspace.chain(args.chain), args.llm, args.retriever, args.set
-        )
-    value = drain(answers.ask(workbench, args.question, chain=chain, agent=agent))
+    answerer = flags.agent_of(workbench, args)
+    if answerer is None:
+        chain = workbench.workspace.chain(args.chain)
+        answerer = answers.overridden(chain, args.llm, args.retriever, args.set)
+    value = drain(answers.ask(workbench, args.question, answerer))
     return Result(value, ("\n\n".join(_parts(value)),))
 
 

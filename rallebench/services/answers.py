@@ -86,30 +86,25 @@ def agent_of(
 
 
 def ask(
-    workbench: Workbench, question: str, *, chain: Chain | None = None, agent: Agent | None = None
+    workbench: Workbench, question: str, answerer: Chain | Agent
 ) -> Iterator[str | dict[str, Any]]:
     """Answer one question by a chain or an agent: yields progress, last the answer with its steps and cost as JSON.
 
     Raises UsageError for a chain that cannot run, BackendError for a question that failed.
     """
-    if agent is not None:
-        flow = agent.flow
-    else:
-        assert chain is not None
-        flow = chain_flow(chain)
+    asking, query = workbench.asking, Question("ask", question)
+    flow = chain_flow(answerer) if isinstance(answerer, Chain) else answerer.flow
     check_flow(workbench.workspace, flow)
-    query = Question("ask", question)
     with workbench.models.lease("rallebench ask") as lease:
         for event in lease.load_for(flow.llms, flow.retrievers):
             yield event.message
-        events = workbench.asking.run_agent(agent, query) if agent else None
-        if events is None:
-            assert chain is not None
-            events = workbench.asking.execute_chain(chain, query)
-        *_, episode = events
+        if isinstance(answerer, Chain):
+            *_, episode = asking.execute_chain(answerer, query)
+        else:
+            *_, episode = asking.run_agent(answerer, query)
     assert isinstance(episode, Episode)
-    if workbench.asking.memo_warning:
-        yield f"Warning: {workbench.asking.memo_warning}"
+    if asking.memo_warning:
+        yield f"Warning: {asking.memo_warning}"
     if episode.error:
         raise BackendError(episode.error)
     prices = prices_of(workbench.models.backends.llms)
@@ -118,11 +113,11 @@ def ask(
         "steps": [step_json(step, prices) for step in episode.steps],
         "cost": total(episode.steps, prices),
     }
-    if agent is not None and episode.outcome is not None:
+    if isinstance(answerer, Agent) and episode.outcome is not None:
         value["stop_reason"] = episode.outcome.stop_reason
         value["said"] = [
             {"kind": piece.kind, "label": piece.label, "text": piece.text}
-            for piece in pieces(episode.steps, agent.workflow)
+            for piece in pieces(episode.steps, answerer.workflow)
         ]
     yield value
 

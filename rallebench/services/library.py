@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
@@ -185,60 +185,38 @@ def kind_of(examples: list[Example]) -> str:
 def retrievers(workbench: Workbench) -> list[RetrieverLine]:
     """All indexes, also damaged ones and the starter's that are not built yet, then all combinations. Raises RalleError for a
     damaged file of combinations."""
-    good, damaged = manifests_of(workbench.workspace)
-    states = _states(workbench)
+    workspace = workbench.workspace
+    good, damaged = manifests_of(workspace)
     lines = [
         RetrieverLine(
-            name,
-            m.kind,
-            corpus_of_index(name, good),
-            m.passages,
-            m.bytes,
-            state=states.get(name, ""),
-            about=about_index(m),
+            name, m.kind, corpus_of_index(name, good), m.passages, m.bytes, about=about_index(m)
         )
         for name, m in good.items()
     ]
+    lines += [RetrieverLine(n, "", state="damaged", about=why) for n, why in damaged.items()]
     lines += [
-        RetrieverLine(name, "", state="damaged", about=problem) for name, problem in damaged.items()
-    ]
-    lines += [
-        RetrieverLine(
-            name,
-            kind,
-            STARTER_NAME,
-            state=states.get(name, ""),
-            about="built when it is first used",
-            own=False,
-        )
+        RetrieverLine(name, kind, STARTER_NAME, about="built when it is first used", own=False)
         for name, kind in STARTER_INDEXES.items()
         if name not in good and name not in damaged
     ]
-    theirs = workbench.workspace.base.retrievers if workbench.workspace.base else {}
     lines += [
-        RetrieverLine(
-            name, entry.type, state=states.get(name, ""), about="of RaLLe's settings", own=False
-        )
-        for name, entry in theirs.items()
+        RetrieverLine(name, entry.type, about="of RaLLe's settings", own=False)
+        for name, entry in (workspace.base.retrievers if workspace.base else {}).items()
         if name not in good
     ]
     lines.sort(key=lambda line: (line.corpus != STARTER_NAME, line.corpus))
     corpus_of = {line.name: line.corpus for line in lines}
     own = set(workbench.data.own_combinations())
-    for name, entry in workbench.workspace.combinations().items():
+    for name, entry in workspace.combinations().items():
         over = sorted({_corpus(workbench, part, corpus_of) for part in entry.of} - {""})
+        parts, about = tuple(entry.of), entry.about
         lines.append(
             RetrieverLine(
-                name,
-                entry.kind,
-                ", ".join(over),
-                parts=tuple(entry.of),
-                state=states.get(name, ""),
-                about=entry.about,
-                own=name in own,
+                name, entry.kind, ", ".join(over), parts=parts, about=about, own=name in own
             )
         )
-    return lines
+    states = _states(workbench)
+    return [replace(line, state=line.state or states.get(line.name, "")) for line in lines]
 
 
 def _corpus(workbench: Workbench, part: str, corpus_of: Mapping[str, str]) -> str:
