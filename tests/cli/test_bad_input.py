@@ -7,6 +7,7 @@ import json
 import os
 import re
 import resource
+import shutil
 import socket
 import subprocess
 import time
@@ -646,39 +647,28 @@ def test_a_run_on_a_full_disk_says_so_and_is_resumed_with_what_was_kept(
     assert result["metrics"]["em"]["value"] == 1 / 8
 
 
-def test_a_file_where_the_runs_should_be_is_one_sentence(
-    rallebench: CommandLine, workspace: Path
+@pytest.mark.parametrize(
+    ("name", "words", "code"),
+    [
+        ("runs", "run --chain closed --dataset tiny-qa --no-mlflow", 1),
+        ("cache", "run --chain closed --dataset tiny-qa --no-mlflow", 0),
+        ("indexes", "index --corpus CORPUS --name x --kind bm25", 1),
+        ("indexes", "search --index starter-bm25 x", 1),
+    ],
+)
+def test_a_file_in_the_place_of_a_folder_is_one_sentence_and_stays(
+    name: str, words: str, code: int, rallebench: CommandLine, workspace: Path
 ) -> None:
-    (workspace / "runs").write_text("in the way")
-    ran = rallebench("run --chain closed --dataset tiny-qa --no-mlflow")
-    assert ran.code == 1
-    assert str(workspace / "runs") in ran.last and "Traceback" not in ran.err
-    assert (workspace / "runs").read_text() == "in the way"
-
-
-def test_a_file_where_the_cache_should_be_leaves_a_run_without_it_and_is_said(
-    rallebench: CommandLine, workspace: Path
-) -> None:
-    (workspace / "cache").write_text("in the way")
-    ran = rallebench("run --chain closed --dataset tiny-qa --no-mlflow")
-    assert ran.code == 0
-    assert str(workspace / "cache") in ran.err and "neither taken from it nor kept" in ran.err
-    assert (workspace / "cache").read_text() == "in the way"
-
-
-def test_a_file_where_the_indexes_should_be_is_one_sentence(
-    capfd: pytest.CaptureFixture[str], workspace: Path, tmp_path: Path
-) -> None:
-    (tmp_path / "other").mkdir()
-    (tmp_path / "other" / "indexes").write_text("in the way")
-    rallebench = CommandLine(capfd, tmp_path / "other")
-    for asked in (
-        ("index", "--corpus", workspace / "corpus.tsv", "--name", "x", "--kind", "bm25"),
-        ("search", "--index", "starter-bm25", "x"),
-    ):
-        ran = rallebench(*asked)
-        assert ran.code == 1
-        assert "Could not write " in ran.last and "Traceback" not in ran.err
+    if name == "indexes":
+        shutil.rmtree(workspace / name)
+    (workspace / name).write_text("in the way")
+    ran = rallebench(words.replace("CORPUS", str(workspace / "corpus.tsv")))
+    assert ran.code == code and "Traceback" not in ran.err
+    if code:
+        assert "Could not write " in ran.last or str(workspace / name) in ran.last
+    else:
+        assert str(workspace / name) in ran.err and "neither taken from it nor kept" in ran.err
+    assert (workspace / name).read_text() == "in the way"
 
 
 PICK = "pick --dataset tiny-qa --index tiny --output"
