@@ -14,7 +14,7 @@ from rallebench.chains.saved import chain_from_json, chain_to_json, save_chain
 from rallebench.core.errors import UsageError
 from rallebench.core.events import complete
 from rallebench.core.runs import Backends
-from rallebench.core.sources import files_in
+from rallebench.core.sources import stamps
 from rallebench.core.types import (
     Chain,
     Example,
@@ -41,7 +41,7 @@ MOST_EPISODES = 30
 
 
 @lru_cache(maxsize=8)
-def _read(path: Path, version: tuple[tuple[int, int], ...]) -> tuple[Example, ...]:
+def _read(path: Path, version: tuple[tuple[str, int, int], ...]) -> tuple[Example, ...]:
     return read_questions(path)
 
 
@@ -85,8 +85,7 @@ class Asking:
     def questions(self, dataset: str) -> tuple[Example, ...]:
         """The examples of a question set, read once per version of its file. Raises BadFileError."""
         _, path = self._workspace.dataset(dataset)
-        stats = [file.stat() for file in files_in(path)]
-        return _read(path, tuple((stat.st_mtime_ns, stat.st_size) for stat in stats))
+        return _read(path, tuple(stamps(path)))
 
     def example(self, dataset: str, chosen: str) -> Example:
         """The example whose id is ``chosen``; any other text is a question of the user's own, without gold."""

@@ -9,20 +9,20 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rallebench.core.errors import RalleError
-from rallebench.core.sources import Problems, Source, files_in
+from rallebench.core.sources import Problems, Source, stamps
 from rallebench.core.types import Example, Passage
 from rallebench.corpora.reading import read_corpus
 from rallebench.datasets.reading import form_of, read_examples
 from rallebench.services.data import manifests_of
 from rallebench.services.gold_coverage import (
+    STARTER_CORPUS,
     STARTER_NAME,
+    STARTER_PAGES,
     corpus_of_index,
     pages_of,
-    starter_file,
-    starter_page_map,
 )
 from rallebench.workspace.entries import Manifest
 from rallebench.workspace.indexes.cache import delete_stored, stored
@@ -104,7 +104,7 @@ def corpora(workbench: Workbench) -> list[CorpusLine]:
     if STARTER_NAME not in cards:
         passages = starter_passages()
         pages = len({passage.page_id for passage in passages})
-        size = starter_file().stat().st_size
+        size = STARTER_CORPUS.stat().st_size
         lines = [CorpusLine(STARTER_NAME, SHIPPED, len(passages), pages, size, own=False)]
     for name, card in cards.items():
         held = pages_of(workbench, name)
@@ -122,7 +122,7 @@ def starter_passages() -> tuple[Passage, ...]:
     """All passages of the shipped corpus."""
     from rallebench.corpora.page_maps import read_page_map
 
-    return tuple(read_corpus(starter_file(), read_page_map(starter_page_map())))
+    return tuple(read_corpus(STARTER_CORPUS, read_page_map(STARTER_PAGES)))
 
 
 # datasets
@@ -140,16 +140,15 @@ def datasets(workbench: Workbench) -> list[DatasetLine]:
 
 def _dataset(name: str, path: Path, own: bool) -> DatasetLine:
     try:
-        stamps = tuple((f.stat().st_mtime_ns, f.stat().st_size) for f in files_in(path))
-        count, kind = _card(path, stamps)
+        count, kind = _card(path, tuple(stamps(path)))
         return DatasetLine(name, path, count, kind, own)
     except (RalleError, OSError) as error:
         return DatasetLine(name, path, None, "", own, str(error))
 
 
 @lru_cache(maxsize=256)
-def _card(path: Path, stamps: tuple[Any, ...]) -> tuple[int, str]:
-    """(number of questions, kind) of a file; ``stamps`` change with it."""
+def _card(path: Path, version: tuple[tuple[str, int, int], ...]) -> tuple[int, str]:
+    """(number of questions, kind) of a file; ``version`` changes with it."""
     reading = read_examples(path, source=Source(path, Problems(skip=True)))
     first = list(islice(reading, SEEN))
     if len(first) < SEEN:
