@@ -8,7 +8,7 @@ from typing import Any
 
 from rallebench.cli import flags
 from rallebench.cli.flags import flag
-from rallebench.cli.printing import drain
+from rallebench.cli.printing import follow
 from rallebench.cli.verbs import VERBS, Result, workbench_of
 from rallebench.core.errors import UsageError
 from rallebench.render import costs
@@ -36,7 +36,7 @@ def ask(args: argparse.Namespace) -> Result:
     if answerer is None:
         chain = workbench.workspace.chain(args.chain)
         answerer = answers.overridden(chain, args.llm, args.retriever, args.set)
-    value = drain(answers.ask(workbench, args.question, answerer))
+    value = follow(answers.ask(workbench, args.question, answerer))
     return Result(value, ("\n\n".join(_parts(value)),))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +10,7 @@ from rallebench.chains.chain import prompt_of
 from rallebench.chains.overrides import override, with_overrides
 from rallebench.chains.template import render
 from rallebench.core.errors import BackendError, BadFileError, Hint, UsageError
+from rallebench.core.events import Operation, Warned
 from rallebench.core.files import read_json
 from rallebench.core.types import Chain, Episode, Generate, Hit, Question, Retrieve, Step, UseTool
 from rallebench.engine.cost import Prices, prices_of, step_to_json, total
@@ -85,10 +86,8 @@ def agent_of(
     return workbench.asking.agent(workflow, env, llm, settings, seed=seed)
 
 
-def ask(
-    workbench: Workbench, question: str, answerer: Chain | Agent
-) -> Iterator[str | dict[str, Any]]:
-    """Answer one question by a chain or an agent: yields progress, last the answer with its steps and cost as JSON.
+def ask(workbench: Workbench, question: str, answerer: Chain | Agent) -> Operation[dict[str, Any]]:
+    """Answer one question by a chain or an agent; returns the answer with its steps and cost as JSON.
 
     Raises UsageError for a chain that cannot run, BackendError for a question that failed.
     """
@@ -96,15 +95,14 @@ def ask(
     flow = chain_flow(answerer) if isinstance(answerer, Chain) else answerer.flow
     check_flow(workbench.workspace, flow)
     with workbench.models.lease("rallebench ask") as lease:
-        for event in lease.load_for(flow.llms, flow.retrievers):
-            yield event.message
+        yield from lease.load_for(flow.llms, flow.retrievers)
         if isinstance(answerer, Chain):
             *_, episode = asking.execute_chain(answerer, query)
         else:
             *_, episode = asking.run_agent(answerer, query)
     assert isinstance(episode, Episode)
     if asking.memo_warning:
-        yield f"Warning: {asking.memo_warning}"
+        yield Warned("", asking.memo_warning)
     if episode.error:
         raise BackendError(episode.error)
     prices = prices_of(workbench.models.backends.llms)
@@ -119,7 +117,7 @@ def ask(
             {"kind": piece.kind, "label": piece.label, "text": piece.text}
             for piece in pieces(episode.steps, answerer.workflow)
         ]
-    yield value
+    return value
 
 
 def step_json(step: Step, prices: Prices | None = None) -> dict[str, Any]:

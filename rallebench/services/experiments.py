@@ -97,9 +97,16 @@ class Experiments:
     ) -> Operation[CostEstimate]:
         """Ask a few questions of each run of a plan; returns what the whole will cost. See ``engine.pilot``."""
         with self._lease(request, "the probe of ") as lease:
-            context, play = Context(self._workbench, lease), EXPERIMENTS[request.kind]
-            sizes = {"questions": questions, "batch_size": batch_size}
-            return (yield from pilot(planned, request, play, context, **sizes, **limits))
+            work = pilot(
+                planned,
+                request,
+                EXPERIMENTS[request.kind],
+                Context(self._workbench, lease),
+                questions=questions,
+                batch_size=batch_size,
+                **limits,
+            )
+            return (yield from work)
 
     def run(
         self,
