@@ -14,7 +14,7 @@ from rallebench.core.errors import BackendMemoryError, NotFoundError, RalleError
 from rallebench.core.runs import Backends
 from rallebench.datasets.reading import read_questions
 from rallebench.llms._transformers.progress import reporting
-from rallebench.retrievers.composites import about, needs
+from rallebench.retrievers.composites import about
 from rallebench.services.load_queue import LoadJob
 from rallebench.services.memory_fit import candidate, memory_fit
 from rallebench.services.model_entries import ELSEWHERE
@@ -80,6 +80,36 @@ class LoadedTable:
     def held_memory(self) -> dict[str, memory.Memory]:
         """Name → what it took, for all that is loaded."""
         return {row.name: memory.Memory(row.ram, row.vram) for row in self.status()}
+
+    def footprint(self, names: Iterable[str]) -> Footprint:
+        """What the loaded ones of ``names`` took, and all that they are made of: it is recorded with the cost of a run.
+
+        Not known is the memory of what another program or server holds, and of what took less than could be measured.
+        What two share, such as an encoder, is counted with the one that was loaded first.
+        """
+        with self.lock:
+            rows, parts = dict(self.rows), dict(self.parts)
+        footprint: Footprint = {}
+        todo = [name for name in names if name in rows]
+        while todo:
+            name = todo.pop(0)
+            if name not in footprint:
+                inside = [part for part, _ in parts.get(name, ()) if part in rows]
+                footprint[name] = self._measured(rows[name], combined=bool(inside))
+                todo += inside
+        return footprint
+
+    def _measured(self, row: LoadedBackend, *, combined: bool) -> dict[str, int] | None:
+        if row.kind == "language model":
+            with suppress(RalleError):
+                if self.workspace.llm(row.name).backend == ELSEWHERE:
+                    return None
+        else:
+            manifest = self.workspace.manifests().get(row.name)
+            if manifest is not None and "uri" in manifest.parameters:
+                return None
+        ram, vram = max(row.ram, 0), max(row.vram, 0)
+        return {"ram": ram, "vram": vram} if ram + vram or combined else None
 
     def has(self, name: str, kind: str) -> bool:
         """Whether ``name`` is loaded; UsageError if it is loaded as something else than a ``kind``."""
@@ -189,47 +219,3 @@ class LoadedTable:
                 table.clear()
         for backend in backends:
             close(backend)
-
-
-# the memory of a run's models and indexes, which is recorded with its cost
-
-
-def footprint(
-    workspace: Workspace, status: Iterable[LoadedBackend], requested: Iterable[str]
-) -> Footprint:
-    """What the loaded ones of ``requested`` took, and all that they are made of.
-
-    Not known is the memory of what another program or server holds, and of what took less than could be measured.
-    What two share, such as an encoder, is counted with the one that was loaded first.
-    """
-    lines = {line.name: line for line in status}
-    parts = {name: [part for part, _ in _needed(workspace, name, lines)] for name in lines}
-    names, todo = dict[str, None](), [name for name in requested if name in lines]
-    while todo:
-        name = todo.pop(0)
-        if name not in names:
-            names[name] = None
-            todo += parts[name]
-    return {name: _held(workspace, lines[name], bool(parts[name])) for name in names}
-
-
-def _needed(
-    workspace: Workspace, name: str, lines: dict[str, LoadedBackend]
-) -> list[tuple[str, str]]:
-    if lines[name].kind == "language model":
-        return []
-    with suppress(RalleError):
-        entry = workspace.retriever(name)
-        return [(part, kind) for part, kind in needs(entry) if part in lines] if entry else []
-    return []
-
-
-def _held(workspace: Workspace, line: LoadedBackend, combined: bool) -> dict[str, int] | None:
-    with suppress(RalleError):
-        if line.kind == "language model" and workspace.llm(line.name).backend == ELSEWHERE:
-            return None
-    manifest = workspace.manifests().get(line.name) if line.kind != "language model" else None
-    if manifest is not None and "uri" in manifest.parameters:
-        return None
-    ram, vram = max(line.ram, 0), max(line.vram, 0)
-    return {"ram": ram, "vram": vram} if ram + vram or combined else None

@@ -21,7 +21,7 @@ from rallebench.services import model_entries
 from rallebench.services.jobs import JobManager
 from rallebench.services.leases import Lease, Leases
 from rallebench.services.load_queue import GRACE, LoadJob, LoadQueue
-from rallebench.services.loaded import Footprint, LoadedBackend, LoadedTable, footprint
+from rallebench.services.loaded import Footprint, LoadedBackend, LoadedTable
 from rallebench.services.memory_fit import (
     Candidate,
     MemoryFit,
@@ -76,15 +76,6 @@ class ModelManager:
         """A lease that holds nothing yet; ``holder`` is what a refusal to unload names, as in "the sweep 'ks'"."""
         return Lease(self, holder)
 
-    def refuse_used(self, name: str) -> None:
-        """Raise UsageError, which names the holder, if ``name`` is in use."""
-        with self._table.lock:
-            holders = self.leases.holders(name, self._table.parts)
-        if holders:
-            raise UsageError(
-                f"{name!r} is in use by {' and '.join(holders)}; stop that, or wait for its end."
-            )
-
     def refuse_heavy(self, name: str, kind: str) -> None:
         """Raise NotFoundError for a heavy model that is not loaded, also where a retriever asks it."""
         if self.is_loaded(name):
@@ -101,8 +92,8 @@ class ModelManager:
             )
 
     def memory(self, names: Iterable[str]) -> Footprint:
-        """What loaded models and indexes took in memory, those included that they are made of; see ``loaded.footprint``."""
-        return footprint(self._workspace, self.status(), names)
+        """What loaded models and indexes took in memory; see ``LoadedTable.footprint``."""
+        return self._table.footprint(names)
 
     def prices(self) -> dict[str, dict[str, float] | None]:
         """Loaded language model → US dollars per million ``prompt`` and ``completion`` tokens, None if unknown."""
@@ -223,8 +214,11 @@ class ModelManager:
         Raises UsageError while it is in use, or part of what is loaded; NotFoundError.
         """
         with self._table.lock:
-            if self.is_loaded(name):
-                self.refuse_used(name)
+            holders = self.leases.holders(name, self._table.parts)
+            if holders and self.is_loaded(name):
+                raise UsageError(
+                    f"{name!r} is in use by {' and '.join(holders)}; stop that, or wait for its end."
+                )
             message = self._table.remove(name)
             self.queue.outcomes.pop(name, None)
             if record:

@@ -113,11 +113,7 @@ def test_what_is_loaded_has_a_row_each_and_is_handed_out_as_a_snapshot(bench: Wo
     assert models.status() == []
 
 
-def test_a_model_in_use_and_a_heavy_one_are_refused(bench: Workbench) -> None:
-    lease = bench.models.lease("the test").hold(["titan"])
-    with lease, pytest.raises(UsageError, match="in use by the test"):
-        bench.models.refuse_used("titan")
-    bench.models.refuse_used("titan")
+def test_a_heavy_model_is_refused_unless_it_is_loaded(bench: Workbench) -> None:
     bench.workspace.save_llm("huge", LLMEntry(backend="transformers", settings={"model": "/no"}))
     bench.models.refuse_heavy("titan", LLM)
     with pytest.raises(NotFoundError) as refusal:
