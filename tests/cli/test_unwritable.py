@@ -101,8 +101,9 @@ def test_a_run_needs_no_reply_cache_and_says_so_on_standard_error_and_in_its_sta
 def test_the_page_shows_the_warning_beside_a_run_and_after_an_executed_chain(
     workspace: Path, request: pytest.FixtureRequest
 ) -> None:
-    from rallebench.gui.frame import Page
+    from rallebench.gui.frame import PLACES, Page
 
+    assert PLACES.names(), "imported while the standard library can be read"
     without_cache(workspace)
     request.getfixturevalue("ordinary_user")
     bench = Workbench(workspace)

@@ -225,17 +225,17 @@ def test_progress_of_a_task_is_collapsed_for_late_followers_and_the_rest_is_kept
 
 
 def test_after_closing_no_work_begins() -> None:
-    manager = JobManager()
-    manager.close(SECONDS)
+    jobs = JobManager()
+    jobs.close(SECONDS)
     with pytest.raises(UsageError, match="The workbench is closed; start rallebench again"):
-        manager.submit("sweep", "ks", 1, Gate().work)
-    assert manager.list() == ()
+        jobs.submit("sweep", "ks", 1, Gate().work)
+    assert jobs.list() == ()
 
 
 def test_jobs_close_stops_every_job_and_waits_for_its_end() -> None:
-    manager, gate = JobManager(), Gate()
-    job = manager.submit("sweep", "ks", 1, gate.work)
+    jobs, gate = JobManager(), Gate()
+    job = jobs.submit("sweep", "ks", 1, gate.work)
     next(job.follow())
     threading.Timer(0.05, gate.opened.set).start()
-    manager.close(SECONDS)
+    jobs.close(SECONDS)
     assert job.done and job.status == "stopped"
