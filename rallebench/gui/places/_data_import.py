@@ -211,7 +211,7 @@ def indexes(state: dict[str, Any]) -> str:
 def building(job: Job) -> str:
     """How far the import is, or what came of it."""
     lines = ""
-    tasks = [(name, x) for name, x in job.state().tasks.items() if isinstance(x, Progress)]
+    tasks = [(name, x) for name, x in job.tasks.items() if isinstance(x, Progress)]
     for name, news in tasks[:-1]:
         lines += f'<div class="doing"><span><span class="good">✓</span> {e(news.message if name == "corpus" else name)}</span></div>'
     for name, news in tasks[-1:]:
