@@ -10,9 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from rallebench.core.disk import disk_error, is_full, room
 from rallebench.core.errors import BackendError, Hint
-from rallebench.core.files import write_json
+from rallebench.core.files import disk_error, is_full, room, write_json
 from rallebench.corpora.imported import import_corpus
 from rallebench.encoders.hashing import Hashing
 from rallebench.workspace.indexes.build import build_index
