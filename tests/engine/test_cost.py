@@ -358,18 +358,14 @@ def test_every_question_has_a_line_of_costs_with_its_steps(folder: RunFolder) ->
     assert step_to_json(found(batch=3), {})["batch"] == 3
 
 
-def test_a_run_of_an_earlier_version_has_a_cost_too(folder: RunFolder) -> None:
-    run, report = folder.path / "run.json", folder.path / "report.json"
-    old = json.loads(run.read_text())
-    del old["prices"]
-    run.write_text(json.dumps(old))
-    score_run(folder, ["seconds"])
-    value = json.loads(report.read_text())
-    report.write_text(json.dumps({k: v for k, v in value.items() if k not in ("cost", "seal")}))
-    (folder.path / "costs.jsonl").unlink()
-    cost = cost_of(folder)
-    assert cost["total"]["prompt_tokens"] == 4000 and cost["total"]["usd"] is None
-    assert cost["total"]["usd_unknown_for"] == {"gpt": "no prices"}
+def test_a_run_that_is_not_scored_yet_has_a_cost_too(folder: RunFolder) -> None:
+    assert cost_of(folder) == score_run(folder, ["seconds"])["cost"]
+    path = folder.path / "run.json"
+    path.write_text(json.dumps({**folder.spec(), "prices": {"gpt": None}}))
+    (folder.path / "report.json").unlink()
+    cost = cost_of(folder)["total"]
+    assert (cost["prompt_tokens"], cost["usd"]) == (4000, None)
+    assert cost["usd_unknown_for"] == {"gpt": "no prices"}
 
 
 def test_a_retriever_that_asks_models_itself_is_named_as_not_included() -> None:

@@ -732,34 +732,26 @@ def test_an_episode_of_the_develop_tab_is_a_trace_of_its_own(workspace: Path, cl
 def test_a_live_trace_is_handed_over_at_once_and_written_later(
     workspace: Path, client: Any
 ) -> None:
-    before = WRITER.logged
     started = time.monotonic()
+    where = {"workspace": workspace, "experiment": "chats", "source": "chat", "session": "talk-1"}
     for turn in ("one", "two"):
-        trace_later(
-            episode(turn),
-            turn,
-            workspace=workspace,
-            experiment="chats",
-            source="chat",
-            session="talk-1",
-        )
+        trace_later(episode(turn), turn, **where)
     assert time.monotonic() - started < 0.1
     assert WRITER.flush(30)
-    assert WRITER.logged == before + 2
     chats = client.get_experiment_by_name("chats").experiment_id
-    found = client.search_traces(locations=[chats])
-    assert {trace.info.trace_metadata["mlflow.trace.session"] for trace in found} == {"talk-1"}
+    traces = client.search_traces(locations=[chats])
+    sessions = [trace.info.trace_metadata["mlflow.trace.session"] for trace in traces]
+    assert sessions == ["talk-1", "talk-1"]
 
 
-def test_a_live_trace_that_fails_is_counted_and_told_and_raises_nothing(
+def test_a_live_trace_that_fails_is_told_once_and_raises_nothing(
     workspace: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    before = WRITER.failed
-    trace_later(episode("x"), "x", workspace=workspace, tracking_uri="http://127.0.0.1:9")
+    for _ in range(2):
+        trace_later(episode("x"), "x", workspace=workspace, tracking_uri="http://127.0.0.1:9")
     assert WRITER.flush(30)
-    assert WRITER.failed == before + 1
     assert WRITER.last_error.startswith("No MLflow server answers at http://127.0.0.1:9")
-    assert WRITER.last_error in caplog.text
+    assert caplog.messages.count(WRITER.last_error) == 1
     assert "Traceback" not in caplog.text
 
 
@@ -768,7 +760,6 @@ def test_when_too_many_live_traces_wait_new_ones_are_left_out_and_told() -> None
     writer, gate = live.TraceWriter(), threading.Event()
     for _ in range(live.MAX_WAITING + 2):
         writer.add(gate.wait)
-    assert writer.failed in (1, 2)
     assert writer.last_error == "MLflow is too slow: a trace was left out."
     gate.set()
     assert writer.flush(10)
