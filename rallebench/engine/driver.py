@@ -306,8 +306,8 @@ def perform(
             rows=performer.rows,
         )
         document = kind.document(result)
-        made = time.strftime("%Y-%m-%dT%H:%M:%S%z")
-        store.save_report(request.name, {**document, "request": request.as_json(), "made": made})
+        now = time.strftime("%Y-%m-%dT%H:%M:%S%z")
+        store.save_report(request.name, {**document, "request": request.as_json(), "made": now})
         warning = context.track_experiment(document, request.kind) if options.track else ""
     return replace(result, document=document, warning=warning)
 

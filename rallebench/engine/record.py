@@ -37,8 +37,8 @@ class _Form:
             if field.name in self._kinds:
                 default = field.default if field.default_factory is MISSING else {}
                 writer = _writer(self._kinds[field.name])
-                shown = MISSING if whole else default
-                self._fields.append((field.name, shown, shown in ((), {}), writer))
+                left_out = MISSING if whole else default
+                self._fields.append((field.name, left_out, left_out in ((), {}), writer))
 
     def to_json(self, value: Any) -> dict[str, Any]:
         result = {}
