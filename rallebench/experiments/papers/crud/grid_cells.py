@@ -64,14 +64,9 @@ def perform_grid(
         if held and any(describe(recipe) not in outcomes.indexes for recipe in recipes.values()):
             yield Release(tuple(reversed(held)))  # a new index needs the room of those before it
             held = {}
-        yield from _indexes(outcomes, recipes)
-        results = {kind: outcomes.indexes[describe(recipe)] for kind, recipe in recipes.items()}
-        names = {kind: r.name for kind, r in results.items() if isinstance(r, IndexResult)}
-        error = next((r for r in results.values() if isinstance(r, RalleError)), None)
         for task in tasks:
             try:
-                if error is not None:
-                    raise error
+                names = yield from _indexes(outcomes, recipes)
                 retriever = retriever_of(config, names, request.settings["reranker"])
                 held |= dict.fromkeys([*names.values(), *parts_of(config, names), retriever])
                 plan = _plan(request, config, task, records[task.name], retriever)
@@ -90,8 +85,8 @@ def perform_grid(
 
 def _indexes(
     outcomes: Outcomes, recipes: Mapping[str, Described]
-) -> Generator[IndexRequest, IndexResult, None]:
-    """Have the indexes that are not there yet, or why they cannot be had."""
+) -> Generator[IndexRequest, IndexResult, dict[str, str]]:
+    """Kind of list → the name of its index, each requested once. Raises its RalleError if one cannot be had."""
     for recipe in recipes.values():
         label = describe(recipe)
         if label not in outcomes.indexes:
@@ -101,6 +96,13 @@ def _indexes(
                 raise
             except RalleError as problem:
                 outcomes.indexes[label] = problem
+    names = {}
+    for kind, recipe in recipes.items():
+        result = outcomes.indexes[describe(recipe)]
+        if isinstance(result, RalleError):
+            raise result
+        names[kind] = result.name
+    return names
 
 
 def _plan(
@@ -110,4 +112,4 @@ def _plan(
     by_kind = "\n" if config.retriever == "bm25" else "\n\n"
     separator = SEPARATORS.get(request.settings["join"], by_kind)
     mine = replace(request, llm=config.llm)
-    return plan_cell(mine, task, records, (retriever, config.k, separator))
+    return plan_cell(mine, task, records, (retriever, config.topk, separator))

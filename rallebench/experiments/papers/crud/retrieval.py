@@ -1,14 +1,12 @@
-"""What CRUD-RAG retrieves with, how documents stand in a prompt, and at which rank the gold ones were found."""
+"""CRUD-RAG's retrievers, and how the documents that they find stand in a prompt."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from rallebench.core.errors import UsageError
 from rallebench.core.registry import unknown
 from rallebench.core.types import Hit
-from rallebench.experiments.papers.crud.records import GoldDocument
 from rallebench.retrievers.composites import INDEX
 from rallebench.workspace.paths import STARTER_INDEXES, Workspace
 
@@ -16,9 +14,6 @@ RETRIEVERS = ("dense", "bm25", "hybrid", "hybrid-rerank")
 """The paper's; its code calls the first ``base``."""
 ECHO_ENDS = "\nGiven the context information"
 """Where the original cuts what a mock model echoed, and so any document that holds it."""
-LEAST = 20
-"""Characters that a passage must have to be told from its text alone."""
-_HEAD = re.compile(r"^.{0,60}?正文：")
 
 
 def variant(kind: str, dense: str, bm25: str, k: int, reranker: str = "") -> str:
@@ -62,34 +57,3 @@ def joined(hits: Sequence[Hit], separator: str, original: bool) -> str:
     """The documents as they stand in a prompt, best first; '' for none."""
     text = separator.join(hit.passage.text for hit in hits)
     return text.split(ECHO_ENDS)[0] if original else text
-
-
-def reciprocal_rank(gold: Sequence[GoldDocument], hits: Sequence[Hit]) -> float | None:
-    """The mean over the gold documents of 1 / the rank of the first passage of each, 0 for one that was not found.
-
-    A passage is known by its own id, its page's, that of the document of which it is a chunk, or by its text. CRUD-RAG,
-    figures 7 and 8. None where no gold document is known.
-    """
-    if not gold:
-        return None
-    shapes = []
-    for hit in hits:
-        passage = hit.passage
-        names = {passage.doc_id, passage.page_id, passage.doc_id.rsplit("#", 1)[0]} - {""}
-        shapes.append((names, _plain(passage.text)))
-
-    def reciprocal(document: GoldDocument) -> float:
-        text = _plain(document.text)
-        for rank, (names, passage) in enumerate(shapes, 1):
-            long = len(passage) >= LEAST and len(text) >= LEAST
-            same = not document.ids and long and (passage in text or text in passage)
-            if same or document.ids & names:
-                return 1 / rank
-        return 0.0
-
-    return sum(map(reciprocal, gold)) / len(gold)
-
-
-def _plain(text: str) -> str:
-    """Without white space and the date that stands before a report."""
-    return "".join(_HEAD.sub("", text).split())

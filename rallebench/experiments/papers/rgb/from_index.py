@@ -22,7 +22,7 @@ from rallebench.datasets.reading import read_questions
 from rallebench.engine.store import RunFolder
 from rallebench.experiments import EXPERIMENTS
 from rallebench.experiments.papers.common import counted, json_lines, string
-from rallebench.experiments.papers.rgb import PAPER, writing
+from rallebench.experiments.papers.rgb import PAPER
 from rallebench.experiments.papers.rgb.documents import SEED
 from rallebench.experiments.papers.rgb.records import (
     Required,
@@ -30,8 +30,8 @@ from rallebench.experiments.papers.rgb.records import (
     read_records,
     required_of,
 )
-from rallebench.experiments.papers.rgb.scoring import assess, is_right
-from rallebench.experiments.papers.rgb.writing import SourceQuestion, SourceQuestions
+from rallebench.experiments.papers.rgb.scoring import assess
+from rallebench.experiments.papers.rgb.writing import SourceQuestion, SourceQuestions, questions_of
 from rallebench.experiments.runs import scored_run
 
 Row = dict[str, Any]
@@ -167,9 +167,9 @@ SENTENCES: Mapping[str, str] = {
     "without_negatives": "have no document without the answer",
     "without_false_answer": "have no false copies: no other answer looks like theirs",
     "not_known": "have no false copies: the model does not know them",
+    "unanswered": "have no answer and were left out",
 }
-"""Count of the report → what it says of so many questions; so, too:"""
-UNANSWERED = {"unanswered": "have no answer and were left out"}
+"""Count of the report → what it says of so many questions."""
 
 
 @EXPERIMENTS.register(
@@ -184,35 +184,22 @@ def testbed(request: ExperimentRequest) -> Experiment:
     """RGB's records from a question set and an index: positives, negatives, false copies by the answer."""
     s = request.settings
     _check(request)
-    if s["articles"]:
-        source = yield from writing.questions_of(request)
-    else:
-        source = _read(request)
+    source = (yield from questions_of(request)) if s["articles"] else _read(request)
     questions, known = source.questions, _known(request, source.questions)
     splits: dict[str, Split] = {}
     result = yield _documents_run(request, source, splits)
-    for question in questions:
+    for question in questions:  # those of an earlier run, which are not scored again
         if question.id in result.episodes and question.id not in splits:
             splits[question.id] = _split(question, result.episodes[question.id])
     sets, counts = _records(questions, splits, s["positives"], known)
-    unanswered = {"unanswered": source.unanswered}
+    counts["unanswered"] = source.unanswered
     sets = {f"{s['language']}{end}": rows for end, rows in sets.items()}
+    files = {f"{name}.jsonl": json_lines(rows) for name, rows in sets.items() if rows}
+    records = {name: len(rows) for name, rows in sets.items()}
     return Report(
-        {
-            "questions": len(questions),
-            **unanswered,
-            "records": {name: len(rows) for name, rows in sets.items()},
-            **source.counts,
-            **counts,
-        },
-        (
-            *writing.notes_of(source.counts),
-            *counted({**counts, **unanswered}, {**SENTENCES, **UNANSWERED}, "questions"),
-        ),
-        {
-            **source.files,
-            **{f"{name}.jsonl": json_lines(rows) for name, rows in sets.items() if rows},
-        },
+        {"questions": len(questions), "records": records, **source.counts, **counts},
+        (*source.notes, *counted(counts, SENTENCES, "questions")),
+        {**source.files, **files},
     )
 
 
@@ -251,11 +238,8 @@ def _documents_run(
 
     def score(example: Example, episode: Episode) -> Values:
         qid = example.question.qid
-        splits[qid] = _split(questions[qid], episode)
-        return {
-            "positives": float(splits[qid].positives),
-            "negatives": float(len(splits[qid].negative)),
-        }
+        splits[qid] = split = _split(questions[qid], episode)
+        return {"positives": float(split.positives), "negatives": float(len(split.negative))}
 
     return scored_run(
         "documents",
@@ -347,7 +331,7 @@ def _known(
         for question in questions
         if (episode := episodes.get(question.id)) is not None
         and not episode.error
-        and is_right(assess(episode.answer, question.required, language).labels)
+        and assess(episode.answer, question.required, language).right
     )
     if not right:
         raise UsageError(

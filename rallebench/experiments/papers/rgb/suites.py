@@ -1,4 +1,4 @@
-"""What a reader of RGB's numbers must know of the records behind them."""
+"""RGB's four tests (Chen et al. 2023, arXiv:2309.01431): noise, rejection, integration and counterfactual documents."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from rallebench.experiments.papers.common import (
     string,
     values_in,
 )
-from rallebench.experiments.papers.rgb import PAPER, documents, tables
+from rallebench.experiments.papers.rgb import PAPER, tables
 from rallebench.experiments.papers.rgb.records import RgbRecord
 from rallebench.experiments.papers.rgb.scoring import as_scored, assess, is_right, labels_of, named
 from rallebench.experiments.papers.rgb.tables import (
@@ -58,12 +58,12 @@ def notes_of(answered: Answered) -> Iterator[str]:
     if blurred:
         yield f"Of {len(blurred)} records the false answer holds the true one, so repeating it counts as right: {listed(blurred)}."
     for test, result in answered.values():
-        n, label, number = len(test.records), f"{result.request.label}:", test.number
+        n, label = len(test.records), f"{result.request.label}:"
         if out := test.left_out:
             yield f"{label} {len(out)} records have no document for it and were left out: {listed(out)}."
-        if number and test.short:
-            yield f"{label} {test.short} of {n} records have fewer than {number} documents."
-        if number and test.other_noise and not facts:
+        if test.short:
+            yield f"{label} {test.short} of {n} records have fewer than {test.number} documents."
+        if test.number and test.other_noise and not facts:
             yield (
                 f"{label} {test.other_noise} of {n} records lack positives or negatives for this share of noise and "
                 f"got more of the other, as in RGB; {test.noisy:.0%} of all documents are noise."
@@ -110,22 +110,20 @@ def judges_of(kind: str, testbed: Testbed) -> tuple[Judge, ...]:
 
     def scores(example: Example, answer: str, judgement: Episode) -> Values:
         verdict = judgement_of(judgement).values.get(VERDICT, 0.0 if testbed.original else None)
-        right = float(is_right(assess(answer, example.gold.required, language).labels))
+        right = float(assess(answer, example.gold.required, language).right)
         return {verdict_name: verdict, **dict.fromkeys(corrected, right if verdict else None)}
 
     ranges = dict.fromkeys(JUDGED[kind], (0.0, 1.0))
     return (replace(judge, columns=JUDGED[kind], ask=ask, scores=scores, ranges=ranges),)
 
 
-def report_of(
-    result: RunResult, judges: Sequence[Judge], testbed: Testbed
-) -> tuple[dict[str, Any], tuple[str, ...]]:
+def judged_of(result: RunResult, testbed: Testbed) -> tuple[dict[str, int], tuple[str, ...]]:
     """(how many answers were judged and how many verdicts are none, the same in sentences); nothing without a judge."""
     summaries = result.report.get("judges", {})
-    summary = next((summaries[judge.name] for judge in judges if judge.name in summaries), None)
-    if summary is None:
+    names = [judge.name for judge in result.request.judges if judge.name in summaries]
+    if not names:
         return {}, ()
-    n, unparsed, failed = (summary[key] for key in ("judged", "unparsed", "failed"))
+    n, unparsed, failed = (summaries[names[0]][key] for key in ("judged", "unparsed", "failed"))
     how = "taken for a no, as the original does" if testbed.original else "not scored"
     notes = sentences(
         (unparsed, f"{unparsed} of {n} verdicts could not be read and are {how}."),
@@ -155,11 +153,6 @@ LABELS = {
         "errors named by hand, CSV or JSON lines: qid, category, and part if they differ by part"
     )
 }
-BASE, INTEGRATION, FACTS = (
-    ("{language}_refine", "{language}"),
-    ("{language}_int",),
-    ("{language}_fact",),
-)
 
 
 @EXPERIMENTS.register(
@@ -174,7 +167,7 @@ BASE, INTEGRATION, FACTS = (
 )
 def noise(request: ExperimentRequest) -> Experiment:
     """RGB, noise robustness: right answers while ever more documents are beside the point."""
-    return (yield from _over_noise(_base(request), "noise"))
+    return (yield from _over_noise(_testbed(request, "noise")))
 
 
 @EXPERIMENTS.register(
@@ -185,22 +178,17 @@ def noise(request: ExperimentRequest) -> Experiment:
 )
 def integration(request: ExperimentRequest) -> Experiment:
     """RGB, information integration: answers whose parts stand in different documents."""
-    testbed = read_testbed(request, INTEGRATION, documents.integration)
-    if not any(record.grouped for record in testbed.records.records):
-        raise UsageError(
-            f"{testbed.records.path} does not group its positives by parts of the question; rgb-noise takes it."
-        )
-    return (yield from _over_noise(testbed, "integration"))
+    return (yield from _over_noise(_testbed(request, "integration")))
 
 
 @EXPERIMENTS.register("rgb-rejection", place="suites", paper=PAPER, form={**SETTINGS, **JUDGE})
 def rejection(request: ExperimentRequest) -> Experiment:
     """RGB, negative rejection: nothing but noise, and the model should say so. Lucky hits stand apart."""
-    testbed = _base(request, ("rejection_rate", "lucky_rate", "all_rate"))
+    testbed = _testbed(request, "noise", "rejection_rate", "lucky_rate", "all_rate")
     judges = judges_of("rgb-rejection", testbed)
     test = make_test(testbed, 1.0)
     result = yield rgb_run(test, "noise=1", judges)
-    judged, notes = report_of(result, judges, testbed)
+    judged, notes = judged_of(result, testbed)
     headline = "all_rate" if testbed.original else "rejection_rate"
     table, figure = tables.rejection(testbed, result)
     answered = {"noise=1": (test, result)}
@@ -221,7 +209,7 @@ def rejection(request: ExperimentRequest) -> Experiment:
 def counterfactual(request: ExperimentRequest) -> Experiment:
     """RGB, counterfactual robustness: the documents are false; is that noticed, and the answer right all the same?"""
     metrics = ("all_rate", "rejection_rate", "fact_check_rate", "correct_rate")
-    testbed = read_testbed(request, FACTS, documents.counterfactual, facts=True, metrics=metrics)
+    testbed = read_testbed(request, "facts", metrics)
     shares = request.settings["noise"], request.settings["correct"]
     _check_facts(testbed, *shares)
     judges = judges_of("rgb-errors", testbed)
@@ -231,7 +219,7 @@ def counterfactual(request: ExperimentRequest) -> Experiment:
     result = yield rgb_run(test, label, judges)
     accuracy = known.mean("all_rate")
     is_reported = tables.reported(accuracy)
-    judged, notes = report_of(result, judges, testbed)
+    judged, notes = judged_of(result, testbed)
     low = f"RGB reports this test only for models that answer more than {KNOWS:.0%} without documents; here it is {accuracy or 0:.1%}."
     report = {
         "headline": "fact_check_rate",
@@ -262,18 +250,22 @@ def _check_facts(testbed: Testbed, noise: float, correct: float) -> None:
         )
 
 
-def _base(
-    request: ExperimentRequest, metrics: tuple[str, ...] = ("all_rate", "rejection_rate")
-) -> Testbed:
-    testbed = read_testbed(request, BASE, documents.base, metrics=metrics)
-    if any(record.grouped for record in testbed.records.records):
+def _testbed(request: ExperimentRequest, kind: str, *metrics: str) -> Testbed:
+    """The testbed of a test of true documents. Raises UsageError for a set of the other kind."""
+    testbed = read_testbed(request, kind, metrics or ("all_rate", "rejection_rate"))
+    grouped = any(record.grouped for record in testbed.records.records)
+    if grouped and kind != "integration":
         raise UsageError(
             f"{testbed.records.path} groups its positives by parts of the question; rgb-integration takes it."
+        )
+    if kind == "integration" and not grouped:
+        raise UsageError(
+            f"{testbed.records.path} does not group its positives by parts of the question; rgb-noise takes it."
         )
     return testbed
 
 
-def _over_noise(testbed: Testbed, kind: str) -> Experiment:
+def _over_noise(testbed: Testbed) -> Experiment:
     settings = testbed.request.settings
     ratios = values_in("noise", settings["noise"], Setting(float, 0, 0, 1, required=True))
     categories = read_labels(settings["labels"])
@@ -281,12 +273,12 @@ def _over_noise(testbed: Testbed, kind: str) -> Experiment:
     answered: dict[str, Any] = {}
     for label, test in tests.items():
         answered[label] = test, (yield rgb_run(test, label))
-    table, figure = tables.over_noise(answered, kind)
+    table, figure = tables.over_noise(answered)
     report_tables, wrong = [table], wrong_answers(answered)
     how = f"To tell errors apart by hand, fill in the column category of {FILE} and give it with --set labels=FILE."
     notes = sentences((wrong, how))
     if settings["labels"]:
-        by_category, notes = error_table(kind, categories, wrong)
+        by_category, notes = error_table(testbed.kind, categories, wrong)
         report_tables.append(by_category)
     report = {"headline": "all_rate", "wrong": len(wrong)}
     return _report(answered, report, report_tables, figure, notes, to_fill_in(wrong))
@@ -305,8 +297,8 @@ def _report(
     records = testbed.records
     counts, files = {}, {}
     for label, (test, result) in answered.items():
-        short = test.short if test.number else 0
-        counts[label] = {"asked": test.number, "short": short, "left_out": len(test.left_out)}
+        left_out = len(test.left_out)
+        counts[label] = {"asked": test.number, "short": test.short, "left_out": left_out}
         files |= files_of(test, result)
     data = {
         "dataset": records.name,
