@@ -9,7 +9,12 @@ import pytest
 from rallebench.core.errors import UsageError
 from rallebench.core.types import Hit, Passage
 from rallebench.experiments.papers.crud.records import GoldDocument
-from rallebench.experiments.papers.crud.retrieval import RETRIEVERS, joined, separator_of, variant
+from rallebench.experiments.papers.crud.retrieval import (
+    RETRIEVERS,
+    joined,
+    searches_words,
+    variant,
+)
 from rallebench.experiments.papers.crud.scoring import reciprocal_ranks
 from rallebench.retrievers._parts import IDENTITIES
 from rallebench.retrievers.composites import written_out
@@ -45,10 +50,10 @@ def test_the_four_variants_are_retrievers_of_the_workspace() -> None:
         variant("hybrid-rerank", "bge", "words", 8)
 
 
-def test_documents_of_bm25_are_lines_and_all_others_stand_apart(tmp_path: Path) -> None:
+def test_bm25_alone_searches_words(tmp_path: Path) -> None:
     workspace = Workspace(tmp_path)
     names = ("starter-bm25", "starter-minilm", "rrf:starter-bm25,starter-minilm")
-    assert [separator_of(workspace, name) for name in names] == ["\n", "\n\n", "\n\n"]
+    assert [searches_words(workspace, name) for name in names] == [True, False, False]
 
 
 def test_the_original_cuts_documents_where_its_echo_would_end() -> None:

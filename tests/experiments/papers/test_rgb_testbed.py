@@ -10,13 +10,13 @@ import pytest
 from small_workspace import CommandLine, make_workspace, read_lines, scripted, write_lines
 
 from rallebench.experiments.papers.rgb.from_index import (
-    answer_of,
     fakes_of,
     replaced,
     shape_of,
     split_by_answer,
 )
-from rallebench.experiments.papers.rgb.writing import SourceQuestion, read_question
+from rallebench.experiments.papers.rgb.records import RgbRecord, answer_of
+from rallebench.experiments.papers.rgb.writing import read_question
 
 REPLIES = {
     "Titan is the largest": 'Sure: {"question": "What is Saturn\'s largest moon?", "answer": "Titan"}',
@@ -80,14 +80,15 @@ def test_a_false_copy_has_every_occurrence_replaced_and_the_rest_as_it_was() -> 
 
 
 def test_a_false_answer_looks_like_the_true_one_and_differs_from_it() -> None:
-    questions = [
-        SourceQuestion("a", "?", (("Tampa",),)),
-        SourceQuestion("b", "?", (("Paris",),)),
-        SourceQuestion("c", "?", (("1990",),)),
-        SourceQuestion("d", "?", (("New Paris",),)),
-        SourceQuestion("e", "?", (("Rome",), ("1991",))),
-        SourceQuestion("f", "?", (("1955",),), "1066"),
-    ]
+    answers: Any = {
+        "a": (("Tampa",),),
+        "b": (("Paris",),),
+        "c": (("1990",),),
+        "d": (("New Paris",),),
+        "e": (("Rome",), ("1991",)),
+    }
+    questions = [RgbRecord(qid, "?", "", required) for qid, required in answers.items()]
+    questions.append(RgbRecord("f", "?", "", (("1955",),), fake="1066"))
     fakes = fakes_of(questions)
     assert fakes == {"a": "Paris", "b": "Tampa", "c": "1955", "f": "1066"} == fakes_of(questions)
     assert shape_of("12 May 1999") == "99 A 9999"

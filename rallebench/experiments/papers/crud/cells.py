@@ -8,7 +8,6 @@ from functools import cached_property, partial
 from statistics import fmean
 from typing import Any
 
-from rallebench.core.errors import UsageError
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.prompts import check_own, filled, prompt_text
 from rallebench.core.runs import RunRequest, RunResult, Values
@@ -38,7 +37,7 @@ from rallebench.experiments.papers.crud.questing import (
     store_questions,
 )
 from rallebench.experiments.papers.crud.records import CrudTask, Record, RecordSet
-from rallebench.experiments.papers.crud.retrieval import joined, separator_of
+from rallebench.experiments.papers.crud.retrieval import joined
 from rallebench.experiments.papers.crud.scoring import (
     DEFINITIONS,
     RETRIEVAL,
@@ -48,8 +47,6 @@ from rallebench.experiments.papers.crud.scoring import (
 from rallebench.experiments.runs import REUSED, replay, scored_run
 from rallebench.metrics.crud_bleu import ORDERS
 from rallebench.metrics.similarity import similarity
-
-SEPARATORS = {"line": "\n", "blank": "\n\n"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +69,8 @@ class CellPlan:
     earlier: Mapping[str, str] = field(default_factory=dict)
 
     def query(self, record: Record) -> str:
-        """What is sent to the retriever: CRUD-RAG's paper has more of it than its code."""
-        return record.query((self.original and self.task.original_query) or self.task.query)
+        """What is sent to the retriever."""
+        return self.task.query(record.values, self.original)
 
     @property
     def metrics(self) -> Mapping[str, str]:
@@ -114,23 +111,11 @@ def check_prompts(request: ExperimentRequest, tasks: Iterable[CrudTask]) -> None
     )
 
 
-def searched_by(request: ExperimentRequest) -> tuple[str, int, str]:
-    """(retriever, k, what parts two documents) of the settings index, k and join. Raises UsageError."""
-    s = request.settings
-    if not s["k"]:
-        return "", 0, SEPARATORS.get(s["join"], "\n\n")
-    if not s["index"]:
-        raise UsageError(
-            "CRUD-RAG retrieves: name a retriever with --set index=NAME, or ask without one with --set k=0."
-        )
-    by_kind = separator_of(request.workspace, s["index"])
-    return s["index"], s["k"], SEPARATORS.get(s["join"], by_kind)
-
-
 def plan_cell(
     request: ExperimentRequest, task: CrudTask, records: RecordSet, searched: tuple[str, int, str]
 ) -> CellPlan:
-    """Check all that can be wrong before anything is asked. ``searched``: see ``searched_by``. Raises UsageError.
+    """Check all that can be wrong before anything is asked. ``searched``: the retriever, k, what stands between two documents.
+    Raises UsageError.
 
     Of ``request.settings``: temperature, top_p, top_k, max_tokens, prompts, compat, similarity, reuse, quest,
     quest_precision, gold.

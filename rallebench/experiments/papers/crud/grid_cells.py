@@ -9,14 +9,9 @@ from typing import Any
 from rallebench.core.errors import RalleError, StoppedError
 from rallebench.core.experiments import ExperimentRequest, IndexRequest, IndexResult, Release
 from rallebench.core.runs import RunRequest
-from rallebench.experiments.papers.crud.cells import (
-    SEPARATORS,
-    Cell,
-    CellPlan,
-    perform_cell,
-    plan_cell,
-)
+from rallebench.experiments.papers.crud.cells import Cell, CellPlan, perform_cell, plan_cell
 from rallebench.experiments.papers.crud.configurations import (
+    WORDS,
     Config,
     Grid,
     describe,
@@ -25,6 +20,7 @@ from rallebench.experiments.papers.crud.configurations import (
     retriever_of,
 )
 from rallebench.experiments.papers.crud.records import CrudTask, RecordSet
+from rallebench.experiments.papers.crud.retrieval import separator
 from rallebench.workspace.indexes.ensure import Described
 
 Place = tuple[Config, str]
@@ -109,7 +105,6 @@ def _plan(
     request: ExperimentRequest, config: Config, task: CrudTask, records: RecordSet, retriever: str
 ) -> CellPlan:
     """One cell's plan; its index is named only here, as it may have been built a moment ago."""
-    by_kind = "\n" if config.retriever == "bm25" else "\n\n"
-    separator = SEPARATORS.get(request.settings["join"], by_kind)
+    between = separator(request.settings["join"], config.retriever == WORDS)
     mine = replace(request, llm=config.llm)
-    return plan_cell(mine, task, records, (retriever, config.topk, separator))
+    return plan_cell(mine, task, records, (retriever, config.topk, between))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rallebench.analysis.paired import PairedComparison, compare, shared_scores, with_holm
+from rallebench.analysis.paired import PairedComparison, Sides, compare_all
 from rallebench.core.experiments import Table
 from rallebench.engine.statistics import TOO_FEW
 from rallebench.experiments.papers.crud.configurations import FACTORS, Config, Grid, GridFactor
@@ -47,28 +47,23 @@ def versus(
     outcomes: Outcomes, grid: Grid, metric: str, groups: Mapping[str, Sequence[str]]
 ) -> dict[tuple[str, str], Versus]:
     """(group, factor) → its values against the base; p (Holm) and interval (Bonferroni) count all that are returned."""
-    places: list[tuple[str, str, Any]] = []
-    sides: list[tuple[Scores, Scores, dict[str, str]]] = []
-    for group, tasks in groups.items():
-        for factor, values in grid.values.items():
-            for value, config in values.items():
-                side = _sides(outcomes, grid.base, config, tasks, metric)
-                if config != grid.base and shared_scores(*side[:2]):
-                    places.append((group, factor, value))
-                    sides.append(side)
-    pairs = with_holm(
-        [compare(metric, a, b, clusters=of, comparisons=len(sides)) for a, b, of in sides]
-    )
+    sides = {
+        (group, factor, value): _sides(outcomes, grid.base, config, tasks, metric)
+        for group, tasks in groups.items()
+        for factor, values in grid.values.items()
+        for value, config in values.items()
+        if config != grid.base
+    }
     compared: dict[tuple[str, str], dict[Any, PairedComparison]] = {}
-    for (group, factor, value), pair in zip(places, pairs):
+    for (group, factor, value), pair in compare_all(sides).items():
         compared.setdefault((group, factor), {})[value] = pair
     return compared
 
 
 def _sides(
     outcomes: Outcomes, base: Config, config: Config, tasks: Sequence[str], metric: str
-) -> tuple[Scores, Scores, dict[str, str]]:
-    """The scores of the base and of a configuration over several tasks, and the cluster of every question."""
+) -> Sides:
+    """The base and a configuration over several tasks."""
     scores: tuple[Scores, Scores] = {}, {}
     clusters: dict[str, str] = {}
     for name in tasks:
@@ -78,7 +73,7 @@ def _sides(
             for side, cell in zip(scores, cells):
                 values = cell.answered.values.get(metric, {}) if cell else {}
                 side |= {f"{name} {qid}": value for qid, value in values.items()}
-    return *scores, clusters
+    return metric, *scores, clusters
 
 
 def recommended(

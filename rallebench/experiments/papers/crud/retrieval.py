@@ -42,15 +42,24 @@ def variant(kind: str, dense: str, bm25: str, k: int, reranker: str = "") -> str
     return f"rerank:({fused})?model={reranker}&depth={2 * k}"
 
 
-def separator_of(workspace: Workspace, index: str) -> str:
-    """What CRUD-RAG puts between two documents: a line end behind BM25, else a blank line. Raises UsageError."""
+def separator(join: str, words: bool) -> str:
+    """What stands between two documents: a ``line`` end or a ``blank`` line; else as in CRUD-RAG a line end where ``words`` are
+    searched.
+
+    >>> separator("auto", True), separator("auto", False), separator("blank", True)
+    ('\\n', '\\n\\n', '\\n\\n')
+    """
+    return "\n" if join == "line" or (join == "auto" and words) else "\n\n"
+
+
+def searches_words(workspace: Workspace, index: str) -> bool:
+    """Whether a retriever is BM25 alone. Raises UsageError."""
     composite = workspace.retriever(index)
     if composite is not None and composite.kind != INDEX:
-        return "\n\n"
+        return False
     (name,) = workspace.indexes_of(index)
     manifest = workspace.manifests().get(name)
-    kind = manifest.kind if manifest else STARTER_INDEXES.get(name, "")
-    return "\n" if kind == "bm25" else "\n\n"
+    return (manifest.kind if manifest else STARTER_INDEXES.get(name)) == "bm25"
 
 
 def joined(hits: Sequence[Hit], separator: str, original: bool) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from rallebench.core.errors import UsageError
 from rallebench.core.experiments import Experiment, ExperimentRequest, Figure, Report, Table
 from rallebench.core.settings import Setting
 from rallebench.engine.statistics import Mean
@@ -29,7 +30,6 @@ from rallebench.experiments.papers.crud.cells import (
     check_prompts,
     perform_cell,
     plan_cell,
-    searched_by,
 )
 from rallebench.experiments.papers.crud.files import results_of, results_path
 from rallebench.experiments.papers.crud.records import (
@@ -39,6 +39,7 @@ from rallebench.experiments.papers.crud.records import (
     read_tasks,
     tasks_of,
 )
+from rallebench.experiments.papers.crud.retrieval import searches_words, separator
 from rallebench.experiments.published import published_table
 from rallebench.workspace.paths import READER
 
@@ -204,11 +205,23 @@ SETTINGS = {
 }
 
 
+def _searched_by(request: ExperimentRequest) -> tuple[str, int, str]:
+    """(retriever, k, what stands between two documents) of the settings index, k and join. Raises UsageError."""
+    index, k, join = (request.settings[name] for name in ("index", "k", "join"))
+    if not k:
+        return "", 0, separator(join, words=False)
+    if not index:
+        raise UsageError(
+            "CRUD-RAG retrieves: name a retriever with --set index=NAME, or ask without one with --set k=0."
+        )
+    return index, k, separator(join, searches_words(request.workspace, index))
+
+
 def crud_tasks(request: ExperimentRequest, tasks: tuple[CrudTask, ...]) -> Experiment:
     """These tasks, one cell each."""
     records = read_tasks(request.workspace.data(request.settings["data"], DATA_IS), tasks)
     check_prompts(request, tasks)
-    searched = searched_by(request)
+    searched = _searched_by(request)
     plans = [plan_cell(request, task, records[task.name], searched) for task in tasks]
     cells: list[Cell] = []
     for plan in plans:

@@ -26,12 +26,14 @@ from rallebench.experiments.papers.rgb import PAPER
 from rallebench.experiments.papers.rgb.documents import SEED
 from rallebench.experiments.papers.rgb.records import (
     Required,
+    RgbRecord,
+    answer_of,
     bare_example,
     read_records,
     required_of,
 )
 from rallebench.experiments.papers.rgb.scoring import assess
-from rallebench.experiments.papers.rgb.writing import SourceQuestion, SourceQuestions, questions_of
+from rallebench.experiments.papers.rgb.writing import SourceQuestions, questions_of
 from rallebench.experiments.runs import scored_run
 
 Row = dict[str, Any]
@@ -66,18 +68,7 @@ def split_by_answer(required: Required, texts: Sequence[str]) -> Split:
     return Split(tuple(map(tuple, groups)), tuple(negative))
 
 
-def answer_of(required: Required) -> Any:
-    """The answer as RGB writes it.
-
-    >>> answer_of((("Rome",),)), answer_of((("Rome", "Roma"),))
-    ('Rome', [['Rome', 'Roma']])
-    """
-    if len(required) == 1 and len(required[0]) == 1:
-        return required[0][0]
-    return [group[0] if len(group) == 1 else list(group) for group in required]
-
-
-def row_of(question: SourceQuestion, documents: Split) -> Row:
+def row_of(question: RgbRecord, documents: Split) -> Row:
     """A record of a base set, or of an integration set where several answers are required."""
     groups = [list(group) for group in documents.groups]
     return {
@@ -113,7 +104,7 @@ def shape_of(answer: str) -> str:
     return " ".join(re.sub(r"\d", "9", word) for word in words)
 
 
-def fakes_of(questions: Sequence[SourceQuestion]) -> Mapping[str, str]:
+def fakes_of(questions: Sequence[RgbRecord]) -> Mapping[str, str]:
     """Question id → a false answer: its own, else another question's that looks alike. Questions for which there
     is none, or with several required answers, are absent."""
     single = [question for question in questions if len(question.required) == 1]
@@ -245,7 +236,7 @@ def _documents_run(
         "documents",
         WORKFLOW,
         source.name,
-        tuple(bare_example(q.id, q.query, q.required) for q in source.questions),
+        tuple(map(bare_example, source.questions)),
         flow,
         {"k": k},
         score,
@@ -254,12 +245,12 @@ def _documents_run(
     )
 
 
-def _split(question: SourceQuestion, episode: Episode) -> Split:
+def _split(question: RgbRecord, episode: Episode) -> Split:
     return split_by_answer(question.required, [hit.passage.text for hit in episode.hits])
 
 
 def _records(
-    questions: Sequence[SourceQuestion],
+    questions: Sequence[RgbRecord],
     splits: Mapping[str, Split],
     positives: int,
     known: frozenset[str] | None,
@@ -297,8 +288,7 @@ def _read(request: ExperimentRequest) -> SourceQuestions:
     name, path = request.workspace.dataset(request.settings["data"])
     _, first = next(iter(Source(path).objects()), (0, {}))
     if "query" in first:
-        records = read_records(path).records
-        questions = [SourceQuestion(r.id, r.query, r.required, r.fake) for r in records]
+        questions = list(read_records(path).records)
     else:
         questions = list(map(_question, read_questions(path)))
     answerable = [question for question in questions if question.required]
@@ -309,18 +299,17 @@ def _read(request: ExperimentRequest) -> SourceQuestions:
     return SourceQuestions(name, answerable[: request.limit], len(questions) - len(answerable))
 
 
-def _question(example: Example) -> SourceQuestion:
+def _question(example: Example) -> RgbRecord:
     # A KILT record may carry RGB's own answer, in which several are required.
     record: Mapping[str, Any] = example.record
     own = required_of(record["answer"]) if "answer" in record else ()
     required = own or ((example.gold.answers,) if example.gold.answers else ())
     fake = str(record.get("fakeanswer") or "")
-    return SourceQuestion(example.question.qid, example.question.text, required, fake)
+    qid, text = example.question.qid, example.question.text
+    return RgbRecord(qid, text, answer_of(required), required, fake=fake)
 
 
-def _known(
-    request: ExperimentRequest, questions: Sequence[SourceQuestion]
-) -> frozenset[str] | None:
+def _known(request: ExperimentRequest, questions: Sequence[RgbRecord]) -> frozenset[str] | None:
     """The questions that a run answered right; None if no run was named. Raises UsageError."""
     run, language = request.settings["known"], request.settings["language"]
     if not run:

@@ -80,11 +80,23 @@ def _aliases(value: Any) -> Iterator[Any]:
             yield element
 
 
-def bare_example(qid: str, query: str, required: Required) -> Example:
+def answer_of(required: Required) -> Any:
+    """Required answers as RGB writes them.
+
+    >>> answer_of((("Rome",),)), answer_of((("Rome", "Roma"),))
+    ('Rome', [['Rome', 'Roma']])
+    """
+    if len(required) == 1 and len(required[0]) == 1:
+        return required[0][0]
+    return [group[0] if len(group) == 1 else list(group) for group in required]
+
+
+def bare_example(record: RgbRecord) -> Example:
     """A question with its gold, of which any alias answers, and without documents."""
-    aliases = tuple(dict.fromkeys(alias.strip() for group in required for alias in group))
-    row = {"id": qid, "input": query, "output": [{"answer": alias} for alias in aliases]}
-    return Example(Question(qid, query), Gold(aliases, required), row)
+    aliases = dict.fromkeys(alias.strip() for group in record.required for alias in group)
+    output = [{"answer": alias} for alias in aliases]
+    row = {"id": record.id, "input": record.query, "output": output}
+    return Example(Question(record.id, record.query), Gold(tuple(aliases), record.required), row)
 
 
 def read_records(path: Path, language: str = "") -> RgbRecords:

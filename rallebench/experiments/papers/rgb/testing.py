@@ -291,7 +291,7 @@ def rgb_run(test: Test, label: str, judges: tuple[Judge, ...] = ()) -> RunReques
 
 def example_of(record: RgbRecord, documents: Documents) -> Example:
     """The question with its documents; the gold stays outside of it, also in the passages' ids."""
-    bare = bare_example(record.id, record.query, record.required)
+    bare = bare_example(record)
     passages = tuple(Passage(f"document {n}", text) for n, text in enumerate(documents.texts, 1))
     kinds = [{"kind": kind, "text": text} for kind, text in documents.items]
     row = {**bare.record, "rgb": {"answer": record.answer, "docs": kinds}}

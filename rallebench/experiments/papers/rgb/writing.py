@@ -33,7 +33,7 @@ from rallebench.core.types import (
 )
 from rallebench.corpora.reading import read_corpus
 from rallebench.experiments.papers.common import counted, json_lines
-from rallebench.experiments.papers.rgb.records import Required
+from rallebench.experiments.papers.rgb.records import RgbRecord, answer_of
 from rallebench.experiments.papers.rgb.testing import FOLDER
 from rallebench.experiments.runs import scored_run
 
@@ -54,22 +54,12 @@ SENTENCES: Mapping[str, str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class SourceQuestion:
-    """A question of a testbed; ``fake``: the false answer that its record names, '' to have one chosen."""
-
-    id: str
-    query: str
-    required: Required
-    fake: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class SourceQuestions:
     """``questions`` that can be used; ``unanswered``: how many others have no answer; ``files``: those that were written, in
     KILT's form; ``counts``: what became of the other articles, and ``notes`` the same in sentences."""
 
     name: str
-    questions: Sequence[SourceQuestion]
+    questions: Sequence[RgbRecord]
     unanswered: int = 0
     files: Mapping[str, str] = field(default_factory=dict)
     counts: Mapping[str, int] = field(default_factory=dict)
@@ -147,7 +137,8 @@ def _usable(result: RunResult, articles: Sequence[Passage], parts: int) -> Sourc
         counts[fault] += 1
         if fault:
             continue
-        questions.append(SourceQuestion(qid, query, tuple((answer,) for answer in answers)))
+        required = tuple((answer,) for answer in answers)
+        questions.append(RgbRecord(qid, query, answer_of(required), required))
         page = [{"wikipedia_id": article.page_id, "title": article.title}]
         several: dict[str, Any] = {"answer": answers} if len(answers) > 1 else {}
         output = [{"answer": answer, "provenance": page} for answer in answers]
