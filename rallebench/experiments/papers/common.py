@@ -101,6 +101,15 @@ def listed(names: Sequence[str], most: int = 5) -> str:
     return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
 
 
+def note_on(ids: Sequence[str], what: str) -> tuple[str, ...]:
+    """A sentence on these records, if there are any.
+
+    >>> note_on(["a", "b"], "records have no answer")
+    ('2 records have no answer: a, b.',)
+    """
+    return sentences((len(ids), f"{len(ids)} {what}: {listed(ids)}."))
+
+
 def sentences(*pairs: tuple[Any, str]) -> tuple[str, ...]:
     """The sentences whose count, or condition, holds.
 

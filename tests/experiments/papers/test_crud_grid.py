@@ -386,7 +386,7 @@ def test_indexes_are_let_go_before_the_next_is_made_but_for_those_that_the_user_
         ("quiet", "factors=", "factors must be one of chunk, overlap"),
         ("quiet", "ks=0", "ks must be a whole number from 1 to 1000"),
         ("quiet", "overlaps=10,99", "overlaps must be a whole number from 0 to 95"),
-        ("quiet", "retrievers=magic", "retriever of CRUD-RAG 'magic'"),
+        ("quiet", "retrievers=magic", "retrievers must be one of dense, bm25"),
         ("quiet", "embeddings=nothing", "no encoder 'nothing'"),
         ("quiet", "llms=nobody", "no language model 'nobody'"),
         ("quiet", "embedding=nothing factors=topk", "no encoder 'nothing'"),

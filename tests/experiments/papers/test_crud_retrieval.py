@@ -44,8 +44,6 @@ def test_the_four_variants_are_retrievers_of_the_workspace() -> None:
     assert fused.settings == {"weights": "0.5,0.5", "constant": 60, "depth": 8, "equal": "text"}
     assert judged is not None and (judged.kind, judged.of) == ("rerank", [names[2]])
     assert judged.settings["depth"] == 16
-    with pytest.raises(UsageError, match="no retriever of CRUD-RAG 'sparse'"):
-        variant("sparse", "bge", "words", 8)
     with pytest.raises(UsageError, match="needs a cross-encoder"):
         variant("hybrid-rerank", "bge", "words", 8)
 

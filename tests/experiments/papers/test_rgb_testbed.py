@@ -13,7 +13,7 @@ from rallebench.experiments.papers.rgb.from_index import (
     fakes_of,
     replaced,
     shape_of,
-    split_by_answer,
+    with_documents,
 )
 from rallebench.experiments.papers.rgb.records import RgbRecord, answer_of
 from rallebench.experiments.papers.rgb.writing import read_question
@@ -70,8 +70,8 @@ def bed_of(rallebench: CommandLine, run: str, *pairs: str, llm: str = "") -> Any
 def test_documents_are_sorted_by_the_answers_at_word_boundaries_each_once(
     required: Any, texts: list[str], groups: Any, negative: Any
 ) -> None:
-    split = split_by_answer(required, texts)
-    assert (split.groups, split.negative, split.complete) == (groups, negative, all(groups))
+    record = with_documents(RgbRecord("1", "?", "", required), texts)
+    assert (record.positive, record.negative) == (groups, negative)
 
 
 def test_a_false_copy_has_every_occurrence_replaced_and_the_rest_as_it_was() -> None:

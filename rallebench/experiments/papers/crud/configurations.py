@@ -9,7 +9,6 @@ from typing import Any
 
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.experiments import ExperimentRequest
-from rallebench.core.registry import unknown
 from rallebench.core.settings import Setting
 from rallebench.corpora.chunking import Chunking
 from rallebench.encoders.references import check_encoder
@@ -117,7 +116,7 @@ def grid_of(request: ExperimentRequest) -> Grid:
     for name, of_factor in values.items():
         factor = FACTORS[name]
         own = getattr(base, name)
-        for value in _values(factor, s[factor.setting], own):
+        for value in _values(name, s[factor.setting], own):
             explicit = bool(s[factor.setting].strip()) or value == own
             why = _refused(request, name, value, explicit)
             if name == "embedding" and base.retriever == WORDS and value != own:
@@ -136,13 +135,14 @@ def grid_of(request: ExperimentRequest) -> Grid:
     if base.embedding:
         check_encoder(base.embedding)
     unlike = dict.fromkeys([base, *(config for row in values.values() for config in row.values())])
-    return Grid(base, values, _ordered(base, list(unlike)), impossible)
+    return Grid(base, values, _ordered(list(unlike)), impossible)
 
 
-def _values(factor: GridFactor, text: str, base: Any) -> list[Any]:
-    """The values of a factor with the base's among them, numbers in order."""
+def _values(name: str, text: str, base: Any) -> list[Any]:
+    """The values of a factor with the base's among them, numbers in order. Raises SettingError."""
+    factor, choices = FACTORS[name], RETRIEVERS if name == "retriever" else ()
     kind = int if factor.ordered else str
-    setting = Setting(kind, factor.low, factor.low, factor.high)
+    setting = Setting(kind, factor.low, factor.low, factor.high, choices)
     values = [base, *(values_in(factor.setting, text, setting) or factor.papers)]
     return sorted(set(values)) if factor.ordered else list(dict.fromkeys(values))
 
@@ -161,8 +161,6 @@ def _refused(request: ExperimentRequest, name: str, value: Any, explicit: bool) 
             return "the workspace has no model of this name (nothing is fetched unasked; --set llms=… names others)."
         elif name == "embedding":
             check_encoder(value)
-        elif name == "retriever" and value not in RETRIEVERS:
-            raise UsageError(unknown("retriever of CRUD-RAG", value, list(RETRIEVERS)))
         elif value == "hybrid-rerank" and not request.settings["reranker"].strip():
             return "no cross-encoder is named (--set reranker=FOLDER)."
     except RalleError as error:
@@ -172,15 +170,16 @@ def _refused(request: ExperimentRequest, name: str, value: Any, explicit: bool) 
     return ""
 
 
-def _ordered(base: Config, configs: list[Config]) -> tuple[Config, ...]:
-    """One model after another; of one, what searches the same index together, the deepest first: of a query the deepest retrieval
-    is remembered, and what is less deep is the beginning of it."""
-    ordered: list[Config] = []
-    for llm in dict.fromkeys(config.llm for config in (base, *configs)):
-        mine = [config for config in configs if config.llm == llm]
-        indexes = list(dict.fromkeys(config.index for config in (base, *mine)))
-        ordered += sorted(mine, key=lambda config: (indexes.index(config.index), -config.topk))
-    return tuple(ordered)
+def _ordered(configs: list[Config]) -> tuple[Config, ...]:
+    """One model after another; of one model those of the same index together, the deepest first: the cache answers the less deep
+    retrievals of a query from its deepest."""
+    llms = list(dict.fromkeys(config.llm for config in configs))
+    indexes = list(dict.fromkeys(config.index for config in configs))
+
+    def place(config: Config) -> tuple[int, int, int]:
+        return llms.index(config.llm), indexes.index(config.index), -config.topk
+
+    return tuple(sorted(configs, key=place))
 
 
 def indexes_of(request: ExperimentRequest, config: Config) -> dict[str, Described]:

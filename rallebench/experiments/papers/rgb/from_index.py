@@ -8,7 +8,7 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from rallebench.core.answers import find_answers
@@ -25,7 +25,6 @@ from rallebench.experiments.papers.common import counted, json_lines, string
 from rallebench.experiments.papers.rgb import PAPER
 from rallebench.experiments.papers.rgb.documents import SEED
 from rallebench.experiments.papers.rgb.records import (
-    Required,
     RgbRecord,
     answer_of,
     bare_example,
@@ -39,45 +38,30 @@ from rallebench.experiments.runs import scored_run
 Row = dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Split:
-    """The passages of a question: ``groups`` of positives, one per required answer, and negatives."""
-
-    groups: tuple[tuple[str, ...], ...]
-    negative: tuple[str, ...]
-
-    @property
-    def complete(self) -> bool:
-        """Every required answer is in some document."""
-        return bool(self.groups) and all(self.groups)
-
-    @property
-    def positives(self) -> int:
-        """How many documents hold an answer."""
-        return sum(map(len, self.groups))
-
-
-def split_by_answer(required: Required, texts: Sequence[str]) -> Split:
-    """Documents, best first, by the required answer that they contain, at word boundaries; each text once, and one that
-    holds several answers where the fewest are so far."""
-    groups: list[list[str]] = [[] for _ in required]
+def with_documents(question: RgbRecord, texts: Sequence[str]) -> RgbRecord:
+    """A question with documents, best first, sorted by the required answer that they contain, at word boundaries; each text
+    once, and one that holds several answers where the fewest are so far."""
+    groups: list[list[str]] = [[] for _ in question.required]
     negative: list[str] = []
     for text in dict.fromkeys(texts):
-        held = [groups[i] for i, group in enumerate(required) if find_answers(text, group)]
+        held = [groups[i] for i, group in enumerate(question.required) if find_answers(text, group)]
         (min(held, key=len) if held else negative).append(text)
-    return Split(tuple(map(tuple, groups)), tuple(negative))
+    positive, grouped = tuple(map(tuple, groups)), len(groups) > 1
+    documents = {"positive": positive, "negative": tuple(negative), "wrong": ()}
+    return replace(question, grouped=grouped, **documents)
 
 
-def row_of(question: RgbRecord, documents: Split) -> Row:
-    """A record of a base set, or of an integration set where several answers are required."""
-    groups = [list(group) for group in documents.groups]
-    return {
-        "id": question.id,
-        "query": question.query,
-        "answer": answer_of(question.required),
-        "positive": groups if len(groups) > 1 else groups[0],
-        "negative": list(documents.negative),
+def row_of(record: RgbRecord) -> Row:
+    """A line of a base set; of an integration set where positives are grouped, of a fact set where there are false copies."""
+    row = {
+        "id": record.id,
+        "query": record.query,
+        "answer": record.answer,
+        "positive": list(map(list, record.positive)) if record.grouped else list(record.flat),
+        "negative": list(record.negative),
     }
+    false = {"fakeanswer": record.fake, "positive_wrong": list(record.wrong)}
+    return {**row, **false} if record.wrong else row
 
 
 def replaced(text: str, aliases: Sequence[str], fake: str) -> str:
@@ -177,18 +161,19 @@ def testbed(request: ExperimentRequest) -> Experiment:
     _check(request)
     source = (yield from questions_of(request)) if s["articles"] else _read(request)
     questions, known = source.questions, _known(request, source.questions)
-    splits: dict[str, Split] = {}
-    result = yield _documents_run(request, source, splits)
+    records: dict[str, RgbRecord] = {}
+    result = yield _documents_run(request, source, records)
     for question in questions:  # those of an earlier run, which are not scored again
-        if question.id in result.episodes and question.id not in splits:
-            splits[question.id] = _split(question, result.episodes[question.id])
-    sets, counts = _records(questions, splits, s["positives"], known)
+        if question.id in result.episodes and question.id not in records:
+            records[question.id] = _with_hits(question, result.episodes[question.id])
+    answered = [records[question.id] for question in questions if question.id in records]
+    sets, counts = _sets(answered, s["positives"], fakes_of(questions), known)
     counts["unanswered"] = source.unanswered
     sets = {f"{s['language']}{end}": rows for end, rows in sets.items()}
     files = {f"{name}.jsonl": json_lines(rows) for name, rows in sets.items() if rows}
-    records = {name: len(rows) for name, rows in sets.items()}
+    sizes = {name: len(rows) for name, rows in sets.items()}
     return Report(
-        {"questions": len(questions), "records": records, **source.counts, **counts},
+        {"questions": len(questions), "records": sizes, **source.counts, **counts},
         (*source.notes, *counted(counts, SENTENCES, "questions")),
         {**source.files, **files},
     )
@@ -217,9 +202,9 @@ def _check(request: ExperimentRequest) -> None:
 
 
 def _documents_run(
-    request: ExperimentRequest, source: SourceQuestions, splits: dict[str, Split]
+    request: ExperimentRequest, source: SourceQuestions, records: dict[str, RgbRecord]
 ) -> RunRequest:
-    """The run that searches the documents of every question; scoring it fills ``splits``."""
+    """The run that searches the documents of every question; scoring it fills ``records``."""
     index, k = request.settings["index"], request.settings["k"]
     questions = {question.id: question for question in source.questions}
 
@@ -229,8 +214,11 @@ def _documents_run(
 
     def score(example: Example, episode: Episode) -> Values:
         qid = example.question.qid
-        splits[qid] = split = _split(questions[qid], episode)
-        return {"positives": float(split.positives), "negatives": float(len(split.negative))}
+        records[qid] = record = _with_hits(questions[qid], episode)
+        return {
+            "positives": float(sum(map(len, record.positive))),
+            "negatives": float(len(record.negative)),
+        }
 
     return scored_run(
         "documents",
@@ -245,41 +233,36 @@ def _documents_run(
     )
 
 
-def _split(question: RgbRecord, episode: Episode) -> Split:
-    return split_by_answer(question.required, [hit.passage.text for hit in episode.hits])
+def _with_hits(question: RgbRecord, episode: Episode) -> RgbRecord:
+    return with_documents(question, [hit.passage.text for hit in episode.hits])
 
 
-def _records(
-    questions: Sequence[RgbRecord],
-    splits: Mapping[str, Split],
+def _sets(
+    records: Sequence[RgbRecord],
     positives: int,
+    fakes: Mapping[str, str],
     known: frozenset[str] | None,
 ) -> tuple[dict[str, list[Row]], dict[str, int]]:
     """(end of a set's name → its rows, how many questions lack what). ``known``: see ``_known``."""
-    fakes = fakes_of(questions)
     sets: dict[str, list[Row]] = {"": [], "_int": [], "_fact": []}
     counts = dict.fromkeys(SENTENCES, 0)
-    for question in questions:
-        documents = splits.get(question.id)
-        if documents is None:
-            continue
-        counts["without_negatives"] += not documents.negative
-        if not documents.complete or documents.positives < positives:
-            counts["too_few_positives" if documents.complete else "without_positives"] += 1
-            continue
-        several = len(question.required) > 1
-        sets["_int" if several else ""].append(row_of(question, documents))
-        if several:
-            continue
-        if known is not None and question.id not in known:
-            counts["not_known"] += 1
-        elif question.id in fakes:
-            fake, (aliases,) = fakes[question.id], question.required
-            wrong = [replaced(text, aliases, fake) for text in documents.groups[0]]
-            row = {**row_of(question, documents), "fakeanswer": fake, "positive_wrong": wrong}
-            sets["_fact"].append(row)
+    for record in records:
+        counts["without_negatives"] += not record.negative
+        if not all(record.positive):
+            counts["without_positives"] += 1
+        elif sum(map(len, record.positive)) < positives:
+            counts["too_few_positives"] += 1
+        elif record.grouped:
+            sets["_int"].append(row_of(record))
         else:
-            counts["without_false_answer"] += 1
+            sets[""].append(row_of(record))
+            if known is not None and record.id not in known:
+                counts["not_known"] += 1
+            elif fake := fakes.get(record.id):
+                wrong = tuple(replaced(text, record.required[0], fake) for text in record.flat)
+                sets["_fact"].append(row_of(replace(record, fake=fake, wrong=wrong)))
+            else:
+                counts["without_false_answer"] += 1
     return sets, counts
 
 

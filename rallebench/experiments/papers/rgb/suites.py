@@ -15,7 +15,7 @@ from rallebench.experiments import EXPERIMENTS
 from rallebench.experiments.papers.common import (
     compat,
     failed_note,
-    listed,
+    note_on,
     own_prompts,
     sentences,
     string,
@@ -34,6 +34,7 @@ from rallebench.experiments.papers.rgb.tables import (
 )
 from rallebench.experiments.papers.rgb.testing import (
     Answered,
+    Test,
     Testbed,
     files_of,
     make_test,
@@ -49,37 +50,45 @@ def notes_of(answered: Answered) -> Iterator[str]:
     first, _ = next(iter(answered.values()))
     records, facts = first.testbed.records, first.testbed.facts
     for what, ids in records.without.items():
-        done = " and were left out" if what == "answers" else ""
-        yield f"{len(ids)} of {len(records.records)} records of {records.name} have no {what}{done}: {listed(ids)}."
-    bare = [record.id for record in first.records if not record.wrong]
-    if facts and bare:
-        yield f"{len(bare)} records have no false copies of their positives: {listed(bare)}."
-    blurred = [record.id for record in first.records if facts and holds_the_true_one(record)]
-    if blurred:
-        yield f"Of {len(blurred)} records the false answer holds the true one, so repeating it counts as right: {listed(blurred)}."
-    for test, result in answered.values():
-        n, label = len(test.records), f"{result.request.label}:"
-        if out := test.left_out:
-            yield f"{label} {len(out)} records have no document for it and were left out: {listed(out)}."
-        if test.short:
-            yield f"{label} {test.short} of {n} records have fewer than {test.number} documents."
-        if test.number and test.other_noise and not facts:
-            yield (
-                f"{label} {test.other_noise} of {n} records lack positives or negatives for this share of noise and "
-                f"got more of the other, as in RGB; {test.noisy:.0%} of all documents are noise."
-            )
-        yield from failed_note(label[:-1], result, "counted here and in no rate")
-        if test.earlier:
-            yield f"{label} {len(test.earlier)} answers are of an earlier time and were not asked again."
+        end = " and were left out" if what == "answers" else ""
+        yield from note_on(
+            ids, f"of {len(records.records)} records of {records.name} have no {what}{end}"
+        )
+    if facts:
+        bare = [record.id for record in first.records if not record.wrong]
+        yield from note_on(bare, "records have no false copies of their positives")
+        blurred = [record.id for record in first.records if holds_the_true_one(record)]
+        why = "records have a false answer that holds the true one, so repeating it counts as right"
+        yield from note_on(blurred, why)
+    for label, test_and_result in answered.items():
+        yield from (f"{label}: {sentence}" for sentence in _notes_of_test(*test_and_result))
     if not facts and any(record.wrong for record in first.records):
         yield f"{records.name} is a counterfactual set; only its true positives are used."
-    spaced = [
-        record.id
-        for record in first.records
-        if any(all(" " in alias for alias in group) for group in record.required)
-    ]
-    if records.language == "zh" and spaced:
-        yield f"{len(spaced)} records require an answer with a space, which RGB's scoring of Chinese can never find: {listed(spaced)}."
+    if records.language == "zh":
+        spaced = [
+            record.id
+            for record in first.records
+            if any(all(" " in alias for alias in group) for group in record.required)
+        ]
+        why = (
+            "records require an answer with a space, which RGB's scoring of Chinese can never find"
+        )
+        yield from note_on(spaced, why)
+
+
+def _notes_of_test(test: Test, result: RunResult) -> Iterator[str]:
+    n, reused = len(test.records), len(test.earlier)
+    yield from note_on(test.left_out, "records have no document for it and were left out")
+    if test.short:
+        yield f"{test.short} of {n} records have fewer than {test.number} documents."
+    if test.number and test.other_noise and not test.testbed.facts:
+        yield (
+            f"{test.other_noise} of {n} records lack positives or negatives for this share of noise and "
+            f"got more of the other, as in RGB; {test.noisy:.0%} of all documents are noise."
+        )
+    yield from failed_note("", result, "counted here and in no rate")
+    if reused:
+        yield f"{reused} answers are of an earlier time and were not asked again."
 
 
 def holds_the_true_one(record: RgbRecord) -> bool:
