@@ -168,12 +168,12 @@ def testbed(request: ExperimentRequest) -> Experiment:
             records[question.id] = _with_hits(question, result.episodes[question.id])
     answered = [records[question.id] for question in questions if question.id in records]
     sets, counts = _sets(answered, s["positives"], fakes_of(questions), known)
-    counts["unanswered"] = source.unanswered
+    counts |= source.counts
     sets = {f"{s['language']}{end}": rows for end, rows in sets.items()}
     files = {f"{name}.jsonl": json_lines(rows) for name, rows in sets.items() if rows}
     sizes = {name: len(rows) for name, rows in sets.items()}
     return Report(
-        {"questions": len(questions), "records": sizes, **source.counts, **counts},
+        {"questions": len(questions), "records": sizes, **counts},
         (*source.notes, *counted(counts, SENTENCES, "questions")),
         {**source.files, **files},
     )
@@ -279,7 +279,8 @@ def _read(request: ExperimentRequest) -> SourceQuestions:
         raise UsageError(
             f"No question of {path} has an answer, so no document is positive or negative."
         )
-    return SourceQuestions(name, answerable[: request.limit], len(questions) - len(answerable))
+    unanswered = len(questions) - len(answerable)
+    return SourceQuestions(name, answerable[: request.limit], {"unanswered": unanswered})
 
 
 def _question(example: Example) -> RgbRecord:

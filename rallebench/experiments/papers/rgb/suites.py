@@ -48,7 +48,7 @@ from rallebench.metrics.judges.named import judge_named
 def notes_of(answered: Answered) -> Iterator[str]:
     """What a reader of the numbers must know of the records, one sentence each."""
     first, _ = next(iter(answered.values()))
-    records, facts = first.testbed.records, first.testbed.facts
+    records, facts = first.testbed.records, first.testbed.kind.facts
     for what, ids in records.without.items():
         end = " and were left out" if what == "answers" else ""
         yield from note_on(
@@ -81,7 +81,7 @@ def _notes_of_test(test: Test, result: RunResult) -> Iterator[str]:
     yield from note_on(test.left_out, "records have no document for it and were left out")
     if test.short:
         yield f"{test.short} of {n} records have fewer than {test.number} documents."
-    if test.number and test.other_noise and not test.testbed.facts:
+    if test.number and test.other_noise and not test.testbed.kind.facts:
         yield (
             f"{test.other_noise} of {n} records lack positives or negatives for this share of noise and "
             f"got more of the other, as in RGB; {test.noisy:.0%} of all documents are noise."
@@ -102,8 +102,8 @@ JUDGED = {
 }
 
 
-def judges_of(kind: str, testbed: Testbed) -> tuple[Judge, ...]:
-    """The judge of that kind, in a tuple, if the setting ``judge`` names its model. Raises UsageError, BadFileError.
+def judges_of(testbed: Testbed) -> tuple[Judge, ...]:
+    """The judge of the test, in a tuple, if the setting ``judge`` names its model. Raises UsageError, BadFileError.
 
     In the original a reply that says neither yes nor no counts as a no.
     """
@@ -111,8 +111,9 @@ def judges_of(kind: str, testbed: Testbed) -> tuple[Judge, ...]:
     model, prompts = request.settings["judge"], request.settings["prompts"]
     if not model:
         return ()
-    judge = judge_named(f"{kind}:{model}", request.workspace.llm_mark, prompts)
-    verdict_name, *corrected = JUDGED[kind]
+    name = testbed.kind.judge
+    judge = judge_named(f"{name}:{model}", request.workspace.llm_mark, prompts)
+    verdict_name, *corrected = columns = JUDGED[name]
 
     def ask(example: Example, answer: str) -> Flow | None:
         return judge.ask(example, as_scored(answer, language))
@@ -122,8 +123,8 @@ def judges_of(kind: str, testbed: Testbed) -> tuple[Judge, ...]:
         right = float(assess(answer, example.gold.required, language).right)
         return {verdict_name: verdict, **dict.fromkeys(corrected, right if verdict else None)}
 
-    ranges = dict.fromkeys(JUDGED[kind], (0.0, 1.0))
-    return (replace(judge, columns=JUDGED[kind], ask=ask, scores=scores, ranges=ranges),)
+    ranges = dict.fromkeys(columns, (0.0, 1.0))
+    return (replace(judge, columns=columns, ask=ask, scores=scores, ranges=ranges),)
 
 
 def judged_of(result: RunResult, testbed: Testbed) -> tuple[dict[str, int], tuple[str, ...]]:
@@ -193,8 +194,8 @@ def integration(request: ExperimentRequest) -> Experiment:
 @EXPERIMENTS.register("rgb-rejection", place="suites", paper=PAPER, form={**SETTINGS, **JUDGE})
 def rejection(request: ExperimentRequest) -> Experiment:
     """RGB, negative rejection: nothing but noise, and the model should say so. Lucky hits stand apart."""
-    testbed = _testbed(request, "noise", "rejection_rate", "lucky_rate", "all_rate")
-    judges = judges_of("rgb-rejection", testbed)
+    testbed = _testbed(request, "rejection")
+    judges = judges_of(testbed)
     test = make_test(testbed, 1.0)
     result = yield rgb_run(test, "noise=1", judges)
     judged, notes = judged_of(result, testbed)
@@ -217,11 +218,10 @@ def rejection(request: ExperimentRequest) -> Experiment:
 )
 def counterfactual(request: ExperimentRequest) -> Experiment:
     """RGB, counterfactual robustness: the documents are false; is that noticed, and the answer right all the same?"""
-    metrics = ("all_rate", "rejection_rate", "fact_check_rate", "correct_rate")
-    testbed = read_testbed(request, "facts", metrics)
+    testbed = read_testbed(request, "counterfactual")
     shares = request.settings["noise"], request.settings["correct"]
     _check_facts(testbed, *shares)
-    judges = judges_of("rgb-errors", testbed)
+    judges = judges_of(testbed)
     alone, test = make_test(testbed, 0.0, number=0), make_test(testbed, *shares)
     known = yield rgb_run(alone, "without documents")
     label = f"noise={shares[0]:g}, correct={shares[1]:g}"
@@ -259,15 +259,15 @@ def _check_facts(testbed: Testbed, noise: float, correct: float) -> None:
         )
 
 
-def _testbed(request: ExperimentRequest, kind: str, *metrics: str) -> Testbed:
+def _testbed(request: ExperimentRequest, name: str) -> Testbed:
     """The testbed of a test of true documents. Raises UsageError for a set of the other kind."""
-    testbed = read_testbed(request, kind, metrics or ("all_rate", "rejection_rate"))
+    testbed = read_testbed(request, name)
     grouped = any(record.grouped for record in testbed.records.records)
-    if grouped and kind != "integration":
+    if grouped and name != "integration":
         raise UsageError(
             f"{testbed.records.path} groups its positives by parts of the question; rgb-integration takes it."
         )
-    if kind == "integration" and not grouped:
+    if name == "integration" and not grouped:
         raise UsageError(
             f"{testbed.records.path} does not group its positives by parts of the question; rgb-noise takes it."
         )
@@ -287,7 +287,7 @@ def _over_noise(testbed: Testbed) -> Experiment:
     how = f"To tell errors apart by hand, fill in the column category of {FILE} and give it with --set labels=FILE."
     notes = sentences((wrong, how))
     if settings["labels"]:
-        by_category, notes = error_table(testbed.kind, categories, wrong)
+        by_category, notes = error_table(testbed.name, categories, wrong)
         report_tables.append(by_category)
     report = {"headline": "all_rate", "wrong": len(wrong)}
     return _report(answered, report, report_tables, figure, notes, to_fill_in(wrong))

@@ -14,7 +14,7 @@ from rallebench.core.sources import Source
 from rallebench.core.table_files import csv_lines
 from rallebench.engine.statistics import Mean
 from rallebench.experiments.papers.common import bars, listed, sentences
-from rallebench.experiments.papers.rgb.testing import SETS, Answered, Testbed
+from rallebench.experiments.papers.rgb.testing import Answered, Testbed
 from rallebench.experiments.published import published_table
 
 SYSTEM = "ChatGPT"
@@ -22,7 +22,7 @@ MODEL = f"RGB's paper: {SYSTEM}"
 KNOWS = 0.7
 """Error detection is reported for models that know more than this share of the answers without documents."""
 NOISE = {"noise": "rgb_table1", "integration": "rgb_table5"}
-"""Kind of test → the paper's table of its accuracy over shares of noise."""
+"""Test → the paper's table of its accuracy over shares of noise."""
 REJECTION = {
     "rejection_rate": ("Rej", "Rej"),
     "rejection_rate_judge": ("Rej*", "Rej*"),
@@ -47,10 +47,10 @@ def over_noise(answered: Answered) -> tuple[Table, Figure]:
     """Accuracy and rejections at every share of noise."""
     tests, results = zip(*answered.values())
     testbed, ratios = tests[0].testbed, [test.noise for test in tests]
-    cells = _printed(NOISE[testbed.kind], testbed)
+    cells = _printed(NOISE[testbed.name], testbed)
     printed = {ratio: cells[key] for ratio in ratios if (key := f"{ratio:g}") in cells}
     title = "Accuracy over shares of noise"
-    title += ", information integration" * (testbed.kind == "integration")
+    title += ", information integration" * (testbed.name == "integration")
     rows: list[Row] = []
     series: dict[str, Any] = {}
     for name, metric in (("right", "all_rate"), ("declined", "rejection_rate")):
@@ -128,7 +128,7 @@ def _rows(
 
 def _note(testbed: Testbed) -> str:
     records = testbed.records
-    sets = [f"{records.language}{end}" for end in SETS[testbed.kind][0]]
+    sets = [f"{records.language}{end}" for end in testbed.kind.ends]
     ours = "" if records.name in sets else f"; ours are of {records.name}"
     return f"The paper's row is of {sets[-1]}, five documents, temperature 0.7{ours}."
 
@@ -145,7 +145,7 @@ CATEGORIES: Mapping[str, tuple[str, ...]] = {
     "integration": ("merging", "ignoring", "misalignment"),
     "noise": ("long distance", "evidence uncertainty", "concept confusion"),
 }
-"""Kind of test → what the paper's authors called its errors, by hand."""
+"""Test → what the paper's authors called its errors, by hand."""
 
 WrongAnswer = Mapping[str, str]
 """An answer that is not right, a rejection too: the columns of its row in the file."""
@@ -212,15 +212,15 @@ def _label_rows(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
 
 
 def error_table(
-    kind: str, categories: Categories, wrong: Sequence[WrongAnswer]
+    test: str, categories: Categories, wrong: Sequence[WrongAnswer]
 ) -> tuple[Table, tuple[str, ...]]:
     """How many wrong answers are of which category, in every part; and a sentence on labels that no wrong answer has."""
     places = [(row["part"], row["qid"]) for row in wrong]
     named = [categories.get(place) or categories.get(("", place[1]), NO_LABEL) for place in places]
     parts = list(dict.fromkeys(part for part, _ in places))
     counts, totals = Counter(zip((part for part, _ in places), named)), Counter(named)
-    labelled, own = len(wrong) - totals[NO_LABEL], CATEGORIES[kind]
-    printed = _printed_errors() if kind == "integration" else {}
+    labelled, own = len(wrong) - totals[NO_LABEL], CATEGORIES[test]
+    printed = _printed_errors() if test == "integration" else {}
     rows = []
     for category in (*own, *sorted(totals.keys() - {*own, NO_LABEL}), NO_LABEL):
         share = f"{totals[category] / labelled:.0%}" if labelled and category != NO_LABEL else None

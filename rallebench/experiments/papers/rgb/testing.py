@@ -52,16 +52,29 @@ from rallebench.metrics import METRICS
 
 FOLDER = "suites/rgb"
 WORKFLOW = "rgb"
-JUDGING = ("rgb-rejection", "rgb-errors")
-Build = Callable[..., Documents]
-"""(record, number, share of noise, of false documents also the share of true ones; ``original=``) → its documents."""
-SETS: Mapping[str, tuple[tuple[str, ...], Build]] = {
-    "noise": (("_refine", ""), base),
-    "integration": (("_int",), integration),
-    "facts": (("_fact",), counterfactual),
+
+
+@dataclass(frozen=True, slots=True)
+class TestKind:
+    """One of RGB's tests. ``ends``: of the names of its sets, the corrected one first, last the one of the printed figures;
+    ``build``: (record, number, share of noise, for ``facts`` also the share of true documents; ``original=``) → its documents;
+    ``judge``: '' for none."""
+
+    ends: tuple[str, ...]
+    build: Callable[..., Documents]
+    metrics: tuple[str, ...] = ("all_rate", "rejection_rate")
+    judge: str = ""
+    facts: bool = False
+
+
+LUCKY = ("rejection_rate", "lucky_rate", "all_rate")
+FACTS = ("all_rate", "rejection_rate", "fact_check_rate", "correct_rate")
+KINDS: Mapping[str, TestKind] = {
+    "noise": TestKind(("_refine", ""), base),
+    "integration": TestKind(("_int",), integration),
+    "rejection": TestKind(("_refine", ""), base, LUCKY, "rgb-rejection"),
+    "counterfactual": TestKind(("_fact",), counterfactual, FACTS, "rgb-errors", facts=True),
 }
-"""Kind of test → the ends of the names of its sets, the corrected one first and last the one of the printed figures; how
-documents are chosen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,19 +124,18 @@ def answering(question: Question, llm: str, prompt: Prompt, decoding: Mapping[st
 
 @dataclass(frozen=True, slots=True)
 class Testbed:
-    """What all tests of an experiment share. ``kind``: of SETS."""
+    """What all runs of an experiment share. ``name``: of the test, in KINDS."""
 
     request: ExperimentRequest
-    kind: str
+    name: str
     records: RgbRecords
     prompt: Prompt
     decoding: Mapping[str, Any]
-    metrics: Mapping[str, str]
 
     @property
-    def facts(self) -> bool:
-        """Whether the documents are false."""
-        return self.kind == "facts"
+    def kind(self) -> TestKind:
+        """Its documents and metrics."""
+        return KINDS[self.name]
 
     @property
     def original(self) -> bool:
@@ -194,13 +206,13 @@ Answered = Mapping[str, "tuple[Test, RunResult]"]
 """Label of the run → the test and its answers."""
 
 
-def read_testbed(request: ExperimentRequest, kind: str, metrics: tuple[str, ...]) -> Testbed:
-    """Read data and prompts. ``kind``: of SETS. Raises UsageError."""
+def read_testbed(request: ExperimentRequest, name: str) -> Testbed:
+    """Read data and prompts of the test ``name``. Raises UsageError."""
     s = request.settings
     language = "" if s["language"] == "auto" else s["language"]
     data = request.workspace.data(s["data"], "the folder or file of RGB's records")
-    names = tuple(f"{language or 'en'}{end}" for end in SETS[kind][0])
-    path = find_file(data, s["set"], names)
+    sets = tuple(f"{language or 'en'}{end}" for end in KINDS[name].ends)
+    path = find_file(data, s["set"], sets)
     records = read_records(path, language)
     decoding = {
         "temperature": s["temperature"],
@@ -208,12 +220,11 @@ def read_testbed(request: ExperimentRequest, kind: str, metrics: tuple[str, ...]
         "max_tokens": s["max_tokens"],
         "seed": request.seed,
     }
-    kinds = JUDGING if s.get("judge") else ()
-    judging = [name for kind in kinds for name in METRICS.entry(kind).traits["judge"].prompts]
+    judging = METRICS.entry(KINDS[name].judge).traits["judge"].prompts if s.get("judge") else ()
     own = [f"{role}-{records.language}.txt" for role in ("system", "user")]
     check_own(s["prompts"], [*own, *judging])
     prompt = read_prompt(records.language, s["prompts"], s["system"] == "merged")
-    testbed = Testbed(request, kind, records, prompt, decoding, named(*metrics))
+    testbed = Testbed(request, name, records, prompt, decoding)
     if not testbed.usable:
         raise UsageError(f"No record of {path} has an answer, so nothing can be scored.")
     return testbed
@@ -224,10 +235,9 @@ def make_test(
 ) -> Test:
     """Every record's documents, and which rows of an earlier time can be used again. Raises UsageError."""
     number = testbed.request.settings["passages"] if number is None else number
-    shares = (noise, correct) if testbed.facts else (noise,)
-    build = SETS[testbed.kind][1]
+    shares = (noise, correct) if testbed.kind.facts else (noise,)
     built = {
-        record.id: build(record, number, *shares, original=testbed.original)
+        record.id: testbed.kind.build(record, number, *shares, original=testbed.original)
         for record in testbed.usable
     }
     # The original asks such a question without documents, and so without the system's text: another test.
@@ -283,7 +293,7 @@ def rgb_run(test: Test, label: str, judges: tuple[Judge, ...] = ()) -> RunReques
         "reuse": test.earlier_sha256,
     }
     examples = tuple(example_of(record, test.documents[record.id]) for record in test.records)
-    name, columns = testbed.records.name, testbed.metrics
+    name, columns = testbed.records.name, named(*testbed.kind.metrics)
     return scored_run(
         label, WORKFLOW, name, examples, flow, settings, score, columns, (llm,), judges=judges
     )
@@ -305,6 +315,6 @@ def files_of(test: Test, result: RunResult) -> dict[str, str]:
     for example, assessment in test.assessments(result):
         record = records[example.question.qid]
         rows.append(row_of(record, test.documents[record.id], test.noise, assessment))
-    value = result_of(rows, test.noise, test.testbed.facts)
+    value = result_of(rows, test.noise, test.testbed.kind.facts)
     text = json.dumps(value, ensure_ascii=False, indent=4)
     return {test.file(): json_lines(rows), test.file("_result"): text}

@@ -55,15 +55,14 @@ SENTENCES: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class SourceQuestions:
-    """``questions`` that can be used; ``unanswered``: how many others have no answer; ``files``: those that were written, in
-    KILT's form; ``counts``: what became of the other articles, and ``notes`` the same in sentences."""
+    """``questions`` that can be used. ``counts``: what became of the other questions or articles, of the latter in ``notes``, too;
+    ``files``: those that were written, in KILT's form."""
 
     name: str
     questions: Sequence[RgbRecord]
-    unanswered: int = 0
-    files: Mapping[str, str] = field(default_factory=dict)
-    counts: Mapping[str, int] = field(default_factory=dict)
+    counts: Mapping[str, int]
     notes: tuple[str, ...] = ()
+    files: Mapping[str, str] = field(default_factory=dict)
 
 
 def questions_of(
@@ -150,7 +149,7 @@ def _usable(result: RunResult, articles: Sequence[Passage], parts: int) -> Sourc
     faults = {"articles": result.n, **{fault: counts[fault] for fault in SENTENCES}}
     name, files = result.request.dataset.name, {"questions.jsonl": json_lines(rows)}
     notes = counted(faults, SENTENCES, f"of {result.n}")
-    return SourceQuestions(name, questions, 0, files, faults, notes)
+    return SourceQuestions(name, questions, faults, notes, files)
 
 
 def read_question(reply: str, article: str, parts: int = 1) -> tuple[tuple[str, list[str]], str]:
