@@ -1,14 +1,28 @@
-"""Prompts of builders, and what a model said, read as a yes or no or as questions; what is not clear is None and counted, never guessed."""
+"""What the builders share: their prompts, the state of a row, and replies read as a yes or no or as questions.
+
+A reply that is not clear is None and counted, never guessed.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from rallebench.core.experiments import Row
 from rallebench.core.prompts import check_own, prompt_text
 from rallebench.core.structured import json_in, without_reasoning
-from rallebench.core.types import Flow, Outcome, Reply
+from rallebench.core.types import Reply
+
+
+def state_of(reason: str) -> Row:
+    """The fields of a row that is left out for a reason, or kept without one."""
+    return {"keep": not reason, "why": reason}
+
+
+def used(rows: Iterable[Row]) -> Iterator[Row]:
+    """The rows that are kept."""
+    return (row for row in rows if row["keep"])
 
 
 def read_prompts(maker: str, own: str, fields: Mapping[str, tuple[str, ...]]) -> dict[str, str]:
@@ -151,9 +165,3 @@ def cleaned(question: str) -> str:
     text = " ".join(question.split())
     wrapped = re.fullmatch(r'["“](.*[?？.])["”]', text)
     return wrapped[1].strip() if wrapped else text
-
-
-def without_request(outcome: Outcome) -> Flow:
-    """The flow of an input of which nothing is asked."""
-    yield from ()
-    return outcome
