@@ -146,7 +146,7 @@ def _text_pieces(code: Any) -> Iterator[str]:
 
 SECONDS = 30.0
 DRAW = 500
-"""The API gives at most so many random pages at once."""
+"""The most random pages in one reply of the API."""
 
 
 def random_articles(api: str, number: int, known: Iterable[str] = ()) -> Iterator[SourceArticle]:

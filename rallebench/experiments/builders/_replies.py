@@ -26,8 +26,8 @@ def used(rows: Iterable[Row]) -> Iterator[Row]:
 
 
 def read_prompts(maker: str, own: str, fields: Mapping[str, tuple[str, ...]]) -> dict[str, str]:
-    """Prompt → its text without the blank lines around it. ``fields``: prompt, without .txt → what must stand in it in braces;
-    ``own``: a folder with prompts of one's own, or ''. Raises BadFileError."""
+    """Prompt → its text without the blank lines around it. ``fields``: prompt, without .txt → the names that it must hold in braces;
+    ``own``: a folder of the user's prompts, or ''. Raises BadFileError."""
     check_own(own, [f"{name}.txt" for name in fields])
     return {
         name: prompt_text(f"making/{maker}", f"{name}.txt", own, needed).strip()
@@ -109,7 +109,7 @@ def line_of(value: Any) -> str:
 
 
 def read_questions(reply: Reply, most: int) -> list[tuple[str, tuple[str, ...]]]:
-    """At most so many (question, answers): from JSON in any wrapping, or else the lines that end with a question mark.
+    """At most ``most`` pairs (question, answers): from JSON in any wrapping, or else the lines that end with a question mark.
 
     >>> read_questions(Reply('Here: ["Who is Ada?", {"question": "Where?", "answer": "Rome"}]'), 5)
     [('Who is Ada?', ()), ('Where?', ('Rome',))]

@@ -1,6 +1,6 @@
 """Articles to make questions of: a folder, a JSON-lines list, a corpus, a MediaWiki dump, or MediaWiki's API if asked for.
 
-They stream; of a source only what is looked at is in memory. What cannot be read is counted and named, never fatal.
+They stream: memory holds one article at a time. An entry that cannot be read is counted and named, never fatal.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class SourceArticle:
 
 @dataclass
 class Reading:
-    """A source while it is read. ``passed_over``: why → how many entries were no articles; ``notes``: what to know of it."""
+    """A source while it is read. ``passed_over``: reason → number of entries that are no articles; ``notes``: for the user."""
 
     source: Source
     passed_over: Counter[str] = field(default_factory=Counter)
@@ -103,7 +103,7 @@ def source_of(request: ExperimentRequest) -> tuple[str, Path]:
 
 
 def read_articles(kind: str, path: Path) -> tuple[Reading, Iterator[SourceArticle]]:
-    """The articles of a source, in its request, ids made distinct. Raises BadFileError while reading if it holds none."""
+    """The articles of a source, in its order, ids made distinct. Raises BadFileError while reading if it holds none."""
     reading = Reading(Source(path, Problems(skip=True)))
     if kind == "dump":
         from rallebench.experiments.builders._mediawiki import read_dump
@@ -124,7 +124,7 @@ def _distinct(articles: Iterator[SourceArticle]) -> Iterator[SourceArticle]:
 def drawn(
     articles: Iterator[SourceArticle], number: int | None, at_random: bool, seed: int
 ) -> Iterator[SourceArticle]:
-    """The first ``number`` articles, or so many drawn at random (of which as many are in memory); all if None."""
+    """The first ``number`` articles, or ``number`` drawn at random, which are all in memory; all articles if None."""
     if number is None or not at_random:
         yield from islice(articles, None if number is None else min(number, sys.maxsize))
         return

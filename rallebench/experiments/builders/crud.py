@@ -1,4 +1,4 @@
-"""Tasks in CRUD-RAG's form of one's own articles: summary, continuation, correction, questions on 1, 2 and 3 articles.
+"""Tasks in CRUD-RAG's form from any articles: summary, continuation, correction, questions on 1, 2 and 3 articles.
 
 After section 3 of Lyu et al. 2024 (arXiv:2401.17043), with any model. Every record names its articles (``gold_doc_ids``):
 questions, summaries and corrections are to be retrieved for from an index over them.

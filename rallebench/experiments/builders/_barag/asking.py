@@ -1,4 +1,4 @@
-"""What is asked of models, as flows: is an article recent, which questions does it answer, does a question hold.
+"""The requests to models, as flows: is an article recent, which questions does it answer, does a question hold.
 
 Every verdict is a dict with ``prompt`` (with the article's id in place of its text), ``reply`` as it came, ``value`` (None if
 nothing could be read), ``reason`` and ``tries``.
@@ -36,8 +36,8 @@ _LEAKS = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Asks:
-    """Who is asked and how. ``forced``: whether the reply's form is demanded as a JSON schema; ``tries``: how often at most,
-    ``again`` is said in between."""
+    """The model that is asked, and how. ``forced``: whether a JSON schema demands the form of the reply; ``tries``: the most
+    requests for one verdict; ``again``: the prompt between two of them."""
 
     llm: str
     temperature: float
@@ -49,7 +49,7 @@ class Asks:
 
 
 Text = tuple[str, str]
-"""What is shown of an article: its id, and its beginning."""
+"""An article's id, and its beginning as a model is shown it."""
 
 
 def mentions_its_text(question: str) -> str:

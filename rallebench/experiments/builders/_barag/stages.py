@@ -23,7 +23,7 @@ KEEP, LEAVE_OUT = "keep", "leave-out"
 
 @dataclass(frozen=True, slots=True)
 class BaragPlan:
-    """All that the stages need, checked. ``after`` None: any date."""
+    """The checked inputs of the stages. ``after`` None: any date."""
 
     request: ExperimentRequest
     kind: str
@@ -34,12 +34,12 @@ class BaragPlan:
 
     @property
     def settings(self) -> Mapping[str, Any]:
-        """Those of the builder."""
+        """The builder's."""
         return self.request.settings
 
     @property
     def judge(self) -> str:
-        """Who gives verdicts."""
+        """The model that gives verdicts."""
         return str(self.settings["judge"] or self.request.llm)
 
     def asks(self, llm: str, temperature: float) -> Asks:
@@ -50,7 +50,7 @@ class BaragPlan:
         )
 
     def text(self, store: RowFile, name: str) -> Text:
-        """What is shown of an article: title and content, its beginning."""
+        """The part of an article that a model is shown: the beginning of its title and content."""
         row = store.row(name)
         whole = f"{row.get('title', '')}\n{row.get('content', '')}"
         return name, whole[: self.settings["characters"]]
@@ -144,7 +144,7 @@ def _verdict(episode: Episode) -> Row:
 
 
 def _unknown(plan: BaragPlan, episode: Episode) -> Row:
-    """The state of a row whose verdict could not be read: it is counted and goes the way that was chosen."""
+    """The state of a row whose verdict could not be read: it is counted, and kept or left out as ``unknown`` says."""
     left = "verdict cannot be read" if plan.settings["unknown"] == LEAVE_OUT else ""
     return {**state_of(left), "unknown": True, **_error(episode)}
 
@@ -154,7 +154,7 @@ def _error(episode: Episode) -> Row:
 
 
 def brief(store: RowFile, articles: RowFile) -> list[Row]:
-    """What a stage must know of the articles that are kept: id, title and digits over all that a model may be shown."""
+    """The articles that are kept: id, title, and a digest of all that a model may be shown."""
     names = {row["id"] for row in used(articles)}
     rows = []
     for row in store:
@@ -242,7 +242,7 @@ def article_of(row: Row) -> str:
 
 
 def checks(plan: BaragPlan, store: RowFile, questions: RowFile) -> RowsRequest:
-    """What holds a question back, told without a model where that is enough."""
+    """Why a question is left out; a model is asked only where its words do not decide it."""
     s, asks = plan.settings, plan.asks(plan.judge, 0.0)
     tests = {
         "answerable": s["answerable"],
@@ -268,7 +268,7 @@ def checks(plan: BaragPlan, store: RowFile, questions: RowFile) -> RowsRequest:
         )
 
     def flow(row: Row) -> Flow:
-        if row["near"] or row["leak"]:  # it is left out anyhow
+        if row["near"] or row["leak"]:  # left out without a verdict
             return Outcome("{}")
         text = plan.text(store, row["article"])
         return (yield from asking.checking(asks, tests, row["question"], row["answers"], text))
@@ -285,7 +285,7 @@ def checks(plan: BaragPlan, store: RowFile, questions: RowFile) -> RowsRequest:
 
 
 def _to_check(plan: BaragPlan, store: RowFile, questions: RowFile) -> list[Row]:
-    """The questions that are kept, with what can be told of them without a model."""
+    """The questions that are kept, with the checks that need no model."""
     s, shas = plan.settings, {row["id"]: row["sha"] for row in brief(store, store)}
     rows = [
         row

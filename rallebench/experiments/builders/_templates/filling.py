@@ -1,6 +1,6 @@
-"""RowFile put into a template: its questions with their answers, and why the others were left out.
+"""The rows of tables put into a template: its questions with their answers, and why the others were left out.
 
-What fits one question is gathered before anything is drawn, so that a question that fits several things is known to.
+All rows that fit a question are gathered before any is drawn, so that a question that fits several things is recognised.
 """
 
 from __future__ import annotations
@@ -204,9 +204,9 @@ def _plain(text: str) -> list[str]:
 
 
 def draw(filled: Sequence[Filled], template: Template, number: int, seed: int) -> list[Filled]:
-    """At most so many questions in a random order that depends on seed and template alone.
+    """At most ``number`` questions in a random order that depends on seed and template alone.
 
-    With strata as many of each value as the template says, first of all; where there are fewer, all.
+    With strata, first as many of each value as the template says, or all where there are fewer.
     """
     rng = random.Random(f"{seed} {template.id}")
     mixed = rng.sample(list(filled), len(filled))
@@ -222,7 +222,7 @@ def draw(filled: Sequence[Filled], template: Template, number: int, seed: int) -
 
 
 def in_turn(drawn: Iterable[Sequence[Filled]], number: int) -> list[Filled]:
-    """So many questions, one of each template in turn; a question that two templates make is asked once."""
+    """``number`` questions, one of each template in turn; a question that two templates make is taken once."""
     queues = [iter(questions) for questions in drawn]
     chosen: dict[str, Filled] = {}
     while queues:
