@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from rallebench.core.errors import Hint, NotFoundError, RalleError, UsageError
 from rallebench.core.events import Operation
 from rallebench.core.files import write_json
-from rallebench.core.folders import beside, check_name
+from rallebench.core.parts import beside, check_name
 from rallebench.core.settings import Setting, checked
 from rallebench.core.types import Hit
 from rallebench.corpora import imported

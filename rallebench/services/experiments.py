@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,7 @@ from rallebench.core.events import Failed, Finished, Operation, Progress
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.runs import DEFAULT_OPTIONS, RunOptions
 from rallebench.engine import driver
-from rallebench.engine.driver import ExperimentResult
+from rallebench.engine.driver import ExperimentResult, Kind
 from rallebench.engine.dry_run import plan
 from rallebench.engine.estimate import CostEstimate
 from rallebench.engine.experiment_store import (
@@ -44,23 +44,6 @@ SWEEP_NAME = re.compile(r"(?!\.)[\w\-.]{1,40}")
 
 KINDS = ("run", "sweep", "suite", "baselines", "batch")
 """What a name can be one of."""
-
-Document = Callable[[ExperimentResult], Mapping[str, Any]]
-
-
-@dataclass(frozen=True, slots=True)
-class Kind:
-    """What tells experiments of one kind from others.
-
-    ``noun``: what one is called in sentences; ``document``: its report as JSON; ``fixed``, ``same`` and
-    ``guarded``: see ``engine.driver.perform``.
-    """
-
-    noun: str
-    document: Document
-    fixed: bool = True
-    same: tuple[str, ...] = ()
-    guarded: bool = False
 
 
 def kind_of(name: str) -> Kind:
@@ -118,20 +101,10 @@ class Experiments:
         """Perform an experiment. One of that name with the same content continues where it stopped. Raises RalleError for what
         is wrong before the first run. ``lease``: that of the work which it is part of. See ``engine.driver``."""
         check_options(options.batch_size, options.max_errors)
-        kind = kind_of(request.kind)
+        play, kind = EXPERIMENTS[request.kind], kind_of(request.kind)
         with self._lease(request) as own:
-            work = driver.perform(
-                request,
-                EXPERIMENTS[request.kind],
-                Context(self._workbench, lease or own),
-                self.store,
-                options,
-                document=kind.document,
-                noun=kind.noun,
-                fixed=kind.fixed,
-                same=kind.same,
-                guarded=kind.guarded,
-            )
+            context = Context(self._workbench, lease or own)
+            work = driver.perform(request, play, context, self.store, options, kind)
             return (yield from work)
 
     def start(
