@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 from rallebench.analysis.baselines import compare_baselines
 from rallebench.chains.saved import chain_from_json
@@ -111,18 +111,8 @@ def baselines(request: ExperimentRequest) -> Experiment:
         except RalleError as error:
             failed[baseline] = str(error)
         yield Release(step.flow.retrievers)
-    comparison = compare_baselines(run, stored_baselines(workspace, run))
-    data = {
-        "run": run.name,
-        "lines": dict(comparison.lines),
-        "columns": comparison.columns,
-        "failed": failed,
-        "metrics": {
-            name: {column: asdict(mean) for column, mean in row.items()}
-            for name, row in comparison.cells.items()
-        },
-    }
-    return Report(data, failed=failed)
+    data = compare_baselines(run, stored_baselines(workspace, run))
+    return Report({**data, "failed": failed}, failed=failed)
 
 
 def baseline_runs(workspace: Workspace, run: RunFolder) -> dict[str, RunRequest]:

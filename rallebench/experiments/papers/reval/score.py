@@ -9,8 +9,9 @@ from typing import Any
 from rallebench.analysis.agents import EpisodeSummary
 from rallebench.analysis.agents.errors import CLASSES, ORIGINAL, classify
 from rallebench.analysis.agents.logs import NOT_FOUND, named_by, reason_of, rows_of
+from rallebench.analysis.agents.reading import SCORED, scores_of
 from rallebench.analysis.agents.traces import observed_in
-from rallebench.core.types import Episode, Gold, Outcome
+from rallebench.core.types import Gold
 from rallebench.datasets.reading import read_questions
 from rallebench.experiments.papers import SCORERS
 from rallebench.experiments.papers.common import (
@@ -20,14 +21,8 @@ from rallebench.experiments.papers.common import (
     not_in_gold,
     sentences,
 )
-from rallebench.metrics import METRICS, read_card
+from rallebench.metrics import read_card
 
-SCORED: Mapping[str, str] = {
-    "reward": "f1_yes_no",
-    "correct": "em",
-    "position_match": "position_match",
-}
-"""R-Eval's word → our metric."""
 CLOSE = 1e-6
 
 Key = tuple[str, str]
@@ -46,11 +41,9 @@ def score_reval(guess: Path, gold: Path | None = None) -> dict[str, Any]:
     rows = rows_of(guess)
     golds, missing, notes = _golds(rows, guess, gold)
     answers = [golds[row["question"], row["answer"]][:1] for row in rows]
-    scores = []
-    for row, accepted in zip(rows, answers):
-        episode = Episode("", "", (), Outcome(row["prediction"]))
-        truth = Gold(answers=accepted)
-        scores.append({name: METRICS[ours](episode, truth) for name, ours in SCORED.items()})
+    scores = [
+        scores_of(row["prediction"], Gold(answers=accepted)) for row, accepted in zip(rows, answers)
+    ]
     rewards = [of_row["reward"] for of_row in scores]
     errors = {"original": dict.fromkeys(ORIGINAL, 0), "corrected": dict.fromkeys(CLASSES, 0)}
     for row, accepted, of_row in zip(rows, answers, scores):
