@@ -10,6 +10,7 @@ import pytest
 
 from rallebench.analysis.agents import (
     AgentTask,
+    Analysis,
     AnalysisOptions,
     EpisodeSummary,
     System,
@@ -21,7 +22,7 @@ from rallebench.analysis.agents.leaderboard import average_ranks, board
 from rallebench.core.errors import UsageError
 from rallebench.core.table_files import latex
 from rallebench.datasets.tasks import TASKS
-from rallebench.render import plotly, report
+from rallebench.render import report, svg
 
 TWELVE = tuple(AgentTask(task.name, task.domain, task.level, task.number) for task in TASKS)
 PLACES = tuple(
@@ -143,8 +144,8 @@ def test_a_bubble_is_as_large_as_the_memory_where_no_size_is_known() -> None:
         for system, memory in ((small, 1_000_000), (large, 9_000_000))
     ]
     analysis = analyse(cells, "deployment")
-    traces = plotly.figure(analysis.figures["wiki seconds"]).data
-    assert traces[0].marker.size < traces[1].marker.size and "9 MB" in traces[1].hovertemplate
+    (_, _, first, words), (_, _, second, more) = bubbles(analysis)
+    assert (first, words, second, more) == (1_000_000, "1 MB", 9_000_000, "9 MB")
     assert analysis.value["points"][1]["memory"] == 9_000_000
 
 
@@ -172,20 +173,21 @@ def test_every_aspect_is_a_document_tables_figures_and_files(aspect: str) -> Non
     assert "</script><b>" not in page and "<script" not in page
     assert page.count("<svg") == len(analysis.figures)
     for figure in analysis.figures.values():
-        assert plotly.figure(figure).data
+        assert svg.figure(figure)
+
+
+def bubbles(analysis: Analysis) -> list[tuple[Any, ...]]:
+    """The points of the first plot."""
+    return [point for (point,) in analysis.figures["wiki seconds"].series.values()]
 
 
 def test_a_figure_is_one_radar_one_ring_pair_one_bubble_each() -> None:
     cells = [cell(s, task, 1.0, 0.0) for s in (A, B) for task in TWELVE]
-    (radar,) = map(plotly.figure, analyse(cells, "matching").figures.values())
-    assert [trace.type for trace in radar.data] == ["scatterpolar"] * 2
-    assert len(radar.data[0].theta) == 7
-    rings = plotly.figure(analyse(cells, "errors").figures["react · a-7b"])
-    assert [trace.type for trace in rings.data] == ["pie", "pie"]
-    assert sum(rings.data[0].values) == pytest.approx(100)
-    bubbles = plotly.figure(analyse(cells, "deployment").figures["wiki seconds"])
-    first, second = (trace.marker.size for trace in bubbles.data)
-    assert first < second
+    (radar,) = analyse(cells, "matching").figures.values()
+    assert (radar.kind, [len(points) for points in radar.series.values()]) == ("radar", [6, 6])
+    rings = analyse(cells, "errors").figures["react · a-7b"]
+    assert [sum(share for _, share in ring) for ring in rings.series.values()] == [100, 100]
+    assert [point[2] for point in bubbles(analyse(cells, "deployment"))] == [7.0, 13.0]
 
 
 @pytest.mark.parametrize(

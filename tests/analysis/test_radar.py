@@ -20,7 +20,7 @@ from rallebench.analysis.ranking import compare_many
 from rallebench.core.errors import UsageError
 from rallebench.core.tables import Figure, Mean
 from rallebench.engine.store import RunFolder
-from rallebench.render import plotly, svg
+from rallebench.render import report, svg
 from rallebench.services.workbench import Workbench
 
 
@@ -133,4 +133,4 @@ def test_drawings_are_whole_svg_and_escape_what_they_show(runs: dict[str, RunFol
         assert ET.fromstring(svg.figure(figure)).tag.endswith("svg"), figure.kind
     two_axes = radar_figure(Radar("x", found.measure, ("a", "b"), {"one": (None, None)}))
     assert svg.figure(two_axes) == "", "two axes span nothing"
-    assert "A radar needs three axes" in str(plotly.figure(two_axes).layout.annotations)
+    assert "A radar needs three axes" in report.block(two_axes)

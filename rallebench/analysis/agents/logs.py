@@ -143,14 +143,12 @@ def named_by(file: Path) -> tuple[System, str]:
     >>> named_by(Path("result/ReAct_gpt-4-1106_16000/hotpotqa_log.jsonl"))
     (System(workflow='react', llm='gpt-4-1106'), 'hotpotqa')
     """
-    dataset = file.name.split(".json")[0].removesuffix(_ENDING)
-    match = _FOLDER.fullmatch(
-        file.resolve().parent.name if file.is_absolute() else file.parent.name
-    )
-    if not match or not file.name.split(".json")[0].endswith(_ENDING):
-        return System("", ""), dataset
-    workflow = match["agent"].lower()
-    return System("function-calling" if workflow == "fc" else workflow, match["model"]), dataset
+    stem = file.name.split(".json")[0]
+    folder = file.resolve().parent if file.is_absolute() else file.parent
+    match = _FOLDER.fullmatch(folder.name) if stem.endswith(_ENDING) else None
+    workflow, llm = (match["agent"].lower(), match["model"]) if match else ("", "")
+    system = System("function-calling" if workflow == "fc" else workflow, llm)
+    return system, stem.removesuffix(_ENDING)
 
 
 def import_log(
@@ -188,24 +186,18 @@ def import_log(
 
 
 def _example(row: Mapping[str, Any]) -> Example:
-    record = _record(row)
+    keys = ("reward", "correct", "halted", "error", "prompt", "exe_time")
+    record = {
+        "id": _qid(row),
+        "input": row["question"],
+        "output": [{"answer": row["answer"]}],
+        "logged": {key: row[key] for key in keys},
+    }
     return Example(Question(record["id"], record["input"]), read_gold(record, "the log"), record)
 
 
 def _qid(row: Mapping[str, Any]) -> str:
     return digest([row["question"], row["answer"]])[:16]
-
-
-def _record(row: Mapping[str, Any]) -> dict[str, Any]:
-    logged = {
-        key: row[key] for key in ("reward", "correct", "halted", "error", "prompt", "exe_time")
-    }
-    return {
-        "id": _qid(row),
-        "input": row["question"],
-        "output": [{"answer": row["answer"]}],
-        "logged": logged,
-    }
 
 
 def _episode(row: Mapping[str, Any], workflow: str) -> Episode:
