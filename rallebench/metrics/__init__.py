@@ -13,27 +13,22 @@ import functools
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rallebench.core.errors import NotFoundError, UsageError
 from rallebench.core.registry import Entry, Registry
 from rallebench.core.types import Episode, Example, Flow, Gold
 from rallebench.metrics._card import Card, make_card
 
-if TYPE_CHECKING:
-    from rallebench.encoders import Encoder
-
 Metric = Callable[[Episode, Gold], "float | None"]
 
 Pairs = Sequence["tuple[Episode, Gold]"]
-OpenEncoder = Callable[[str], "Encoder"]
-"""From an encoder's name (encoders/references.py) to the encoder, loaded."""
 
 
 MetricAtK = Callable[..., "float | None"]
 """(episode, gold, k) → the value at the cut-off k, from 1 to MAX_K."""
 BatchMetric = Callable[..., "list[float | None]"]
-"""(pairs, option, encoders) → a value for each pair; ``encoders`` opens (or shares) an encoder by its name."""
+"""(pairs, option) → a value for each pair."""
 
 
 @dataclass(frozen=True, slots=True)
