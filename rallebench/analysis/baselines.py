@@ -12,9 +12,9 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from rallebench.analysis.paired import Scores
-from rallebench.analysis.ranking import means_over, scores_of
+from rallebench.analysis.ranking import answered, means_over, scores_of
 from rallebench.core.answers import dpr_tokens
-from rallebench.core.types import Episode, Example, Gold, Outcome
+from rallebench.core.types import Episode, Gold, Outcome
 from rallebench.engine.clusters import clusters_of
 from rallebench.engine.score import examples_of, metrics_of, ranges_of
 from rallebench.engine.store import RunFolder
@@ -67,7 +67,7 @@ def compare_baselines(run: RunFolder, baselines: Mapping[str, RunFolder]) -> dic
     scores = {
         column: scores_of(folder, names) for column, folder in {"run": run, **baselines}.items()
     }
-    scores[CEILING] = _ceiling_scores(run, examples, names)
+    scores[CEILING] = _ceiling_scores(run, names)
     clusters, bounds = clusters_of(examples), ranges_of(names)
     cells = {}
     for name in names:
@@ -87,16 +87,9 @@ def compare_baselines(run: RunFolder, baselines: Mapping[str, RunFolder]) -> dic
     }
 
 
-def _ceiling_scores(
-    run: RunFolder, examples: Sequence[Example], names: Sequence[str]
-) -> dict[str, dict[str, float | None]]:
+def _ceiling_scores(run: RunFolder, names: Sequence[str]) -> dict[str, dict[str, float | None]]:
     """Metric → question → score of the ceiling, for the metrics that judge an answer."""
-    episodes = run.episodes()
-    pairs = [
-        (ceiling(episodes[e.question.qid], e.gold), e.gold)
-        for e in examples
-        if e.gold.answers and e.question.qid in episodes
-    ]
+    pairs = [(ceiling(episode, e.gold), e.gold) for e, episode in answered(run) if e.gold.answers]
     best = columns_of([name for name in names if _judges_answers(name)], pairs) if pairs else {}
     qids = [episode.qid for episode, _ in pairs]
     return {name: dict(zip(qids, column.values)) for name, column in best.items()}

@@ -7,7 +7,7 @@ with Holm's p, intervals that hold together (Bonferroni), and articles, not ques
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -24,7 +24,7 @@ from rallebench.analysis.paired import PairedComparison, Scores, compare, is_sco
 from rallebench.core.errors import UsageError
 from rallebench.core.memory import uncollected
 from rallebench.core.numbers import independence
-from rallebench.core.types import Example
+from rallebench.core.types import Episode, Example
 from rallebench.engine.clusters import Clusters, clusters_of
 from rallebench.engine.score import examples_of, examples_of_runs
 from rallebench.engine.statistics import NOISE, Mean, means
@@ -206,12 +206,18 @@ def scores_of(run: RunFolder, names: Sequence[str]) -> dict[str, dict[str, float
             scores[line["metric"]][line["qid"]] = line.get("value")
     absent = [name for name in names if not scores[name]]
     if absent and (absent := [name for name in absent if name not in own_of(run)]):
-        episodes = run.episodes()
-        answered = [e for e in examples_of(run) if e.question.qid in episodes]
-        computed = columns(absent, [(episodes[e.question.qid], e.gold) for e in answered])
-        for name, column in computed.items():
-            scores[name] = {e.question.qid: value for e, value in zip(answered, column.values)}
+        pairs = [(episode, example.gold) for example, episode in answered(run)]
+        for name, column in columns(absent, pairs).items():
+            scores[name] = {e.qid: value for (e, _), value in zip(pairs, column.values)}
     return scores
+
+
+def answered(run: RunFolder) -> Iterator[tuple[Example, Episode]]:
+    """Every answered or failed question, in the run's order; a failed one has its ``error``."""
+    episodes = run.episodes()
+    for example in examples_of(run):
+        if example.question.qid in episodes:
+            yield example, episodes[example.question.qid]
 
 
 def with_mean(run: RunFolder, name: str) -> dict[str, Any]:

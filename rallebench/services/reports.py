@@ -8,8 +8,7 @@ from typing import Any
 
 from rallebench.analysis import deployment, radar, tables, waterfall
 from rallebench.analysis.changes import changes
-from rallebench.analysis.exporting import answered
-from rallebench.analysis.ranking import MultiRunComparison, compare_many, with_mean
+from rallebench.analysis.ranking import MultiRunComparison, answered, compare_many, with_mean
 from rallebench.chains.chain import prompt_of
 from rallebench.chains.saved import chain_from_json
 from rallebench.core.errors import UsageError

@@ -112,34 +112,35 @@ def chain_of(run: RunFolder) -> Chain | None:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Run ``b`` against run ``a``: all their metrics, the ``pair`` by one of them, and the settings that differ."""
+    """Run ``b`` against run ``a``. ``runs``: both by all their metrics; ``pair``: by the one that decides; ``changes``: the
+    settings that differ."""
 
-    compared: MultiRunComparison
+    runs: MultiRunComparison
     pair: PairedComparison
     changes: Sequence[Change]
 
     @property
     def metric(self) -> str:
         """The metric that decides."""
-        return self.compared.metric
+        return self.runs.metric
 
     @property
     def unit(self) -> str:
         """Of the metric, "fraction" for a share of 1."""
-        return self.compared.measure.unit
+        return self.runs.measure.unit
 
     @property
     def verdict(self) -> str:
         """ "better", "worse", "higher", "lower", or "" where no difference is shown."""
-        word = verdict(self.pair, self.compared.measure.higher_is_better)
+        word = verdict(self.pair, self.runs.measure.higher_is_better)
         return word if self.pair.significant else ""
 
 
 def compare_two(workbench: Workbench, a: str, b: str, metric: str = "") -> Comparison:
     """Compare two runs by one metric ("" the headline). Raises UsageError."""
     first, second = workbench.runs.open(a), workbench.runs.open(b)
-    compared, pair = compare_pair(first, second, metric)
-    return Comparison(compared, pair, changes(first.spec()["spec"], second.spec()["spec"]))
+    runs, pair = compare_pair(first, second, metric)
+    return Comparison(runs, pair, changes(first.spec()["spec"], second.spec()["spec"]))
 
 
 def compare_several(

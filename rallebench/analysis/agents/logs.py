@@ -16,6 +16,7 @@ from typing import Any
 
 from rallebench.analysis.agents import System
 from rallebench.analysis.agents.reading import summarize
+from rallebench.analysis.ranking import answered
 from rallebench.core.errors import BadFileError, UsageError
 from rallebench.core.files import sha256_file
 from rallebench.core.runs import DatasetRef, RunRequest, imported_flow
@@ -33,7 +34,6 @@ from rallebench.core.types import (
 from rallebench.datasets.kilt import read_gold
 from rallebench.engine.experiment_store import check_free
 from rallebench.engine.run_file import write_run
-from rallebench.engine.score import examples_of
 from rallebench.engine.store import RunFolder
 from rallebench.metrics.recorded import IMPORTED
 from rallebench.workspace.paths import Workspace
@@ -56,11 +56,7 @@ NOT_FOUND = "Could not find that p"
 def lines(run: RunFolder) -> Iterator[str]:
     """A run as R-Eval's log: JSON lines in the run's order. A failed question has ``error`` and the reward
     0; only the first gold answer is written and scored."""
-    episodes = run.episodes()
-    for example in examples_of(run):
-        episode = episodes.get(example.question.qid)
-        if episode is None:
-            continue
+    for example, episode in answered(run):
         row = summarize(example, episode, original=True)
         value: dict[str, Any] = {
             "question": row.question,

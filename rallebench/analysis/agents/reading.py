@@ -7,6 +7,7 @@ from typing import Any
 
 from rallebench.analysis.agents import AgentTask, EpisodeSummary, System, TaskRun
 from rallebench.analysis.agents.traces import observed_by, observed_in, prompt_of, scratchpad_of
+from rallebench.analysis.ranking import answered
 from rallebench.core.errors import UsageError
 from rallebench.core.types import Episode, Example, Gold, Note, Outcome
 from rallebench.datasets.tasks import DOMAINS, LEVELS, task_of
@@ -54,23 +55,18 @@ def read(folders: Sequence[RunFolder], *, original: bool = False) -> tuple[TaskR
 
 def read_run(run: RunFolder, *, original: bool = False) -> TaskRun:
     """A run of an agent, a chain or an imported log. Raises BadFileError for a damaged one."""
-    document, episodes, examples = run.spec(), run.episodes(), examples_of(run)
-    answered = [
-        (example, episodes[example.question.qid])
-        for example in examples
-        if example.question.qid in episodes
-    ]
+    document, examples, pairs = run.spec(), examples_of(run), list(answered(run))
     return TaskRun(
         run.name,
         system_of(document["spec"], run.name),
         _task(document["spec"], examples),
         tuple(
             summarize(example, episode, original=original)
-            for example, episode in answered
+            for example, episode in pairs
             if original or not episode.error
         ),
-        sum(bool(episode.error) for _, episode in answered),
-        len(examples) - len(answered),
+        sum(bool(episode.error) for _, episode in pairs),
+        len(examples) - len(pairs),
         memory_of(document)["bytes"],
     )
 

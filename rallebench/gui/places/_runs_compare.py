@@ -76,10 +76,10 @@ def pair(page: Page, a: str, b: str, metric: str) -> str:
     first, second = (run_list.row_of(page.workbench, name) for name in (a, b))
     for run in unread(page, (first, second)):
         read_stages(page.workbench, run)
-    notes = "".join(map(warning, compared.compared.warnings))
+    notes = "".join(map(warning, compared.runs.warnings))
     return (
         f'<div class="judge"><h2>{sentence(compared, first, second)}</h2><p>{reason(compared, first, second)}</p>{duel(page, compared, (first, second))}</div>{notes}'
-        f'<div class="row">{metric_choice([*compared.compared.measures], compared.metric)}</div>'
+        f'<div class="row">{metric_choice([*compared.runs.measures], compared.metric)}</div>'
         f"{flips(page, compared, first, second)}{different(page, compared, first, second)}{folds(page, compared, first, second)}"
     )
 
@@ -193,7 +193,7 @@ def different(page: Page, compared: run_views.Comparison, first: RunRow, second:
 
 def folds(page: Page, compared: run_views.Comparison, first: RunRow, second: RunRow) -> str:
     """Every metric, where questions were lost, and time: folded, with their gist."""
-    every, _ = run_views.tables_of(compared.compared)
+    every, _ = run_views.tables_of(compared.runs)
     runs = [page.workbench.runs.open(row.name) for row in (first, second)]
     parts = [lost_parts(questions(page.workbench, run)) for run in runs]
     bars = "".join(
@@ -211,7 +211,7 @@ def folds(page: Page, compared: run_views.Comparison, first: RunRow, second: Run
         fold(
             "Every metric",
             table(every),
-            gist=f"{len(compared.compared.cells)} metrics, paired",
+            gist=f"{len(compared.runs.cells)} metrics, paired",
             id="compare-metrics",
         )
         + fold("Where questions were lost", bars, gist=moved, id="compare-lost")
