@@ -159,15 +159,9 @@ def parse(doc: str) -> dict[str, str]:
 
 
 def make_card(name: str, about: str, doc: str, traits: Mapping[str, Any]) -> Card:
-    """The card of a registered metric; what its docstring leaves out is looked for among the traits."""
-    unscored = "no gold." if traits.get("needs") else "where it is not known."
-    defaults = {"normalisation": "none: no texts are compared.", "not_scored": unscored}
-    words = {
-        key: text or str(traits.get(key, "")) or defaults.get(key, "")
-        for key, text in parse(doc).items()
-    }
+    """The card of a registered metric, from its docstring and its traits."""
+    words = parse(doc)
     words["definition"] = about or words["definition"]
-    decided = ("label", "needs", "wants", "tool", "higher_is_better", "unit", "range", "k")
-    return Card(
-        name, **{"label": name, **words, **{key: traits[key] for key in decided if key in traits}}
-    )
+    decided = ("needs", "wants", "tool", "higher_is_better", "unit", "range", "k")
+    known = {key: traits[key] for key in decided if key in traits}
+    return Card(name, traits.get("label", name), **words, **known)
