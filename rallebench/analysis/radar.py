@@ -61,7 +61,7 @@ def over_datasets(runs: Sequence[RunFolder], chosen: str = "") -> Radar:
         raise UsageError(
             f"All runs are of {datasets[0] if datasets else 'no dataset'}; choose runs of several datasets."
         )
-    shown = measure(chosen, runs) if chosen else headline(shared_measures(runs))
+    measured = measure(chosen, runs) if chosen else headline(shared_measures(runs))
     lines: dict[str, dict[str, RunFolder]] = {}
     contents: dict[str, str] = {}
     for run in runs:
@@ -71,10 +71,10 @@ def over_datasets(runs: Sequence[RunFolder], chosen: str = "") -> Radar:
             label = run.name
         lines.setdefault(label, {})[dataset] = run
     means = {
-        label: tuple(mean_of(own[name], shown) if name in own else None for name in datasets)
+        label: tuple(mean_of(own[name], measured) if name in own else None for name in datasets)
         for label, own in lines.items()
     }
-    return Radar(DATASETS, shown, datasets, means)
+    return Radar(DATASETS, measured, datasets, means)
 
 
 def over_field(runs: Sequence[RunFolder], common: Sequence[Example], chosen: str, by: str) -> Radar:
@@ -86,16 +86,16 @@ def over_field(runs: Sequence[RunFolder], common: Sequence[Example], chosen: str
     names = _values(common, by)
     if len(names) < 2:
         raise UsageError(f"The questions have no kinds by {by!r}; choose another field.")
-    shown, clusters = measure(chosen, runs), clusters_of(common)
-    columns = {run.name: scores_of(run, (shown.name,))[shown.name] for run in runs}
+    measured, clusters = measure(chosen, runs), clusters_of(common)
+    columns = {run.name: scores_of(run, (measured.name,))[measured.name] for run in runs}
     axes = tuple(name for name, _ in names.most_common(MOST_AXES))
     by_axis = []
     for axis in axes:
         qids = [e.question.qid for e in common if _field(e, by) == axis]
         scored = scored_by_all(columns.values(), qids)
-        by_axis.append(means_over(scored, columns, clusters, shown.bounds))
+        by_axis.append(means_over(scored, columns, clusters, measured.bounds))
     lines = {run: tuple(means[run] for means in by_axis) for run in columns}
-    return Radar(by, shown, axes, lines)
+    return Radar(by, measured, axes, lines)
 
 
 def share_nothing(runs: Sequence[RunFolder]) -> bool:

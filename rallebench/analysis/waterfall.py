@@ -221,16 +221,16 @@ def _retrieves(episode: Episode) -> bool:
 def _place(
     episode: Episode, example: Example, corpus: Collection[str] | None, long: bool
 ) -> QuestionStage:
-    given = _passages_given(example, episode)
+    provided = _passages_given(example, episode)
     sets = [pages for pages in example.gold.provenance if pages]
-    basis = "pages" if sets else "given" if given else "answers"
-    return QuestionStage(episode.qid, _stage(episode, example.gold, given, corpus, long), basis)
+    basis = "pages" if sets else "given" if provided else "answers"
+    return QuestionStage(episode.qid, _stage(episode, example.gold, provided, corpus, long), basis)
 
 
 def _stage(
     episode: Episode,
     gold: Gold,
-    given: Sequence[Passage],
+    provided: Sequence[Passage],
     corpus: Collection[str] | None,
     long: bool,
 ) -> str:
@@ -246,7 +246,7 @@ def _stage(
         if not has_pages(episode) or not sets:
             return "not_recorded"
         return "retrieved" if _is_support(retrieved, gold) else "not_found"
-    supported = _in_prompt(episode, gold, given)
+    supported = _in_prompt(episode, gold, provided)
     if not long and gold.answers and METRICS["em"](episode, gold) == 1.0:
         return "right" if supported else "right_without_support"
     if supported:
@@ -257,11 +257,12 @@ def _stage(
         return "lost_by_format" if METRICS["has_answer"](episode, gold) else "not_in_answer"
     if sets and corpus is not None and not any(pages <= set(corpus) for pages in sets):
         return "not_in_corpus"
-    if _is_support(retrieved if sets else [*given, *retrieved], gold):
+    if _is_support(retrieved if sets else [*provided, *retrieved], gold):
         return "not_in_prompt"
     if sets and corpus is not None:
         return "not_retrieved"
-    return "not_given" if given and not sets else "not_found"  # who knows what the corpus holds
+    # Without gold pages it is unknown whether the corpus holds the gold.
+    return "not_given" if provided and not sets else "not_found"
 
 
 def _is_support(passages: Sequence[Passage], gold: Gold) -> bool:
@@ -277,12 +278,14 @@ def _is_support(passages: Sequence[Passage], gold: Gold) -> bool:
     )
 
 
-def _in_prompt(episode: Episode, gold: Gold, given: Sequence[Passage]) -> bool:
+def _in_prompt(episode: Episode, gold: Gold, provided: Sequence[Passage]) -> bool:
     """Whether one prompt holds its support, in passages that were given or retrieved before."""
     asks = any(isinstance(step.request, Generate) for step in episode.steps)
-    if given and not asks and not any(gold.provenance):
-        return _is_support(given, gold)  # a reused earlier answer: its prompt held these passages
-    known = list(given)
+    if provided and not asks and not any(gold.provenance):
+        return _is_support(
+            provided, gold
+        )  # a reused earlier answer: its prompt held these passages
+    known = list(provided)
     for step in episode.steps:
         known += [hit.passage for hit in step.reply.hits]
         prompt = _prompt(step.request)
