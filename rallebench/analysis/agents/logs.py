@@ -170,7 +170,7 @@ def import_log(
         "sha256": sha256_file(file),
         "system": {"workflow": system.workflow, "llm": system.llm},
     }
-    examples = tuple(_example(row) for row in rows)
+    examples = tuple(example_of(row) for row in rows)
     request = RunRequest(
         imported_flow(IMPORTED, settings),
         DatasetRef(dataset or named),
@@ -178,10 +178,11 @@ def import_log(
         METRICS,
         name=name,
     )
-    return write_run(workspace.runs, request, [_episode(row, system.workflow) for row in rows])
+    return write_run(workspace.runs, request, [episode_of(row, system.workflow) for row in rows])
 
 
-def _example(row: Mapping[str, Any]) -> Example:
+def example_of(row: Mapping[str, Any]) -> Example:
+    """The question of a row of ``rows_of``, with the row's own answer as gold."""
     keys = ("reward", "correct", "halted", "error", "prompt", "exe_time")
     record = {
         "id": _qid(row),
@@ -196,7 +197,8 @@ def _qid(row: Mapping[str, Any]) -> str:
     return digest([row["question"], row["answer"]])[:16]
 
 
-def _episode(row: Mapping[str, Any], workflow: str) -> Episode:
+def episode_of(row: Mapping[str, Any], workflow: str = "") -> Episode:
+    """The episode that a row records."""
     pad = row["scratchpad"]
     return Episode(
         _qid(row),

@@ -111,7 +111,8 @@ def summarize(example: Example, episode: Episode, *, original: bool = False) -> 
     outcome = episode.outcome or Outcome("", "error")
     answer, reason = outcome.answer.strip(), outcome.stop_reason
     gold = Gold(answers=example.gold.answers[:1] if original else example.gold.answers)
-    reward, correct, position = scores_of(answer, gold).values()
+    alone = Episode("", "", (), Outcome(answer))
+    reward, correct, position = (METRICS[name](alone, gold) for name in SCORED.values())
     common = (example.question.qid, example.question.text, gold.answers, answer)
     logged = example.record.get("logged") if episode.workflow == IMPORTED else None
     if isinstance(logged, Mapping):
@@ -150,9 +151,3 @@ def summarize(example: Example, episode: Episode, *, original: bool = False) -> 
         seconds=sum(step.seconds for step in episode.steps),
         tokens=sum(reply.prompt_tokens + reply.completion_tokens for reply in replies) or None,
     )
-
-
-def scores_of(answer: str, gold: Gold) -> dict[str, float | None]:
-    """R-Eval's word for a score → its value by the best gold answer; None without gold answers."""
-    episode = Episode("", "", (), Outcome(answer))
-    return {name: METRICS[ours](episode, gold) for name, ours in SCORED.items()}
