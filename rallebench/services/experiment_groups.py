@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from rallebench.analysis.baselines import LABELS
-from rallebench.analysis.ranking import HEADLINES
+from rallebench.analysis.measures import HEADLINES
 from rallebench.core.errors import RalleError
 from rallebench.engine.experiment_store import StoredExperiment
 from rallebench.engine.statistics import LEVEL

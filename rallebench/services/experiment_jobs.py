@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from rallebench.analysis.ranking import HEADLINES
+from rallebench.analysis.measures import HEADLINES
 from rallebench.core.events import Failed, Finished, Progress
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.runs import RunResult

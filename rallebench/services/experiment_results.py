@@ -19,7 +19,7 @@ from rallebench.core.tables import Column, Figure, Mean, Table
 from rallebench.engine.experiment_store import REPORT, StoredExperiment
 from rallebench.engine.statistics import LEVEL
 from rallebench.experiments.papers.rgb.tables import CATEGORIES
-from rallebench.experiments.sweeps.results import as_json, opened
+from rallebench.experiments.sweeps.results import opened
 from rallebench.experiments.tradeoff import Point
 from rallebench.services.experiment_groups import (
     decides,
@@ -41,7 +41,7 @@ MOST_NAMED = 5
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """The variants of a sweep, or the chains of a folder, best first. ``document``: as ``sweeps.results.as_json`` gives it;
+    """The variants of a sweep, or the chains of a folder, best first. ``document``: as ``sweeps.results.ranked`` gives it;
     ``metrics``: those by which it can be ranked; ``reports``: run → its report."""
 
     document: Mapping[str, Any]
@@ -53,7 +53,7 @@ def ranking(workbench: Workbench, stored: StoredExperiment, by: str = "") -> Ran
     """The ranking by a metric, the experiment's own by default. Raises UsageError for a metric that decides nothing."""
     if stored.kind == "sweep":
         by = by or str(stored.request["settings"].get("metric") or "")
-        document: Mapping[str, Any] = as_json(opened(workbench.workspace, stored.name, by))
+        document: Mapping[str, Any] = opened(workbench.workspace, stored.name, by)
     else:
         nothing = {"variants": [], "metric": None, "failed": {}, "verdict": "", "warnings": []}
         document = stored.report or nothing

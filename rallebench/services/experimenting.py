@@ -15,7 +15,7 @@ from rallebench.engine.plan import Plan
 from rallebench.engine.plan import as_json as json_of_plan
 from rallebench.experiments import SUITES
 from rallebench.experiments.sweeps import indexing, remarks
-from rallebench.experiments.sweeps.results import as_json, headline, opened
+from rallebench.experiments.sweeps.results import headline, opened
 from rallebench.experiments.sweeps.running import sweep_settings, variants_of
 from rallebench.experiments.tradeoff.running import QUESTIONS as TRADEOFF_QUESTIONS
 from rallebench.experiments.tradeoff.running import read_swept, tradeoff_settings
@@ -82,7 +82,7 @@ def sweep_plan(
 
 def stored_sweep(workbench: Workbench, name: str, metric: str = "") -> dict[str, Any]:
     """A stored sweep as JSON, ranked by ``metric``. Raises UsageError."""
-    return as_json(opened(workbench.workspace, name, metric))
+    return opened(workbench.workspace, name, metric)
 
 
 # trade-offs
