@@ -11,7 +11,6 @@ import shutil
 import time
 from collections.abc import Generator, Iterator
 from contextlib import closing, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from rallebench.core.disk import disk_error
 from rallebench.core.errors import BadFileError, NotFoundError, UsageError
-from rallebench.core.events import mapped
+from rallebench.core.events import Progress, mapped
 from rallebench.core.files import read_json, write_json
 from rallebench.core.folders import beside, check_name
 from rallebench.core.sources import Problems, Source, stamps
@@ -67,32 +66,6 @@ class Corpus(BaseModel):
     seconds: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class ImportProgress:
-    """Passages written, bad rows skipped, and bytes read of the source's ``total``."""
-
-    passages: int
-    skipped: int
-    done: int
-    total: int
-    seconds: float
-
-    @property
-    def fraction(self) -> float:
-        """The part of the source that is read, 0 … 1."""
-        return min(1.0, self.done / self.total) if self.total else 0.0
-
-    @property
-    def rate(self) -> float:
-        """Passages per second."""
-        return self.passages / self.seconds if self.seconds else 0.0
-
-    @property
-    def seconds_left(self) -> float | None:
-        """At the present rate; None before the first byte."""
-        return self.seconds * (1 - self.fraction) / self.fraction if self.fraction else None
-
-
 def import_corpus(
     corpora: Path,
     name: str,
@@ -101,8 +74,8 @@ def import_corpus(
     form: str = "",
     page_map: Path | None = None,
     skip_bad: bool = False,
-) -> Generator[ImportProgress | Corpus, None, None]:
-    """Import ``source`` as ``corpora/name``, yielding progress, the Corpus last; close the generator to stop.
+) -> Generator[Progress, None, Corpus]:
+    """Import ``source`` as ``corpora/name``: yield the bytes read, return the Corpus; close the generator to stop.
 
     Nothing appears before the import is whole, and existing corpora stay. An import of the same unchanged
     files does nothing; a corpus of that name with equal passages stays. A passage without text is a bad
@@ -121,21 +94,21 @@ def import_corpus(
     form = form or form_of(source)
     stamp = _stamp(source, form, page_map, skip_bad)
     if target.exists() and (existing := read_card(target)).stamp == stamp:
-        yield existing
-        return
+        return existing
     pages = read_page_map(page_map) if page_map else None
     reading = Source(source, Problems(skip=skip_bad, refuse_empty=True, offered=True))
     started = time.perf_counter()
     try:
         with beside(Path(corpora), name) as part:
-            yield ImportProgress(0, 0, 0, reading.total, 0.0)
+            yield Progress("", 0, reading.total or None, "0 passages")
             counted = _PageCounter(read_corpus(source, pages, form=form, source=reading))
             writing = writing_store(part, ((passage, None) for passage in counted))
 
-            def progress(count: int) -> ImportProgress:
+            def progress(count: int) -> Progress:
                 seconds = time.perf_counter() - started
-                skipped = reading.problems.count
-                return ImportProgress(count, skipped, reading.done, reading.total, seconds)
+                message = f"{count:,} passages ({count / seconds:,.0f} a second)"
+                done, total = min(reading.done, reading.total), reading.total or None
+                return Progress("", done, total, message, seconds=seconds, rate=done / seconds)
 
             count, sha = yield from mapped(writing, progress)
             sizes = {p.name: p.stat().st_size for p in sorted(part.iterdir())}
@@ -155,7 +128,7 @@ def import_corpus(
                 seconds=round(time.perf_counter() - started, 3),
             )
             write_json(part / CARD, card.model_dump())
-            yield _move_in(part, target, card)
+            return _move_in(part, target, card)
     except OSError as error:
         raise disk_error(target, error, "the corpus") from error
 

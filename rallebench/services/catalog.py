@@ -26,7 +26,7 @@ from rallebench.metrics import METRICS, card, read_card
 from rallebench.retrievers import COMBINATIONS, INDEX_KINDS, search_form
 from rallebench.workflows import WORKFLOWS
 from rallebench.workspace.catalog import listing
-from rallebench.workspace.indexes.build import kinds, needs_encoder
+from rallebench.workspace.indexes.recipes import kinds, needs_encoder
 from rallebench.workspace.paths import DEFAULT_DATASET, Workspace, nothing_left
 
 __all__ = [

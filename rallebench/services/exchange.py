@@ -32,8 +32,9 @@ def import_corpus(
     """Import a corpus: yields progress, last what was imported as JSON. ``settings``: those of the workbench's import."""
     for event in workbench.data.import_corpus(name, source, **settings):
         if not isinstance(event, Corpus):
-            left = "" if event.seconds_left is None else f", about {event.seconds_left:.0f} s left"
-            yield f"{event.passages} passages, {event.fraction:.0%} ({event.rate:.0f}/s{left})"
+            share = f", {event.done / event.total:.0%}" if event.total else ""
+            left = "" if event.left is None else f", about {event.left:.0f} s left"
+            yield f"{event.message}{share}{left}"
             continue
         if event.passages_without_page:
             yield f"Warning: {event.passages_without_page} of {event.passages} passages have no page."

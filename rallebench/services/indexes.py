@@ -10,12 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from rallebench.core.errors import NotFoundError, RalleError, UsageError
-from rallebench.core.events import Operation
+from rallebench.core.events import Operation, Progress
 from rallebench.core.folders import beside, check_name
 from rallebench.retrievers import needs_encoder
 from rallebench.workspace.entries import Manifest, read_manifest
 from rallebench.workspace.indexes.checks import search_known, verify_index
-from rallebench.workspace.indexes.vectors import Building
 from rallebench.workspace.paths import STARTER_INDEXES, Workspace
 
 
@@ -55,7 +54,7 @@ def verify(folder: Path, encoders: Callable[[str], Any]) -> Operation[VerifiedIn
     started = time.perf_counter()
     manifest = read_manifest(folder)
     yield from verify_index(folder, manifest)
-    yield Building("searching for known passages", 0, 0, time.perf_counter() - started)
+    yield Progress("", message="searching for known passages")
     encoder = encoders(manifest.encoder_name) if needs_encoder(manifest.kind) else None
     search_known(folder, manifest, encoder)
     seconds = time.perf_counter() - started

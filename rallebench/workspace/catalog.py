@@ -17,7 +17,7 @@ from rallebench.metrics import METRICS
 from rallebench.retrievers import COMBINATIONS, INDEX_KINDS
 from rallebench.workflows import WORKFLOWS
 from rallebench.workspace.environments import scholar_tables
-from rallebench.workspace.indexes.build import kinds
+from rallebench.workspace.indexes.recipes import kinds
 from rallebench.workspace.paths import Workspace
 
 Rows = list[dict[str, str]]

@@ -16,7 +16,7 @@ from project import PROJECT
 from rallebench.core.entries import LLMEntry
 from rallebench.core.errors import BadFileError, UsageError
 from rallebench.llms import LLMS
-from rallebench.workspace.indexes.build import kinds
+from rallebench.workspace.indexes.recipes import kinds
 from rallebench.workspace.ralle_settings import (
     BaseSettings,
     build_command,

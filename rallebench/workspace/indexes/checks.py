@@ -9,11 +9,11 @@ from pathlib import Path
 
 from rallebench.core.entries import Manifest
 from rallebench.core.errors import BackendError, MismatchError
+from rallebench.core.events import Progress
 from rallebench.core.files import sha256_file
 from rallebench.corpora.store import PassageStore
 from rallebench.encoders import Encoder
 from rallebench.retrievers import INDEX_KINDS
-from rallebench.workspace.indexes.vectors import Building
 
 KNOWN_ITEMS, KNOWN_DEPTH = 20, 10
 
@@ -54,7 +54,7 @@ def check_index(folder: Path, manifest: Manifest) -> None:
             )
 
 
-def verify_index(folder: Path, manifest: Manifest) -> Generator[Building, None, None]:
+def verify_index(folder: Path, manifest: Manifest) -> Generator[Progress, None, None]:
     """Read every file of an index and compare it with the sha256 of its manifest, yielding progress in bytes.
 
     Raises BackendError, naming the file, for the first that is missing or not what was built.
@@ -62,10 +62,12 @@ def verify_index(folder: Path, manifest: Manifest) -> Generator[Building, None, 
     check_index(folder, manifest)
     started, done = time.perf_counter(), 0
     for name, size in manifest.files.items():
-        yield Building(f"reading {name}", done, manifest.bytes, time.perf_counter() - started)
+        seconds = time.perf_counter() - started
+        yield Progress("", done, manifest.bytes, f"reading {name}", seconds=seconds)
         if name in manifest.sha256 and sha256_file(folder / name) != manifest.sha256[name]:
             raise BackendError(
                 f"{folder / name} was changed after the index was built; build {manifest.name!r} again."
             )
         done += size
-    yield Building("verified", done, manifest.bytes, time.perf_counter() - started)
+    seconds = time.perf_counter() - started
+    yield Progress("", done, manifest.bytes, "verified", seconds=seconds)

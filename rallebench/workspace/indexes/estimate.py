@@ -33,9 +33,8 @@ from rallebench.corpora.reading import form_of
 from rallebench.corpora.store import PassageStore, write_store
 from rallebench.encoders import Encoder
 from rallebench.retrievers import INDEX_KINDS
-from rallebench.workspace.indexes._shards import passage_text
-from rallebench.workspace.indexes.ensure import Described
-from rallebench.workspace.indexes.vectors import kept_vectors
+from rallebench.workspace.indexes.recipes import IndexRecipe
+from rallebench.workspace.indexes.vectors import kept_vectors, passage_text
 from rallebench.workspace.paths import Workspace
 
 DOCUMENTS, READ_SECONDS = 2000, 3.0
@@ -119,7 +118,7 @@ class Estimate:
 
 
 def estimate_build(
-    workspace: Workspace, recipe: Described, encoders: Callable[[str], Encoder]
+    workspace: Workspace, recipe: IndexRecipe, encoders: Callable[[str], Encoder]
 ) -> Generator[str | Estimate, None, None]:
     """Yield sentences about what is measured, the Estimate last. Raises BadFileError for a corpus that cannot be read.
 

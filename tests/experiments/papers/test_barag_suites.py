@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from building import built
 from loopback import Handler, Loopback, answer, send_json
 from small_workspace import (
     PASSAGES,
@@ -22,7 +23,6 @@ from small_workspace import (
 
 from rallebench.core.text import tokenize
 from rallebench.encoders.hashing import Hashing
-from rallebench.workspace.indexes.build import build_index
 
 QUESTIONS = (
     "Which moon of Saturn has a thick atmosphere?",
@@ -152,16 +152,7 @@ def test_what_encoders_and_a_judge_read_stands_beside_the_papers_sums(
     rallebench: CommandLine,
 ) -> None:
     folder = rallebench.workspace
-    list(
-        build_index(
-            folder / "indexes",
-            "vectors",
-            folder / "corpus.tsv",
-            "flat",
-            encoder_name="hashing",
-            encoder=Hashing(),
-        )
-    )
+    built(folder / "indexes", "vectors", folder / "corpus.tsv", "flat", encoder=Hashing())
     found = modes(rallebench, "index=vectors", "modes=baseline,naive", "judge=judge")
     words = sum(len(tokenize(question)) for question in QUESTIONS)
     actual = {mode: counts["embedding_tokens"] for mode, counts in found["other_tokens"].items()}

@@ -25,7 +25,7 @@ from rallebench.experiments.papers.crud.configurations import (
     retriever_of,
 )
 from rallebench.experiments.papers.crud.records import CrudTask, RecordSet
-from rallebench.workspace.indexes.ensure import Described
+from rallebench.workspace.indexes.recipes import IndexRecipe
 
 Place = tuple[Config, str]
 """A configuration and a task's name."""
@@ -89,7 +89,7 @@ def perform_grid(
 
 
 def _indexes(
-    outcomes: Outcomes, recipes: Mapping[str, Described]
+    outcomes: Outcomes, recipes: Mapping[str, IndexRecipe]
 ) -> Generator[IndexRequest, IndexResult, None]:
     """Have the indexes that are not there yet, or why they cannot be had."""
     for recipe in recipes.values():
