@@ -11,8 +11,8 @@ from rallebench.analysis.exporting import FORMS
 from rallebench.analysis.predictions import import_run
 from rallebench.core.errors import Hint, UsageError
 from rallebench.corpora.imported import Corpus
-from rallebench.datasets.pickup import pick_up
 from rallebench.datasets.r_eval import ids_that_hold
+from rallebench.datasets.reading import pick_up
 from rallebench.engine.store import RunFolder
 from rallebench.experiments.papers import SCORERS
 from rallebench.experiments.sweeps.results import as_json, opened

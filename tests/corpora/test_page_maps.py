@@ -24,12 +24,8 @@ def test_a_map_gives_the_page_of_an_id_as_text_whatever_its_form(form: str, tmp_
     path = tmp_path / f"map.{form}"
     path.write_text(FORMS[form], encoding="utf-8")
     pages = read_page_map(path)
-    assert [pages.get(doc_id, "none") for doc_id in ("1", "2", "3", "id")] == [
-        "p1",
-        "7",
-        "none",
-        "none",
-    ]
+    values = [pages.get(doc_id, "none") for doc_id in ("1", "2", "3", "id")]
+    assert values == ["p1", "7", "none", "none"]
 
 
 @pytest.mark.parametrize(
@@ -42,6 +38,10 @@ def test_a_map_gives_the_page_of_an_id_as_text_whatever_its_form(form: str, tmp_
         ("m.jsonl", '{"id": 1}\n', "line 1 needs 'id' and 'page_id'"),
         ("m.jsonl", '{"id": 1, "page_id": [1]}\n', "line 1 needs 'id' and 'page_id'"),
         ("m.json", '{"1": null}', "maps '1' to NoneType"),
+        ("m.json", '{"1": [2]}', "maps '1' to list"),
+        ("m.json", "[1]", r"m\.json should hold a JSON object"),
+        ("m.json", "{", r"m\.json is not valid JSON"),
+        ("m.json", "", r"m\.json is empty"),
     ],
 )
 def test_a_bad_map_is_refused(name: str, content: str, message: str, tmp_path: Path) -> None:
