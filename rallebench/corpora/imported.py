@@ -6,8 +6,6 @@ share its files.
 
 from __future__ import annotations
 
-import os
-import shutil
 import time
 from collections.abc import Generator, Iterator
 from contextlib import closing, suppress
@@ -20,7 +18,7 @@ from rallebench.core.disk import disk_error
 from rallebench.core.errors import BadFileError, NotFoundError, UsageError
 from rallebench.core.events import Progress, mapped
 from rallebench.core.files import read_json, write_json
-from rallebench.core.folders import beside, check_name
+from rallebench.core.folders import beside, check_name, delete, move_in
 from rallebench.core.sources import Problems, Source, stamps
 from rallebench.core.types import digest
 from rallebench.corpora import CORPORA, CorpusRow
@@ -156,19 +154,15 @@ def _stamp(source: Path, form: str, page_map: Path | None, skip_bad: bool) -> st
 
 def _move_in(part: Path, target: Path, card: Corpus) -> Corpus:
     """Move the finished folder into place; an existing equal corpus stays."""
-    try:
-        os.rename(part, target)
-    except OSError:
-        if not (target / CARD).exists():
-            raise
-        existing = read_card(target)
-        if existing.sha256 != card.sha256:
-            raise UsageError(
-                f"A corpus {target.name!r} exists already with other passages ({existing.passages} passages of "
-                f"{existing.source}); choose another name or remove {target}."
-            ) from None
-        return existing
-    return card
+    if move_in(part, target):
+        return card
+    existing = read_card(target)
+    if existing.sha256 != card.sha256:
+        raise UsageError(
+            f"A corpus {target.name!r} exists already with other passages ({existing.passages} passages of "
+            f"{existing.source}); choose another name or remove {target}."
+        )
+    return existing
 
 
 # ── imported corpora ─────────────────────────────────────────────────────────
@@ -202,11 +196,7 @@ def delete_corpus(corpora: Path, name: str) -> None:
     folder = Path(corpora) / check_name("corpus", name)
     if not is_imported(folder):
         raise NotFoundError(f"There is no imported corpus {name!r}.")
-    try:
-        (folder / CARD).unlink()  # first, so that an interrupted removal leaves no corpus
-        shutil.rmtree(folder)
-    except OSError as error:
-        raise UsageError(f"{folder} could not be removed: {error.strerror or error}.") from error
+    delete(folder)
 
 
 @CORPORA.register(IMPORTED, recognises=is_imported)

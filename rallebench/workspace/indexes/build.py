@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import time
 from collections.abc import Generator
 from dataclasses import dataclass, field
@@ -15,7 +14,7 @@ from rallebench.core.entries import Manifest, sealed
 from rallebench.core.errors import BackendError, BadFileError, UsageError
 from rallebench.core.events import Progress, mapped
 from rallebench.core.files import sha256_file, write_json
-from rallebench.core.folders import beside, check_name
+from rallebench.core.folders import beside, check_name, move_in
 from rallebench.core.parts import with_final_names
 from rallebench.core.types import digest
 from rallebench.core.versions import versions
@@ -227,14 +226,10 @@ class _Build:
 
     def _move_in(self, half: Path, manifest: Manifest) -> None:
         """Put the finished folder in place; an equal index that is there already stays."""
-        try:
-            os.rename(half, self.target)
-        except OSError as error:
-            if not (self.target / "manifest.json").exists():
-                raise
+        if not move_in(half, self.target):
             existing = read_manifest(self.target)
             if existing.fingerprint != manifest.fingerprint:
-                raise self._other(existing) from error
+                raise self._other(existing)
 
 
 def _own_bytes(folder: Path) -> int:

@@ -18,7 +18,7 @@ from rallebench.core.disk import disk_error
 from rallebench.core.errors import NotFoundError, RalleError, UsageError
 from rallebench.core.events import Progress, mapped
 from rallebench.core.files import read_json, write_json
-from rallebench.core.folders import beside
+from rallebench.core.folders import beside, delete, move_in
 from rallebench.core.locks import alone, held
 from rallebench.core.sources import stamps
 from rallebench.core.types import digest
@@ -77,8 +77,7 @@ def cut(cache: Path, recipe: IndexRecipe) -> Generator[Progress, None, Cut]:
             count, sha = yield from storing_progress("cutting the corpus", storing)
             source = {"corpus": recipe.corpus.name, "chunking": chunking and chunking.as_json()}
             write_json(half / CUT, {"passages": count, "sha256": sha, **source})
-            with contextlib.suppress(OSError):  # another process was faster; both are the same
-                os.rename(half, folder)
+            move_in(half, folder)  # if another process was faster, both are the same
     except OSError as error:
         raise disk_error(folder, error, "the passages") from error
     return Cut(folder, count, sha)
@@ -202,13 +201,6 @@ def delete_stored(workspace: Workspace, key: str) -> str:
             raise UsageError(
                 f"{key} is in use: an index is being prepared from kept passages and texts; wait for its end or stop it."
             )
-        try:
-            if path.is_dir():
-                with beside(path.parent, path.name) as gone:
-                    os.rename(path, gone / path.name)  # from here on no name leads to it
-            else:
-                path.unlink()
-        except OSError as error:
-            raise UsageError(f"{path} could not be removed: {error.strerror or error}.") from error
+        delete(path)
     again = "cut" if row.kind == PASSAGES else "hashed"
     return f"Deleted {key}, {row.bytes / 1e6:,.1f} MB. Indexes keep what they hold; the corpus is {again} anew when it is next asked for."
