@@ -53,13 +53,6 @@ def test_ids_that_share_a_hash_and_parts_that_are_sorted_apart_are_found(
         assert lookup[1].tolist() == [3, 0, 2, 5, 4, 1, 6]
 
 
-def test_a_store_without_the_look_up_still_finds_ids(store: PassageStore, tmp_path: Path) -> None:
-    (tmp_path / "ids.npy").unlink()
-    older = PassageStore(tmp_path)
-    assert older.row_of("d321") == 321
-    older.close()
-
-
 def test_a_chunk_knows_its_document_and_its_place_there_without_the_title_before_it(
     tmp_path: Path,
 ) -> None:
