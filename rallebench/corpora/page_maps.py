@@ -11,7 +11,7 @@ import numpy as np
 
 from rallebench.core.errors import BadFileError
 from rallebench.core.files import read_json
-from rallebench.core.sources import Source, named
+from rallebench.core.sources import Source, named, value_of
 from rallebench.corpora import ID_NAMES, PAGE_NAMES
 from rallebench.corpora._seen import hashes
 from rallebench.corpora.reading import PageMap
@@ -142,8 +142,7 @@ def _table(path: Path) -> Iterator[tuple[str, str]]:
 def _objects(path: Path) -> Iterator[tuple[str, str]]:
     source = Source(path)
     for number, row in source.objects():
-        doc_id = next((row[name] for name in ID_NAMES if row.get(name) is not None), None)
-        page = next((row[name] for name in PAGE_NAMES if row.get(name) is not None), None)
+        doc_id, page = value_of(row, ID_NAMES, None), value_of(row, PAGE_NAMES, None)
         if not isinstance(doc_id, (str, int)) or not isinstance(page, (str, int)):
             raise BadFileError(
                 f"{source.where(number)} needs 'id' and 'page_id', each a text or a number."
