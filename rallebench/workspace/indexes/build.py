@@ -28,7 +28,7 @@ from rallebench.retrievers import INDEX_KINDS
 from rallebench.vector_indexes import VECTOR_INDEXES
 from rallebench.workspace.entries import read_manifest
 from rallebench.workspace.indexes.cache import storing_progress
-from rallebench.workspace.indexes.checks import check_index, search_known
+from rallebench.workspace.indexes.checks import check_index, is_made_by, search_known
 from rallebench.workspace.indexes.encoding import encode_passages
 from rallebench.workspace.indexes.importing import Foreign, check_fits, look, taken
 from rallebench.workspace.indexes.recipes import IndexRecipe
@@ -215,8 +215,7 @@ class _Build:
             check_index(target, manifest)
         except (BadFileError, BackendError) as error:
             raise type(error)(f"{error} Remove the folder {target} before.") from None
-        settings = manifest.parameters
-        return "imported" not in settings and self.recipe.settings.items() <= settings.items()
+        return is_made_by(manifest, self.recipe, corpus_sha, made_by)
 
     def _other(self, manifest: Manifest) -> UsageError:
         return UsageError(

@@ -14,6 +14,7 @@ from rallebench.core.files import sha256_file
 from rallebench.corpora.store import PassageStore
 from rallebench.encoders import Encoder
 from rallebench.retrievers import INDEX_KINDS
+from rallebench.workspace.indexes.recipes import IndexRecipe
 
 KNOWN_ITEMS, KNOWN_DEPTH = 20, 10
 
@@ -52,6 +53,22 @@ def check_index(folder: Path, manifest: Manifest) -> None:
             raise BackendError(
                 f"{path} is missing or was changed after the index was built; build {manifest.name!r} again."
             )
+
+
+def is_made_by(
+    manifest: Manifest, recipe: IndexRecipe, corpus_sha256: str, fingerprint: str = ""
+) -> bool:
+    """Whether an index is exactly that of a recipe over the passages of this sha256.
+
+    ``fingerprint``: the encoder's, where it is loaded; without it the manifest's name of the encoder is believed.
+    """
+    encoder = manifest.encoder if fingerprint else manifest.encoder_name
+    return (
+        (manifest.corpus_sha256, manifest.kind) == (corpus_sha256, recipe.kind)
+        and encoder == (fingerprint or recipe.encoder)
+        and recipe.settings.items() <= manifest.parameters.items()
+        and "imported" not in manifest.parameters
+    )
 
 
 def verify_index(folder: Path, manifest: Manifest) -> Generator[Progress, None, None]:

@@ -27,7 +27,7 @@ from rallebench.retrievers import needs_encoder
 from rallebench.workspace.indexes.build import build_index
 from rallebench.workspace.indexes.by_text import Remembering, known, table_path, write_table
 from rallebench.workspace.indexes.cache import TEXTS, Cut, cut, cut_folder, read_cut, using
-from rallebench.workspace.indexes.checks import check_index
+from rallebench.workspace.indexes.checks import check_index, is_made_by
 from rallebench.workspace.indexes.recipes import IndexRecipe
 from rallebench.workspace.indexes.vectors import turn, vectors_of
 from rallebench.workspace.paths import STARTER, STARTER_INDEXES, Workspace
@@ -159,18 +159,9 @@ def name_of(recipe: IndexRecipe, passages: Cut) -> str:
 def existing_index(
     workspace: Workspace, recipe: IndexRecipe, passages: Cut, fingerprint: str = ""
 ) -> str:
-    """The name of a whole index that is exactly this; '' if there is none.
-
-    ``fingerprint``: the encoder's, where it is loaded; without it the manifest's name of the encoder is believed.
-    """
+    """The name of a whole index that is exactly this; '' if there is none. ``fingerprint``: see ``is_made_by``."""
     for name, manifest in workspace.manifests().items():
-        encoder = manifest.encoder if fingerprint else manifest.encoder_name
-        if (
-            (manifest.corpus_sha256, manifest.kind) == (passages.sha256, recipe.kind)
-            and encoder == (fingerprint or recipe.encoder)
-            and recipe.settings.items() <= manifest.parameters.items()
-            and "imported" not in manifest.parameters
-        ):
+        if is_made_by(manifest, recipe, passages.sha256, fingerprint):
             with contextlib.suppress(RalleError):
                 check_index(workspace.indexes / name, manifest)
                 return name

@@ -86,13 +86,18 @@ def lines(cache: Path) -> list[dict[str, Any]]:
 # ── what comes out ───────────────────────────────────────────────────────────
 
 
-def test_the_vectors_are_those_of_title_and_text_in_the_order_of_the_passages(
+def test_the_vectors_are_those_of_title_and_text_in_order_and_are_encoded_once(
     tmp_path: Path, expected: Any
 ) -> None:
     _, stored = encode(tmp_path)
     assert stored.vectors.dtype == np.float32 and not stored.vectors.flags.writeable
     assert isinstance(stored.vectors, np.memmap)
     np.testing.assert_array_equal(stored.vectors, expected)
+    again = Counting()
+    _, stored = encode(tmp_path, again)
+    assert again.seen == []
+    np.testing.assert_array_equal(stored.vectors, expected)
+    assert encode(tmp_path, passages=[])[1].vectors.shape == (0, 256)
 
 
 def test_progress_counts_every_passage_and_knows_the_rate_and_the_time_left(tmp_path: Path) -> None:
@@ -103,18 +108,6 @@ def test_progress_counts_every_passage_and_knows_the_rate_and_the_time_left(tmp_
     assert all(piece.rate > 0 and piece.left is not None for piece in encoding[:-1])
     assert Progress("", 20, 100, rate=40.0).left == 2.0
     assert Progress("", 20, 100).left is None
-
-
-def test_a_second_request_encodes_nothing(tmp_path: Path, expected: Any) -> None:
-    encode(tmp_path)
-    again = Counting()
-    _, stored = encode(tmp_path, again)
-    assert again.seen == []
-    np.testing.assert_array_equal(stored.vectors, expected)
-
-
-def test_one_corpus_without_passages_gives_no_vectors(tmp_path: Path) -> None:
-    assert encode(tmp_path, passages=[])[1].vectors.shape == (0, 256)
 
 
 def test_indexes_of_all_kinds_share_the_vectors_of_one_corpus(tmp_path: Path) -> None:
@@ -364,21 +357,18 @@ def test_kept_vectors_are_listed_with_their_size_and_deleted_by_their_key(tmp_pa
             delete_vectors(tmp_path, wrong)
 
 
-def test_other_passages_and_other_encoders_have_vectors_of_their_own(tmp_path: Path) -> None:
+def test_each_corpus_and_encoder_has_vectors_of_its_own_and_damaged_folders_are_not_listed(
+    tmp_path: Path,
+) -> None:
     class Other(Hashing):
         fingerprint = "other"
 
     encode(tmp_path)
+    shutil.copytree(folder_of(tmp_path), tmp_path / "copy")
+    (tmp_path / "copy" / "progress.jsonl").write_text("nonsense\n")
     encode(tmp_path, Other())
     list(encode_passages(tmp_path, PASSAGES, "1" * 64, Hashing()))
     assert len(kept_vectors(tmp_path)) == 3
-
-
-def test_a_damaged_folder_is_left_out_of_the_list(tmp_path: Path) -> None:
-    encode(tmp_path)
-    shutil.copytree(folder_of(tmp_path), tmp_path / "copy")
-    (tmp_path / "copy" / "progress.jsonl").write_text("nonsense\n")
-    assert len(kept_vectors(tmp_path)) == 1
 
 
 # ── numeric types ────────────────────────────────────────────────────────────
@@ -443,18 +433,16 @@ def test_few_passages_are_encoded_in_float32_without_measuring() -> None:
     assert choose_type(encoder, 2048, lambda row: TEXTS[row % 64]).dtype == "bfloat16"
 
 
-def test_the_overlap_counts_the_neighbours_that_both_find() -> None:
+def test_the_overlap_counts_the_neighbours_that_both_find_and_copies_of_one_text_share_a_place() -> (
+    None
+):
     exact = np.eye(4, dtype=np.float32)
     queries = np.array([[1.0, 0.9, 0.0, 0.0]], dtype=np.float32)
     assert top_overlap(queries, exact, exact, 2) == 1.0
     assert top_overlap(queries, exact, exact[[0, 2, 1, 3]], 2) == 0.5
-
-
-def test_copies_of_one_text_share_a_place() -> None:
-    exact = np.eye(3, dtype=np.float32)[[0, 1, 1, 2]]
-    queries = np.array([[1.0, 0.9, 0.0]], dtype=np.float32)
-    other_copy_first = exact * np.array([[1.0], [0.99], [1.0], [1.0]], dtype=np.float32)
-    assert top_overlap(queries, exact, other_copy_first, 2) == 1.0
+    copies = exact[[0, 1, 1, 2]]
+    other_copy_first = copies * np.array([[1.0], [0.99], [1.0], [1.0]], dtype=np.float32)
+    assert top_overlap(queries, copies, other_copy_first, 2) == 1.0
 
 
 def test_a_continued_encoding_keeps_its_type_and_the_manifest_names_it(
