@@ -44,7 +44,12 @@ ENCODER = "minilm"
             dest="source",
             type=Path,
         ),
-        flag("--page-map", "FILE", "passage id → page id: JSON, JSON lines or TSV", type=Path),
+        flag(
+            "--page-map",
+            "FILE",
+            "passage id → page id: JSON, JSON lines, TSV or RaLLe's pickle",
+            type=Path,
+        ),
         flag("--chunk-preset", "P", ", ".join(catalog.names("chunk presets")), default=""),
         flag("--chunk-how", choices=("blocks", "recursive", "sentences"), default=""),
         flag("--chunk-size", "N", type=int),
