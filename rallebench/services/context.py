@@ -15,7 +15,7 @@ from rallebench.engine.reply_cache import ReplyCache
 from rallebench.engine.store import RunFolder
 from rallebench.services.leases import Lease
 from rallebench.workspace.coverage import coverage, missing_pages
-from rallebench.workspace.indexes.ensure import ensure_index, foreseen, index_costs
+from rallebench.workspace.indexes.ensure import ensure_index, expected_name, index_costs
 
 if TYPE_CHECKING:
     from rallebench.services.workbench import Workbench
@@ -81,7 +81,7 @@ class Context:
 
     def foresee(self, recipe: Any) -> tuple[str, bool]:
         """(the name of an index of this recipe, '' where it is not known yet; whether it is built)."""
-        return foreseen(self._workbench.workspace, recipe)
+        return expected_name(self._workbench.workspace, recipe)
 
     def index_costs(self, recipes: tuple[Any, ...]) -> Operation[str]:
         """What the indexes of these recipes take, in one sentence."""

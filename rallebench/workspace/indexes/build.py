@@ -30,7 +30,7 @@ from rallebench.workspace.entries import read_manifest
 from rallebench.workspace.indexes.cache import storing_progress
 from rallebench.workspace.indexes.checks import check_index, is_made_by, search_known
 from rallebench.workspace.indexes.encoding import encode_passages
-from rallebench.workspace.indexes.importing import Foreign, check_fits, look, taken
+from rallebench.workspace.indexes.importing import ForeignIndex, check_fits, recognise, take_over
 from rallebench.workspace.indexes.recipes import IndexRecipe
 
 
@@ -55,7 +55,7 @@ def build_index(
     taken instead of encoding. ``passages``: a folder with the store of the recipe's passages, taken instead of cutting again.
     """
     check_name("index", name)
-    foreign = look(source) if source else None
+    foreign = recognise(source) if source else None
     if foreign and not recipe.encoder:
         raise UsageError(
             f"An index of the kind {recipe.kind!r} is built from the corpus alone; only vectors are taken from elsewhere."
@@ -80,7 +80,7 @@ class _Build:
     target: Path
     recipe: IndexRecipe
     pages: PageMap | None
-    foreign: Foreign | None
+    foreign: ForeignIndex | None
     passages: Path | None
     encoder: Encoder | None = None
     started: float = field(default_factory=time.perf_counter)
@@ -164,7 +164,7 @@ class _Build:
             if self.foreign:
                 check_fits(self.foreign, kind, len(store), encoder.dim, encoder.name)
                 stage = "taking over vectors"
-                steps = taken(self.foreign, index, half, store, settings)
+                steps = take_over(self.foreign, index, half, store, settings)
             else:
                 cache = self.target.parents[1] / "cache" / "vectors"
                 encoded = yield from encode_passages(cache, store, corpus_sha, encoder)

@@ -133,7 +133,7 @@ def known(cache: Path, texts: Path, encoder_name: str, keys: Table) -> NDArray[n
     return is_known
 
 
-class Remembering:
+class CachingEncoder:
     """An encoder that encodes no passage again that it finds among the vectors in ``cache``.
 
     Queries are passed through. ``encoded``: how many passages it has really encoded.

@@ -38,7 +38,7 @@ _numbers = itertools.count()
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
+class ChunkedCorpus:
     """A corpus in one chunking: ``folder`` is a passage store of ``passages``, ``sha256`` the corpus's, as in a
     manifest of an index over it."""
 
@@ -47,27 +47,27 @@ class Cut:
     sha256: str
 
 
-def cut_folder(cache: Path, recipe: IndexRecipe) -> Path:
+def chunks_folder(cache: Path, recipe: IndexRecipe) -> Path:
     """Where the passages of an index are kept."""
     chunking = recipe.chunking and recipe.chunking.as_json()
     key = digest([_identity(recipe.corpus, recipe.page_map), recipe.form, chunking])[:24]
     return cache / PASSAGES / key
 
 
-def read_cut(folder: Path) -> Cut | None:
+def read_chunks(folder: Path) -> ChunkedCorpus | None:
     """The passages in ``folder``; None if they are not there."""
     if not (folder / CUT).exists():
         return None
     value = read_json(folder / CUT)
-    return Cut(folder, int(value["passages"]), str(value["sha256"]))
+    return ChunkedCorpus(folder, int(value["passages"]), str(value["sha256"]))
 
 
-def cut(cache: Path, recipe: IndexRecipe) -> Generator[Progress, None, Cut]:
+def chunk_corpus(cache: Path, recipe: IndexRecipe) -> Generator[Progress, None, ChunkedCorpus]:
     """Yield progress, return the passages of an index, which are kept. Raises BadFileError for a corpus that cannot be read,
     DiskError.
     """
-    folder = cut_folder(cache, recipe)
-    if existing := read_cut(folder):
+    folder = chunks_folder(cache, recipe)
+    if existing := read_chunks(folder):
         return existing
     chunking = recipe.chunking
     pages = read_page_map(recipe.page_map) if recipe.page_map else None
@@ -80,7 +80,7 @@ def cut(cache: Path, recipe: IndexRecipe) -> Generator[Progress, None, Cut]:
             move_in(half, folder)  # if another process was faster, both are the same
     except OSError as error:
         raise disk_error(folder, error, "the passages") from error
-    return Cut(folder, count, sha)
+    return ChunkedCorpus(folder, count, sha)
 
 
 def storing_progress(

@@ -25,8 +25,15 @@ from rallebench.corpora.store import PassageStore
 from rallebench.encoders import Encoder
 from rallebench.retrievers import needs_encoder
 from rallebench.workspace.indexes.build import build_index
-from rallebench.workspace.indexes.by_text import Remembering, known, table_path, write_table
-from rallebench.workspace.indexes.cache import TEXTS, Cut, cut, cut_folder, read_cut, using
+from rallebench.workspace.indexes.by_text import CachingEncoder, known, table_path, write_table
+from rallebench.workspace.indexes.cache import (
+    TEXTS,
+    ChunkedCorpus,
+    chunk_corpus,
+    chunks_folder,
+    read_chunks,
+    using,
+)
 from rallebench.workspace.indexes.checks import check_index, is_made_by
 from rallebench.workspace.indexes.recipes import IndexRecipe
 from rallebench.workspace.indexes.vectors import turn, vectors_of
@@ -76,7 +83,7 @@ def ensure_index(
     """
     stage = "waiting for another build of the same index"
     with using(workspace.cache):
-        passages = yield from cut(workspace.cache, recipe)
+        passages = yield from chunk_corpus(workspace.cache, recipe)
         encoder = encoders(recipe.encoder) if recipe.encoder else None
         name = name_of(recipe, passages)
         lock = workspace.cache / f".{name}.lock"
@@ -85,14 +92,14 @@ def ensure_index(
             fingerprint = encoder.fingerprint if encoder else ""
             if existing := existing_index(workspace, recipe, passages, fingerprint):
                 return IndexResult(existing)
-            remembering = None
+            caching = None
             if encoder is not None:
                 _write_tables(workspace, recipe.encoder, passages)
-                remembering = Remembering(encoder, workspace.vectors, workspace.cache / TEXTS)
+                caching = CachingEncoder(encoder, workspace.vectors, workspace.cache / TEXTS)
             yield from build_index(
-                workspace.indexes, name, recipe, encoder=remembering, passages=passages.folder
+                workspace.indexes, name, recipe, encoder=caching, passages=passages.folder
             )
-            return IndexResult(name, True, remembering.encoded if remembering else 0)
+            return IndexResult(name, True, caching.encoded if caching else 0)
 
 
 def index_costs(
@@ -103,13 +110,13 @@ def index_costs(
     if not recipes:
         return Costs()
     built: list[str] = []
-    builds: dict[str, tuple[IndexRecipe, Cut]] = {}
+    builds: dict[str, tuple[IndexRecipe, ChunkedCorpus]] = {}
     texts: dict[str, list[Any]] = {}
     encodings = {}
     folder = workspace.cache / TEXTS
     with using(workspace.cache):
         for recipe in recipes:
-            passages = yield from cut(workspace.cache, recipe)
+            passages = yield from chunk_corpus(workspace.cache, recipe)
             if name := existing_index(workspace, recipe, passages):
                 built.append(name)
             else:
@@ -131,19 +138,19 @@ def index_costs(
 # which index
 
 
-def foreseen(workspace: Workspace, recipe: IndexRecipe) -> tuple[str, bool]:
+def expected_name(workspace: Workspace, recipe: IndexRecipe) -> tuple[str, bool]:
     """(the name that ``ensure_index`` will end with, whether that index is there); '' where its corpus was never cut so.
 
     Reads no documents and writes nothing.
     """
-    passages = read_cut(cut_folder(workspace.cache, recipe))
+    passages = read_chunks(chunks_folder(workspace.cache, recipe))
     if passages is None:
         return "", False
     existing = existing_index(workspace, recipe, passages)
     return existing or name_of(recipe, passages), bool(existing)
 
 
-def name_of(recipe: IndexRecipe, passages: Cut) -> str:
+def name_of(recipe: IndexRecipe, passages: ChunkedCorpus) -> str:
     """The name that an index gets if none is there: corpus, chunking, kind, and 8 digits over all that it is."""
     if recipe.corpus == STARTER / "corpus.tsv" and recipe.chunking is None:
         for name, kind in STARTER_INDEXES.items():
@@ -157,7 +164,7 @@ def name_of(recipe: IndexRecipe, passages: Cut) -> str:
 
 
 def existing_index(
-    workspace: Workspace, recipe: IndexRecipe, passages: Cut, fingerprint: str = ""
+    workspace: Workspace, recipe: IndexRecipe, passages: ChunkedCorpus, fingerprint: str = ""
 ) -> str:
     """The name of a whole index that is exactly this; '' if there is none. ``fingerprint``: see ``is_made_by``."""
     for name, manifest in workspace.manifests().items():
@@ -168,7 +175,7 @@ def existing_index(
     return ""
 
 
-def _write_tables(workspace: Workspace, encoder: str, passages: Cut) -> None:
+def _write_tables(workspace: Workspace, encoder: str, passages: ChunkedCorpus) -> None:
     """The tables of texts of these passages, and of the indexes whose vectors by the encoder of this name are kept."""
     texts = workspace.cache / TEXTS
     folders = [(passages.folder, passages.sha256)]
