@@ -144,7 +144,7 @@ def test_the_fingerprint_changes_with_corpus_kind_and_parameters_only(tmp_path: 
     same = fingerprint("a")
     assert fingerprint("b") == same
     others = [fingerprint("c", passages=PASSAGES[:-1]), fingerprint("e", kind="flat")]
-    others.append(fingerprint("d", parameters={"k1": 1.2}))
+    others.append(fingerprint("d", settings={"k1": 1.2}))
     assert len({same, *others}) == 4
 
 
