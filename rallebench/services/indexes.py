@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rallebench.core import folders
+from rallebench.core import parts
 from rallebench.core.errors import NotFoundError, RalleError
 from rallebench.core.events import Operation, Progress
-from rallebench.core.folders import check_name
+from rallebench.core.parts import check_name
 from rallebench.retrievers import needs_encoder
 from rallebench.workspace.entries import Manifest, read_manifest
 from rallebench.workspace.indexes.checks import search_known, verify_index
@@ -65,7 +65,7 @@ def delete(workspace: Workspace, folder: Path) -> str:
     """Delete the folder of an index; returns a sentence. Raises UsageError where the system refuses."""
     name = folder.name
     size = sum(p.stat().st_size for p in folder.rglob("*") if p.is_file())
-    folders.delete(folder)
+    parts.delete(folder)
     again = " It is built anew when it is next used." if name in STARTER_INDEXES else ""
     users = [other for other, entry in workspace.combinations().items() if name in entry.of]
     broken = f" {', '.join(users)} can no longer be loaded." if users and not again else ""

@@ -9,7 +9,7 @@ from typing import Any
 
 from rallebench.core.errors import NotFoundError, UsageError
 from rallebench.core.files import disk_error, sha256_file
-from rallebench.core.folders import beside, check_name, move_in
+from rallebench.core.parts import beside, check_name, move_in
 from rallebench.core.registry import unknown
 from rallebench.core.settings import Setting, checked
 from rallebench.core.types import digest

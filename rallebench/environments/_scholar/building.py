@@ -17,7 +17,7 @@ from typing import Any
 
 from rallebench.core.errors import BackendError, BadFileError, UsageError
 from rallebench.core.files import disk_error
-from rallebench.core.folders import beside, move_in
+from rallebench.core.parts import beside, move_in
 from rallebench.core.sources import Problem, Problems
 from rallebench.environments._scholar.reading import open_tables
 from rallebench.environments._scholar.table import FORMAT

@@ -14,12 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rallebench.core.disk import disk_error
 from rallebench.core.errors import NotFoundError, RalleError, UsageError
 from rallebench.core.events import Progress, mapped
-from rallebench.core.files import read_json, write_json
-from rallebench.core.folders import beside, delete, move_in
+from rallebench.core.files import disk_error, read_json, write_json
 from rallebench.core.locks import alone, held
+from rallebench.core.parts import beside, delete, move_in
 from rallebench.core.sources import stamps
 from rallebench.core.types import digest
 from rallebench.corpora.chunking import Chunking

@@ -22,10 +22,9 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
-from rallebench.core.disk import DiskError, is_full, room
 from rallebench.core.errors import BackendError
 from rallebench.core.events import Progress
-from rallebench.core.files import Appender, writing
+from rallebench.core.files import Appender, DiskError, is_full, room, writing
 from rallebench.encoders import BulkEncoder, Encoder
 from rallebench.encoders._numeric_types import Choice, choose_type
 from rallebench.workspace.indexes import vectors as stored

@@ -16,10 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from rallebench.core.disk import disk_error
 from rallebench.core.errors import BadFileError, RalleError
 from rallebench.core.events import Progress
 from rallebench.core.experiments import IndexResult
+from rallebench.core.files import disk_error
 from rallebench.core.types import digest
 from rallebench.corpora.store import PassageStore
 from rallebench.encoders import Encoder
