@@ -3,37 +3,32 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rallebench.core import parts
 from rallebench.core.errors import Hint, NotFoundError, RalleError, UsageError
-from rallebench.core.events import Operation
+from rallebench.core.events import Event, Operation, Progress
 from rallebench.core.files import write_json
-from rallebench.core.parts import beside, check_name
+from rallebench.core.parts import check_name
 from rallebench.core.settings import Setting, checked
 from rallebench.core.types import Hit
 from rallebench.corpora import imported
 from rallebench.corpora.chunking import Chunking, choose
-from rallebench.corpora.imported import Corpus, ImportProgress, import_corpus
+from rallebench.corpora.imported import Corpus, import_corpus
 from rallebench.datasets.importing import QuestionSet, import_dataset
 from rallebench.engine.store import QUESTIONS, list_runs
 from rallebench.retrievers import needs_encoder, search_form
-from rallebench.services.jobs import JobManager, operation_of, pieces_of
+from rallebench.services.jobs import JobManager, pieces_of
 from rallebench.workspace.entries import Combination, Manifest, read_combinations, read_manifest
 from rallebench.workspace.indexes.build import build_index
 from rallebench.workspace.indexes.checks import search_known, verify_index
-from rallebench.workspace.indexes.ensure import described
 from rallebench.workspace.indexes.estimate import Estimate, estimate_build
-from rallebench.workspace.indexes.vectors import (
-    Building,
-    CachedVectors,
-    delete_vectors,
-    kept_vectors,
-)
+from rallebench.workspace.indexes.recipes import index_recipe
+from rallebench.workspace.indexes.vectors import CachedVectors, delete_vectors, kept_vectors
 from rallebench.workspace.paths import STARTER_INDEXES, Workspace
 
 if TYPE_CHECKING:
@@ -84,10 +79,13 @@ class Data:
         form: str = "",
         page_map: Path | None = None,
         skip_bad: bool = False,
-    ) -> Iterator[ImportProgress | Corpus]:
+    ) -> Iterator[Event | Corpus]:
         """Import a corpus under a name, yielding progress, the Corpus last; see ``corpora.imported.import_corpus``."""
         folder = self._workspace.corpora
-        return import_corpus(folder, name, source, form=form, page_map=page_map, skip_bad=skip_bad)
+        importing = import_corpus(
+            folder, name, source, form=form, page_map=page_map, skip_bad=skip_bad
+        )
+        yield (yield from importing)
 
     def delete_corpus(self, name: str) -> str:
         """Remove an imported corpus; returns a sentence. Indexes over it keep their passages."""
@@ -165,9 +163,8 @@ class Data:
         parameters: Mapping[str, Any] | None = None,
     ) -> Generator[str | Estimate, None, None]:
         """What a build would take; see :mod:`rallebench.workspace.indexes.estimate`."""
-        recipe = described(
-            self._workspace,
-            corpus,
+        recipe = index_recipe(
+            self._workspace.corpus(corpus),
             kind,
             encoder=encoder,
             chunking=chunking,
@@ -188,7 +185,7 @@ class Data:
         form: str = "",
         parameters: dict[str, Any] | None = None,
         source: Path | None = None,
-    ) -> Iterator[Building | Manifest]:
+    ) -> Iterator[Event | Manifest]:
         """Build an index of the workspace, yielding progress, the Manifest last.
 
         ``corpus``: the name of an imported corpus, or a file or folder whose format is ``form`` ('' recognises it). ``chunking``: a value,
@@ -196,26 +193,24 @@ class Data:
         It is built in a thread of its own: a page that goes away stops nothing, and a second request
         of the same name follows the running build.
         """
-        settings: dict[str, Any] = {
-            "encoder_name": encoder,
-            "page_map": page_map,
-            "chunking": choose(**chunking) if isinstance(chunking, Mapping) else chunking,
-            "form": form,
-            "parameters": parameters,
-            "source": source,
-        }
-        passages = self._workspace.corpus(str(corpus))
+        recipe = index_recipe(
+            self._workspace.corpus(str(corpus)),
+            kind,
+            encoder=encoder,
+            chunking=choose(**chunking) if isinstance(chunking, Mapping) else chunking,
+            form=form,
+            page_map=page_map,
+            settings=parameters,
+        )
         job = self._jobs.submit(
             "build",
             name,
-            (passages, kind, settings),
-            lambda job: operation_of(
-                build_index(self._workspace.indexes, name, passages, kind, **settings), Manifest
-            ),
+            (recipe, source),
+            lambda job: build_index(self._workspace.indexes, name, recipe, source=source),
         )
         return pieces_of(job)
 
-    def verify_index(self, name: str) -> Iterator[Building | VerifiedIndex]:
+    def verify_index(self, name: str) -> Iterator[Event | VerifiedIndex]:
         """Compare every file with its sha256 and search for known passages, as a job."""
         folder = folder_of(self._workspace, name)
         encoders = self._models.encoders
@@ -352,7 +347,7 @@ def _verify(folder: Path, encoders: Callable[[str], Any]) -> Operation[VerifiedI
     started = time.perf_counter()
     manifest = read_manifest(folder)
     yield from verify_index(folder, manifest)
-    yield Building("searching for known passages", 0, 0, time.perf_counter() - started)
+    yield Progress("", message="searching for known passages")
     encoder = encoders(manifest.encoder_name) if needs_encoder(manifest.kind) else None
     search_known(folder, manifest, encoder)
     seconds = time.perf_counter() - started
@@ -363,11 +358,7 @@ def _delete(workspace: Workspace, folder: Path) -> str:
     """Delete the folder of an index; returns a sentence. Raises UsageError where the system refuses."""
     name = folder.name
     size = sum(p.stat().st_size for p in folder.rglob("*") if p.is_file())
-    try:
-        with beside(folder.parent, name) as gone:
-            os.rename(folder, gone / name)  # from here on no name leads to it
-    except OSError as error:
-        raise UsageError(f"{folder} could not be removed: {error.strerror or error}.") from error
+    parts.delete(folder)
     again = " It is built anew when it is next used." if name in STARTER_INDEXES else ""
     users = [other for other, entry in workspace.combinations().items() if name in entry.of]
     broken = f" {', '.join(users)} can no longer be loaded." if users and not again else ""

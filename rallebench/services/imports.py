@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from statistics import median
@@ -19,7 +18,7 @@ from rallebench.core.sources import Problem, Problems, Source
 from rallebench.core.types import Passage
 from rallebench.corpora import CORPORA
 from rallebench.corpora.chunking import PRESETS, Chunking, choose, chunk, spans
-from rallebench.corpora.imported import Corpus, ImportProgress
+from rallebench.corpora.imported import Corpus, import_corpus
 from rallebench.corpora.page_maps import read_page_map
 from rallebench.corpora.reading import form_of as form_of_corpus
 from rallebench.corpora.reading import read_corpus
@@ -28,9 +27,9 @@ from rallebench.datasets.importing import QuestionSet
 from rallebench.datasets.reading import form_of as form_of_questions
 from rallebench.datasets.reading import read_examples
 from rallebench.services import uploads
-from rallebench.services.jobs import Job, operation_of
-from rallebench.workspace.entries import Manifest
-from rallebench.workspace.indexes.build import Building, build_index
+from rallebench.services.jobs import Job
+from rallebench.workspace.indexes.build import build_index
+from rallebench.workspace.indexes.recipes import index_recipe
 
 if TYPE_CHECKING:
     from rallebench.services.workbench import Workbench
@@ -233,16 +232,17 @@ def _perform(workbench: Workbench, request: ImportRequest) -> Operation[ImportRe
 
 
 def _corpus(workbench: Workbench, request: ImportRequest) -> Operation[Corpus]:
-    form = request.form if request.kind == "corpus" else ""
-    settings = {"form": form, "page_map": request.page_map, "skip_bad": request.skip_bad}
-    pieces = workbench.data.import_corpus(request.name, request.source, **settings)
-    corpus: Corpus = yield from mapped(operation_of(pieces, Corpus), _reading)
+    importing = import_corpus(
+        workbench.workspace.corpora,
+        request.name,
+        request.source,
+        form=request.form if request.kind == "corpus" else "",
+        page_map=request.page_map,
+        skip_bad=request.skip_bad,
+    )
+    corpus = yield from mapped(importing, lambda event: replace(event, task="corpus"))
     yield Progress("corpus", message=f"{corpus.passages:,} passages read")
     return corpus
-
-
-def _reading(piece: ImportProgress) -> Progress:
-    return Progress("corpus", piece.done, piece.total or None, f"{piece.passages:,} passages read")
 
 
 def _indexes(workbench: Workbench, request: ImportRequest) -> Operation[tuple[str, ...]]:
@@ -256,17 +256,7 @@ def _indexes(workbench: Workbench, request: ImportRequest) -> Operation[tuple[st
                     name, "rrf", [names["bm25"], names["dense"]], {}, f"{request.name}, both"
                 )
             continue
-        pieces = build_index(
-            workspace.indexes,
-            name,
-            source,
-            WAYS[way],
-            encoder_name=request.encoder,
-            chunking=request.chunking,
-        )
-        yield from mapped(operation_of(pieces, Manifest), partial(_building, name))
+        recipe = index_recipe(source, WAYS[way], encoder=request.encoder, chunking=request.chunking)
+        for event in build_index(workspace.indexes, name, recipe):
+            yield replace(event, task=name, message=f"{name}: {event.message}")
     return tuple(names.values())
-
-
-def _building(name: str, piece: Building) -> Progress:
-    return Progress(name, piece.done, piece.total or None, f"{name}: {piece.stage}")
