@@ -10,7 +10,22 @@ import pytest
 from rallebench.analysis.corpus_level import CorpusScore, corpus_level
 from rallebench.core.types import Episode, Example, Gold, Outcome, Question
 
-WORDS = ["the", "a", "moon", "of", "titan", "saturn", "goes", "round", "its", "planet", "once", "every", "sixteen", "days"]
+WORDS = [
+    "the",
+    "a",
+    "moon",
+    "of",
+    "titan",
+    "saturn",
+    "goes",
+    "round",
+    "its",
+    "planet",
+    "once",
+    "every",
+    "sixteen",
+    "days",
+]
 
 
 def sentences(seed: int, count: int = 60) -> list[str]:
