@@ -13,17 +13,23 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Literal
-from urllib.parse import urlsplit
 
 from rallebench.core.errors import UsageError
 from rallebench.core.settings import checked, declare, form_of
 from rallebench.core.types import digest
 from rallebench.encoders import ENCODERS
 from rallebench.encoders._engine import filled, unit
+from rallebench.http.client import Server
 from rallebench.http.endpoint import MAX_RATE, Endpoint, check_endpoint, key_from_environment
-from rallebench.http.failures import NOT_OPENAI, SEE_LOG, Failure, counted, unrefused
+from rallebench.http.failures import (
+    NOT_OPENAI,
+    SEE_LOG,
+    Failure,
+    counted,
+    estimated_tokens,
+    unrefused,
+)
 from rallebench.http.limiter import Permit
-from rallebench.http.retry import Server
 
 if TYPE_CHECKING:
     from rallebench.encoders import Batches, Vectors
@@ -154,7 +160,7 @@ class OpenAIEmbeddings:
 
     def _request(self, texts: Sequence[str]) -> tuple[Vectors, int | None]:
         """The vectors of one request and its token count, with retries."""
-        tokens = sum(len(text.encode("utf-8", "replace")) for text in texts) / 4
+        tokens = sum(map(estimated_tokens, texts))
         (answer,) = self._server.attempts(lambda permit: self._ask(texts, permit), tokens)
         return answer
 
@@ -220,15 +226,9 @@ def shares(total: int, sizes: Sequence[int]) -> list[int]:
 
 
 def _fingerprint(settings: EmbeddingSettings) -> str:
-    address = urlsplit(settings.base_url)
-    what = [
-        settings.dimensions,
-        settings.query_prompt,
-        settings.passage_prompt,
-        settings.max_characters,
-    ]
-    where = f"{address.netloc}{address.path.rstrip('/')}"
-    return f"openai_embeddings/{settings.model}@{where}/{digest(what)[:12]}"
+    prompts = [settings.query_prompt, settings.passage_prompt]
+    what = digest([settings.dimensions, *prompts, settings.max_characters])[:12]
+    return f"openai_embeddings/{settings.model}@{settings.address}/{what}"
 
 
 @ENCODERS.register("openai_embeddings", needs_model=True, form=SETTINGS)

@@ -241,12 +241,7 @@ def need(**settings: Any) -> MemoryNeed | None:
     return encoder_need(inner, quantization=chosen["quantization"], device=device)
 
 
-@ENCODERS.register(
-    "sentence_transformers",
-    needs_model=True,
-    form=SETTINGS,
-    need=need,
-)
+@ENCODERS.register("sentence_transformers", needs_model=True, form=SETTINGS, need=need)
 def sentence_transformers(**settings: Any) -> SentenceTransformers:
     """Any sentence-transformers folder or hub id: sentence_transformers:MODEL?query_prompt=…"""
     values = checked("encoder 'sentence_transformers'", SETTINGS, settings)

@@ -15,35 +15,17 @@ from rallebench.core.types import Evidence, Generate, Message, Passage
 from rallebench.reader import FOREIGN, REFUSAL, UNABLE, Task
 from rallebench.reader.layout import Part, parts, split_passages
 
-_WRITING = (
-    (
-        re.compile(
-            r"\bsummari[sz]e\b|\b(?:write|give|make|provide)\b[^.\n]{0,30}\bsummary\b", re.I
-        ),
-        "summarise",
-    ),
-    (re.compile(r"\btranslate\b", re.I), "translate"),
-    (
-        re.compile(
-            r"\b(?:score|rate|grade|evaluate)\b[^\n]{0,120}\b(?:[01]|one|zero)\b\s*(?:to|-|–|and)\s*(?:[1-9]\d*|five|ten)\b"
-            r"|\b(?:scores?|ratings?) (?:from|between) \d|\bas (?:a|an impartial) judge\b",
-            re.I,
-        ),
-        "judge",
-    ),
-    (
-        re.compile(
-            r"\bcontinue (?:my|the|this|writing)\b[^.\n]{0,40}\b(?:text|story|article|essay|news)?|\bwrite (?:a|an|the|some)?\s*"
-            r"(?:\w+ ){0,3}(?:poem|story|essay|article|program|code|letter|function|paragraph|report|email)\b",
-            re.I,
-        ),
-        "write texts",
-    ),
-    (
-        re.compile(r"\bThought \d+\b|\bAction \d+\b|\bFinish\[|```python|\bdef solution\b"),
-        "act as an agent or write programs",
-    ),
-)
+# What it cannot do → how orders speak of it.
+_WRITING = {
+    "summarise": r"(?i)\bsummari[sz]e\b|\b(?:write|give|make|provide)\b[^.\n]{0,30}\bsummary\b",
+    "translate": r"(?i)\btranslate\b",
+    "judge": r"(?i)\b(?:score|rate|grade|evaluate)\b[^\n]{0,120}\b(?:[01]|one|zero)\b\s*(?:to|-|–|and)\s*"
+    r"(?:[1-9]\d*|five|ten)\b|\b(?:scores?|ratings?) (?:from|between) \d|\bas (?:a|an impartial) judge\b",
+    "write texts": r"(?i)\bcontinue (?:my|the|this|writing)\b[^.\n]{0,40}\b(?:text|story|article|essay|news)?|"
+    r"\bwrite (?:a|an|the|some)?\s*(?:\w+ ){0,3}"
+    r"(?:poem|story|essay|article|program|code|letter|function|paragraph|report|email)\b",
+    "act as an agent or write programs": r"\bThought \d+\b|\bAction \d+\b|\bFinish\[|```python|\bdef solution\b",
+}
 _REWRITING = re.compile(
     r"\b(?:rewrite|rephrase|paraphrase|reformulate|restate)\b|"
     r"\b(?:make|create|generate|write|formulate|form|turn|convert|put)\b[^.\n\"]{0,60}\b(?:as|into|to|a|one|clear|new|search)\s(?:\w+ )?(?:question|query)\b",
@@ -343,8 +325,8 @@ def _task(
     if _REWRITING.search(orders) or _QUESTION_CUE.fullmatch(cue):
         # Handing the question on unchanged keeps a chain that rewrites first working.
         return Task("say", _unchanged(frame, question) or UNABLE.format(what="rewrite"))
-    for pattern, what in _WRITING:
-        if pattern.search(orders):
+    for what, pattern in _WRITING.items():
+        if re.search(pattern, orders):
             return Task("say", UNABLE.format(what=what))
     titles = tuple(t for p in frame if p.role == "titles" for t in _titles(p.text))
     if titles or (_TITLE.search(orders) and not re.search(r"\btitle\b", question, re.I)):

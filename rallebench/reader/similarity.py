@@ -14,7 +14,16 @@ from typing import TYPE_CHECKING
 
 from rallebench.core.types import Passage
 from rallebench.encoders import Encoder
-from rallebench.reader.text import ADVERBS, FUNCTION_WORDS, Rarity, Word, clean, sentences, words
+from rallebench.reader.text import (
+    ADVERBS,
+    FUNCTION_WORDS,
+    Rarity,
+    Word,
+    clean,
+    sentences,
+    share_of,
+    words,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -154,18 +163,14 @@ def candidates_of(
     passages: Sequence[Passage], weights: Mapping[str, float], limit: int = ENCODED
 ) -> list[Sentence]:
     """The ``limit`` sentences that share most with the question, best first."""
-    total = sum(weights.values()) or 1.0
     scored: list[tuple[float, Sentence]] = []
     for number, passage in enumerate(passages):
         title = lead_name(passage)
         titled = {w.stem for w in words(title)}
         before: frozenset[str] = frozenset()
         for place, (text, tokens, stems) in enumerate(_read(passage.text)):
-            own = sum(v for s, v in weights.items() if s in stems) / total
-            around = (
-                sum(v for s, v in weights.items() if s in stems or s in titled or s in before)
-                / total
-            )
+            own = share_of(weights, stems)
+            around = share_of(weights, stems | titled | before)
             # Earlier passages and sentences win ties: the retriever ranked them, and leads define.
             key = own + 0.5 * around - 0.02 * min(number, 10) - 0.001 * place
             scored.append((key, Sentence(number, text, title, tokens, own, around)))

@@ -7,13 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from rallebench.core.settings import Setting
-from rallebench.vector_indexes import (
-    VECTOR_INDEXES,
-    Build,
-    Neighbours,
-    Vectors,
-    complete_settings,
-)
+from rallebench.vector_indexes import VECTOR_INDEXES, Build, Neighbours, Vectors, complete_settings
 from rallebench.vector_indexes._diskann import (
     COMPLEXITY,
     FORESEEN,

@@ -12,13 +12,7 @@ import numpy as np
 
 from rallebench.core.errors import MissingPackageError
 from rallebench.core.files import read_json, write_json
-from rallebench.vector_indexes import (
-    VECTOR_INDEXES,
-    Build,
-    Neighbours,
-    Vectors,
-    complete_settings,
-)
+from rallebench.vector_indexes import VECTOR_INDEXES, Build, Neighbours, Vectors, complete_settings
 from rallebench.vector_indexes._faiss import cores
 from rallebench.vector_indexes._vectors import damaged, fed, no_neighbours, none_found, unwritten
 from rallebench.vector_indexes.hnsw import EF_SEARCH, KNOBS, PIECE, SETTINGS

@@ -7,12 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from rallebench.vector_indexes import (
-    VECTOR_INDEXES,
-    Build,
-    Neighbours,
-    Vectors,
-)
+from rallebench.vector_indexes import VECTOR_INDEXES, Build, Neighbours, Vectors
 from rallebench.vector_indexes._vectors import VECTORS, damaged, keep, no_neighbours, pieces, ranked
 
 QUERIES = 64

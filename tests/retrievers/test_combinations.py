@@ -14,7 +14,6 @@ from rallebench.core.entries import Combination
 from rallebench.core.errors import BadFileError, NotFoundError, RalleError, UsageError
 from rallebench.core.events import complete
 from rallebench.encoders.hashing import Hashing
-from rallebench.retrievers import embedding_tokens
 from rallebench.services.workbench import Workbench
 from rallebench.workspace.checking import check_chain
 from rallebench.workspace.indexes.build import build_index
@@ -218,11 +217,8 @@ def test_a_combination_of_combinations_loads_everything_once(workbench: Workbenc
 def test_the_tokens_that_encoders_read_of_a_query_are_those_of_all_parts(
     workbench: Workbench,
 ) -> None:
-    counted = {
-        name: embedding_tokens(load(workbench, name), ["largest moon", " "])
-        for name in ("tiny", "tiny-graph", "both")
-    }
-    assert counted == {"tiny": [0, 0], "tiny-graph": [2, 0], "both": [2, 0]}
+    for name in ("tiny-graph", "both"):  # the words of "tiny" need no encoder
+        assert load(workbench, name).embedding_tokens(["largest moon", " "]) == [2, 0]
 
 
 def test_a_part_of_what_is_loaded_cannot_be_unloaded_before_it(workbench: Workbench) -> None:

@@ -18,7 +18,7 @@ from rallebench.experiments.papers.crud.retrieval import (
 from rallebench.retrievers._parts import IDENTITIES
 from rallebench.retrievers.composites import written_out
 from rallebench.retrievers.fusion import by_rank
-from rallebench.workspace.paths import Workspace, parse_settings
+from rallebench.workspace.paths import Workspace
 
 REPORT = "河北省运动员在2023年全国田径锦标赛中获得4枚金牌，创造了历史最好成绩。"
 OTHER = "青禾市首条无人驾驶公交线路正式开通，线路全长12公里，设站9座。"
@@ -38,11 +38,11 @@ def test_hybrid_scores_are_half_over_sixty_and_the_rank_and_equal_texts_are_one(
 def test_the_four_variants_are_retrievers_of_the_workspace() -> None:
     expected = ("bge", "words")
     assert (variant("dense", "bge", "words", 8), variant("bm25", "bge", "words", 8)) == expected
-    _, fused = written_out(variant("hybrid", "bge", "words", 8), parse_settings)
+    _, fused = written_out(variant("hybrid", "bge", "words", 8))
     assert fused is not None and (fused.kind, fused.of) == ("rrf", ["words", "bge"])
     assert fused.settings == {"weights": "0.5,0.5", "constant": 60, "depth": 8, "equal": "text"}
     _, judged = written_out(
-        variant("hybrid-rerank", "bge", "words", 8, "/models/judge"), parse_settings
+        variant("hybrid-rerank", "bge", "words", 8, "/models/judge")
     )
     assert judged is not None and (judged.kind, judged.settings["depth"]) == ("rerank", 16)
     assert judged.of == [variant("hybrid", "bge", "words", 8)]
