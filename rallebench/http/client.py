@@ -18,6 +18,7 @@ from urllib.parse import quote, unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 from rallebench.core.errors import BackendError, MissingPackageError, UsageError
+from rallebench.core.versions import optional
 from rallebench.http.deadline import Deadline, Sockets
 from rallebench.http.endpoint import MAX_PAUSE, Endpoint, account_headers, is_loopback, no_address
 from rallebench.http.failures import (
@@ -88,10 +89,7 @@ class Server:
     """
 
     def __init__(self, name: str, endpoint: Endpoint, key: str) -> None:
-        try:
-            import httpcore2
-        except ImportError:
-            raise MissingPackageError("httpcore2", f"and {name!r} needs it") from None
+        httpcore2 = optional("httpcore2", "httpcore2", f"and {name!r} needs it")
         self.closed = threading.Event()
         self.name, self.endpoint, self.key = name, endpoint, key
         self._reached = False
