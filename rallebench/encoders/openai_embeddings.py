@@ -123,11 +123,6 @@ class OpenAIEmbeddings:
             for text in texts
         ]
         starts = range(0, len(sent), own.batch)
-        if len(starts) == 1:
-            vectors, tokens = self._request(sent)
-            self._keep(role, texts, sent, tokens)
-            yield np.arange(len(sent)), vectors
-            return
         pool = ThreadPoolExecutor(
             min(own.concurrency, len(starts) or 1), thread_name_prefix="embeddings"
         )
@@ -174,7 +169,7 @@ class OpenAIEmbeddings:
             if failure.status in TOO_LONG:
                 failure.mend = "Set max_characters if a text is too long, batch if there are too many, or the setting in the message."
             raise
-        permit.headers(headers)
+        self._server.limiter.read_headers(headers, permit)
         vectors = vectors_of(document, len(texts), self._server.key)
         with self._lock:
             if self._dim and vectors.shape[1] != self._dim:

@@ -113,20 +113,18 @@ class Status:
         return "; ".join([size] * (self.throttled > 0) + [pause] * (self.pause >= 0.5))
 
 
+@dataclass
 class Permit:
-    """The permit of one request in flight. ``tokens`` may be set when the answer has come.
+    """The permit of one request in flight, of so many ``expected`` tokens; ``tokens`` may be set when the answer has come.
 
     ``number``: how many requests were sent before; ``full``: whether the window is full with this one.
     """
 
-    def __init__(self, limiter: RateLimiter, tokens: float, number: int, full: bool) -> None:
-        self._limiter, self.expected, self.number, self.full = limiter, tokens, number, full
-        self.sent = time.monotonic()
-        self.tokens: float | None = None
-
-    def headers(self, headers: Mapping[str, str]) -> None:
-        """Pause all requests if the server has nothing left for those after the ones in flight."""
-        self._limiter.read_headers(headers, self)
+    expected: float
+    number: int
+    full: bool
+    sent: float
+    tokens: float | None = None
 
 
 class RateLimiter:
@@ -217,7 +215,7 @@ class RateLimiter:
         self._tokens.take(tokens, now)
         self._in_flight += 1
         self._started += 1
-        return Permit(self, tokens, self._started, self._in_flight >= self._window.size)
+        return Permit(tokens, self._started, self._in_flight >= self._window.size, now)
 
     def _call_next(self) -> None:
         if self._queue:
@@ -226,7 +224,7 @@ class RateLimiter:
     # ── after a request ──
 
     def read_headers(self, headers: Mapping[str, str], permit: Permit) -> None:
-        """See :meth:`Permit.headers`."""
+        """Pause all requests if the server has nothing left for those after the ones in flight."""
         for unit in ("requests", "tokens"):
             rest = remainder(headers, unit)
             with self._lock:

@@ -161,7 +161,7 @@ class OpenAICompatible:
         sent = self._abilities.fit(body, stream)
         try:
             with server.request("POST", PATH, sent) as answer:
-                permit.headers(answer.headers)
+                server.limiter.read_headers(answer.headers, permit)
                 for piece in read_answer(
                     answer, stream, self.settings.timeout, server.key, server.lost
                 ):

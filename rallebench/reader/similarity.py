@@ -159,10 +159,8 @@ def is_name(word: Word, *, initial: bool = False) -> bool:
     return word.is_word and word.is_capital and not word.is_number and not plain
 
 
-def candidates_of(
-    passages: Sequence[Passage], weights: Mapping[str, float], limit: int = ENCODED
-) -> list[Sentence]:
-    """The ``limit`` sentences that share most with the question, best first."""
+def candidates_of(passages: Sequence[Passage], weights: Mapping[str, float]) -> list[Sentence]:
+    """The ``ENCODED`` sentences that share most with the question, best first."""
     scored: list[tuple[float, Sentence]] = []
     for number, passage in enumerate(passages):
         title = lead_name(passage)
@@ -176,16 +174,13 @@ def candidates_of(
             scored.append((key, Sentence(number, text, title, tokens, own, around)))
             before = stems
     scored.sort(key=lambda pair: -pair[0])
-    return [sentence for _, sentence in scored[:limit]]
+    return [sentence for _, sentence in scored[:ENCODED]]
 
 
 def rank(
-    question: str,
-    candidates: Sequence[Sentence],
-    vectors: Mapping[str, Vector],
-    keep: int = NEAREST,
+    question: str, candidates: Sequence[Sentence], vectors: Mapping[str, Vector]
 ) -> list[Ranked]:
-    """The ``keep`` best of the sentences, best first."""
+    """The ``NEAREST`` best of the sentences, best first."""
     target = vectors[question]
     ranked = []
     for sentence in candidates:
@@ -197,4 +192,4 @@ def rank(
             - 0.02 * min(sentence.passage, 10)
         )
         ranked.append(Ranked(sentence, similarity, score))
-    return sorted(ranked, key=lambda r: -r.score)[:keep]
+    return sorted(ranked, key=lambda r: -r.score)[:NEAREST]

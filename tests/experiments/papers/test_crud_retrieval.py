@@ -41,9 +41,7 @@ def test_the_four_variants_are_retrievers_of_the_workspace() -> None:
     _, fused = written_out(variant("hybrid", "bge", "words", 8))
     assert fused is not None and (fused.kind, fused.of) == ("rrf", ["words", "bge"])
     assert fused.settings == {"weights": "0.5,0.5", "constant": 60, "depth": 8, "equal": "text"}
-    _, judged = written_out(
-        variant("hybrid-rerank", "bge", "words", 8, "/models/judge")
-    )
+    _, judged = written_out(variant("hybrid-rerank", "bge", "words", 8, "/models/judge"))
     assert judged is not None and (judged.kind, judged.settings["depth"]) == ("rerank", 16)
     assert judged.of == [variant("hybrid", "bge", "words", 8)]
     for kind, sentence in (
