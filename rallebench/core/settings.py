@@ -145,8 +145,9 @@ def checked(
         except ValueError as must_be:
             raise SettingError(name, value, str(must_be)) from None
     for name, setting in known.items():
-        if setting.required and values[name] in (None, ""):
-            raise UsageError(f"The {what} needs the {noun} {name!r}.", setting=name)
+        if setting.required and (values[name] is None or not str(values[name]).strip()):
+            about = f": {setting.about}" if setting.about else ""
+            raise UsageError(f"The {what} needs the {noun} {name!r}{about}.", setting=name)
     return values
 
 

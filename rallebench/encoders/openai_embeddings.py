@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Literal
 
-from rallebench.core.errors import UsageError
 from rallebench.core.settings import checked, declare, form_of
 from rallebench.core.types import digest
 from rallebench.encoders import ENCODERS
@@ -48,6 +47,7 @@ _RATE_ABOUT = "by all that ask this server; 0 = no limit"
 class EmbeddingSettings(Endpoint):
     """The settings of one model at one server."""
 
+    model: str = declare(str, "", required=True, about="the model's name on the server")
     api_key_env: str | None = declare(
         str, None, about="the environment variable that holds the key"
     )
@@ -231,7 +231,5 @@ def openai_embeddings(**settings: Any) -> OpenAIEmbeddings:
     """An OpenAI-compatible embeddings endpoint: openai_embeddings:MODEL?base_url=…; key from the environment."""
     values = EmbeddingSettings(**checked("encoder 'openai_embeddings'", SETTINGS, settings))
     name = f"openai_embeddings:{values.model}"
-    if not values.model.strip():
-        raise UsageError("The encoder 'openai_embeddings' needs a model: its name on the server.")
     check_endpoint(name, values)
     return OpenAIEmbeddings(values, key_from_environment(name, values))

@@ -316,11 +316,9 @@ def _task(
         return Task("say", FOREIGN)
     labels = _labels(orders)
     if labels:
-        return (
-            Task("verdict", question, passages, labels=labels)
-            if question and passages
-            else Task("say", _no(labels))
-        )
+        if question and passages:
+            return Task("verdict", question, passages, labels=labels)
+        return Task("say", labels[2] if len(labels) > 2 else REFUSAL)
     cue = next((p.text for p in reversed(frame) if p.role == "cue"), "")
     if _REWRITING.search(orders) or _QUESTION_CUE.fullmatch(cue):
         # Handing the question on unchanged keeps a chain that rewrites first working.
@@ -355,10 +353,6 @@ def _labels(orders: str) -> tuple[str, ...]:
     if _TRUE_FALSE.search(orders):
         return ("True", "False", *third)
     return ("Yes", "No", *third) if _YES_NO.search(orders) else ()
-
-
-def _no(labels: tuple[str, ...]) -> str:
-    return labels[2] if len(labels) > 2 else REFUSAL
 
 
 def _unchanged(frame: Sequence[Part], question: str) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rallebench.core.errors import UsageError
 from rallebench.core.settings import Setting
 from rallebench.core.types import Hit, Passage
 from rallebench.retrievers import COMBINATIONS, Retriever
@@ -54,19 +53,13 @@ DEPTH_SETTING = Setting(int, DEPTH, 1, MAX_DEPTH, about="hits that are judged")
 TITLES_SETTING = Setting(bool, True, about="whether the judge reads the titles too")
 
 
-def check_model(name: str, parts: int, settings: Mapping[str, Any]) -> None:
-    """Raise UsageError if no model is named."""
-    if not settings["model"].strip():
-        raise UsageError(
-            f"{name!r} needs the setting model: the folder or hub id of a cross-encoder."
-        )
-
-
 @COMBINATIONS.register(
     "rerank",
     parts=(1, 1),
     form={
-        "model": Setting(str, "", about="folder or hub id of a cross-encoder with one label"),
+        "model": Setting(
+            str, "", required=True, about="folder or hub id of a cross-encoder with one label"
+        ),
         "depth": DEPTH_SETTING,
         "titles": TITLES_SETTING,
         "dtype": Setting(str, "float32", choices=("float32", "bfloat16", "float16")),
@@ -76,7 +69,6 @@ def check_model(name: str, parts: int, settings: Mapping[str, Any]) -> None:
         ),
         "batch_size": Setting(int, 32, 1, 4096),
     },
-    check=check_model,
 )
 def rerank(name: str, parts: Sequence[Retriever], settings: Mapping[str, Any]) -> Reranked:
     """Re-ranking with a cross-encoder, loaded once and shared."""

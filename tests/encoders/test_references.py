@@ -86,7 +86,7 @@ def test_names_that_need_no_model_are_listed_and_open() -> None:
             "sentence_transformers",
             "'sentence_transformers' needs a model: write sentence_transformers:MODEL",
         ),
-        ("openai_embeddings:?base_url=http://127.0.0.1:1/v1", "needs a model"),
+        ("openai_embeddings:?base_url=http://127.0.0.1:1/v1", "needs the setting 'model'"),
         ("minilm?dtype", "The setting 'dtype' is not key=value"),
         ("minilm?dtype=int8", "dtype=int8: dtype must be one of auto, float32, bfloat16"),
         ("minilm?colour=red", "'minilm' has no setting 'colour'; it has dtype"),

@@ -125,7 +125,10 @@ WRONG = {
     "a knob that the kind has not": ("tiny-graph?nprobe=3", "(hnsw) has no setting of its search"),
     "a knob out of range": ("tiny-graph?ef_search=0", "ef_search must be a whole number from 1"),
     "a knob of words": ("tiny?k1=2", "(bm25) has no setting of its search 'k1'; it has none."),
-    "a re-ranker without a model": ("rerank:tiny", "'rerank:tiny' needs the setting model"),
+    "a re-ranker without a model": (
+        "rerank:tiny",
+        "'rerank:tiny' (rerank) needs the setting 'model'",
+    ),
 }
 
 

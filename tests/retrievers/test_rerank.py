@@ -151,7 +151,7 @@ def test_what_is_no_model_is_one_sentence(model: Path, tmp_path: Path) -> None:
     (broken / "model.safetensors").write_bytes(b"short")
     (odd / "config.json").write_text(json.dumps([]))
     for settings, sentence in (
-        ({}, "needs the setting model"),
+        ({}, "needs the setting 'model'"),
         ({"model": str(tmp_path)}, "has no config.json, so it holds no whole model"),
         ({"model": "/no/such/folder"}, "the folder /no/such/folder does not exist"),
         ({"model": str(broken)}, "damaged, cut short"),

@@ -149,7 +149,7 @@ def test_a_prompt_that_shows_no_passages_and_one_that_is_not_there_are_sentences
     [
         ({"window": 10, "step": 10}, "step is 10; it must be less than window, 10"),
         ({"way": "setwise"}, "way must be one of listwise, pointwise"),
-        ({"llm": ""}, "needs the setting llm"),
+        ({"llm": ""}, "needs the setting 'llm'"),
     ],
 )
 def test_a_wrong_setting_is_a_sentence(settings: dict[str, Any], sentence: str) -> None:
