@@ -259,22 +259,6 @@ def test_a_slow_request_does_not_hold_up_the_others(serve: Serve) -> None:
     assert [reply.text for reply in replies] == ["slow", *map(str, range(9))]
 
 
-def test_many_threads_may_share_one_backend(serve: Serve) -> None:
-    _, llm = serve(echo, concurrency=8)
-    texts: dict[int, str] = {}
-
-    def work(number: int) -> None:
-        for turn in range(5):
-            texts[number * 5 + turn] = reply_of(llm, ask(f"{number}-{turn}")).text
-
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(10)
-    assert texts == {n * 5 + t: f"{n}-{t}" for n in range(8) for t in range(5)}
-
-
 def test_a_request_that_fails_alone_comes_back_as_its_error_in_its_place(serve: Serve) -> None:
     def refuse_one(handler: Handler) -> None:
         (fail(400, "too long") if handler.body["messages"][-1]["content"] == "1" else echo)(handler)
@@ -283,11 +267,6 @@ def test_a_request_that_fails_alone_comes_back_as_its_error_in_its_place(serve: 
     results = llm.generate([ask(str(n)) for n in range(3)])
     assert [isinstance(result, RalleError) for result in results] == [False, True, False]
     assert results[2].text == "2"
-
-
-def test_an_empty_batch_asks_nothing(serve: Serve) -> None:
-    server, llm = serve()
-    assert (llm.generate([]), server.bodies) == ([], [])
 
 
 # ── streaming ────────────────────────────────────────────────────────────────

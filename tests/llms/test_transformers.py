@@ -120,9 +120,12 @@ def test_a_repetition_penalty_changes_the_text(tiny: Any) -> None:
     assert plain != penalised
 
 
-def test_a_batch_size_limits_the_rows_and_changes_no_text(tiny: Any) -> None:
+def test_a_batch_size_limits_the_rows_asks_for_several_batches_and_changes_no_text(
+    tiny: Any,
+) -> None:
     requests = [ask(text) for text in QUESTIONS]
     assert texts(tiny(batch_size=2), requests) == texts(tiny(), requests)
+    assert (tiny(batch_size=2).preferred_batch, tiny().preferred_batch) == (16, None)
 
 
 # ── stop strings ─────────────────────────────────────────────────────────────

@@ -377,10 +377,6 @@ def test_attention_and_device_map_change_no_greedy_text_here(
         assert " on disk, " in llm.about
 
 
-def test_a_batch_size_asks_for_several_batches_at_once(tiny: Any) -> None:
-    assert (tiny(batch_size=4).preferred_batch, tiny().preferred_batch) == (32, None)
-
-
 # ── 4-bit, as asked ──────────────────────────────────────────────────────────
 
 
