@@ -6,6 +6,7 @@ languages pass through unharmed; they only never match a list.
 
 from __future__ import annotations
 
+import math
 import re
 import unicodedata
 from collections.abc import Collection, Iterable, Mapping
@@ -194,10 +195,9 @@ def _is_abbreviation(text: str, start: int, dot: int, end: int) -> bool:
 
 
 def _trim(text: str, start: int, end: int) -> list[tuple[int, int]]:
-    while start < end and text[start].isspace():
-        start += 1
-    while end > start and text[end - 1].isspace():
-        end -= 1
+    piece = text[start:end]
+    start += len(piece) - len(piece.lstrip())
+    end = start + len(piece.strip())
     return [(start, end)] if end > start else []
 
 
@@ -240,24 +240,12 @@ class Rarity:
 
     def __init__(self, vocabulary: dict[str, int]) -> None:
         self._vocabulary = vocabulary
-        self._known: dict[str, float] = {}
 
     def __call__(self, low: str) -> float:
         """The weight of a lower-cased word; function words weigh 0."""
-        if low in FUNCTION_WORDS or low in QUESTION_WORDS:
-            return 0.0
-        weight = self._known.get(low)
-        if weight is None:
-            weight = self._weigh(low)
-            if len(self._known) < 50_000:
-                self._known[low] = weight
-        return weight
-
-    def _weigh(self, low: str) -> float:
-        import math
-
         bare = low.removesuffix("'s").removesuffix("’s")
-        if not any(c.isalnum() for c in bare):
+        is_word = any(c.isalnum() for c in bare)
+        if low in FUNCTION_WORDS or low in QUESTION_WORDS or not is_word:
             return 0.0
         place = self._vocabulary.get(bare)
         if place is None:
