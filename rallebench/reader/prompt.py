@@ -101,9 +101,9 @@ def read_prompt(request: Generate) -> Task:
         passages = _without(stated, passages)
     question, context = _question(frame_parts, stated if stated in text else "", bool(passages))
     if not passages:
-        passages, question = _told_and_asked(question)
+        passages, question = _statements_and_question(question)
     elif not question:
-        statements, question = _told_and_asked(passages[-1].text)
+        statements, question = _statements_and_question(passages[-1].text)
         passages = [*passages[:-1], *statements] if statements else passages
     task = _task(frame_parts, question, context, tuple(passages), bool(request.tools))
     return replace(
@@ -285,7 +285,7 @@ def _without(question: str, passages: Sequence[Passage]) -> list[Passage]:
     ]
 
 
-def _told_and_asked(question: str) -> tuple[list[Passage], str]:
+def _statements_and_question(question: str) -> tuple[list[Passage], str]:
     """'Rome lies on the Tiber and is old. Where is Rome?' holds its own passage."""
     pieces = re.split(r"(?<=[.!?])\s+", question.strip())
     statements = [s for s in pieces[:-1] if not s.endswith("?")]
