@@ -232,7 +232,7 @@ def test_a_part_of_what_is_loaded_cannot_be_unloaded_before_it(workbench: Workbe
 
 @pytest.mark.slow
 def test_a_load_that_fails_leaves_its_parts_loaded_and_free(workbench: Workbench) -> None:
-    with pytest.raises(RalleError, match="There is no cross-encoder"):
+    with pytest.raises(RalleError, match="the folder /no/such/model does not exist"):
         load(workbench, "rerank:tiny?model=/no/such/model")
     assert loaded(workbench) == ["tiny"]
     workbench.models.unload("tiny")
