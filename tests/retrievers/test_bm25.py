@@ -9,13 +9,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from building import built
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rallebench.core.entries import Manifest
 from rallebench.core.text import tokenize
 from rallebench.retrievers.bm25 import K1, B, BM25Kind, best_rows
-from rallebench.workspace.indexes.build import build_index
 
 
 def lucene_scores(texts: list[str], query: str, k1: float = K1, b: float = B) -> list[float]:
@@ -55,8 +54,7 @@ def test_scores_and_order_are_lucenes(
     (folder / "c.tsv").write_text(
         "".join(f"{i}\t{text}\ttitle{i}\n" for i, text in enumerate(texts))
     )
-    *_, manifest = build_index(folder / "indexes", "x", folder / "c.tsv", "bm25")
-    assert isinstance(manifest, Manifest)
+    manifest = built(folder / "indexes", "x", folder / "c.tsv", "bm25")
     found = BM25Kind().open("x", folder / "indexes" / "x", manifest).search([query], len(texts))[0]
     expected = lucene_scores([f"title{i}, {text}" for i, text in enumerate(texts)], query)
     known = any(score > 0 for score in expected)
@@ -95,8 +93,7 @@ def test_page_hits_on_real_questions_are_the_published_ones(
 ) -> None:
     corpus = shared_data / "kilt" / f"{name}_corpus.tsv"
     pages = corpus.with_name(f"{name}_doc_id_to_wikipedia_id.json")
-    *_, manifest = build_index(tmp_path, name, corpus, "bm25", page_map=pages)
-    assert isinstance(manifest, Manifest)
+    manifest = built(tmp_path, name, corpus, "bm25", page_map=pages)
     lines = corpus.with_name(f"{name}_kilt.jsonl").read_text("utf-8").split("\n")
     rows = [json.loads(line) for line in lines if line]
     index = BM25Kind().open(name, tmp_path / name, manifest)
