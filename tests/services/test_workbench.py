@@ -41,6 +41,7 @@ from rallebench.experiments.benchmark import Benchmark
 from rallebench.llms import LLMS
 from rallebench.llms.scripted import Scripted
 from rallebench.services.jobs import Job
+from rallebench.services.verdicts import verdict
 from rallebench.services.workbench import Workbench
 
 TITAN = Question("q1", "Which moon of Saturn has a thick atmosphere?")
@@ -290,6 +291,18 @@ def test_asking_execute_chain_runs_every_action_up_to_the_last_or_to_its_error(
     assert isinstance(episode, Episode)
     assert (len(episode.steps), episode.outcome) == (1, None)
     assert episode.error.startswith("The script of 'mute' has said all")
+
+
+def test_a_verdict_knows_the_rank_of_a_gold_page_beyond_k(workbench: Workbench) -> None:
+    gold = workbench.asking.example("tiny-qa", "q1")  # whose page is p1
+    for text, is_first in (("largest moon Pluto", False), (TITAN.text, True)):
+        example = replace(gold, question=Question("q1", text))
+        *_, episode = workbench.asking.execute_chain(
+            READ_CHAIN.replace_action(0, k=1), example.question
+        )
+        assert isinstance(episode, Episode)
+        rank = verdict(workbench, example, episode).rank
+        assert rank is not None and (rank == 1) == is_first
 
 
 def test_asking_chat_streams_the_last_answer_and_knows_the_earlier_turns(
