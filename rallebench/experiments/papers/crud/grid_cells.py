@@ -29,8 +29,8 @@ Place = tuple[Config, str]
 
 @dataclass(frozen=True, slots=True)
 class Outcomes:
-    """What has come of a grid so far. ``metric``: the one that decides; ``failed``: why a cell has no result; ``indexes``:
-    label → the index, or why there is none."""
+    """The outcomes of a grid so far. ``metric``: the deciding one; ``failed``: the error of a cell without a result; ``indexes``:
+    label → the index or its error."""
 
     grid: Grid
     tasks: Sequence[CrudTask]

@@ -1,4 +1,4 @@
-"""What a grid shows: a table and a plot for every factor, every difference to the base, and all tasks at a glance."""
+"""The tables and plots of a grid: by factor, all differences to the base, all tasks at a glance."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ HEADS: Mapping[str, str] = {
 }
 """Metric → its heading, in the order of a table."""
 NO_BETTER = ("length",)
-"""Of these, more is not better."""
+"""Metrics of which more is not better."""
 NOTE = (
     "The value less the base in points of 100, over the questions that both answered. Both come from one sign-flip "
     "test and count all comparisons of one metric: p by Holm, the intervals, which hold together at 95 %, by Bonferroni."
@@ -135,7 +135,7 @@ def _gap(paired: PairedComparison, unit: float = 100) -> Mean:
 
 
 def notes_of(outcomes: Outcomes, left_out: Sequence[CrudTask]) -> Iterator[str]:
-    """What a reader of the numbers must know, one sentence each. ``left_out``: tasks without gold documents."""
+    """The notes of the report. ``left_out``: tasks without gold documents."""
     base = outcomes.base
     others = [cell for (config, _), cell in outcomes.ran.items() if config != outcomes.grid.base]
     if base and base[0].plan.request.llm:
@@ -199,6 +199,6 @@ def report_of(outcomes: Outcomes) -> dict[str, Any]:
 
 
 def _remark(factor: str, config: Config, base: Config) -> str:
-    """Which value is the base's, and how many passages are read where that changes with it."""
+    """The mark of the base's value, and the number of passages where that changes with the value."""
     more = [f"top {config.topk}"] * (factor == "chunk") + ["base"] * (config == base)
     return f" ({', '.join(more)})" if more else ""

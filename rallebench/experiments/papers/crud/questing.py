@@ -143,7 +143,7 @@ def judging_of(
 def judged_of(
     judging: Judging, records: Sequence[Record], answered: RunResult
 ) -> tuple[dict[str, int], dict[str, Mapping[str, Any]]]:
-    """(how many answers were judged, and why others were not; record id → the JSON of a judgement with values); nothing
+    """(the counts of judged and unscored answers, record id → the JSON of a judgement with values); both are empty
     where nothing was judged."""
     episodes = answered.judgements.get(judging.judge.name)
     if episodes is None:

@@ -23,7 +23,7 @@ SCENARIOS: Mapping[str, tuple[str, ...]] = {
     "Read, several documents": ("multi-document QA", "qa2", "qa3"),
     "Update": ("error correction", "hallucination"),
 }
-"""What users do, as the paper has it → what its table calls that, and the tasks that stand for it."""
+"""A use as the paper calls it → its name in the paper's table, and the tasks that represent it."""
 PAPERS_COLUMNS: Mapping[str, str] = {
     "topk": "top-k",
     "chunk": "chunk_size",
@@ -34,9 +34,9 @@ PAPERS_COLUMNS: Mapping[str, str] = {
 """Factor → its column in the paper's table."""
 COLUMNS = (*PAPERS_COLUMNS, "embedding")
 GROWING = ("mrr", "gold_found")
-"""These cannot fall with a larger top-k."""
+"""Metrics that cannot fall with a larger top-k."""
 ASIDE = {"QA_avg_F1": "precision", "QA_recall": "recall"}
-"""Metrics of which a recommendation of their own is told, as the paper does."""
+"""Metrics with recommendations of their own, as in the paper."""
 
 
 Versus = Mapping[Any, PairedComparison]
@@ -83,7 +83,7 @@ def _scores(cell: Cell, metric: str) -> dict[str, float | None]:
 def recommended(
     factor: GridFactor, base: Any, values: Sequence[Any], compared: Versus
 ) -> tuple[str, Any]:
-    """(what is recommended of a factor, in words; the value, None where no difference is shown).
+    """(the recommendation for a factor in words, its value; None where no difference is shown).
 
     The best of the values that are shown to be better than the base; the base where others are only shown to be worse.
     """
@@ -165,7 +165,7 @@ def _cell(
     name: str,
     compared: Mapping[str, Mapping[tuple[str, str], Versus]],
 ) -> str | None:
-    """What is said of a factor in a scenario; None where nothing was compared."""
+    """The recommendation for a factor in a scenario; None where nothing was compared."""
     grid, metric, place, factor = outcomes.grid, outcomes.metric, (group, name), FACTORS[name]
     if not compared[metric].get(place) or (name == "topk" and metric in GROWING):
         return None

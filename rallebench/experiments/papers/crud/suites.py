@@ -104,7 +104,7 @@ def plot_of(cells: Sequence[Cell]) -> Figure:
 
 
 def notes_of(cells: Sequence[Cell]) -> tuple[str, ...]:
-    """One sentence each."""
+    """The notes of the report."""
     notes = [note for cell in cells for note in _notes_of_cell(cell)]
     first = cells[0].plan
     if first.request.workspace.llm(first.request.llm).backend == READER:
@@ -141,7 +141,7 @@ QUEST_NOTES = {
     "quest_unanswerable": "have no question that the reference answers; RAGQuestEval counts 0 for them",
     "quest_nothing_answered": "answer none of the questions; RAGQuestEval counts 0 for them",
 }
-"""A cell's count → what so many of its questions, or of the answers that were judged, are."""
+"""A cell's count → the end of its sentence; of all questions, and of the judged answers."""
 
 
 def _notes_of_cell(cell: Cell) -> Iterator[str]:
@@ -195,7 +195,7 @@ SETTINGS = {
 
 
 def _searched_by(request: ExperimentRequest) -> tuple[str, int, str]:
-    """(retriever, k, what stands between two documents) of the settings index, k and join. Raises UsageError."""
+    """(retriever, k, separator of documents) of the settings index, k and join. Raises UsageError."""
     index, k, join = (request.settings[name] for name in ("index", "k", "join"))
     if not k:
         return "", 0, separator(join, words=False)

@@ -31,7 +31,7 @@ class Documents:
 
     @property
     def negatives(self) -> int:
-        """How many of them are noise."""
+        """The number of noise documents."""
         return sum(kind == "negative" for kind, _ in self.items)
 
 

@@ -1,4 +1,4 @@
-"""Records of RGB's kind from what a retriever finds: with the answer positive, without it negative.
+"""Records in RGB's form from a retriever's passages: those with the answer are positive, the others negative.
 
 A false copy is a positive with every occurrence of the answer replaced by one of the same shape.
 """
@@ -76,7 +76,7 @@ def replaced(text: str, aliases: Sequence[str], fake: str) -> str:
 
 
 def shape_of(answer: str) -> str:
-    """What a false answer should have in common with the true one: its digits, its words, its capitals.
+    """The shape of an answer, which a false answer must share: digits, words, capitals.
 
     >>> shape_of("7 February 2021"), shape_of("12 May 1999"), shape_of("Tampa")
     ('9 A 9999', '99 A 9999', 'A')
@@ -144,7 +144,7 @@ SENTENCES: Mapping[str, str] = {
     "not_known": "have no false copies: the model does not know them",
     "unanswered": "have no answer and were left out",
 }
-"""Count of the report → what it says of so many questions."""
+"""A count of the report → the end of its sentence."""
 
 
 @EXPERIMENTS.register(
@@ -243,7 +243,7 @@ def _sets(
     fakes: Mapping[str, str],
     known: frozenset[str] | None,
 ) -> tuple[dict[str, list[Row]], dict[str, int]]:
-    """(end of a set's name → its rows, how many questions lack what). ``known``: see ``_known``."""
+    """(end of a set's name → its rows, the counts of SENTENCES). ``known``: see ``_known``."""
     sets: dict[str, list[Row]] = {"": [], "_int": [], "_fact": []}
     counts = dict.fromkeys(SENTENCES, 0)
     for record in records:
