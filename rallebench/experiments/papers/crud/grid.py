@@ -14,11 +14,12 @@ from rallebench.core.settings import Setting
 from rallebench.experiments import EXPERIMENTS
 from rallebench.experiments.papers.common import string
 from rallebench.experiments.papers.crud import PAPER, grid_tables, recommending, suites
-from rallebench.experiments.papers.crud.cells import RETRIEVAL, check_prompts
+from rallebench.experiments.papers.crud.cells import check_prompts
 from rallebench.experiments.papers.crud.configurations import FACTORS, grid_of
 from rallebench.experiments.papers.crud.grid_cells import Outcomes, perform_grid
 from rallebench.experiments.papers.crud.records import DATA_IS, read_tasks, tasks_of
 from rallebench.experiments.papers.crud.retrieval import RETRIEVERS
+from rallebench.experiments.papers.crud.scoring import RETRIEVAL
 from rallebench.experiments.papers.crud.suites import SETTINGS as CRUD
 from rallebench.retrievers import needs_encoder
 from rallebench.workspace.indexes.build import kinds

@@ -7,9 +7,8 @@ from dataclasses import asdict
 from typing import Any
 
 from rallebench.analysis.paired import PairedComparison
-from rallebench.core.experiments import Figure, IndexResult, Table
-from rallebench.core.tables import Kind
-from rallebench.engine.statistics import Mean
+from rallebench.core.experiments import IndexResult
+from rallebench.core.tables import Figure, Kind, Mean, Table
 from rallebench.experiments.papers.common import bars, listed
 from rallebench.experiments.papers.crud import suites
 from rallebench.experiments.papers.crud.configurations import FACTORS, Config

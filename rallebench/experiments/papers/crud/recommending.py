@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rallebench.analysis.paired import PairedComparison, Sides, compare_all
-from rallebench.core.experiments import Table
-from rallebench.engine.statistics import TOO_FEW
+from rallebench.core.tables import TOO_FEW, Table
 from rallebench.experiments.papers.crud.cells import Cell
 from rallebench.experiments.papers.crud.configurations import FACTORS, Config, GridFactor
 from rallebench.experiments.papers.crud.grid_cells import Outcomes
@@ -39,7 +38,7 @@ ASIDE = {"QA_avg_F1": "precision", "QA_recall": "recall"}
 """Metrics with recommendations of their own, as in the paper."""
 
 
-Versus = Mapping[Any, PairedComparison]
+Versus = dict[Any, PairedComparison]
 """A factor's value → its comparison with the base, on the questions that both have scored."""
 
 
@@ -54,7 +53,7 @@ def versus(
         for value, config in values.items()
         if config != outcomes.grid.base
     }
-    compared: dict[tuple[str, str], dict[Any, PairedComparison]] = {}
+    compared: dict[tuple[str, str], Versus] = {}
     for (group, factor, value), pair in compare_all(sides).items():
         compared.setdefault((group, factor), {})[value] = pair
     return compared

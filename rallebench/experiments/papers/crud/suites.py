@@ -9,9 +9,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from rallebench.core.errors import UsageError
-from rallebench.core.experiments import Experiment, ExperimentRequest, Figure, Report, Table
+from rallebench.core.experiments import Experiment, ExperimentRequest, Report
 from rallebench.core.settings import Setting
-from rallebench.engine.statistics import Mean
+from rallebench.core.tables import Figure, Mean, Table
 from rallebench.experiments import EXPERIMENTS
 from rallebench.experiments.papers.common import (
     bars,
@@ -90,7 +90,8 @@ def scaled(
     value: float | None, low: float | None, high: float | None, n: int, by: float = 100
 ) -> Mean:
     """A mean and its interval, times ``by``."""
-    return Mean(*(None if bound is None else by * bound for bound in (value, low, high)), n)
+    value, low, high = (None if bound is None else by * bound for bound in (value, low, high))
+    return Mean(value, low, high, n)
 
 
 def plot_of(cells: Sequence[Cell]) -> Figure:

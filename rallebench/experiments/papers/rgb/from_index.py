@@ -47,8 +47,7 @@ def with_documents(question: RgbRecord, texts: Sequence[str]) -> RgbRecord:
         held = [groups[i] for i, group in enumerate(question.required) if find_answers(text, group)]
         (min(held, key=len) if held else negative).append(text)
     positive, grouped = tuple(map(tuple, groups)), len(groups) > 1
-    documents = {"positive": positive, "negative": tuple(negative), "wrong": ()}
-    return replace(question, grouped=grouped, **documents)
+    return replace(question, positive=positive, negative=tuple(negative), wrong=(), grouped=grouped)
 
 
 def row_of(record: RgbRecord) -> Row:

@@ -7,9 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 from rallebench.core.errors import UsageError
-from rallebench.core.experiments import Experiment, ExperimentRequest, Figure, Report, Table
+from rallebench.core.experiments import Experiment, ExperimentRequest, Report
 from rallebench.core.runs import Judge, RunResult, Values
 from rallebench.core.settings import Setting
+from rallebench.core.tables import Figure, Table
 from rallebench.core.types import Episode, Example, Flow
 from rallebench.experiments import EXPERIMENTS
 from rallebench.experiments.papers.common import (
@@ -304,7 +305,8 @@ def _report(
     """The report of a test. ``own``: the keys that other tests do not have."""
     testbed = next(iter(answered.values()))[0].testbed
     records = testbed.records
-    counts, files = {}, {}
+    counts: dict[str, dict[str, int]] = {}
+    files: dict[str, str] = {}
     for label, (test, result) in answered.items():
         left_out = len(test.left_out)
         counts[label] = {"asked": test.number, "short": test.short, "left_out": left_out}

@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from rallebench.core.errors import BadFileError, NotFoundError
-from rallebench.core.experiments import Figure, Table
 from rallebench.core.runs import RunResult
 from rallebench.core.sources import Source
 from rallebench.core.table_files import csv_lines
-from rallebench.engine.statistics import Mean
+from rallebench.core.tables import Figure, Mean, Table
 from rallebench.experiments.papers.common import bars, listed, sentences
 from rallebench.experiments.papers.rgb.testing import Answered, Testbed
 from rallebench.experiments.published import published_table
@@ -147,7 +146,7 @@ CATEGORIES: Mapping[str, tuple[str, ...]] = {
 }
 """Test → the categories of its errors that the paper's authors assigned by hand."""
 
-WrongAnswer = Mapping[str, str]
+WrongAnswer = dict[str, str]
 """An answer that is not right, a rejection too: the columns of its row in the file."""
 Categories = Mapping[tuple[str, str], str]
 """(part or '', question id) → category."""
