@@ -186,6 +186,7 @@ def build_rgb(request: ExperimentRequest) -> Experiment:
 
 
 def _check(request: ExperimentRequest) -> None:
+    """Raise UsageError for settings that do not go together, or an unknown retriever."""
     s = request.settings
     if bool(s["data"]) == bool(s["articles"]) or not s["index"]:
         raise UsageError(
@@ -195,9 +196,7 @@ def _check(request: ExperimentRequest) -> None:
         raise UsageError(
             "--set prompts goes with --set articles=CORPUS, whose questions a model writes; leave it out."
         )
-    if s["index"] not in request.workspace.retrievers():
-        # a combination of retrievers is checked, anything else is refused
-        request.workspace.retriever(s["index"])
+    request.workspace.retriever(s["index"])
 
 
 def _documents_run(
