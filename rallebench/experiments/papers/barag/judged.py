@@ -58,8 +58,8 @@ def judge_of(
     s = request.settings
     form = s["judge_form"]
     if form == "auto":
-        by_tool = is_original(request) and behind_api(request, llm)
-        form = "tool" if by_tool else "schema"
+        original = is_original(request) and behind_api(request, llm)
+        form = "tool" if original else "schema"
     judge = judge_named(
         f"truthfulness:{llm}",
         request.workspace.llm_mark,

@@ -153,7 +153,6 @@ def study_of(request: ExperimentRequest, *, retrieves: bool = True, **more: Any)
         questions = with_references(questions, s["reference"])
     if not questions.examples:
         raise UsageError(f"{questions.path} holds no question.")
-    calls = "tools" if behind_api(request) else "text"
     if retrieves and not s["index"]:
         raise UsageError(
             "Passages are read, so an index is needed: --set index=NAME (rallebench index --chunk-preset barag makes one)."
@@ -169,7 +168,7 @@ def study_of(request: ExperimentRequest, *, retrieves: bool = True, **more: Any)
         s["temperature"],
         s["max_tokens"],
         request.seed,
-        calls if s["calls"] == "auto" else s["calls"],
+        s["calls"] if s["calls"] != "auto" else "tools" if behind_api(request) else "text",
         s["layout"],
         s["compat"],
         **more,
