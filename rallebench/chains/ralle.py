@@ -33,16 +33,13 @@ _TARGETS: Mapping[ActionKind, str] = {"generate": "llm_name", "retrieve": "retri
 
 @dataclass(frozen=True, slots=True)
 class Experiment:
-    """A chain and its dataset. ``num_evaluate`` None means all questions.
-
-    ``resume`` comes from the file and has no effect: a run knows itself where it stopped.
-    """
+    """A chain and its dataset. ``num_evaluate`` None means all questions. RaLLe's ``resume`` is not read: a run knows itself
+    where it stopped."""
 
     chain: Chain
     dataset_name: str = ""
     num_evaluate: int | None = None
     batch_size: int = 1
-    resume: int | None = None
 
 
 # ── RaLLe's form ─────────────────────────────────────────────────────────────
@@ -81,9 +78,7 @@ def _with_dataset(chain: Chain, value: Any, what: str) -> Experiment:
     batch_size = _whole(dataset.get("batch_size"), f"{what}: 'batch_size'", 1)
     if batch_size < 1:
         raise BadFileError(f"{what}: 'batch_size' is {batch_size}; it must be at least 1.")
-    resume = dataset.get("resume")
-    resume_at = None if resume is None else _whole(resume, f"{what}: 'resume'", 0)
-    return Experiment(chain, dataset_name, number if number > 0 else None, batch_size, resume_at)
+    return Experiment(chain, dataset_name, number if number > 0 else None, batch_size)
 
 
 def _action(value: Any, what: str) -> Action:

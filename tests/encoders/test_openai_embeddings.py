@@ -18,7 +18,7 @@ from rallebench.core.types import Passage
 from rallebench.encoders.hashing import Hashing
 from rallebench.encoders.openai_embeddings import vectors_of
 from rallebench.encoders.references import open_encoder
-from rallebench.workspace.indexes.vectors import encode_passages
+from rallebench.workspace.indexes.encoding import encode_passages
 
 TEXTS = [f"the moon number {number} of a planet" for number in range(10)]
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from building import built
 
 from rallebench.core.errors import MismatchError, UsageError
 from rallebench.core.registry import Entry
@@ -20,7 +21,6 @@ from rallebench.encoders.references import (
     with_settings,
 )
 from rallebench.encoders.sentence_transformers import SETTINGS
-from rallebench.workspace.indexes.build import build_index
 from rallebench.workspace.opening import Encoders, open_retriever
 from rallebench.workspace.paths import Workspace
 
@@ -107,11 +107,7 @@ def test_a_wrong_name_or_setting_is_found_before_anything_is_read(
     tmp_path: Any, name: str, sentence: str
 ) -> None:
     with pytest.raises(UsageError, match=sentence):
-        list(
-            build_index(
-                tmp_path / "indexes", "x", tmp_path / "missing.tsv", "flat", encoder_name=name
-            )
-        )
+        built(tmp_path / "indexes", "x", tmp_path / "missing.tsv", "flat", encoder=name)
     assert not (tmp_path / "indexes").exists()
 
 
@@ -142,8 +138,8 @@ def test_an_index_opens_with_the_encoder_that_it_was_built_with_settings_and_all
     corpus.write_text(
         "1\ttitan is the largest moon\tsaturn\n2\tthe river danube\tdanube\n3\tparis in texas\tparis\n"
     )
-    *_, manifest = build_index(tmp_path / "indexes", "x", corpus, "flat", encoder_name=reference)
-    assert manifest.encoder_name == reference  # type: ignore[union-attr]
+    manifest = built(tmp_path / "indexes", "x", corpus, "flat", encoder=reference)
+    assert manifest.encoder_name == reference
     loaded = Encoders()
     *_, retriever = open_retriever(Workspace(tmp_path), "x", loaded)
     assert loaded(reference) is loaded(reference)

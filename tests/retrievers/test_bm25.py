@@ -8,13 +8,12 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from building import built
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rallebench.core.entries import Manifest
 from rallebench.core.text import tokenize
 from rallebench.retrievers.bm25 import K1, B, BM25Kind
-from rallebench.workspace.indexes.build import build_index
 
 
 def lucene_scores(texts: list[str], query: str, k1: float = K1, b: float = B) -> list[float]:
@@ -54,8 +53,7 @@ def test_scores_and_order_are_lucenes(
     (folder / "c.tsv").write_text(
         "".join(f"{i}\t{text}\ttitle{i}\n" for i, text in enumerate(texts))
     )
-    *_, manifest = build_index(folder / "indexes", "x", folder / "c.tsv", "bm25")
-    assert isinstance(manifest, Manifest)
+    manifest = built(folder / "indexes", "x", folder / "c.tsv", "bm25")
     found = BM25Kind().open("x", folder / "indexes" / "x", manifest).search([query], len(texts))[0]
     expected = lucene_scores([f"title{i}, {text}" for i, text in enumerate(texts)], query)
     known = any(score > 0 for score in expected)
@@ -81,14 +79,13 @@ def test_page_hits_on_real_questions_are_the_published_ones(
     name: str, shared_data: Path, tmp_path: Path
 ) -> None:
     data = shared_data / "kilt"
-    *_, manifest = build_index(
+    manifest = built(
         tmp_path,
         name,
         data / f"{name}_corpus.tsv",
         "bm25",
         page_map=data / f"{name}_doc_id_to_wikipedia_id.json",
     )
-    assert isinstance(manifest, Manifest)
     rows = [
         json.loads(line)
         for line in (data / f"{name}_kilt.jsonl").read_text("utf-8").split("\n")

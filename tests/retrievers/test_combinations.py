@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from building import built
 from small_workspace import CommandLine, chain, copy_workspace, generate, make_workspace, retrieve
 
 from rallebench.core.entries import Combination
@@ -17,7 +18,6 @@ from rallebench.encoders.hashing import Hashing
 from rallebench.retrievers import embedding_tokens
 from rallebench.services.workbench import Workbench
 from rallebench.workspace.checking import check_chain
-from rallebench.workspace.indexes.build import build_index
 from rallebench.workspace.paths import Workspace
 
 NAMED = {
@@ -36,8 +36,7 @@ NAMED = {
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = make_workspace(tmp_path_factory.mktemp("combinations") / "made")
     corpus, pages = folder / "corpus.tsv", folder / "pages.json"
-    encoder: dict[str, Any] = {"encoder_name": "hashing", "encoder": Hashing()}
-    list(build_index(folder / "indexes", "tiny-graph", corpus, "hnsw", page_map=pages, **encoder))
+    built(folder / "indexes", "tiny-graph", corpus, "hnsw", encoder=Hashing(), page_map=pages)
     (folder / "retrievers.json").write_text(json.dumps(NAMED))
     (folder / "chains" / "hybrid.json").write_text(
         json.dumps(chain("hybrid", retrieve(target="both"), generate()))

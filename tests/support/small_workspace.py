@@ -12,11 +12,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from building import built
 from project import PROJECT
 
 from rallebench.cli.main import main
-from rallebench.core.entries import Manifest
-from rallebench.workspace.indexes.build import build_index
 
 PASSAGES = (
     ("1", "Titan is the largest moon of Saturn and has a thick atmosphere.", "Titan (moon)", "p1"),
@@ -150,10 +149,7 @@ def make_workspace(folder: Path) -> Path:
     (folder / "pages.json").write_text(
         json.dumps({doc_id: page for doc_id, _, _, page in PASSAGES})
     )
-    *_, manifest = build_index(
-        folder / "indexes", "tiny", folder / "corpus.tsv", "bm25", page_map=folder / "pages.json"
-    )
-    assert isinstance(manifest, Manifest)
+    built(folder / "indexes", "tiny", folder / "corpus.tsv", "bm25", page_map=folder / "pages.json")
     return folder
 
 
@@ -241,6 +237,18 @@ class CommandLine:
         ran = self(command, *arguments, "--json")
         assert ran.code == 0, ran.err
         return ran.json
+
+    def run(
+        self, name: str, llm: str = "titan", *more: str | Path | int, chain: str = "read"
+    ) -> Ran:
+        """A run of a chain over the small question set."""
+        words = ("--chain", chain, "--name", name, "--llm", llm, "--dataset", "tiny-qa")
+        return self("run --no-mlflow", *words, *more)
+
+    def predictions(self, file: Path, name: str, *more: str | Path) -> Ran:
+        """A file of predictions on the small question set, imported as a run."""
+        words = ("--kind", "predictions", "--dataset", "tiny-qa", "--name", name)
+        return self("import", file, *words, *more)
 
     def suite(
         self, suite: str, *pairs: str, llm: str = "", run: str = "", flags: Iterable[Any] = ()

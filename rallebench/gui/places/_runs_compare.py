@@ -76,11 +76,11 @@ def pair(page: Page, a: str, b: str, metric: str) -> str:
     first, second = (run_list.row_of(page.workbench, name) for name in (a, b))
     for run in unread(page, (first, second)):
         read_stages(page.workbench, run)
-    notes = warning(compared.shared.warning) if compared.shared.warning else ""
+    notes = "".join(map(warning, compared.runs.warnings))
     return (
         f'<div class="judge"><h2>{sentence(compared, first, second)}</h2><p>{reason(compared, first, second)}</p>{duel(page, compared, (first, second))}</div>{notes}'
-        f'<div class="row">{metric_choice([m.name for m in compared.shared.metrics], compared.metric)}</div>'
-        f"{flips(page, compared, first, second)}{different(page, compared, first, second)}{folds(page, first, second, metric)}"
+        f'<div class="row">{metric_choice([*compared.runs.measures], compared.metric)}</div>'
+        f"{flips(page, compared, first, second)}{different(page, compared, first, second)}{folds(page, compared, first, second)}"
     )
 
 
@@ -191,10 +191,9 @@ def different(page: Page, compared: run_views.Comparison, first: RunRow, second:
     return f'<h3 class="sub">What is different</h3>{shown}{f"<div class=diff>{lines}</div>" if lines else ""}'
 
 
-def folds(page: Page, first: RunRow, second: RunRow, metric: str) -> str:
+def folds(page: Page, compared: run_views.Comparison, first: RunRow, second: RunRow) -> str:
     """Every metric, where questions were lost, and time: folded, with their gist."""
-    compared = run_views.compare_several(page.workbench, [first.name, second.name], metric)
-    every, _ = run_views.tables_of(compared)
+    every, _ = run_views.tables_of(compared.runs)
     runs = [page.workbench.runs.open(row.name) for row in (first, second)]
     parts = [lost_parts(questions(page.workbench, run)) for run in runs]
     bars = "".join(
@@ -212,7 +211,7 @@ def folds(page: Page, first: RunRow, second: RunRow, metric: str) -> str:
         fold(
             "Every metric",
             table(every),
-            gist=f"{len(compared.metrics)} metrics, paired",
+            gist=f"{len(compared.runs.cells)} metrics, paired",
             id="compare-metrics",
         )
         + fold("Where questions were lost", bars, gist=moved, id="compare-lost")
@@ -272,12 +271,12 @@ def ranking(page: Page, names: Sequence[str], metric: str) -> str:
     metrics = fold(
         "Every metric",
         table(replace(every, columns=labels)),
-        gist=f"{len(compared.metrics)} metrics",
+        gist=f"{len(compared.cells)} metrics",
         id="rank-metrics",
     )
     return (
         f'<div class="judge"><h2>{winner(compared, titles)}</h2><p>{len(names)} runs on {len(compared.common):,} shared questions, against {e(titles[names[0]])}; p is corrected for {len(names) - 1} comparisons (Holm).</p></div>'
-        f'<div class="row">{metric_choice(compared.metrics, compared.metric)}</div>{notes}{ranked(compared, titles)}<div>{metrics}{plots(page, names, compared.metric)}{agents(page, names)}</div>'
+        f'<div class="row">{metric_choice([*compared.cells], compared.metric)}</div>{notes}{ranked(compared, titles)}<div>{metrics}{plots(page, names, compared.metric)}{agents(page, names)}</div>'
     )
 
 
@@ -285,18 +284,21 @@ def winner(compared: run_views.MultiRunComparison, titles: Mapping[str, str]) ->
     """The verdict on several runs in one sentence."""
     first = e(titles[compared.sides[0].name])
     up = compared.measure.higher_is_better
-    better = [x for x in compared.against if run_views.verdict(x, up) == "better"]
-    if not better:
+    gains = {
+        run: abs(pair.difference or 0.0)
+        for run, pair in compared.against.items()
+        if run_views.verdict(pair, up) == "better"
+    }
+    if not gains:
         return f"No run is shown to be better than <b>{first}</b>."
-    best = max(better, key=lambda x: abs(x.paired.difference or 0.0))
-    size = gap_words(abs(best.paired.difference or 0.0), compared.measure.unit).removeprefix("+")
-    return f"Keep <b>{e(titles[best.name])}</b>: it is better than {first} by {size}."
+    best = max(gains, key=lambda run: gains[run])
+    size = gap_words(gains[best], compared.measure.unit).removeprefix("+")
+    return f"Keep <b>{e(titles[best])}</b>: it is better than {first} by {size}."
 
 
 def ranked(compared: run_views.MultiRunComparison, titles: Mapping[str, str]) -> str:
     """A line a run, the best mean first: its mean, and what it differs from the first run by."""
     unit, up = compared.measure.unit, compared.measure.higher_is_better
-    against = {result.name: result for result in compared.against}
     cells = list(zip((side.name for side in compared.sides), compared.cells[compared.metric]))
     cells.sort(key=lambda cell: cell[1].value or 0.0, reverse=up is not False)
     lines = []
@@ -304,15 +306,14 @@ def ranked(compared: run_views.MultiRunComparison, titles: Mapping[str, str]) ->
         linked = f'<a class="nm" href="#/runs/run?id={quote(name)}">{e(titles[name])}</a>'
         bar = interval_bar(mean) if unit == "fraction" else ""
         line = [linked, quantity(mean, unit), bar]
-        if (result := against.get(name)) is None:
+        if (pair := compared.against.get(name)) is None:
             lines.append([*line, "the base", "", "", "", ""])
             continue
-        pair = result.paired
         delta = {"value": pair.difference, "low": pair.low, "high": pair.high, "n": pair.n}
         counted = f"{pair.wins:,} / {pair.ties:,} / {pair.losses:,}"
-        p = numbers.text(result.corrected, "p")
+        p = numbers.text(pair.corrected, "p")
         beside = f'<a class="link" href="#/runs/compare?a={quote(compared.sides[0].name)}&b={quote(name)}">compare</a>'
-        words = f"<small>{e(run_views.verdict(result, up))}</small>"
+        words = f"<small>{e(run_views.verdict(pair, up))}</small>"
         lines.append(
             [
                 *line,

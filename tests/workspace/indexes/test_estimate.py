@@ -11,9 +11,8 @@ import pytest
 from rallebench.core.errors import UsageError
 from rallebench.corpora.chunking import Chunking
 from rallebench.services.workbench import Workbench
-from rallebench.workspace.indexes.build import kinds
-from rallebench.workspace.indexes.ensure import described
 from rallebench.workspace.indexes.estimate import Estimate, estimate_build, sample_corpus
+from rallebench.workspace.indexes.recipes import index_recipe, kinds
 from rallebench.workspace.opening import Encoders
 from rallebench.workspace.paths import Workspace
 
@@ -114,6 +113,6 @@ def test_a_wrong_request_is_refused(
 
 def test_an_estimate_leaves_nothing_in_the_workspace(tmp_path: Path, corpus: Path) -> None:
     workspace = Workspace(tmp_path)
-    recipe = described(workspace, corpus, "hnsw", encoder="hashing")
+    recipe = index_recipe(corpus, "hnsw", encoder="hashing")
     list(estimate_build(workspace, recipe, Encoders()))
     assert list(tmp_path.iterdir()) == []
