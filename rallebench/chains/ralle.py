@@ -56,7 +56,7 @@ def experiment_from_json(value: Any, what: str = "the file", name: str = "") -> 
     listed = config.get("chain")
     if not isinstance(listed, list) or not listed:
         raise BadFileError(
-            f"{what}: 'chain' is {_quoted(listed)}; it should be a list of at least one action."
+            f"{what}: 'chain' is {quoted(listed)}; it should be a list of at least one action."
         )
     length = _whole(config.get("len_chain"), f"{what}: 'len_chain'", len(listed))
     if not 1 <= length <= len(listed):
@@ -90,7 +90,7 @@ def _action(value: Any, what: str) -> Action:
     )
     template = saved.get("prompt_template")
     if not isinstance(template, str):
-        raise BadFileError(f"{what}: 'prompt_template' is {_quoted(template)}; it should be text.")
+        raise BadFileError(f"{what}: 'prompt_template' is {quoted(template)}; it should be text.")
     target = (
         _text(saved.get(_TARGETS[kind]), f"{what}: {_TARGETS[kind]!r}") if kind in _TARGETS else ""
     )
@@ -178,13 +178,13 @@ def _read_yaml(path: Path) -> Any:
 def as_object(value: Any, what: str) -> dict[str, Any]:
     """``value`` if it is a JSON object. Raises BadFileError about ``what``."""
     if not isinstance(value, dict):
-        raise BadFileError(f"{what} is {_quoted(value)}; it should be a JSON object.")
+        raise BadFileError(f"{what} is {quoted(value)}; it should be a JSON object.")
     return value
 
 
 def _text(value: Any, what: str) -> str:
     if value is not None and not isinstance(value, str):
-        raise BadFileError(f"{what} is {_quoted(value)}; it should be text.")
+        raise BadFileError(f"{what} is {quoted(value)}; it should be text.")
     return value or ""
 
 
@@ -196,14 +196,15 @@ def _whole(value: Any, what: str, default: int) -> int:
         return int(value)
     if isinstance(value, (int, float)) and not isinstance(value, bool) and value == value // 1:
         return int(value)
-    raise BadFileError(f"{what} is {_quoted(value)}; it should be a whole number.")
+    raise BadFileError(f"{what} is {quoted(value)}; it should be a whole number.")
 
 
 def _one_of(known: Mapping[str, Any], value: Any, what: str) -> Any:
     if not isinstance(value, str) or value not in known:
-        raise BadFileError(f"{what} is {_quoted(value)}; it must be one of {', '.join(known)}.")
+        raise BadFileError(f"{what} is {quoted(value)}; it must be one of {', '.join(known)}.")
     return known[value]
 
 
-def _quoted(value: Any) -> str:
+def quoted(value: Any) -> str:
+    """A value of the file in a sentence."""
     return "missing" if value is None else reprlib.repr(value)

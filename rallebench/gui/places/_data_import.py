@@ -18,8 +18,7 @@ from rallebench.gui.places._data_chunks import chunk_fields, chunking_of, words_
 from rallebench.gui.wording import on_page
 from rallebench.render.numbers import plural
 from rallebench.services import catalog, imports, uploads
-from rallebench.services.data import Preview
-from rallebench.services.imports import ImportRequest, ImportResult, Looked
+from rallebench.services.imports import ImportRequest, ImportResult, Looked, Preview
 from rallebench.services.jobs import Job
 
 STEPS = (("choose", "Choose"), ("preview", "Preview"), ("build", "Build"))
@@ -212,7 +211,7 @@ def indexes(state: dict[str, Any]) -> str:
 def building(job: Job) -> str:
     """How far the import is, or what came of it."""
     lines = ""
-    tasks = [(name, x) for name, x in job.state().tasks.items() if isinstance(x, Progress)]
+    tasks = [(name, x) for name, x in job.tasks.items() if isinstance(x, Progress)]
     for name, news in tasks[:-1]:
         lines += f'<div class="doing"><span><span class="good">✓</span> {e(news.message if name == "corpus" else name)}</span></div>'
     for name, news in tasks[-1:]:
@@ -262,7 +261,6 @@ def look(page: Page, state: dict[str, Any]) -> Looked:
     """The source of this window's import, looked at."""
     pages = whole_path(state.get("pages", ""))
     return imports.look(
-        page.workbench,
         Path(state["source"]),
         kind=state.get("kind", ""),
         form=state.get("form", ""),

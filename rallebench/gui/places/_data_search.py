@@ -236,7 +236,7 @@ def about(page: Page, line: RetrieverLine) -> str:
             ("Fingerprint", manifest.fingerprint),
         ]
         whole = manifest.model_dump()
-    users = library.retriever_users(page.workbench, line.name)
+    users = library.users(page.workbench.workspace, line.name, "retriever")
     facts.append(("Used by", ", ".join(users)))
     manifest_text = e(json.dumps(whole, ensure_ascii=False, indent=1, default=str))
     fold = html.fold(

@@ -32,8 +32,9 @@ from rallebench.gui.html import (
 from rallebench.gui.wording import on_page
 from rallebench.render import experiments, report, svg
 from rallebench.render.numbers import text
-from rallebench.services import experiment_groups, experiment_jobs
-from rallebench.services.experiment_groups import AXES, ExperimentRow, Ranking, plain_label
+from rallebench.services import experiment_groups, experiment_jobs, experiment_results
+from rallebench.services.experiment_groups import ExperimentRow, plain_label
+from rallebench.services.experiment_results import AXES, Ranking
 from rallebench.services.experiments import StoredExperiment
 
 PAPER_TABLES = {
@@ -142,7 +143,7 @@ def unfinished(page: Page, stored: StoredExperiment) -> str:
 
 
 def _ranked(page: Page, event: Event, stored: StoredExperiment) -> str:
-    value = experiment_groups.ranking(page.workbench, stored, event.query.get("by", ""))
+    value = experiment_results.ranking(page.workbench, stored, event.query.get("by", ""))
     document = value.document
     failed = "".join(
         warning(f"{plain_label(label)}: {on_page(str(why))}")
@@ -155,8 +156,8 @@ def _ranked(page: Page, event: Event, stored: StoredExperiment) -> str:
         chosen = document["metric"] or ""
         chooser = f'<div class="row x-by"><label class="field"><span>Decided by</span>{select("by", options, chosen, more=" data-go=by")}</label></div>'
     return (
-        f'<p class="say">{e(experiment_groups.verdict(value))}</p>{warned}{failed}{chooser}{ranking(value)}'
-        f"{plots(experiment_groups.figures(value))}{_all_metrics(value)}"
+        f'<p class="say">{e(experiment_results.verdict(value))}</p>{warned}{failed}{chooser}{ranking(value)}'
+        f"{plots(experiment_results.figures(value))}{_all_metrics(value)}"
     )
 
 
@@ -226,7 +227,7 @@ def difference(row: Mapping[str, Any], share: bool) -> str:
 
 
 def _all_metrics(value: Ranking) -> str:
-    whole = experiment_groups.ranking_table(value)
+    whole = experiment_results.ranking_table(value)
     short = Table(
         "",
         (whole.columns[0], *whole.columns[1:-3]),
@@ -266,9 +267,9 @@ def _tradeoff(page: Page, event: Event, stored: StoredExperiment) -> str:
         else " Recall is told of vector indexes that have an exact index over the same passages beside them."
     )
     return (
-        f'<p class="say">{e(_best_point(page, stored))}</p>{failed}<div class="wide">{table(experiment_groups.tradeoff_table(value.points))}</div>'
+        f'<p class="say">{e(_best_point(page, stored))}</p>{failed}<div class="wide">{table(experiment_results.tradeoff_table(value.points))}</div>'
         f'<p class="note">{value.n:,} questions of {e(value.dataset)}, {gold:,} with gold pages, k {value.k}.{why}</p>'
-        f'<div class="row x-by">{choosers}</div>{plots([experiment_groups.tradeoff_figure(value.points, across, up)])}'
+        f'<div class="row x-by">{choosers}</div>{plots([experiment_results.tradeoff_figure(value.points, across, up)])}'
     )
 
 
@@ -287,7 +288,7 @@ def _baselines(page: Page, event: Event, stored: StoredExperiment) -> str:
         warning(f"{label}: {on_page(str(why))}") for label, why in document["failed"].items()
     )
     run = link(document["run"], f"#/runs/run?id={quote(document['run'], safe='')}", "link")
-    return f'<p class="say">The run {run} between its baselines.</p>{failed}{table(experiment_groups.baseline_table(document))}{_runs(stored)}'
+    return f'<p class="say">The run {run} between its baselines.</p>{failed}{table(experiment_results.baseline_table(document))}{_runs(stored)}'
 
 
 def _suite(page: Page, event: Event, stored: StoredExperiment) -> str:
@@ -333,14 +334,14 @@ def paper_table(value: Table) -> str:
 
 
 def _beside(page: Page, event: Event, stored: StoredExperiment) -> str:
-    others = experiment_groups.comparable(page.workbench, stored)
+    others = experiment_results.comparable(page.workbench, stored)
     if not others or "parts" not in (stored.report or {}):
         return ""
     other = event.query.get("beside", "")
     chooser = f'<div class="row x-by"><label class="field"><span>Beside another run of this benchmark</span>{select("beside", others, other, blank="none", more=" data-go=beside")}</label></div>'
     if other not in others:
         return chooser
-    differences, pairs = experiment_groups.beside(page.workbench, stored.name, other)
+    differences, pairs = experiment_results.beside(page.workbench, stored.name, other)
     links = " · ".join(
         link(label, f"#/runs/compare?a={quote(a, safe='')}&b={quote(b, safe='')}", "link")
         for label, (a, b) in pairs.items()
@@ -356,7 +357,7 @@ def _runs(stored: StoredExperiment) -> str:
             f'<a class="nm" href="#/runs/run?id={e(quote(run, safe=""))}">{e(plain_label(label))}</a>',
             f"<small>{e(run)}</small>",
         ]
-        for label, run in experiment_groups.runs_of(stored)
+        for label, run in experiment_results.runs_of(stored)
     ]
     return (
         fold(
@@ -374,7 +375,7 @@ _BODIES = {"sweep": _ranked, "batch": _ranked, "tradeoff": _tradeoff, "baselines
 
 
 def _files(page: Page, stored: StoredExperiment) -> str:
-    names = experiment_groups.files(page.workbench, stored.name)
+    names = experiment_results.files(page.workbench, stored.name)
     labels = [name for name in names if "label" in name]
     drawn = "".join(
         f'<div class="row"><span>{e(name)}</span>{button("Label the errors", "experiments.edit", id=stored.name, file=name)}</div>'
@@ -400,7 +401,7 @@ def _files(page: Page, stored: StoredExperiment) -> str:
 
 def save_file(page: Page, event: Event) -> Patch:
     """A file of the experiment."""
-    path = experiment_groups.file_path(page.workbench, event.text("id"), event.text("file"))
+    path = experiment_results.file_path(page.workbench, event.text("id"), event.text("file"))
     kind = mimetypes.guess_type(path.name)[0] or "application/octet-stream"
     return {
         "download": {
@@ -414,9 +415,9 @@ def save_file(page: Page, event: Event) -> Patch:
 def edit_file(page: Page, event: Event) -> Patch:
     """A drawer with a file of labels: a row an error, its category a field."""
     name, file = event.text("id"), event.text("file")
-    _, lines = experiment_groups.label_rows(page.workbench, name, file)
+    _, lines = experiment_results.label_rows(page.workbench, name, file)
     categories = "".join(
-        f'<option value="{e(c)}">' for c in experiment_groups.categories(page.workbench, name)
+        f'<option value="{e(c)}">' for c in experiment_results.categories(page.workbench, name)
     )
     drawn = "".join(
         f'<div class="x-label"><b>{e(row["question"])}</b><small>needed {e(row["required"])}</small><p>{e(row["prediction"][:600])}</p>'
@@ -433,7 +434,7 @@ def save_edited(page: Page, event: Event) -> Patch:
     """Write the categories into the file; the benchmark reads them when it is run again."""
     name, file = event.text("id"), event.text("file")
     chosen = {int(key[2:]): event.text(key) for key in event.data if key.startswith("c:")}
-    path = experiment_groups.write_labels(page.workbench, name, file, chosen)
+    path = experiment_results.write_labels(page.workbench, name, file, chosen)
     design = event.session.get("design")
     if design is not None:
         stored = page.workbench.experiments.store.open(name)
@@ -448,21 +449,21 @@ def _tables(page: Page, stored: StoredExperiment) -> tuple[list[Table], list[Fig
     """(tables, figures, verdict) of an experiment for files."""
     document = stored.report or {}
     if stored.kind in ("sweep", "batch"):
-        value = experiment_groups.ranking(page.workbench, stored)
+        value = experiment_results.ranking(page.workbench, stored)
         return (
-            [experiment_groups.ranking_table(value)],
-            experiment_groups.figures(value),
-            experiment_groups.verdict(value),
+            [experiment_results.ranking_table(value)],
+            experiment_results.figures(value),
+            experiment_results.verdict(value),
         )
     if stored.kind == "tradeoff":
         measured = page.workbench.experiments.open_tradeoff(stored.name).points
         return (
-            [experiment_groups.tradeoff_table(measured)],
-            [experiment_groups.tradeoff_figure(measured, "single_ms", "recall")],
+            [experiment_results.tradeoff_table(measured)],
+            [experiment_results.tradeoff_figure(measured, "single_ms", "recall")],
             "",
         )
     if stored.kind == "baselines":
-        return [experiment_groups.baseline_table(document)], [], ""
+        return [experiment_results.baseline_table(document)], [], ""
     tables = [Table.from_json(value) for value in document.get("tables", ())]
     tables += experiments.parts(document) if document.get("parts") else []
     return (
@@ -491,7 +492,7 @@ def export(page: Page, event: Event) -> Patch:
     elif form == "tex":
         content = "\n".join(latex(_means(value)) for value in tables)
     elif form == "json":
-        content = experiment_groups.report_text(page.workbench, name)
+        content = experiment_results.report_text(page.workbench, name)
     else:
         sections = [Section("", (verdict, *tables)), *(Section(f.title, (f,)) for f in figures)]
         content = "".join(report.page(name, sections))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from rallebench.core.entries import LLMEntry
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.memory import size
 from rallebench.gui import form, html
@@ -12,9 +13,8 @@ from rallebench.gui.frame import Event, Page, Patch
 from rallebench.gui.html import e
 from rallebench.gui.places._models_add import price_fields, priced
 from rallebench.gui.wording import on_page
-from rallebench.services import catalog, model_keys, model_lines, model_tests
+from rallebench.services import catalog, model_entries, model_lines
 from rallebench.services.jobs import Job
-from rallebench.services.model_choice import LLMEntry
 
 FIRST = (
     "model",
@@ -57,7 +57,7 @@ def open_one(page: Page, event: Event) -> Patch:
     except RalleError as error:
         return {"go": "#/models/list", "say": on_page(error)}
     buttons = ""
-    if own and entry.backend == model_tests.ELSEWHERE:
+    if own and entry.backend == model_entries.ELSEWHERE:
         buttons += html.button("Key…", "models.key_form", id=name)
     buttons += html.button("Delete…", "models.ask", kind="danger", id=name) if own else ""
     crumb = html.crumb("Models", "#/models/list", name, model_lines.about(entry), buttons=buttons)
@@ -77,14 +77,14 @@ def open_one(page: Page, event: Event) -> Patch:
 
 def prompt_form(name: str) -> str:
     """A prompt, and the button that asks it."""
-    field = f'<textarea name="prompt" rows="6">{e(model_tests.PROMPT)}</textarea>'
+    field = f'<textarea name="prompt" rows="6">{e(model_lines.PROMPT)}</textarea>'
     ask = html.button("Ask", "models.try", kind="primary", id=name)
     return f'<h3 class="sub first">Try it</h3><div data-form data-problems class="stack">{form.labelled("Prompt", field)}<div class="row">{ask}</div></div>'
 
 
 def try_prompt(page: Page, event: Event) -> Patch:
     """Ask the model, as a job: past the cache of replies."""
-    job = model_tests.start_test(
+    job = model_lines.start_test(
         page.workbench, event.text("id"), str(event.data.get("prompt", ""))
     )
     job.wait(0.3)
@@ -127,8 +127,8 @@ def settings_form(page: Page, name: str, entry: LLMEntry) -> str:
     rare = [setting for setting in known if setting not in FIRST]
     fields = form.draw(known, entry.settings, {}, prefix="set-", folded=rare)
     prices = (
-        price_fields(model_tests.prices(entry) or {})
-        if entry.backend == model_tests.ELSEWHERE
+        price_fields(model_entries.prices(entry) or {})
+        if entry.backend == model_entries.ELSEWHERE
         else ""
     )
     save = html.button("Save", "models.change", id=name)
@@ -151,7 +151,7 @@ def change(page: Page, event: Event) -> Patch:
     values = form.read(known, event, prefix="set-", owner=f"model {name!r}")
     own = {key: value for key, value in values.items() if value != known[key].default}
     entry = before.model_copy(update={"settings": own})
-    if before.backend == model_tests.ELSEWHERE:
+    if before.backend == model_entries.ELSEWHERE:
         entry = priced(event, entry)
     return {"say": saved(page, name, entry), **open_one(page, Event("open", {}, {"id": name}))}
 
@@ -216,7 +216,7 @@ def price_form(page: Page, event: Event) -> Patch:
     note = "<p>Empty means unknown; runs then name no dollars.</p>"
     return {
         "dialog": html.dialog(
-            f"Price of {name}", note + price_fields(model_tests.prices(entry) or {}), save
+            f"Price of {name}", note + price_fields(model_entries.prices(entry) or {}), save
         )
     }
 
@@ -257,5 +257,5 @@ def hold(page: Page, event: Event, words: str) -> Patch:
     """Hold these words as the key of a model."""
     from rallebench.gui.places.models import refresh
 
-    sentence = model_keys.set_key(page.workbench, event.text("id"), words)
+    sentence = model_entries.set_key(page.workbench, event.text("id"), words)
     return {"say": sentence, "dialog": "", **refresh(page, event)}

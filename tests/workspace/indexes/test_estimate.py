@@ -70,6 +70,8 @@ def test_vectors_that_are_kept_already_cost_nothing_again(tmp_path: Path, corpus
     second = estimated(bench, "long", "hnsw")
     assert first.counted and first.vectors == 4 * 256 * PASSAGES and second.vectors == 0
     assert any("are kept already" in line for line in second.basis)
+    of_index = estimated(bench, bench.workspace.indexes / "long-flat", "bm25")
+    assert (of_index.passages, of_index.counted) == (PASSAGES, True), "an index is a corpus, too"
 
 
 def test_cutting_is_counted(bench: Workbench, corpus: Path) -> None:

@@ -1,4 +1,4 @@
-"""Records of RGB's kind from what a retriever finds: with the answer positive, without it negative.
+"""Records in RGB's form from a retriever's passages: those with the answer are positive, the others negative.
 
 A false copy is a positive with every occurrence of the answer replaced by one of the same shape.
 """
@@ -14,6 +14,7 @@ from typing import Any
 from rallebench.core.answers import find_answers
 from rallebench.core.errors import UsageError
 from rallebench.core.experiments import Experiment, ExperimentRequest, Report
+from rallebench.core.files import json_lines
 from rallebench.core.runs import RunRequest, Values
 from rallebench.core.settings import Setting
 from rallebench.core.sources import Source
@@ -21,7 +22,7 @@ from rallebench.core.types import Episode, Example, Flow, Outcome, Question, Ret
 from rallebench.datasets.reading import read_questions
 from rallebench.engine.store import RunFolder
 from rallebench.experiments import EXPERIMENTS
-from rallebench.experiments.papers.common import counted, json_lines, string
+from rallebench.experiments.papers.common import counted, string
 from rallebench.experiments.papers.rgb import PAPER
 from rallebench.experiments.papers.rgb.documents import SEED
 from rallebench.experiments.papers.rgb.records import (
@@ -47,8 +48,7 @@ def with_documents(question: RgbRecord, texts: Sequence[str]) -> RgbRecord:
         held = [groups[i] for i, group in enumerate(question.required) if find_answers(text, group)]
         (min(held, key=len) if held else negative).append(text)
     positive, grouped = tuple(map(tuple, groups)), len(groups) > 1
-    documents = {"positive": positive, "negative": tuple(negative), "wrong": ()}
-    return replace(question, grouped=grouped, **documents)
+    return replace(question, positive=positive, negative=tuple(negative), wrong=(), grouped=grouped)
 
 
 def row_of(record: RgbRecord) -> Row:
@@ -76,7 +76,7 @@ def replaced(text: str, aliases: Sequence[str], fake: str) -> str:
 
 
 def shape_of(answer: str) -> str:
-    """What a false answer should have in common with the true one: its digits, its words, its capitals.
+    """The shape of an answer, which a false answer must share: digits, words, capitals.
 
     >>> shape_of("7 February 2021"), shape_of("12 May 1999"), shape_of("Tampa")
     ('9 A 9999', '99 A 9999', 'A')
@@ -144,7 +144,7 @@ SENTENCES: Mapping[str, str] = {
     "not_known": "have no false copies: the model does not know them",
     "unanswered": "have no answer and were left out",
 }
-"""Count of the report → what it says of so many questions."""
+"""A count of the report → the end of its sentence."""
 
 
 @EXPERIMENTS.register(
@@ -187,6 +187,7 @@ def build_rgb(request: ExperimentRequest) -> Experiment:
 
 
 def _check(request: ExperimentRequest) -> None:
+    """Raise UsageError for settings that do not go together, or an unknown retriever."""
     s = request.settings
     if bool(s["data"]) == bool(s["articles"]) or not s["index"]:
         raise UsageError(
@@ -196,9 +197,7 @@ def _check(request: ExperimentRequest) -> None:
         raise UsageError(
             "--set prompts goes with --set articles=CORPUS, whose questions a model writes; leave it out."
         )
-    if s["index"] not in request.workspace.retrievers():
-        # a combination of retrievers is checked, anything else is refused
-        request.workspace.retriever(s["index"])
+    request.workspace.retriever(s["index"])
 
 
 def _documents_run(
@@ -243,7 +242,7 @@ def _sets(
     fakes: Mapping[str, str],
     known: frozenset[str] | None,
 ) -> tuple[dict[str, list[Row]], dict[str, int]]:
-    """(end of a set's name → its rows, how many questions lack what). ``known``: see ``_known``."""
+    """(end of a set's name → its rows, the counts of SENTENCES). ``known``: see ``_known``."""
     sets: dict[str, list[Row]] = {"": [], "_int": [], "_fact": []}
     counts = dict.fromkeys(SENTENCES, 0)
     for record in records:
