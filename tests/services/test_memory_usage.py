@@ -86,5 +86,6 @@ def test_a_bubble_is_as_large_as_the_memory_and_hollow_where_nobody_knows() -> N
     assert big == 2 * small, "the area tells the memory"
     (note,) = deployment.notes(named, "em", "seconds_per_question")
     assert "Hollow, because it is unknown: <b>far." in note and "memory that the run" in note
+    assert "<title>memory: 4.0 MB</title>" in drawn and "<title>memory unknown</title>" in drawn
     assert drawn.count('fill="none" stroke') == 1 and "<b>" not in drawn
     assert svg.figure(deployment.figure([], EM, "seconds_per_question")) == ""
