@@ -1,7 +1,7 @@
 """The frame of the page: places, views, actions, and what their handlers answer.
 
 The page is one component of HTML. Its script sends what the user does to the server functions of ``Page``; each calls a
-handler that a place has registered and returns a *patch*, which the script applies. ``page.js`` is the other half.
+handler that a place has registered and returns a *patch*, which the script applies. ``gui/script`` is the other half.
 
 A patch is a dictionary: ``"#id"`` → the inner HTML of that element. Further keys: ``title``, ``go`` (an address to open),
 ``address`` (an address to put in place of the present one), ``say`` (a short message), ``dialog`` and ``drawer`` (HTML, ""
