@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from html import escape
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 from rallebench.core.memory import size
 from rallebench.core.numbers import mean_of
@@ -63,18 +63,60 @@ def button(
     return f'<button type="button" class="{kind}"{run}{tip}{attributes(do=do or None, **data)}{more}>{e(label)}</button>'
 
 
-def link(label: str, address: str, kind: str = "") -> str:
-    """A link within the page."""
+def stop_stream(action: str) -> str:
+    """The button that ends the stream of an action."""
+    return button("Stop", kind="quiet", stop=action)
+
+
+def link(label: str, address: str, kind: str = "link") -> str:
+    """A link within the page. ``kind``: "link", "nm" (a name), "button", "" (an entry of a menu)."""
     return f'<a class="{kind}" href="{e(address)}">{e(label)}</a>'
+
+
+def dotted(*words: str | None) -> str:
+    """Facts in one line, the empty ones left out.
+
+    >>> dotted("2 steps", "", "0.4 s")
+    '2 steps · 0.4 s'
+    """
+    return " · ".join(filter(None, words))
+
+
+def note(sentence: str) -> str:
+    """A remark, "" for none."""
+    return f'<p class="note">{e(sentence)}</p>' if sentence else ""
+
+
+def heading(title: str, about: str = "", *, first: bool = False) -> str:
+    """The heading of a part; ``first``: nothing stands above it."""
+    small = f" <small>{e(about)}</small>" if about else ""
+    return f'<h3 class="sub{" first" if first else ""}">{e(title)}{small}</h3>'
+
+
+def bullets(lines: Iterable[str], kind: str = "") -> str:
+    """A list of texts, "" for none."""
+    items = "".join(f"<li>{e(line)}</li>" for line in lines)
+    return f'<ul class="{kind}">{items}</ul>' if items else ""
+
+
+def pre(text: str, kind: str = "pre") -> str:
+    """A text with its lines and blanks as they are."""
+    return f'<pre class="{kind}" tabindex="0">{e(text)}</pre>'
+
+
+def as_json(value: Any) -> str:
+    """A record as indented JSON."""
+    return pre(json.dumps(value, ensure_ascii=False, indent=1, default=str))
 
 
 def address(view: str, **query: Any) -> str:
     """The address of a view; empty values are left out.
 
     >>> address("data/index", id="a b", q="")
-    '#/data/index?id=a+b'
+    '#/data/index?id=a%20b'
     """
-    values = urlencode({key: value for key, value in query.items() if value != ""})
+    chosen = {key: value for key, value in query.items() if value != ""}
+    values = urlencode(chosen, quote_via=quote, safe="")
     return f"#/{view}?{values}" if values else f"#/{view}"
 
 
@@ -86,10 +128,14 @@ def defs(pairs: Iterable[tuple[str, str]]) -> str:
 
 def dialog(title: str, body: str, *buttons: str, keep: str = "Cancel") -> str:
     """A question to the user with its buttons; ``body`` is HTML whose fields the buttons send."""
-    return (
-        f'<h2>{e(title)}</h2><div data-form class="stack">{body}'
-        f'<div class="buttons"><button type="button" data-close>{e(keep)}</button>{"".join(buttons)}</div></div>'
-    )
+    ends = button(keep, close="1") + "".join(buttons)
+    return f'<h2>{e(title)}</h2><div data-form class="stack">{body}<div class="buttons">{ends}</div></div>'
+
+
+def drawer(title: str, *parts: str) -> str:
+    """A panel at the right of the page; its parts are HTML."""
+    close = button("Close", kind="quiet", close="1")
+    return f'<div class="dh"><h2>{e(title)}</h2>{close}</div>{"".join(parts)}'
 
 
 def mark(verdict: str) -> str:
@@ -123,12 +169,14 @@ def amount(count: int) -> str:
     )
 
 
-def duration(seconds: float) -> str:
-    """A time as the page shows it: ms below 0.1 s, two decimals below 10 s, then whole seconds, minutes.
+def duration(seconds: float | None) -> str:
+    """A time as the page shows it: ms below 0.1 s, two decimals below 10 s, then whole seconds, minutes; "–" for None.
 
-    >>> duration(0.021), duration(0.456), duration(64.2)
-    ('21 ms', '0.46 s', '1 min 4 s')
+    >>> duration(0.021), duration(0.456), duration(64.2), duration(None)
+    ('21 ms', '0.46 s', '1 min 4 s', '–')
     """
+    if seconds is None:
+        return "–"
     if seconds < 0.1:
         return f"{max(1, round(1000 * seconds))} ms"
     return f"{seconds:.2f} s" if seconds < 10 else text(seconds, "duration")
@@ -170,13 +218,10 @@ def gap(difference: Any, unit: str = "fraction") -> str:
         return "–"
     if unit != "fraction":
         return f'<span class="num">{gap_words(found["value"], unit)}</span>'
-    ends = (
-        ""
-        if found["low"] is None or found["high"] is None
-        else f"<small>{100 * found['low']:+.1f} to {100 * found['high']:+.1f}</small>".replace(
-            "-", "−"
-        )
-    )
+    ends = ""
+    if found["low"] is not None and found["high"] is not None:
+        low, high = (f"{100 * found[end]:+.1f}".replace("-", "−") for end in ("low", "high"))
+        ends = f"<small>{low} to {high}</small>"
     return f'<span class="num">{points(found["value"])}{ends}</span>'
 
 
@@ -209,10 +254,9 @@ def interval_bar(mean: Any) -> str:
     found = mean_of(mean)
     if found is None or found["value"] is None:
         return ""
-    low, high = (
-        found[end] if found[end] is not None else found["value"] for end in ("low", "high")
-    )
-    low, high, at = (min(100.0, max(0.0, 100 * x)) for x in (low, high, found["value"]))
+    value = found["value"]
+    ends = (value if found[end] is None else found[end] for end in ("low", "high"))
+    low, high, at = (min(100.0, max(0.0, 100 * x)) for x in (*ends, value))
     return f'<span class="ci" aria-hidden="true"><b style="left:{low:.1f}%;width:{high - low:.1f}%"></b><i style="left:{at:.1f}%"></i></span>'
 
 
@@ -278,10 +322,16 @@ def state(word: str, about: str = "", kind: str = "") -> str:
     return f'<span class="state {kind or STATES.get(word, "")}" title="{e(about)}">{e(word)}</span>'
 
 
+def progress(share: float | None, title: str = "") -> str:
+    """A bar; it moves to and fro where the share is not known. ``title``: what it is the progress of."""
+    value = "" if share is None else f' value="{100 * share:.0f}"'
+    label = f' aria-label="Progress of {e(title)}"' if title else ""
+    return f'<progress max="100"{value}{label}></progress>'
+
+
 def doing(words: str, button: str = "", share: float | None = None) -> str:
     """Work that goes on: how far it is, and its button."""
-    value = "" if share is None else f' value="{100 * share:.0f}"'
-    return f'<div class="doing"><span>{e(words)}</span>{button}<progress max="100"{value}></progress></div>'
+    return f'<div class="doing"><span>{e(words)}</span>{button}{progress(share)}</div>'
 
 
 def empty(sentence: str, action: str = "") -> str:
@@ -290,8 +340,8 @@ def empty(sentence: str, action: str = "") -> str:
 
 
 def problem(error: object) -> str:
-    """What went wrong, in the words of the page, where it happened."""
-    return f'<p class="problem">{e(on_page(error))}</p>'
+    """What went wrong, in the words of the page, where it happened; "" for nothing."""
+    return f'<p class="problem">{e(on_page(error))}</p>' if error else ""
 
 
 def warning(sentence: str) -> str:
@@ -312,16 +362,14 @@ def rows(
     addresses: Sequence[str] = (),
 ) -> str:
     """A table of HTML cells. A heading that begins with ">" is a column of numbers; ``addresses``: one a row."""
+    kinds = ["n" if head.startswith(">") else "" for head in heads]
     top = "".join(
-        f'<th scope="col" class="{"n" if h.startswith(">") else ""}">{e(h.lstrip(">"))}</th>'
-        for h in heads
+        f'<th scope="col" class="{align}">{e(head.lstrip(">"))}</th>'
+        for align, head in zip(kinds, heads)
     )
     body = ""
     for index, line in enumerate(lines):
-        cells = "".join(
-            f'<td class="{"n" if head.startswith(">") else ""}">{cell}</td>'
-            for head, cell in zip(heads, line)
-        )
+        cells = "".join(f'<td class="{align}">{cell}</td>' for align, cell in zip(kinds, line))
         target = f' data-href="{e(addresses[index])}" tabindex="0"' if addresses else ""
         body += f"<tr{target}>{cells}</tr>"
     return f'<table class="t {kind}"><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>'
@@ -341,20 +389,18 @@ def table(value: Table) -> str:
         for j, (cell, column) in enumerate(zip(row, value.heads)):
             mean = mean_of(cell)
             unit = value.units.get(i) or ("fraction" if shares[j] else "")
-            shown = (
-                gap(mean, unit)
-                if mean is not None and column.format == "delta"
-                else quantity(mean, unit)
-                if mean is not None and column.format in ("score", "percent")
-                else number(100 * cell, unit="%")
-                if column.format == "percent" and isinstance(cell, float)
-                else e(text(cell, column.format))
-            )
+            if mean is not None and column.format == "delta":
+                shown = gap(mean, unit)
+            elif mean is not None and column.format in ("score", "percent"):
+                shown = quantity(mean, unit)
+            elif column.format == "percent" and isinstance(cell, float):
+                shown = number(100 * cell, unit="%")
+            else:
+                shown = e(text(cell, column.format))
             cells += f'<td class="{"n" if j else ""}">{f"<b>{shown}</b>" if (i, j) in value.best else shown}</td>'
         body += f"<tr>{cells}</tr>"
-    title = f'<h3 class="sub">{e(value.title)}</h3>' if value.title else ""
-    note = f'<p class="note">{e(value.note)}</p>' if value.note else ""
-    return f'{title}<div class="wide"><table class="t">{f"<thead><tr>{heads}</tr></thead>"}<tbody>{body}</tbody></table></div>{note}'
+    title = heading(value.title) if value.title else ""
+    return f'{title}<div class="wide"><table class="t"><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table></div>{note(value.note)}'
 
 
 def window(

@@ -138,7 +138,7 @@ def test_a_typed_key_is_used_and_written_nowhere(page: Page) -> None:
     files = [p for p in page.workbench.workspace.path.rglob("*") if p.is_file()]
     assert not [p for p in files if KEY.encode() in p.read_bytes()]
     assert "password" in page.call("models.key_form", {"id": "m"})["dialog"]
-    assert "forgotten" in page.call("models.key_forget", {"id": "m"})["say"]
+    assert "forgotten" in page.call("models.forget_key", {"id": "m"})["say"]
 
 
 @pytest.mark.parametrize(
@@ -185,7 +185,7 @@ def test_another_backend_takes_settings_as_json(page: Page) -> None:
 def test_a_prompt_is_asked_and_its_answer_escaped(page: Page) -> None:
     page.call("models.try", {"id": "echo", "prompt": "<b>Who?</b>"})
     ended(page, "test", "echo")
-    answer = page.call("models.tried", {"id": "echo"})["#model-answer"]
+    answer = page.call("models.follow", {"id": "echo"})["#model-answer"]
     assert "&lt;b&gt;Who?" in answer and "<b>Who" not in answer
     with pytest.raises(UsageError, match="prompt is empty"):
         page.call("models.try", {"id": "echo", "prompt": " "})
@@ -229,7 +229,7 @@ def test_a_price_is_two_fields_and_empty_means_unknown(page: Page) -> None:
 
 
 def test_deleting_says_who_uses_a_model_and_refuses_a_loaded_one(page: Page) -> None:
-    dialog = page.call("models.ask", {"id": "titan"})["dialog"]
+    dialog = page.call("models.ask_delete", {"id": "titan"})["dialog"]
     assert "the chain" in dialog.lower() and "Delete the model titan?" in dialog
     page.call("models.load", {"id": "titan"})
     ended(page, "load", "titan")
