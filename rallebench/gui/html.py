@@ -116,7 +116,7 @@ def address(view: str, **query: Any) -> str:
     '#/data/index?id=a%20b'
     """
     chosen = {key: value for key, value in query.items() if value != ""}
-    values = urlencode(chosen, quote_via=quote, safe="")
+    values = urlencode(chosen, quote_via=quote, safe=":,")
     return f"#/{view}?{values}" if values else f"#/{view}"
 
 

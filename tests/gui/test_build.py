@@ -391,9 +391,7 @@ def test_an_agent_runs_on_a_dataset_as_a_job(opened: Page) -> None:
         "steps": "2",
     }
     assert "Run the agent on a dataset" in opened.call("agent.ask_dataset", form)["dialog"]
-    patch = opened.call(
-        "agent.benchmark", {"dataset": "tiny-qa", "limit": "2", "as": "agent"}
-    )
+    patch = opened.call("agent.benchmark", {"dataset": "tiny-qa", "limit": "2", "as": "agent"})
     assert patch["go"] == "#/runs/run?id=agent"
     job = opened.workbench.jobs.get("run", "agent")
     assert job

@@ -448,9 +448,7 @@ def test_a_builder_goes_on_as_a_job_and_its_stages_are_read(begun: Page) -> None
     assert "mine: 1 question." in words and "1 no question in the reply" in words
     assert "Where did the first festival happen?" in words
     assert "&lt;b&gt;everybody" in body or "everybody" not in body
-    left = begun.call(
-        "builder.rows", {"id": "mine", "stage": "4-questions", "which": "left out"}
-    )
+    left = begun.call("builder.rows", {"id": "mine", "stage": "4-questions", "which": "left out"})
     assert "no question in the reply" in left["#builder-rows"]
     assert "Where did" not in left["#builder-rows"]
     assert "mine" in begun.open("data/builder")["#v-data-builder"]

@@ -378,7 +378,9 @@ def test_an_earlier_benchmark_comes_back_into_the_steps(page: Page) -> None:
 @pytest.mark.usefixtures("small_suites")
 def test_files_are_saved_and_no_other_file_is_reached(page: Page) -> None:
     suite(page)
-    saved = page.call("experiments.save_file", {"id": "mine", "file": "raw/answers.txt"})["download"]
+    saved = page.call("experiments.save_file", {"id": "mine", "file": "raw/answers.txt"})[
+        "download"
+    ]
     assert saved["name"] == "answers.txt" and saved["base64"]
     for name in ("../../llms.json", "report.json", "gone.txt"):
         with pytest.raises(UsageError, match="has no file"):
@@ -401,7 +403,9 @@ def test_errors_are_labelled_in_a_drawer_and_counted_by_the_next_run(page: Page)
     drawer = page.call("experiments.edit_file", {"id": "noise", "file": file.name})["drawer"]
     assert "Who, &lt;b&gt;now&lt;/b&gt;?" in drawer and "long distance" in drawer
     page.open("experiments/list")
-    page.call("experiments.save_labels", {"id": "noise", "file": file.name, "c:0": "concept confusion"})
+    page.call(
+        "experiments.save_labels", {"id": "noise", "file": file.name, "c:0": "concept confusion"}
+    )
     assert (
         file.read_text().splitlines()[1] == ',q1,concept confusion,"Who, <b>now</b>?",Titan,Triton'
     )

@@ -76,8 +76,8 @@ def test_a_model_is_loaded_and_unloaded_from_its_card(page: Page) -> None:
 
 
 def test_the_bar_of_a_load_moves_where_the_load_counts() -> None:
-    assert progress("encoding passages 64/256") == '<progress value="0.25"></progress>'
-    assert progress("opening") == "<progress></progress>"
+    assert 'max="100" value="25"' in progress("encoding passages 64/256")
+    assert "value" not in progress("opening")
 
 
 def test_a_retriever_is_loaded_from_the_list(page: Page) -> None:

@@ -60,7 +60,8 @@ def test_the_list_tells_runs_apart_by_what_differs(ran: Page) -> None:
 def test_the_list_is_filtered(ran: Page) -> None:
     ran.open("runs/list")
     assert [
-        row[0] for row in rows(ran, ran.call("runs.refresh", {"words": "k 1"})["#runs-rows"], "runs")
+        row[0]
+        for row in rows(ran, ran.call("runs.refresh", {"words": "k 1"})["#runs-rows"], "runs")
     ] == [SECOND]
     assert "No run fits" in ran.call("runs.refresh", {"words": "nothing"})["#runs-rows"]
     ran.call("runs.refresh", {"words": ""})
@@ -96,7 +97,7 @@ def test_a_question_shows_every_step(ran: Page) -> None:
     words = texts(patch["#run-question"])
     assert "Retrieve · tiny" in words and "Generate · titan" in words and "gold Triton" in words
     assert "Question: Which moon goes round Neptune backwards?" in words
-    assert "#/build/one?set=tiny-qa&q=q2&run=first" in patch["#run-question"]
+    assert "#/build/one?set=tiny-qa&amp;q=q2&amp;run=first" in patch["#run-question"]
 
 
 @pytest.mark.parametrize(

@@ -77,7 +77,8 @@ def begun(page: Page, event: Event) -> Patch:
 def heading(page: Page, row: run_list.RunRow, part: str) -> str:
     """Name, what it is about, what can be done with it."""
     when, state = numbers.moment(row.created), STATES.get(row.state, row.state)
-    about = html.dotted(f"on {row.dataset}", questions_of(row), when, state)
+    counted = f"{questions_of(row).removesuffix(' questions')} questions"
+    about = html.dotted(f"on {row.dataset}", counted, when, state)
     done, buttons = row.state == "done", ""
     if row.state not in ("done", "running", "scoring") and not row.problem:
         buttons += html.button("Resume", "runs.resume", run=row.name)

@@ -100,7 +100,7 @@ def table(
 ) -> str:
     """A list under its heading, with the number of its rows."""
     head = html.heading(title, html.dotted(f"{len(rows)}", about), first=True)
-    return head + html.rows(heads, rows, kind=f"roomy {kind}")
+    return head + html.rows(heads, rows, kind=f"roomy {kind}".strip())
 
 
 def named(name: str, view: str, about: str = "", title: str = "") -> str:
