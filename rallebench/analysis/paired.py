@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from rallebench.engine.statistics import FEWEST_PAIRED, LEVEL, NOISE, Difference
 from rallebench.engine.statistics import difference as difference_of
 from rallebench.metrics import METRICS
 
 Z_95, Z_POWER_80 = 1.959964, 0.841621
+Key = TypeVar("Key")
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +123,22 @@ def with_holm(pairs: Sequence[PairedComparison]) -> list[PairedComparison]:
         highest = max(highest, min(1.0, (len(pairs) - step) * (pairs[i].p or 0.0)))
         adjusted[i] = replace(pairs[i], corrected=highest)
     return adjusted
+
+
+Sides = tuple[
+    str, Mapping[str, "float | None"], Mapping[str, "float | None"], Mapping[str, "int | str"]
+]
+"""A metric, the scores of runs A and B by it, question id → cluster."""
+
+
+def compare_all(sides: Mapping[Key, Sides]) -> dict[Key, PairedComparison]:
+    """The comparisons of one table, each corrected for all of them; those without a common question are left out."""
+    common = {key: side for key, side in sides.items() if shared_scores(side[1], side[2])}
+    pairs = [
+        compare(metric, a, b, clusters=clusters, comparisons=len(common))
+        for metric, a, b, clusters in common.values()
+    ]
+    return dict(zip(common, with_holm(pairs)))
 
 
 def _bounded(metric: str, pair: Difference) -> tuple[float | None, float | None]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from rallebench.analysis.paired import PairedComparison, compare, shared_scores, with_holm
+from rallebench.analysis.paired import PairedComparison, Sides, compare_all
 from rallebench.analysis.ranking import scores_of
 from rallebench.core.tables import Column, Table
 from rallebench.engine.clusters import clusters_of
@@ -40,21 +40,15 @@ def values_of(folder: RunFolder) -> dict[str, dict[str, float | None]]:
 def differences(workspace: Workspace, first: StoredExperiment, other: StoredExperiment) -> Table:
     """Per part and metric the other's mean less the first's over the questions that both
     have scored, with p (Holm) and intervals (Bonferroni) of one sign-flip test over articles that count all lines."""
-    lines: list[tuple[str, str, Any, Any, Any]] = []
+    sides: dict[tuple[str, str], Sides] = {}
     for label, (a, b) in pairs_of(first, other).items():
         folder = RunFolder.open(workspace.runs, a)
         left, right = values_of(folder), values_of(RunFolder.open(workspace.runs, b))
         clusters = clusters_of(examples_of(folder)).of
         for name in left:
-            if name in right and shared_scores(left[name], right[name]):
-                lines.append((label, name, left[name], right[name], clusters))
-    pairs = with_holm(
-        [
-            compare(name, mine, theirs, clusters=clusters, comparisons=len(lines))
-            for _, name, mine, theirs, clusters in lines
-        ]
-    )
-    rows = tuple(_row(label, name, pair) for (label, name, *_), pair in zip(lines, pairs))
+            if name in right:
+                sides[label, name] = name, left[name], right[name], clusters
+    rows = tuple(_row(*line, pair) for line, pair in compare_all(sides).items())
     note = (
         f"{other.name} less {first.name}, over the questions that both have scored. Both come from one sign-flip "
         f"test over articles and count {len(rows)} comparisons: p by Holm, the intervals, which hold together at 95 %, by Bonferroni."

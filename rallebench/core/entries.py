@@ -37,7 +37,8 @@ def problem(error: ValidationError, what: str) -> str:
     """
     first = error.errors()[0]
     where = ".".join(str(part) for part in first["loc"]) or "the file"
-    message = "there is no such field" if first["type"] == "extra_forbidden" else first["msg"]
+    extra = first["type"] == "extra_forbidden"
+    message = "there is no such field" if extra else first["msg"].removeprefix("Value error, ")
     return f"{what}: {where!r} is wrong ({message[:1].lower()}{message[1:]})."
 
 

@@ -7,19 +7,11 @@ generator that yields events and *returns* its result.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar, Union
 
 A, B, T = TypeVar("A"), TypeVar("B"), TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class Started:
-    """A task begins; ``total``: the number of its questions or passages, None if unknown."""
-
-    task: str
-    message: str = ""
-    total: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +56,7 @@ class Failed:
     error: str
 
 
-Event = Union[Started, Progress, Warned, Finished, Failed]
+Event = Union[Progress, Warned, Finished, Failed]
 Operation = Generator[Event, None, T]
 
 
@@ -81,32 +73,34 @@ def complete(operation: Generator[A, None, T], on_event: Callable[[A], None] = i
     """Run an operation, or any other generator, to its end and return its result.
 
     >>> def twice():
-    ...     yield Started("work")
+    ...     yield Progress("work")
     ...     return 2
     >>> complete(twice())
     2
     """
-    try:
+    with closing(operation):
         while True:
-            on_event(next(operation))
-    except StopIteration as end:
-        result: T = end.value
-        return result
-    finally:
-        operation.close()
+            try:
+                step = next(operation)
+            except StopIteration as end:
+                result: T = end.value
+                return result
+            on_event(step)
 
 
-def mapped(steps: Generator[A, None, T], event_of: Callable[[A], B]) -> Generator[B, None, T]:
-    """The same generator, with ``event_of`` each step; closing it closes ``steps``."""
-    try:
+def mapped(
+    steps: Generator[A, None, T], event_of: Callable[[A], B | None]
+) -> Generator[B, None, T]:
+    """The same generator, with ``event_of`` each step, None leaves it out; closing it closes ``steps``."""
+    with closing(steps):
         while True:
-            step = next(steps)
-            yield event_of(step)
-    except StopIteration as end:
-        result: T = end.value
-        return result
-    finally:
-        steps.close()
+            try:
+                step = next(steps)
+            except StopIteration as end:
+                result: T = end.value
+                return result
+            if (event := event_of(step)) is not None:
+                yield event
 
 
 def under(task: str, operation: Operation[T]) -> Operation[T]:

@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all, and JSON files with line numbers in their errors."""
+"""Files that appear whole or not at all, JSON files with line numbers in their errors, and the error of a full disk."""
 
 from __future__ import annotations
 
@@ -6,16 +6,25 @@ import contextlib
 import hashlib
 import json
 import os
+import re
+import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from rallebench.core.disk import disk_error
-from rallebench.core.errors import BadFileError, UsageError
-from rallebench.core.parts import part_of
+from rallebench.core.errors import BackendError, BadFileError, Hint, UsageError
+from rallebench.core.memory import size
+from rallebench.core.parts import part_of, with_final_names
 
 MAX_LINE_BYTES = 64 * 2**20
 """A longer line is refused; no record of any known dataset comes near it."""
+
+
+_FULL = re.compile(
+    r"No space left|Disk quota exceeded|File too large|\d+ requested and \d+ written|\d+ of \d+ bytes are there|iostream error"
+)
+"""The messages for a full disk, from the system, numpy, hnswlib and DiskANN."""
+FREE_SPACE = Hint("free-space")
 
 
 @contextlib.contextmanager
@@ -170,3 +179,44 @@ def sha256_file(path: Path) -> str:
         while piece := handle.read(2**20):
             total.update(piece)
     return total.hexdigest()
+
+
+# ── a full disk ──────────────────────────────────────────────────────────────
+
+
+class DiskError(BackendError):
+    """A failed write; the sentence is complete."""
+
+
+def free_bytes(path: Path) -> int:
+    """The free bytes for this user on the disk of ``path``, which need not exist."""
+    path = Path(path).absolute()
+    return shutil.disk_usage(next(p for p in (path, *path.parents) if p.exists())).free
+
+
+def is_full(error: BaseException) -> bool:
+    """Whether an error of any library means a full disk."""
+    return bool(_FULL.search(f"{getattr(error, 'strerror', '') or ''} {error}"))
+
+
+def disk_error(path: Path, error: BaseException, what: str = "", needed: int = 0) -> DiskError:
+    """The error of a failed write, to be raised after the half-written file is removed.
+
+    ``what`` and ``path`` name the file, as in "the index /w/indexes/mine"; ``needed``: its least size in bytes, 0 if
+    unknown. The sentence has the final name of a hidden temporary folder.
+    """
+    reason = with_final_names(" ".join(str(getattr(error, "strerror", "") or error).split())[-300:])
+    if is_full(error):
+        reason = f"the disk is full. {room(path, needed).removesuffix('.')}"
+    return DiskError(
+        f"Could not write {what and f'{what} '}{path}: {reason}. Nothing was left half-written.",
+        hint=FREE_SPACE,
+    )
+
+
+def room(place: Path, needed: int = 0) -> str:
+    """The needed and the free space as a sentence."""
+    free = free_bytes(place)
+    if needed > free:
+        return f"It takes at least {size(needed)}, and {size(free)} are free."
+    return f"It takes more than the {size(free)} that are free."

@@ -1,4 +1,4 @@
-"""Unfinished files and folders: ``.NAME.MARK.part``, written beside the lock ``.NAME.MARK.lock`` that its writer holds.
+"""Files and folders that appear whole or not at all: the unfinished ones are ``.NAME.MARK.part``, written beside the lock ``.NAME.MARK.lock`` that its writer holds.
 
 The operating system frees the lock when its process ends, however it ends: a part whose lock is free is abandoned. A
 process id proves nothing, because it is used again, and another container does not see it.
@@ -16,6 +16,11 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
+from rallebench.core.errors import UsageError
+
+MAX_NAME_BYTES = 200
+"""File systems allow 255 for a name; a folder during its build adds its own marks."""
+
 _PATIENCE = 5.0
 """Seconds: another process that looks for abandoned parts holds a new lock for a moment."""
 
@@ -24,6 +29,18 @@ _NO_LOCKS = {errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP}
 
 _PART = re.compile(r"\.(.+)\.[0-9a-f]{12}\.(part|lock)")
 _HIDDEN = re.compile(r"([/\\])\.([^/\\]+?)\.[0-9a-f]{12}\.part\b")
+
+
+def check_name(what: str, name: str) -> str:
+    """``name`` if it is a valid folder name on every system; else raises UsageError about the ``what`` name."""
+    forbidden = (
+        name.startswith(".") or any(c in name for c in '/\\:*?"<>|') or not name.isprintable()
+    )
+    if not name.strip() or forbidden or len(name.encode("utf-8", "replace")) > MAX_NAME_BYTES:
+        raise UsageError(
+            f"The {what} name {name!r} cannot be a folder name; use letters, digits, '-' and '_'."
+        )
+    return name
 
 
 def with_final_names(text: str) -> str:
@@ -58,6 +75,18 @@ def part_of(path: Path) -> Iterator[Path]:
         _remove(part)
         _remove(Path(lock.lock_file))
         lock.release()
+
+
+@contextlib.contextmanager
+def beside(folder: Path, name: str) -> Iterator[Path]:
+    """A new hidden folder inside ``folder``, to be moved to ``folder/name``; removed at the end if it was not.
+
+    The remains of a killed process under ``name`` are removed first. Raises OSError.
+    """
+    remove_abandoned(folder, name)
+    with part_of(folder / name) as part:
+        part.mkdir()
+        yield part
 
 
 def remove_abandoned(folder: Path, name: str = "") -> None:

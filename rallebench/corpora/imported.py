@@ -17,11 +17,10 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from rallebench.core.disk import disk_error
 from rallebench.core.errors import BadFileError, NotFoundError, UsageError
 from rallebench.core.events import mapped
-from rallebench.core.files import read_json, write_json
-from rallebench.core.folders import beside, check_name
+from rallebench.core.files import disk_error, read_json, write_json
+from rallebench.core.parts import beside, check_name
 from rallebench.core.sources import Problems, Source, stamps
 from rallebench.core.types import digest
 from rallebench.corpora import CORPORA, CorpusRow

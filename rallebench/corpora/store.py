@@ -25,9 +25,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from rallebench.core.disk import disk_error
 from rallebench.core.errors import BadFileError
 from rallebench.core.events import complete
+from rallebench.core.files import disk_error
 from rallebench.core.types import Passage
 from rallebench.corpora._columns import NumberColumn, rows_with, stable_hash, write_lookup
 

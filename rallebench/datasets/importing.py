@@ -12,7 +12,7 @@ from typing import Any
 
 from rallebench.core.errors import BadFileError, UsageError
 from rallebench.core.files import disk_error
-from rallebench.core.folders import beside, check_name
+from rallebench.core.parts import beside, check_name
 from rallebench.core.sources import Problem, Problems, Source
 from rallebench.datasets.reading import form_of, read_examples
 from rallebench.datasets.tasks import SEED, sampled

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 
@@ -18,7 +17,7 @@ FIRST_FAILURES = 5
 """So many failures before anything succeeded stop a run: the cause is the set-up, not a question."""
 
 STATE_EVERY = 0.5
-"""Seconds between two writings of the state; what came in between is written when they are over."""
+"""Seconds between two writings of the state; what comes in between is written when they are over."""
 
 
 def answer(
@@ -89,6 +88,8 @@ def check_errors(noun: str, errors: int, max_errors: int | None, message: str) -
 
 
 class _Counter:
+    """Counts what is answered, and writes the state for other processes."""
+
     def __init__(
         self,
         folder: RunFolder,
@@ -104,10 +105,8 @@ class _Counter:
         self.first_message = ""
         self.session = f"{time.time():.3f}"
         self._started = time.perf_counter()
-        self._reported, self._looked = 0.0, -STATE_EVERY
-        self._stop = False
-        self._lock = threading.RLock()
-        self._later: threading.Timer | None = None
+        self._written, self._looked = 0.0, -STATE_EVERY
+        self._unwritten = self._stop = False
 
     @property
     def done(self) -> int:
@@ -118,42 +117,39 @@ class _Counter:
         return time.perf_counter() - self._started
 
     def stop(self, now: bool = False) -> bool:
-        if now or self.elapsed - self._looked > STATE_EVERY / 2:
-            self._looked = self.elapsed
+        """Whether the run was asked to stop. The loop asks several times a second, so a state that is due is written here:
+        the questions of a batch end all at once, and the next batch may take minutes."""
+        elapsed = self.elapsed
+        if self._unwritten and elapsed - self._written > STATE_EVERY:
+            self.tell("running")
+        if now or elapsed - self._looked > STATE_EVERY / 2:
+            self._looked = elapsed
             self._stop = self._stop or self.folder.stop_asked()
         return self._stop
 
     def count(self, episode: Episode) -> Progress:
-        with self._lock:
-            self.new += 1
-            if episode.error:
-                self.errors += 1
-                self.first_message = self.first_message or episode.error
-            else:
-                self._add(self.observe(episode))
-            if self.elapsed - self._reported > STATE_EVERY:
-                self.tell("running")
-            elif self._later is None:  # a batch ends all at once, and the next may take minutes
-                self._later = threading.Timer(STATE_EVERY, self._tell_later)
-                self._later.daemon = True
-                self._later.start()
-        counts = {"errors": self.errors, "seconds": self.elapsed, "means": self._means()}
-        return Progress(self.task, self.done, self.total, **counts)  # type: ignore[arg-type]
-
-    def _add(self, values: Mapping[str, float | None]) -> None:
-        for name, value in values.items():
-            if value is not None:
-                total = self.sums.setdefault(name, [0.0, 0.0])
-                total[0] += value
-                total[1] += 1
+        self.new += 1
+        self._unwritten = True
+        if episode.error:
+            self.errors += 1
+            self.first_message = self.first_message or episode.error
+        else:
+            for name, value in self.observe(episode).items():
+                if value is not None:
+                    total = self.sums.setdefault(name, [0.0, 0])
+                    total[0] += value
+                    total[1] += 1
+        return Progress(
+            self.task,
+            self.done,
+            self.total,
+            errors=self.errors,
+            seconds=self.elapsed,
+            means=self._means(),
+        )
 
     def _means(self) -> dict[str, list[float]]:
-        return {name: [total / n, int(n)] for name, (total, n) in self.sums.items()}
-
-    def _tell_later(self) -> None:
-        with self._lock:
-            if self._later is not None:  # nothing newer was told meanwhile
-                self.tell("running")
+        return {name: [total / n, n] for name, (total, n) in self.sums.items()}
 
     def check(self, max_errors: int | None) -> None:
         if self.errors == self.new >= min(FIRST_FAILURES, self.total) and not self.already:
@@ -161,18 +157,15 @@ class _Counter:
         check_errors("questions", self.errors, max_errors, self.first_message)
 
     def tell(self, state: str, message: str = "") -> None:
-        with self._lock:
-            if self._later is not None:
-                self._later.cancel()
-                self._later = None
-            self._reported = seconds = self.elapsed
-            self.folder.set_state(
-                state,
-                done=self.done,
-                total=self.total,
-                errors=self.errors,
-                seconds=round(seconds, 3),
-                rate=round(self.new / seconds, 3) if seconds > 0 else 0.0,
-                message=message,
-                means=self._means(),
-            )
+        self._unwritten = False
+        self._written = seconds = self.elapsed
+        self.folder.set_state(
+            state,
+            done=self.done,
+            total=self.total,
+            errors=self.errors,
+            seconds=round(seconds, 3),
+            rate=round(self.new / seconds, 3) if seconds > 0 else 0.0,
+            message=message,
+            means=self._means(),
+        )

@@ -7,8 +7,12 @@ What is not known stays None and says for which model; it is never 0.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from statistics import fmean
 from typing import Any
+
+import numpy as np
 
 from rallebench.core.types import Episode, Generate, Gold, Retrieve, Step, UseTool
 from rallebench.metrics import metric
@@ -27,25 +31,22 @@ def prices_of(llms: Mapping[str, Any]) -> dict[str, dict[str, float] | None]:
 
 
 def _prices(value: Any) -> dict[str, float] | None:
-    if not isinstance(value, Mapping):
-        return None
-    known = {kind: value[kind] for kind in ("prompt", "completion") if _is_price(value.get(kind))}
-    return {kind: float(price) for kind, price in known.items()} or None
-
-
-def _is_price(value: Any) -> bool:
-    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    return is_number and math.isfinite(value) and value >= 0
+    prices = value if isinstance(value, Mapping) else {}
+    known = {
+        kind: float(price)
+        for kind in ("prompt", "completion")
+        if isinstance(price := prices.get(kind), (int, float))
+        and not isinstance(price, bool)
+        and 0 <= price < math.inf
+    }
+    return known or None
 
 
 def recorded_prices(run: Mapping[str, Any]) -> dict[str, dict[str, float] | None]:
-    """The prices that stand in a ``run.json``; {} in one of an earlier version."""
+    """The prices that stand in a ``run.json``; {} where it holds none."""
     value = run.get("prices")
-    return (
-        {str(name): _prices(price) for name, price in value.items()}
-        if isinstance(value, Mapping)
-        else {}
-    )
+    prices = value if isinstance(value, Mapping) else {}
+    return {str(name): _prices(price) for name, price in prices.items()}
 
 
 def usd_of(step: Step, prices: Prices) -> tuple[float, float] | None:
@@ -59,23 +60,21 @@ def usd_of(step: Step, prices: Prices) -> tuple[float, float] | None:
     if not isinstance(step.request, Generate):
         return 0.0, 0.0
     own = prices.get(step.request.llm) or {}
-    parts = []
-    for kind, tokens in (
-        ("prompt", prompt_tokens_of(step)),
-        ("completion", completion_tokens_of(step)),
-    ):
-        price = 0.0 if tokens == 0 else own.get(kind)
-        if tokens is None or price is None:
-            return None
-        parts.append(tokens * price / MILLION)
-    return parts[0], parts[1]
+    prompt = _usd(prompt_tokens_of(step), own.get("prompt"))
+    completion = _usd(completion_tokens_of(step), own.get("completion"))
+    return None if prompt is None or completion is None else (prompt, completion)
 
 
-def why_unknown(step: Step, prices: Prices) -> str:
-    """Why a step's dollars are not known: NO_TOKENS or NO_PRICES; '' if they are."""
-    if usd_of(step, prices) is not None:
-        return ""
-    return NO_TOKENS if None in (prompt_tokens_of(step), completion_tokens_of(step)) else NO_PRICES
+def _usd(tokens: int | None, price: float | None) -> float | None:
+    if tokens == 0:
+        return 0.0
+    return None if tokens is None or price is None else tokens * price / MILLION
+
+
+def dollars(steps: Sequence[Step], prices: Prices) -> float | None:
+    """US dollars of steps, as when they were asked; None if one of them is not known."""
+    parts = [usd_of(step, prices) for step in steps]
+    return None if None in parts else sum(sum(part) for part in parts if part)
 
 
 def total(steps: Sequence[Step], prices: Prices, *, failed_seconds: float = 0.0) -> dict[str, Any]:
@@ -89,18 +88,18 @@ def total(steps: Sequence[Step], prices: Prices, *, failed_seconds: float = 0.0)
     """
     calls = [step for step in steps if isinstance(step.request, Generate)]
     searches = [step for step in steps if isinstance(step.request, Retrieve)]
-    uncounted: dict[str, int] = {}
+    uncounted: Counter[str] = Counter()
     unknown: dict[str, str] = {}
     known = 0.0
     for step in calls:
-        assert isinstance(step.request, Generate)
-        name = step.request.llm
-        if None in (prompt_tokens_of(step), completion_tokens_of(step)):
-            uncounted[name] = uncounted.get(name, 0) + 1
-        if (dollars := usd_of(step, prices)) is not None:
-            known += sum(dollars)
+        name = who(step)[1]
+        lacks_tokens = None in (prompt_tokens_of(step), completion_tokens_of(step))
+        if lacks_tokens:
+            uncounted[name] += 1
+        if (usd := usd_of(step, prices)) is not None:
+            known += sum(usd)
         else:
-            unknown.setdefault(name, why_unknown(step, prices))
+            unknown.setdefault(name, NO_TOKENS if lacks_tokens else NO_PRICES)
     return {
         "seconds": _rounded(sum(step.seconds for step in steps) + failed_seconds),
         "retrieval_seconds": _rounded(sum(step.seconds for step in searches)),
@@ -110,7 +109,7 @@ def total(steps: Sequence[Step], prices: Prices, *, failed_seconds: float = 0.0)
         "retrievals": len(searches),
         "prompt_tokens": _counted(prompt_tokens_of(step) for step in calls),
         "completion_tokens": _counted(completion_tokens_of(step) for step in calls),
-        "calls_not_counted": uncounted,
+        "calls_not_counted": dict(uncounted),
         "tokens_per_second": speed(calls),
         "usd": None if unknown else known,
         "usd_known": known,
@@ -128,32 +127,35 @@ def _rounded(seconds: float) -> float:
     return round(float(seconds), 6)
 
 
-def asked_now(episode: Episode) -> list[Step]:
-    """The steps that were really asked this time, not taken from the reply cache."""
-    return [step for step in episode.steps if not step.cached]
+def who(step: Step) -> tuple[str, str]:
+    """What a step did, and the name of whom it asked."""
+    request = step.request
+    if isinstance(request, Retrieve):
+        return "retrieve", request.retriever
+    if isinstance(request, Generate):
+        return "generate", request.llm
+    return ("tool", request.tool) if isinstance(request, UseTool) else ("identity", "")
+
+
+OF_CALL: Mapping[str, Callable[[Step, Prices], float | None]] = {
+    "prompt_tokens": lambda step, prices: prompt_tokens_of(step),
+    "completion_tokens": lambda step, prices: completion_tokens_of(step),
+    "first_token_seconds": lambda step, prices: first_token_of(step),
+    "tokens_per_second": lambda step, prices: speed([step]),
+    "usd": lambda step, prices: dollars([step], prices),
+}
+"""What is measured of each call of a language model."""
 
 
 def step_to_json(step: Step, prices: Prices) -> dict[str, Any]:
     """One step's cost as it stands in ``costs.jsonl``; what it has nothing of is left out."""
-    request = step.request
     kind, target = who(step)
-    value: dict[str, Any] = {
-        "kind": kind,
-        "target": target,
-        "seconds": _rounded(step.seconds),
-        "cached": step.cached,
-    }
+    value: dict[str, Any] = {"kind": kind, "target": target}
+    value |= {"seconds": _rounded(step.seconds), "cached": step.cached}
     if step.batch > 1:
         value["batch"] = step.batch
-    if isinstance(request, Generate):
-        dollars = usd_of(step, prices)
-        value |= {
-            "prompt_tokens": prompt_tokens_of(step),
-            "completion_tokens": completion_tokens_of(step),
-            "first_token_seconds": first_token_of(step),
-            "tokens_per_second": speed([step]),
-            "usd": None if dollars is None else sum(dollars),
-        }
+    if isinstance(step.request, Generate):
+        value |= {name: measure(step, prices) for name, measure in OF_CALL.items()}
     return value
 
 
@@ -164,19 +166,14 @@ def question_to_json(episode: Episode, prices: Prices) -> dict[str, Any]:
         "qid": episode.qid,
         "failed": bool(episode.error),
         "total": total(episode.steps, prices, failed_seconds=lost),
-        "asked": total(asked_now(episode), prices, failed_seconds=lost),
+        "asked": total(_uncached(episode), prices, failed_seconds=lost),
         "steps": [step_to_json(step, prices) for step in episode.steps],
     }
 
 
-def who(step: Step) -> tuple[str, str]:
-    """What a step did, and the name of whom it asked."""
-    request = step.request
-    if isinstance(request, Retrieve):
-        return "retrieve", request.retriever
-    if isinstance(request, Generate):
-        return "generate", request.llm
-    return ("tool", request.tool) if isinstance(request, UseTool) else ("identity", "")
+def _uncached(episode: Episode) -> list[Step]:
+    """The steps that were really asked this time, not taken from the reply cache."""
+    return [step for step in episode.steps if not step.cached]
 
 
 # a run
@@ -211,8 +208,12 @@ def run_cost(
     """
     good = [episode for episode in episodes if not episode.error]
     bad = [episode for episode in episodes if episode.error]
-    here = [step for episode in [*episodes, *earlier] for step in asked_now(episode)]
+    here = [step for episode in [*episodes, *earlier] for step in _uncached(episode)]
     lost = sum(episode.failed_seconds for episode in [*bad, *earlier])
+    answered = {
+        name: [metric(name).value(episode, Gold()) for episode in good] for name in PER_QUESTION
+    }
+    answered["usd"] = [dollars(episode.steps, prices) for episode in good]
     return {
         "total": _of(episodes, prices),
         "answered": _of(good, prices),
@@ -221,7 +222,7 @@ def run_cost(
             "questions": sum(_asked_anything(e) for e in episodes),
             **total(here, prices, failed_seconds=lost),
         },
-        "per_question": _per_question(good, prices),
+        "per_question": {name: spread(values) for name, values in answered.items()},
         "per_action": _per_action(good, prices),
         "prices": {name: price for name, price in prices.items() if price},
         "not_included": list(not_included),
@@ -247,7 +248,7 @@ def not_recorded(questions: int) -> dict[str, Any]:
 
 
 def _asked_anything(episode: Episode) -> bool:
-    return bool(episode.failed_seconds or any(who(step)[1] for step in asked_now(episode)))
+    return bool(episode.failed_seconds or any(who(step)[1] for step in _uncached(episode)))
 
 
 def _of(episodes: Sequence[Episode], prices: Prices) -> dict[str, Any]:
@@ -256,45 +257,28 @@ def _of(episodes: Sequence[Episode], prices: Prices) -> dict[str, Any]:
     return {"questions": len(episodes), **total(steps, prices, failed_seconds=lost)}
 
 
-def _per_question(episodes: Sequence[Episode], prices: Prices) -> dict[str, Any]:
-    columns = {
-        name: [metric(name).value(episode, Gold()) for episode in episodes] for name in PER_QUESTION
-    }
-    columns["usd"] = [dollars(episode.steps, prices) for episode in episodes]
-    return {name: spread(values) for name, values in columns.items()}
-
-
 def _per_action(episodes: Sequence[Episode], prices: Prices) -> list[dict[str, Any]]:
     groups: dict[tuple[int, str, str], list[Step]] = {}
     for episode in episodes:
         for number, step in enumerate(episode.steps, 1):
             groups.setdefault((number, *who(step)), []).append(step)
-    return [
-        {"action": number, "kind": kind, "target": target, **_spreads(steps, prices)}
-        for (number, kind, target), steps in sorted(groups.items())
-    ]
-
-
-def _spreads(steps: Sequence[Step], prices: Prices) -> dict[str, Any]:
-    values: dict[str, Any] = {
-        "cached": sum(step.cached for step in steps),
-        "seconds": spread([step.seconds for step in steps]),
-    }
-    if isinstance(steps[0].request, Generate):
-        values |= {
-            "first_token_seconds": spread([first_token_of(step) for step in steps]),
-            "prompt_tokens": spread([prompt_tokens_of(step) for step in steps]),
-            "completion_tokens": spread([completion_tokens_of(step) for step in steps]),
-            "tokens_per_second": spread([speed([step]) for step in steps]),
-            "usd": spread([dollars([step], prices) for step in steps]),
-        }
-    return values
-
-
-def dollars(steps: Sequence[Step], prices: Prices) -> float | None:
-    """US dollars of steps, as when they were asked; None if one of them is not known."""
-    parts = [usd_of(step, prices) for step in steps]
-    return None if None in parts else sum(sum(part) for part in parts if part)
+    rows = []
+    for (number, kind, target), steps in sorted(groups.items()):
+        measures = OF_CALL if kind == "generate" else {}
+        rows.append(
+            {
+                "action": number,
+                "kind": kind,
+                "target": target,
+                "cached": sum(step.cached for step in steps),
+                "seconds": spread([step.seconds for step in steps]),
+                **{
+                    name: spread([measure(step, prices) for step in steps])
+                    for name, measure in measures.items()
+                },
+            }
+        )
+    return rows
 
 
 def spread(values: Sequence[float | None]) -> dict[str, Any]:
@@ -303,15 +287,8 @@ def spread(values: Sequence[float | None]) -> dict[str, Any]:
     >>> spread([1.0, None, 3.0])
     {'mean': 2.0, 'median': 2.0, 'p95': 2.9, 'n': 2}
     """
-    known = sorted(float(value) for value in values if value is not None)
+    known = [float(value) for value in values if value is not None]
     if not known:
         return {"mean": None, "median": None, "p95": None, "n": 0}
-    mean = math.fsum(known) / len(known)
-    return {"mean": mean, "median": _at(known, 0.5), "p95": _at(known, 0.95), "n": len(known)}
-
-
-def _at(ordered: Sequence[float], share: float) -> float:
-    place = share * (len(ordered) - 1)
-    low = math.floor(place)
-    high = min(low + 1, len(ordered) - 1)
-    return round(ordered[low] + (ordered[high] - ordered[low]) * (place - low), 9)
+    median, p95 = (round(float(end), 9) for end in np.percentile(known, (50, 95)))
+    return {"mean": fmean(known), "median": median, "p95": p95, "n": len(known)}

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -18,7 +19,7 @@ from rallebench.core.errors import (
     StoppedError,
     UsageError,
 )
-from rallebench.core.events import Failed, Finished, Operation, Warned, under
+from rallebench.core.events import Event, Failed, Finished, Operation, Warned, mapped, under
 from rallebench.core.experiments import (
     Experiment,
     ExperimentRequest,
@@ -39,6 +40,7 @@ from rallebench.engine.execute import RunContext, execute
 from rallebench.engine.experiment_store import (
     LONGEST_RUN,
     ExperimentStore,
+    WrittenFiles,
     check_free,
     folder_name,
     run_name,
@@ -46,7 +48,6 @@ from rallebench.engine.experiment_store import (
 from rallebench.engine.measure import measurements
 from rallebench.engine.rows import FilledRows, RowsContext, RowsFiller
 from rallebench.engine.stored_runs import ended_result
-from rallebench.engine.written_files import WrittenFiles
 
 MEASUREMENTS = "measurements"
 """The folder of an experiment's measurements, one file for each request."""
@@ -110,6 +111,22 @@ class ExperimentResult:
     rows: tuple[FilledRows, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What tells experiments of one kind from others.
+
+    ``noun``: what one is called in sentences; ``document``: its report as JSON. ``fixed``: a name stands for one request, so
+    that another one is refused, and a run that has ended needs no second look. ``same``: otherwise the settings that must be
+    the same. ``guarded``: a file that was changed since it was written is refused, not written over.
+    """
+
+    noun: str
+    document: Callable[[ExperimentResult], Mapping[str, Any]]
+    fixed: bool = True
+    same: tuple[str, ...] = ()
+    guarded: bool = False
+
+
 class Performer:
     """The player that does the work."""
 
@@ -119,16 +136,14 @@ class Performer:
         context: ExperimentContext,
         store: ExperimentStore,
         options: RunOptions,
-        noun: str,
-        fixed: bool,
+        kind: Kind,
     ) -> None:
         self._request, self._context, self._store = request, context, store
-        self._options, self._noun, self._fixed = replace(options, resume=True), noun, fixed
+        self._options, self._kind = replace(options, resume=True), kind
+        self._folder = store.folder(request.name)
         self._runs: dict[str, str] = {}
         self._transient = ""
-        self._filler = RowsFiller(
-            store.folder(request.name), context, self._options, self._save_once
-        )
+        self._filler = RowsFiller(self._folder, context, self._options, self._save_once)
         self._saved = False
         self.results: list[RunResult] = []
         self.warnings: dict[str, None] = {}
@@ -157,15 +172,15 @@ class Performer:
     def _run(self, step: RunRequest) -> Operation[RunResult]:
         request = run_of(self._request, step)
         self._runs[request.label] = request.name
-        if self._fixed and (result := ended_result(self._context.runs, request)) is not None:
-            yield Finished(request.label, request.name, True, result)
-            self.results.append(result)
-            return result
+        if self._kind.fixed and (ended := ended_result(self._context.runs, request)) is not None:
+            yield Finished(request.label, request.name, True, ended)
+            self.results.append(ended)
+            return ended
         size = request.batch_size or self._options.batch_size
         options = replace(self._options, batch_size=size)
         running = execute(request, self._context, options, lambda run: self.save())
         try:
-            result = yield from self._heard(running, request)
+            result = yield from mapped(running, partial(self._heard, request.dataset.name))
         except (StoppedError, MismatchError):
             raise
         except RalleError as error:
@@ -173,33 +188,24 @@ class Performer:
             raise
         if result.stopped:
             raise StoppedError(
-                f"The {self._noun} was stopped in {request.name!r}.", hint=Hint("start-again")
+                f"The {self._kind.noun} was stopped in {request.name!r}.", hint=Hint("start-again")
             )
         self.results.append(result)
         if request.on_result is not None:
             request.on_result(result)
         return result
 
-    def _heard(self, running: Operation[RunResult], request: RunRequest) -> Operation[RunResult]:
-        """The events of a run, a warning only the first time, with the dataset that it is about."""
-        with closing(running):
-            while True:
-                try:
-                    event = next(running)
-                except StopIteration as end:
-                    result: RunResult = end.value
-                    return result
-                if isinstance(event, Warned):
-                    cache = self._context.reply_cache()
-                    general = cache is not None and event.message == cache.warning
-                    sentence = (
-                        event.message if general else f"{request.dataset.name}: {event.message}"
-                    )
-                    if sentence in self.warnings:
-                        continue
-                    self.warnings[sentence] = None
-                    event = replace(event, message=sentence)
-                yield event
+    def _heard(self, dataset: str, event: Event) -> Event | None:
+        """An event of a run; of a warning, which names the dataset that it is about, only the first."""
+        if not isinstance(event, Warned):
+            return event
+        cache, sentence = self._context.reply_cache(), event.message
+        if cache is None or sentence != cache.warning:
+            sentence = f"{dataset}: {sentence}"
+        if sentence in self.warnings:
+            return None
+        self.warnings[sentence] = None
+        return replace(event, message=sentence)
 
     def _index(self, step: IndexRequest) -> Operation[IndexResult]:
         result = yield from under(step.label, self._context.ensure_index(step.recipe))
@@ -211,8 +217,7 @@ class Performer:
 
     def _measure(self, step: MeasureRequest) -> Operation[tuple[Mapping[str, Any], ...]]:
         """The measurements of a job, those of an earlier session where it measured the same."""
-        folder = self._store.folder(self._request.name) / MEASUREMENTS
-        file = folder / f"{folder_name(step.label, LONGEST_RUN)}.json"
+        file = self._folder / MEASUREMENTS / f"{folder_name(step.label, LONGEST_RUN)}.json"
         job = digest([step.module, step.job])
         stored = None
         with suppress(BadFileError, KeyError, TypeError):  # none yet, or damaged: measured anew
@@ -250,8 +255,9 @@ class Performer:
     def save(self) -> None:
         """Write the request and the runs so far."""
         self._saved = True
+        request = self._request
         self._store.save_request(
-            self._request.name, self._request.kind, self._request.as_json(), self._runs, self._noun
+            request.name, request.kind, request.as_json(), self._runs, self._kind.noun
         )
 
 
@@ -261,63 +267,49 @@ def perform(
     context: ExperimentContext,
     store: ExperimentStore,
     options: RunOptions,
-    *,
-    document: Callable[[ExperimentResult], Mapping[str, Any]],
-    noun: str,
-    fixed: bool = False,
-    same: tuple[str, ...] = (),
-    guarded: bool = False,
+    kind: Kind,
 ) -> Operation[ExperimentResult]:
     """Perform all requests of an experiment, one after another, and store its report.
 
     Runs that are complete under the experiment's name are not asked again. Raises RalleError; UsageError comes before
-    anything is written, unless a run of that name was made with other settings. ``document``: the report as JSON. ``fixed``:
-    the name stands for one request, so that another one is refused, and a run that has ended needs no second look; ``same``: else the settings that must be the same.
-    ``guarded``: a file that was changed since it was written is refused, not written over.
+    anything is written, unless a run of that name was made with other settings.
     """
-    check_free(store.root, request.kind, request.name, noun)
-    with store.locked(request.name, noun):
-        if fixed and store.exists(request.name):
-            _check_same(store.open(request.name).request, request, noun)
-        if same and store.exists(request.name):
-            _check_settings(store.open(request.name).request["settings"], request, same)
-        folder = store.folder(request.name)
-        written = WrittenFiles(folder) if guarded else None
-        if written:
-            written.refuse_changed([dataset_file(store.root, request.name)])
-        performer = Performer(request, context, store, options, noun, fixed)
+    check_free(store.root, request.kind, request.name, kind.noun)
+    with store.locked(request.name, kind.noun):
+        if (kind.fixed or kind.same) and store.exists(request.name):
+            _check_same(store.open(request.name).request, request, kind)
+        dataset, folder = dataset_file(store.root, request.name), store.folder(request.name)
+        written = WrittenFiles(folder, guarded=kind.guarded)
+        written.refuse_changed([dataset])
+        performer = Performer(request, context, store, options, kind)
         try:
             report = yield from drive(experiment(request), performer)
         finally:
             performer.close()
         report = replace(report, notes=(*report.notes, *performer.warnings))
-        targets: dict[Path, str | Iterable[str]] = {
-            folder / path: text for path, text in report.files.items()
-        }
-        if report.questions:
-            questions = json_lines(report.questions)
-            targets = {dataset_file(store.root, request.name): questions, **targets}
         performer.save()
-        if written:
-            written.write(targets)
-        else:
-            for path, pieces in targets.items():
-                write_text(path, pieces)
-        for path, text in report.files_to_edit.items():
-            if not (folder / path).exists():
-                write_text(folder / path, text)
-        edited = (folder / path for path in report.files_to_edit)
-        files = tuple(str(path) for path in (*targets, *edited))
+        files: dict[Path, str | Iterable[str]] = {}
+        if report.questions:
+            files[dataset] = json_lines(report.questions)
+        files |= {folder / path: text for path, text in report.files.items()}
+        written.write(files)
+        to_edit = {folder / path: text for path, text in report.files_to_edit.items()}
+        for path, text in to_edit.items():
+            if not path.exists():
+                write_text(path, text)
         result = ExperimentResult(
-            request, folder, tuple(performer.results), report, files, rows=performer.rows
+            request,
+            folder,
+            tuple(performer.results),
+            report,
+            tuple(map(str, (*files, *to_edit))),
+            rows=performer.rows,
         )
-        value = document(result)
-        store.save_report(
-            request.name,
-            {**value, "request": request.as_json(), "made": time.strftime("%Y-%m-%dT%H:%M:%S%z")},
-        )
-        warning = context.track_experiment(value, request.kind) if options.track else ""
-    return replace(result, document=value, warning=warning)
+        document = kind.document(result)
+        now = time.strftime("%Y-%m-%dT%H:%M:%S%z")
+        store.save_report(request.name, {**document, "request": request.as_json(), "made": now})
+        warning = context.track_experiment(document, request.kind) if options.track else ""
+    return replace(result, document=document, warning=warning)
 
 
 def dataset_file(root: Path, name: str) -> Path:
@@ -335,26 +327,21 @@ def run_of(request: ExperimentRequest, step: RunRequest) -> RunRequest:
     )
 
 
-def _check_settings(
-    stored: Mapping[str, Any], request: ExperimentRequest, names: tuple[str, ...]
-) -> None:
-    """MismatchError if the experiment of that name was made with another value of one of these settings."""
-    for name in names:
-        if stored.get(name) != request.settings.get(name):
-            raise MismatchError(
-                f"{request.name!r} is being made with the {name} {stored.get(name)!r}, not {request.settings.get(name)!r}; "
-                "choose another name."
-            )
-
-
-def _check_same(stored: Mapping[str, Any], request: ExperimentRequest, noun: str) -> None:
-    """UsageError if an experiment of that name asks for something else. What ranks its results may differ."""
+def _check_same(stored: Mapping[str, Any], request: ExperimentRequest, kind: Kind) -> None:
+    """Raise UsageError if an experiment of that name asks for something else: where the kind is ``fixed`` for anything but
+    the metric that ranks its results, and MismatchError for another value of the settings that must be the ``same``."""
 
     def content(value: Mapping[str, Any]) -> Any:
         settings = {k: v for k, v in value["settings"].items() if k != "metric"}
         return json.loads(json.dumps({**value, "settings": settings}))
 
-    if content(stored) != content(request.as_json()):
+    if kind.fixed and content(stored) != content(request.as_json()):
         raise UsageError(
-            f"The {noun} {request.name!r} exists already with another content; choose another name."
+            f"The {kind.noun} {request.name!r} exists already with another content; choose another name."
         )
+    for name in kind.same:
+        before, now = stored["settings"].get(name), request.settings.get(name)
+        if before != now:
+            raise MismatchError(
+                f"{request.name!r} is being made with the {name} {before!r}, not {now!r}; choose another name."
+            )

@@ -45,38 +45,28 @@ class CostEstimate:
 
 
 def estimated(plan: Plan, samples: Sequence[PilotSample | None]) -> CostEstimate:
-    """Every part's sample carried over to the questions that are left of it; parts without one get those of their sort."""
-    borrowed: list[str] = []
-    unknown: list[str] = []
-    used: list[tuple[Mapping[str, float | None], ...]] = []
+    """Every part's sample carried over to the questions that are left of it; parts without one get those of similar parts."""
+    similar: dict[Any, tuple[Mapping[str, float | None], ...]] = {}
+    for part, sample in zip(plan.runs, samples):
+        similar[_sort(part)] = similar.get(_sort(part), ()) + (sample.rows if sample else ())
+    parts = []
+    borrowed, unknown = [], []
     for part, sample in zip(plan.runs, samples):
         rows = sample.rows if sample else ()
         if not rows and part.left:
-            rows = _alike(plan, samples, part)
+            rows = similar[_sort(part)]
             (borrowed if rows else unknown).append(part.label)
-        used.append(rows)
-    parts = [
-        {q: _amount([row[q] for row in rows], part.left) for q in QUANTITIES}
-        for part, rows in zip(plan.runs, used)
-    ]
+        parts.append({q: _amount([row[q] for row in rows], part.left) for q in QUANTITIES})
     whole = {q: _sum([amounts[q] for amounts in parts]) for q in QUANTITIES}
     if plan.rows:  # requests for rows are in no run
         whole = dict.fromkeys(QUANTITIES, Interval())
-    return CostEstimate(
-        plan, tuple(samples), tuple(parts), whole, _notes(plan, samples, borrowed, unknown)
-    )
+    notes = _notes(plan, samples, borrowed, unknown)
+    return CostEstimate(plan, tuple(samples), tuple(parts), whole, notes)
 
 
-def _alike(
-    plan: Plan, samples: Sequence[PilotSample | None], part: PlannedRun
-) -> tuple[Mapping[str, float | None], ...]:
-    sort = (part.workflow, part.llms, part.retrievers)
-    return tuple(
-        row
-        for other, sample in zip(plan.runs, samples)
-        if sample and (other.workflow, other.llms, other.retrievers) == sort
-        for row in sample.rows
-    )
+def _sort(part: PlannedRun) -> Any:
+    """What similar parts share."""
+    return part.workflow, part.llms, part.retrievers
 
 
 def _amount(values: Sequence[float | None], left: int) -> Interval:
@@ -102,42 +92,45 @@ def _notes(
     borrowed: Sequence[str],
     unknown: Sequence[str],
 ) -> tuple[str, ...]:
-    measured = [sample for sample in samples if sample and sample.rows]
-    sums = ("A probe fills no file of rows, so the sums are not known.",) * bool(plan.rows)
-    if not plan.runs:
-        return (*sums, *plan.notes)
-    count = sum(len(sample.rows) for sample in measured)
+    """``borrowed``, ``unknown``: labels of the parts that are estimated from others, and of those that cannot be estimated."""
+    notes: list[str] = []
     refused: dict[str, list[str]] = {}
     for part, sample in zip(plan.runs, samples):
         if sample and sample.why and not sample.rows:
             refused.setdefault(sample.why, []).append(part.label)
-    notes = [f"{listed(labels)}: could not be probed: {why}" for why, labels in refused.items()]
-    notes += [
-        f"Measured on {count} questions of {len(measured)} part{'s' * (len(measured) != 1)} and scaled to all; the bounds are "
-        "those of the least and the largest of these questions. Not included: loading, scoring, larger batches, other work on the "
-        "machine. Cached replies cost nothing."
-    ] * bool(measured)
-    failed = sum(sample.failed for sample in measured)
-    if failed:
-        first = next(sample.why for sample in measured if sample.failed)
-        notes.append(f"{failed} of the probe's questions failed and are in no figure: {first}")
+    notes += [f"{listed(labels)}: could not be probed: {why}" for why, labels in refused.items()]
+    measured = [sample for sample in samples if sample and sample.rows]
+    if measured:
+        count, parts = sum(len(sample.rows) for sample in measured), len(measured)
+        notes.append(
+            f"Measured on {count} questions of {parts} part{'s' * (parts != 1)} and scaled to all; the bounds are "
+            "those of the least and the largest of these questions. Not included: loading, scoring, larger batches, other work "
+            "on the machine. Cached replies cost nothing."
+        )
+    if failures := [sample for sample in measured if sample.failed]:
+        failed = sum(sample.failed for sample in failures)
+        notes.append(
+            f"{failed} of the probe's questions failed and are in no figure: {failures[0].why}"
+        )
+    if borrowed:
+        notes.append(f"{listed(borrowed)}: not asked; estimated from similar runs.")
     refused_labels = {label for labels in refused.values() for label in labels}
-    notes += [f"{listed(borrowed)}: not asked; estimated from similar runs."] * bool(borrowed)
-    builds = "; it builds no index" * bool(plan.builds)
-    unreached = [label for label in unknown if label not in refused_labels]
-    notes += [
-        f"{listed(unreached)}: not reached by the probe{builds}, so the sums are not known."
-    ] * bool(unreached)
-    notes += ["The sums are not known."] * bool(unknown and not unreached)
-    unpriced = sorted(
-        {
-            s.why
-            for s in measured
-            if s.why and not s.failed and any(row["usd"] is None for row in s.rows)
-        }
-    )
-    notes += [f"US dollars are not known for {why}." for why in unpriced]
-    return (*notes, *sums, *plan.notes)
+    if unreached := [label for label in unknown if label not in refused_labels]:
+        builds = "; it builds no index" * bool(plan.builds)
+        notes.append(
+            f"{listed(unreached)}: not reached by the probe{builds}, so the sums are not known."
+        )
+    elif unknown:
+        notes.append("The sums are not known.")
+    unpriced = {
+        sample.why
+        for sample in measured
+        if sample.why and not sample.failed and any(row["usd"] is None for row in sample.rows)
+    }
+    notes += [f"US dollars are not known for {why}." for why in sorted(unpriced)]
+    if plan.rows:
+        notes.append("A probe fills no file of rows, so the sums are not known.")
+    return (*notes, *plan.notes)
 
 
 def as_json(estimate: CostEstimate) -> dict[str, Any]:

@@ -86,12 +86,8 @@ def execute(
             warnings += yield from _answers(
                 run, request, backends, make_flow, cache, context, options, reused
             )
-            request, judges, judge_warnings = yield from judged(run, request, context, options)
-            warnings += judge_warnings
-            yield Progress(task, message="scoring")
-            request, judges, lost = with_stored_judges(run, request, judges)
-            warnings += lost
-            report = finish(run, request, judges)
+            request, report, of_scoring = yield from _scored(run, request, context, options)
+            warnings += of_scoring
             stopped = not report["complete"]
             if options.track and not (reused and request.label):
                 yield Progress(task, message="tracking")
@@ -153,6 +149,16 @@ def _answers(
     return before + after
 
 
+def _scored(
+    run: RunFolder, request: RunRequest, context: RunContext, options: RunOptions
+) -> Operation[tuple[RunRequest, dict[str, Any], tuple[str, ...]]]:
+    """(the request with the columns of its judges and of earlier ones, the report of what is answered, warnings)."""
+    request, judges, warnings = yield from judged(run, request, context, options)
+    yield Progress(request.label, message="scoring")
+    request, judges, lost = with_stored_judges(run, request, judges)
+    return request, finish(run, request, judges), (*warnings, *lost)
+
+
 def rescore(
     run: RunFolder,
     metrics: tuple[str, ...],
@@ -163,14 +169,11 @@ def rescore(
     """Score a stored run by ``metrics`` and ``judges``; its answers are not asked again, and its own columns stay."""
     request = replace(stored_request(run), metrics=metrics, judges=judges)
     with run.locked():
-        request, judgements_of, warnings = yield from judged(run, request, context, options)
-        yield Progress("", message="scoring")
-        request, judgements_of, lost = with_stored_judges(run, request, judgements_of)
-        warnings += lost
-        report = finish(run, request, judgements_of)
+        request, report, warnings = yield from _scored(run, request, context, options)
         state = run.state()
-        ended = {**state, "message": " ".join([*warnings, *filter(None, [state.get("message")])])}
-        run.set_state(ended.pop("state"), **{k: v for k, v in ended.items() if k != "pid"})
+        messages = [*warnings, *filter(None, [state.get("message")])]
+        ended = {key: value for key, value in state.items() if key not in ("state", "pid")}
+        run.set_state(state["state"], **{**ended, "message": " ".join(messages)})
     result = replace(result_of(request, run, report), warnings=warnings)
     yield Finished("", run.name, False, result)
     return result

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
@@ -15,11 +15,11 @@ from typing import Any
 
 from rallebench.core.errors import BadFileError, Hint, UsageError
 from rallebench.core.experiments import FOLDER
-from rallebench.core.files import read_json, write_json
+from rallebench.core.files import read_json, sha256_file, write_json, write_text
 from rallebench.core.locks import alone
 from rallebench.engine.store import checked_run_name
 
-REQUEST, REPORT = "experiment.json", "report.json"
+REQUEST, REPORT, WRITTEN = "experiment.json", "report.json", "written.json"
 KEYS = ("kind", "noun", "request", "runs")
 TYPES = {"kind": str, "noun": str, "request": dict, "runs": dict, "made": str}
 LONGEST_RUN = 90
@@ -66,15 +66,12 @@ class ExperimentStore:
         return self._word(name, "kind")
 
     def noun_of(self, name: str) -> str:
-        """What an experiment is called in sentences, as in "sweep"; '' if there is none of that name."""
+        """What an experiment is called in sentences, as in "sweep"; '' as for ``kind_of``."""
         return self._word(name, "noun")
 
     def _word(self, name: str, key: str) -> str:
-        path = self.folder(name) / REQUEST
-        if not path.is_file():
-            return ""
-        with contextlib.suppress(BadFileError):
-            return str(_read(path, KEYS)[key])
+        with contextlib.suppress(BadFileError):  # also where there is no file
+            return str(_read(self.folder(name) / REQUEST, KEYS)[key])
         return ""
 
     def exists(self, name: str) -> bool:
@@ -118,6 +115,52 @@ class ExperimentStore:
         )
         with alone(self.root / FOLDER / f".{name}.lock", refusal):
             yield
+
+
+class WrittenFiles:
+    """The files that the experiment in ``folder`` has written for its user, some of them elsewhere.
+
+    ``guarded``: their sums are recorded in ``written.json`` ({``sha256``: file → sum, ``writing``: files that were being
+    written}), and a file that the user changed is never written over.
+    """
+
+    def __init__(self, folder: Path, *, guarded: bool) -> None:
+        self._path, self._guarded = folder / WRITTEN, guarded
+        value = read_json(self._path) if guarded and self._path.exists() else {}
+        record = value if isinstance(value, dict) else {}
+        self._sha256: dict[str, str] = dict(record.get("sha256") or {})
+        self._unfinished = set(record.get("writing") or ())
+
+    def refuse_changed(self, paths: Iterable[Path]) -> None:
+        """Raise UsageError for a file that exists and is not as it was written last."""
+        for path in paths if self._guarded else ():
+            name = str(path)
+            if not path.exists() or name in self._unfinished:
+                continue
+            if self._sha256.get(name) != sha256_file(path):
+                reason = (
+                    "was changed since it was made"
+                    if name in self._sha256
+                    else "exists already and was not made here"
+                )
+                raise UsageError(f"{path} {reason}; move it away, or choose another name.")
+
+    def write(self, files: Mapping[Path, str | Iterable[str]]) -> None:
+        """Write files, each whole or not at all. Raises UsageError as ``refuse_changed``.
+
+        Those that are about to be written are recorded first: however it ends, the next session knows them as its own.
+        """
+        self.refuse_changed(files)
+        self._unfinished |= {str(path) for path in files}
+        self._save()
+        for path, pieces in files.items():
+            self._sha256[str(path)] = write_text(path, pieces)
+        self._unfinished = set()
+        self._save()
+
+    def _save(self) -> None:
+        if self._guarded:
+            write_json(self._path, {"sha256": self._sha256, "writing": sorted(self._unfinished)})
 
 
 def check_free(root: Path, kind: str, name: str, noun: str = "run") -> str:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, fields
-from typing import Any, cast
+from dataclasses import MISSING, fields, is_dataclass
+from typing import Any, cast, get_args, get_origin, get_type_hints
 
 from rallebench.core.types import (
     Episode,
     Generate,
     Hit,
-    Message,
     Note,
     Outcome,
     Passage,
@@ -18,29 +17,28 @@ from rallebench.core.types import (
     Request,
     Retrieve,
     Step,
-    ToolCall,
     ToolSpec,
     UseTool,
 )
 
 _NUMBER = (int, float)
-_MAYBE = (int, float, type(None))
 
 
 class _Form:
-    """The JSON form of a dataclass: the fields of ``types`` in order, each with its type, or with a list of the type or the
-    form of its elements. A field that is as its default is left out, unless ``whole``."""
+    """The JSON form of a dataclass: its fields in order, as their types say. A field that is as its default is left out,
+    unless ``whole``; ``unstored``: a field that is never stored."""
 
-    def __init__(self, values: type, types: Mapping[str, Any], whole: bool = False) -> None:
-        self._values, self._types = values, types
-        defaults = {
-            field.name: field.default if field.default_factory is MISSING else {}
-            for field in fields(values)
-        }
+    def __init__(self, values: type, *, whole: bool = False, unstored: str = "") -> None:
+        self._values = values
+        hints = get_type_hints(values)
+        self._kinds = {n: _kind(hint) for n, hint in hints.items() if n != unstored}
         self._fields = []
-        for name, kind in types.items():
-            default = MISSING if whole else defaults[name]
-            self._fields.append((name, default, default in ((), {}), _writer(kind)))
+        for field in fields(values):
+            if field.name in self._kinds:
+                default = field.default if field.default_factory is MISSING else {}
+                writer = _writer(self._kinds[field.name])
+                left_out = MISSING if whole else default
+                self._fields.append((field.name, left_out, left_out in ((), {}), writer))
 
     def to_json(self, value: Any) -> dict[str, Any]:
         result = {}
@@ -51,8 +49,42 @@ class _Form:
         return result
 
     def from_json(self, value: Mapping[str, Any]) -> Any:
-        types = self._types
-        return self._values(**{n: _read(types[n], item) for n, item in value.items() if n in types})
+        kinds = self._kinds
+        return self._values(**{n: _read(kinds[n], item) for n, item in value.items() if n in kinds})
+
+
+class _HitForm(_Form):
+    """A hit, flat."""
+
+    def __init__(self) -> None:
+        """It has no fields of its own."""
+
+    def to_json(self, value: Hit) -> dict[str, Any]:
+        p = value.passage
+        return {
+            "doc_id": p.doc_id,
+            "page_id": p.page_id,
+            "title": p.title,
+            "text": p.text,
+            "score": value.score,
+        }
+
+    def from_json(self, value: Mapping[str, Any]) -> Hit:
+        texts = (value["doc_id"], value["text"], value["title"], value["page_id"])
+        return Hit(Passage(*(_read(str, text) for text in texts)), _read(_NUMBER, value["score"]))
+
+
+def _kind(hint: Any) -> Any:
+    """What JSON of a type is: a form for a dataclass, a list with the kind of the elements for a tuple, else Python types."""
+    if is_dataclass(hint):
+        return _FORMS.get(hint) or _Form(cast(type, hint))
+    if get_origin(hint) is tuple:
+        return [_kind(get_args(hint)[0])]
+    if get_origin(hint) is Mapping:
+        return Mapping
+    if type(None) in get_args(hint):  # of our fields only numbers may be None
+        return (*_NUMBER, type(None))
+    return _NUMBER if hint is float else hint
 
 
 def _writer(kind: Any) -> Callable[[Any], Any] | None:
@@ -76,64 +108,18 @@ def _read(kind: Any, item: Any) -> Any:
     return item
 
 
-class _HitForm(_Form):
-    """A hit, flat."""
-
-    def to_json(self, value: Hit) -> dict[str, Any]:
-        p = value.passage
-        return {
-            "doc_id": p.doc_id,
-            "page_id": p.page_id,
-            "title": p.title,
-            "text": p.text,
-            "score": value.score,
-        }
-
-    def from_json(self, value: Mapping[str, Any]) -> Hit:
-        texts = (value["doc_id"], value["text"], value["title"], value["page_id"])
-        return Hit(Passage(*(_read(str, text) for text in texts)), _read(_NUMBER, value["score"]))
-
-
-_CALL = _Form(ToolCall, {"id": str, "name": str, "arguments": str})
-_TOOL = _Form(ToolSpec, {"name": str, "description": str, "parameters": Mapping}, whole=True)
-_MESSAGE = _Form(Message, {"role": str, "content": str, "tool_calls": [_CALL], "tool_call_id": str})
-_HIT = _HitForm(Hit, {})
+_HIT = _HitForm()
+_FORMS: dict[type, _Form] = {Hit: _HIT}
+_FORMS[ToolSpec] = _Form(ToolSpec, whole=True)
 _REQUESTS = {
-    "retrieve": _Form(Retrieve, {"retriever": str, "query": str, "k": int}, whole=True),
-    "note": _Form(Note, {"text": str}),
-    "tool": _Form(UseTool, {"tool": str, "arguments": Mapping}),
-    "generate": _Form(
-        Generate,
-        {
-            "llm": str,
-            "messages": [_MESSAGE],
-            "tools": [_TOOL],
-            "max_tokens": _MAYBE,
-            "stop": [str],
-            "temperature": _MAYBE,
-            "seed": _MAYBE,
-            "options": Mapping,
-        },
-    ),
+    "retrieve": _Form(Retrieve, whole=True),
+    "note": _Form(Note, unstored="passages"),
+    "tool": _Form(UseTool),
+    "generate": _Form(Generate, unstored="evidence"),
 }
 _KINDS = {Retrieve: "retrieve", Note: "note", UseTool: "tool", Generate: "generate"}
-_REPLY = _Form(
-    Reply,
-    {
-        "text": str,
-        "hits": [_HIT],
-        "tool_calls": [_CALL],
-        "prompt_tokens": int,
-        "completion_tokens": int,
-        "finish_reason": str,
-        "confidence": _MAYBE,
-        "first_token_seconds": _MAYBE,
-        "logprobs": [_MAYBE],
-        "note": str,
-        "embedding_tokens": (int, type(None)),
-    },
-)
-_OUTCOME = _Form(Outcome, {"answer": str, "stop_reason": str}, whole=True)
+_REPLY = _Form(Reply)
+_OUTCOME = _Form(Outcome, whole=True)
 
 
 def request_to_json(request: Request) -> dict[str, Any]:

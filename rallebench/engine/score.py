@@ -271,12 +271,6 @@ def score_run(
 
 
 def cost_of(folder: RunFolder) -> dict[str, Any]:
-    """What a run cost so far: from its report, or counted now where that is of an earlier version.
-
-    Raises BadFileError for a damaged run.
-    """
-    cost = (folder.report() or {}).get("cost")
-    whole = isinstance(cost, dict) and cost.get("total")
-    if isinstance(cost, dict) and whole and folder.spec()["spec"]["workflow"] != IMPORTED:
-        return cost
-    return _cost(folder.spec(), folder.answers())
+    """What a run cost so far: from its report, or counted now where it has none. Raises BadFileError for a damaged run."""
+    report = folder.report() or {}
+    return report.get("cost") or _cost(folder.spec(), folder.answers())

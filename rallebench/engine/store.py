@@ -28,9 +28,9 @@ from rallebench.core.files import (
     whole_lines,
     write_json,
 )
-from rallebench.core.folders import beside
 from rallebench.core.locks import alone, held
 from rallebench.core.memory import uncollected
+from rallebench.core.parts import beside
 from rallebench.core.types import Episode, digest
 from rallebench.engine.record import episode_from_json, episode_to_json
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,7 @@ from rallebench.core.events import Operation
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.runs import DEFAULT_OPTIONS, RunOptions
 from rallebench.engine import driver
-from rallebench.engine.driver import ExperimentResult
+from rallebench.engine.driver import ExperimentResult, Kind
 from rallebench.engine.dry_run import plan
 from rallebench.engine.estimate import CostEstimate
 from rallebench.engine.experiment_store import (
@@ -43,23 +43,6 @@ LONGEST_NAME = 60
 
 KINDS = ("run", "sweep", "suite", "baselines", "batch")
 """What a name can be one of."""
-
-Document = Callable[[ExperimentResult], Mapping[str, Any]]
-
-
-@dataclass(frozen=True, slots=True)
-class Kind:
-    """What tells experiments of one kind from others.
-
-    ``noun``: what one is called in sentences; ``document``: its report as JSON; ``fixed``, ``same`` and
-    ``guarded``: see ``engine.driver.perform``.
-    """
-
-    noun: str
-    document: Document
-    fixed: bool = True
-    same: tuple[str, ...] = ()
-    guarded: bool = False
 
 
 def kind_of(name: str) -> Kind:
@@ -140,11 +123,7 @@ class Experiments:
                     Context(self._workbench, lease or own),
                     self.store,
                     options,
-                    document=kind.document,
-                    noun=kind.noun,
-                    fixed=kind.fixed,
-                    same=kind.same,
-                    guarded=kind.guarded,
+                    kind,
                 )
             )
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 
 from rallebench.core.errors import NotFoundError, RalleError, UsageError
 from rallebench.core.events import Operation, Progress
-from rallebench.core.folders import check_name
+from rallebench.core.parts import check_name
 from rallebench.core.types import Passage
 from rallebench.corpora import CORPORA
 from rallebench.corpora.chunking import PRESETS, Chunking, chunk

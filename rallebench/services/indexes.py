@@ -11,7 +11,7 @@ from typing import Any
 
 from rallebench.core.errors import NotFoundError, RalleError, UsageError
 from rallebench.core.events import Operation
-from rallebench.core.folders import beside, check_name
+from rallebench.core.parts import beside, check_name
 from rallebench.retrievers import needs_encoder
 from rallebench.workspace.entries import Manifest, read_manifest
 from rallebench.workspace.indexes.checks import search_known, verify_index

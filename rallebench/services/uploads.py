@@ -14,8 +14,8 @@ from contextlib import closing
 from pathlib import Path, PurePosixPath
 from typing import IO
 
-from rallebench.core.disk import disk_error
 from rallebench.core.errors import BadFileError, NotFoundError, UsageError
+from rallebench.core.files import disk_error
 from rallebench.core.sources import MAX_RATIO, MAX_UNPACKED
 from rallebench.workspace.paths import Workspace
 

@@ -13,6 +13,7 @@ import re
 import threading
 import warnings
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -125,27 +126,40 @@ def connect(uri: str) -> Any:
             return client
 
 
-def experiment_of(client: Any, name: str, workspace: Path, uri: str) -> str:
-    """The id of the experiment ``name``, created if it is new. Raises RalleError."""
+@dataclass(frozen=True, slots=True)
+class MlflowStore:
+    """An experiment of MLflow: the tracking URI, a client for it, the experiment's name and id."""
+
+    uri: str
+    client: Any
+    experiment: str
+    experiment_id: str
+
+
+def open_store(
+    workspace: Path, tracking_uri: str | None = None, experiment: str = EXPERIMENT
+) -> MlflowStore:
+    """The experiment, created if it is new. ``tracking_uri``: see ``tracking_uri_of``. Raises RalleError."""
+    uri = tracking_uri_of(workspace, tracking_uri)
+    client = connect(uri)
     with mlflow_errors(uri):
-        experiment = client.get_experiment_by_name(name)
-        if experiment is None:
-            folder = re.sub(r"[^\w.\-]+", "_", name).strip(".") or "experiment"
+        entity = client.get_experiment_by_name(experiment)
+        if entity is None:
+            folder = re.sub(r"[^\w.\-]+", "_", experiment).strip(".") or "experiment"
             location = None if is_server(uri) else f"{artifact_root(workspace)}/{folder}"
             try:
-                client.create_experiment(name, artifact_location=location)
-            except Exception:
-                experiment = client.get_experiment_by_name(name)  # another process was faster
-                if experiment is None:
+                client.create_experiment(experiment, artifact_location=location)
+            except Exception:  # another process may have been faster
+                if client.get_experiment_by_name(experiment) is None:
                     raise
-            experiment = experiment or client.get_experiment_by_name(name)
-        if experiment.lifecycle_stage == "deleted":
+            entity = client.get_experiment_by_name(experiment)
+        if entity.lifecycle_stage == "deleted":
             raise BackendError(
-                f"The MLflow experiment {name!r} was deleted; restore it (mlflow experiments "
-                f"restore -x {experiment.experiment_id}) or log to another experiment."
+                f"The MLflow experiment {experiment!r} was deleted; restore it (mlflow experiments "
+                f"restore -x {entity.experiment_id}) or log to another experiment."
             )
-        show_metrics(client, experiment.experiment_id, experiment.tags)
-        return str(experiment.experiment_id)
+        show_metrics(client, entity.experiment_id, entity.tags)
+        return MlflowStore(uri, client, experiment, str(entity.experiment_id))
 
 
 @contextlib.contextmanager

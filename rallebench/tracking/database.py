@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from rallebench.core.errors import BackendError
+from rallebench.core.locks import alone
 
 LOCK_PATIENCE = 10.0
 """Seconds to wait for a database that another program is writing to."""
@@ -38,31 +39,25 @@ def prepare(database: Path, artifacts: str) -> None:
     A half-made database without a run, model, prompt or trace is made anew. An older one is copied,
     the copy migrated, and copied back; until then the old one is unchanged. ``artifacts``: the
     artifact folder of the default experiment. Raises BackendError for a database of a newer MLflow
-    and for a failed migration; both leave the database unchanged.
+    and for a failed migration, which leave the database unchanged, and UsageError if another process sets it up.
     """
-    from filelock import FileLock, Timeout
-
     if _is_current(database):
         return
     part = database.with_name(f".{database.name}.part")
-    try:
-        # Two migrations at once would break the database.
-        with FileLock(f"{database}.lock", thread_local=False, timeout=SETUP_PATIENCE):
-            if _is_current(database):  # another process was faster
-                return
-            try:
-                _remove(part)  # left by a killed process: we hold the lock now
-                if _holds_work(database):
-                    _migrated_copy(database, part)
-                else:
-                    _create(part, artifacts)
-                _copy(part, database)
-            finally:
-                _remove(part)
-    except Timeout:
-        raise BackendError(
-            f"{database} is being set up by another process; wait for it and try again."
-        ) from None
+    refusal = f"{database} is being set up by another process; wait for it and try again."
+    # Two migrations at once would break the database.
+    with alone(Path(f"{database}.lock"), refusal, patience=SETUP_PATIENCE, stays=True):
+        if _is_current(database):  # another process was faster
+            return
+        try:
+            _remove(part)  # left by a killed process: we hold the lock now
+            if _holds_work(database):
+                _migrated_copy(database, part)
+            else:
+                _create(part, artifacts)
+            _copy(part, database)
+        finally:
+            _remove(part)
 
 
 @lru_cache(maxsize=1)

@@ -11,13 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from rallebench.tracking import content
-from rallebench.tracking.connection import (
-    EXPERIMENT,
-    connect,
-    experiment_of,
-    mlflow_errors,
-    tracking_uri_of,
-)
+from rallebench.tracking.connection import EXPERIMENT, mlflow_errors, open_store
 from rallebench.tracking.runs import active, log_run, log_values, logged_before, read_link
 from rallebench.tracking.view import OUR_PAGE
 
@@ -55,30 +49,24 @@ def log_group(
     The same group again updates its parent, which is found through its runs. Raises BackendError if
     MLflow cannot be reached or written; the run folders stay unchanged.
     """
-    uri = tracking_uri_of(workspace, tracking_uri)
-    client = connect(uri)
-    experiment_id = experiment_of(client, experiment, workspace, uri)
-    with mlflow_errors(uri):
+    store = open_store(workspace, tracking_uri, experiment)
+    client = store.client
+    with mlflow_errors(store.uri):
         runs = []
         for path in group.runs:
-            entry = logged_before(client, read_link(path), experiment)
-            run_id = (
-                entry["run_id"]
-                if entry
-                else log_run(
-                    path,
-                    workspace=workspace,
-                    tracking_uri=tracking_uri,
-                    experiment=experiment,
-                    page=page,
-                )
-            )
+            entry = logged_before(store, read_link(path))
+            where = {"workspace": workspace, "tracking_uri": tracking_uri, "page": page}
+            run_id = entry["run_id"] if entry else log_run(path, experiment=experiment, **where)
             runs.append(client.get_run(run_id))
+        now = int(time.time() * 1000)
         parent = _find_parent(client, runs, group.name)
         if not parent:
-            start = min((run.info.start_time for run in runs), default=int(time.time() * 1000))
+            start = min((run.info.start_time for run in runs), default=now)
             parent = client.create_run(
-                experiment_id, start_time=start, run_name=group.name, tags={_GROUP: group.name}
+                store.experiment_id,
+                start_time=start,
+                run_name=group.name,
+                tags={_GROUP: group.name},
             ).info.run_id
         for run in runs:
             if run.data.tags.get(_PARENT) != parent:
@@ -86,7 +74,7 @@ def log_group(
         best = [run for run, path in zip(runs, group.runs) if path.name == group.best]
         _fill(client, parent, group, best[0].data.metrics if best else {})
         ends = [run.info.end_time for run in runs if run.info.end_time]
-        client.set_terminated(parent, "FINISHED", max(ends, default=int(time.time() * 1000)))
+        client.set_terminated(parent, "FINISHED", max(ends, default=now))
     return str(parent)
 
 

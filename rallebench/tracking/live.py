@@ -26,19 +26,19 @@ EXIT_PATIENCE = 5.0
 
 
 class TraceWriter:
-    """One daemon thread that runs jobs in order; a failed job is counted and logged, never raised.
+    """One daemon thread that runs jobs in order; a failed job is logged as a warning, never raised.
 
-    ``last_error``: the sentence of the newest job, '' if it succeeded.
+    ``last_error``: the sentence of the newest job, '' if it succeeded; the same sentence is logged once in a row.
     """
 
     def __init__(self) -> None:
         self._jobs: queue.Queue[Callable[[], object]] = queue.Queue(MAX_WAITING)
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
-        self.logged = self.failed = 0
         self.last_error = ""
 
     def add(self, job: Callable[[], object]) -> None:
+        """Queue a job; where too many wait, it is left out."""
         with self._lock:
             if self._thread is None:
                 self._thread = threading.Thread(
@@ -49,7 +49,7 @@ class TraceWriter:
         try:
             self._jobs.put_nowait(job)
         except queue.Full:
-            self._count("MLflow is too slow: a trace was left out.")
+            self._ended("MLflow is too slow: a trace was left out.")
 
     def flush(self, seconds: float = 30.0) -> bool:
         """Wait until no job is left; False if that takes longer than ``seconds``."""
@@ -69,14 +69,13 @@ class TraceWriter:
             except Exception as failure:
                 log.exception("a live trace failed")
                 error = f"A trace could not be logged: {type(failure).__name__}: {failure}"[:400]
-            self._count(error)
+            self._ended(error)
             self._jobs.task_done()
 
-    def _count(self, error: str) -> None:
+    def _ended(self, error: str) -> None:
         with self._lock:
             if error and error != self.last_error:
                 log.warning("%s", error)
-            self.logged, self.failed = self.logged + (not error), self.failed + bool(error)
             self.last_error = error
 
 

@@ -9,12 +9,11 @@ from __future__ import annotations
 import json
 import logging
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from rallebench.core.types import digest
-from rallebench.tracking.connection import first_line, without_credentials
+from rallebench.tracking.connection import MlflowStore, first_line, without_credentials
 from rallebench.tracking.content import clean
 
 log = logging.getLogger(__name__)
@@ -35,31 +34,15 @@ _without_prompts: set[str] = set()
 """The tracking URIs of servers without prompts."""
 
 
-@dataclass(frozen=True, slots=True)
-class PromptTemplate:
-    """A template to register."""
-
-    name: str
-    text: str
-    tags: Mapping[str, str]
-
-
-def templates(chain: Mapping[str, Any]) -> list[PromptTemplate]:
-    """The templates of the retrieve and generate actions of ``run.json``'s chain."""
-    prompts = []
+def templates(chain: Mapping[str, Any]) -> Iterator[tuple[str, str, dict[str, str]]]:
+    """(name, text, tags) of the templates of the retrieve and generate actions of ``run.json``'s chain."""
     for number, action in enumerate(chain.get("actions", ()), 1):
         text = clean(str(action.get("template", "")))
         is_prompt = action.get("kind") in ("retrieve", "generate") and text.strip()
         if is_prompt and len(text) <= MAX_TEMPLATE:
-            tags = {
-                f"rallebench.{key}": str(action[key])
-                for key in ("kind", "dialect")
-                if action.get(key)
-            }
-            prompts.append(
-                PromptTemplate(prompt_name(str(chain.get("name", "")), number), text, tags)
-            )
-    return prompts
+            keys = [key for key in ("kind", "dialect") if action.get(key)]
+            tags = {f"rallebench.{key}": str(action[key]) for key in keys}
+            yield prompt_name(str(chain.get("name", "")), number), text, tags
 
 
 def prompt_name(chain: str, number: int) -> str:
@@ -75,44 +58,43 @@ def prompt_name(chain: str, number: int) -> str:
     return f"{name[:200]}.{number}"
 
 
-def register(client: Any, uri: str, experiment_id: str, chain: Mapping[str, Any]) -> dict[str, str]:
+def register(store: MlflowStore, chain: Mapping[str, Any]) -> dict[str, str]:
     """Register new templates and return the tag that links a run to its prompts, {} if it has none.
 
     A failure is a warning and never an error, because the templates are artifacts of the run too. A
     server without prompts is not asked again.
     """
-    if uri in _without_prompts:
+    if store.uri in _without_prompts:
         return {}
     try:
         linked = [
-            {"name": template.name, "version": _version(client, experiment_id, template)}
-            for template in templates(chain)
+            {"name": name, "version": _version(store, name, text, tags)}
+            for name, text, tags in templates(chain)
         ]
     except Exception as error:
         if isinstance(error, RuntimeError) or getattr(error, "error_code", "") in _UNSUPPORTED:
-            _without_prompts.add(uri)
+            _without_prompts.add(store.uri)
         log.warning(
             "The prompt registry of MLflow at %s cannot be used, so templates are artifacts of their "
             "runs only: %s",
-            without_credentials(uri),
-            first_line(error, uri)[:200],
+            without_credentials(store.uri),
+            first_line(error, store.uri)[:200],
         )
         return {}
     return {LINKED: json.dumps(linked)} if linked else {}
 
 
-def _version(client: Any, experiment_id: str, template: PromptTemplate) -> str:
+def _version(store: MlflowStore, name: str, text: str, tags: dict[str, str]) -> str:
     """The version with this text (of the newest hundred), created if there is none."""
-    prompt = client.get_prompt(template.name)
+    client, experiment_id = store.client, store.experiment_id
+    prompt = client.get_prompt(name)
     if prompt is None:
-        client.create_prompt(template.name, tags={_EXPERIMENTS: f",{experiment_id},"})
+        client.create_prompt(name, tags={_EXPERIMENTS: f",{experiment_id},"})
     else:
-        ids = [name for name in prompt.tags.get(_EXPERIMENTS, "").split(",") if name]
+        ids = [known for known in prompt.tags.get(_EXPERIMENTS, "").split(",") if known]
         if experiment_id not in ids:
-            listed = f",{','.join([*ids, experiment_id])},"
-            client.set_prompt_tag(template.name, _EXPERIMENTS, listed)
-        for version in client.search_prompt_versions(template.name):
-            if version.template == template.text:
+            client.set_prompt_tag(name, _EXPERIMENTS, f",{','.join([*ids, experiment_id])},")
+        for version in client.search_prompt_versions(name):
+            if version.template == text:
                 return str(version.version)
-    created = client.create_prompt_version(template.name, template.text, tags=dict(template.tags))
-    return str(created.version)
+    return str(client.create_prompt_version(name, text, tags=tags).version)

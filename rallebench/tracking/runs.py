@@ -6,7 +6,6 @@ depends on MLflow: each failure here is one sentence, and the folder's results s
 
 from __future__ import annotations
 
-import contextlib
 import json
 import tempfile
 import time
@@ -14,17 +13,17 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from rallebench.core.errors import BackendError, BadFileError, Hint, MissingPackageError, RalleError
+from rallebench.core.errors import BadFileError, Hint, MissingPackageError, RalleError
 from rallebench.core.files import read_json, write_json, write_text
+from rallebench.core.locks import alone
 from rallebench.engine.cost import recorded_prices
 from rallebench.engine.store import COSTS, REPORT, RUN, RunFolder
 from rallebench.tracking import content, prompts, table
 from rallebench.tracking.connection import (
     EXPERIMENT,
-    connect,
-    experiment_of,
+    MlflowStore,
     mlflow_errors,
-    tracking_uri_of,
+    open_store,
     without_credentials,
 )
 from rallebench.tracking.traces import Trace, write_traces
@@ -58,21 +57,19 @@ def log_run(
     Raises BadFileError for a folder without a run and BackendError if MLflow cannot be reached or
     written; the folder's results stay unchanged.
     """
-    folder = RunFolder(run_folder)
-    run = folder.spec()
-    logger = _RunLogger(folder, run, page)
+    logger = _RunLogger(RunFolder(run_folder), page)
+    name = logger.folder.name
+    refusal = f"The run {name!r} is being logged by another process; wait for it."
     try:
-        uri = tracking_uri_of(workspace, tracking_uri)
-        with _hold_lock(folder):
-            client = connect(uri)
-            experiment_id = experiment_of(client, experiment, workspace, uri)
-            with mlflow_errors(uri):
-                return logger.log(client, uri, experiment, experiment_id, waterfall or {})
+        with alone(logger.folder.path / "mlflow.lock", refusal, patience=60, stays=True):
+            store = open_store(workspace, tracking_uri, experiment)
+            with mlflow_errors(store.uri):
+                return logger.log(store, waterfall or {})
     except (BadFileError, MissingPackageError):
         raise
     except RalleError as error:
         raise type(error)(
-            f"{error} The results are safe in {folder.name}.", hint=Hint("track", folder.name)
+            f"{error} The results are safe in {name}.", hint=Hint("track", name)
         ) from error
 
 
@@ -88,11 +85,12 @@ def read_link(run_folder: Path) -> dict[str, Any]:
     return value if isinstance(value, dict) and isinstance(value.get("run_id"), str) else {}
 
 
-def logged_before(client: Any, link: dict[str, Any], experiment: str) -> dict[str, Any] | None:
+def logged_before(store: MlflowStore, link: dict[str, Any]) -> dict[str, Any] | None:
     """The entry of a folder's link whose run is still in the experiment, None if there is none."""
     entries: list[dict[str, Any]] = [link, *link.get("earlier", ())]
     for entry in entries:
-        if entry.get("experiment") == experiment and active(client, entry["run_id"]) is not None:
+        here = entry.get("experiment") == store.experiment
+        if here and active(store.client, entry["run_id"]) is not None:
             return entry
     return None
 
@@ -132,29 +130,16 @@ def log_values(
         entries = {kind: entries[kind][n:] for kind, n in _PER_BATCH.items()}
 
 
-@contextlib.contextmanager
-def _hold_lock(folder: RunFolder) -> Iterator[None]:
-    from filelock import FileLock, Timeout
-
-    try:
-        with FileLock(str(folder.path / "mlflow.lock"), timeout=60):
-            yield
-    except Timeout:
-        raise BackendError(
-            f"The run {folder.name!r} is being logged by another process; wait for it."
-        ) from None
-
-
 class _RunLogger:
     """One call of ``log_run``. All that it sends is read before MLflow is asked for anything."""
 
-    client: Any
-    uri: str
+    store: MlflowStore
 
-    def __init__(self, folder: RunFolder, run: Mapping[str, Any], page: str) -> None:
-        self.folder, self.run, self.page = folder, run, page
-        self.spec: Mapping[str, Any] = run.get("spec", {})
-        self.chain: Mapping[str, Any] = self.spec.get("settings", {}).get("chain") or {}
+    def __init__(self, folder: RunFolder, page: str) -> None:
+        self.folder, self.page = folder, page
+        self.run = folder.spec()
+        self.spec: Mapping[str, Any] = self.run["spec"]
+        self.chain: Mapping[str, Any] = self.spec["settings"].get("chain") or {}
         self.lines, self.records = folder.lines(), folder.records()
         self.report: Mapping[str, Any] = folder.report() or {}
         try:
@@ -162,43 +147,39 @@ class _RunLogger:
         except (LookupError, TypeError, ValueError, AttributeError):
             folder.episodes()  # raises BadFileError, which names the damaged line
             raise
-        qids = content.traced(self.lines, int(self.spec.get("seed") or 0))
+        qids = content.traced(self.lines, int(self.spec["seed"] or 0))
         self.sample = {qid: folder.episode(qid, self.lines[qid]) for qid in qids}
 
-    def log(
-        self,
-        client: Any,
-        uri: str,
-        experiment: str,
-        experiment_id: str,
-        waterfall: Mapping[str, float],
-    ) -> str:
+    def log(self, store: MlflowStore, waterfall: Mapping[str, float]) -> str:
         """Log everything; the MLflow run's id. Run ids are unique, so a moved workspace finds its own runs."""
-        self.client, self.uri = client, uri
+        self.store = store
         times = [times for line in self.lines.values() if (times := _times(line))]
         now = time.time()
         link = read_link(self.folder.path)
-        logged = logged_before(self.client, link, experiment)
+        logged = logged_before(store, link)
         if logged is None:
             start = int(min((start for start, _ in times), default=now) * 1000)
-            run = self.client.create_run(experiment_id, start_time=start, run_name=self.folder.name)
+            run = store.client.create_run(
+                store.experiment_id, start_time=start, run_name=self.folder.name
+            )
             logged = {"run_id": run.info.run_id}
         run_id = str(logged["run_id"])
         entry = {
-            "tracking_uri": without_credentials(self.uri),
-            "experiment": experiment,
-            "experiment_id": experiment_id,
+            "tracking_uri": without_credentials(store.uri),
+            "experiment": store.experiment,
+            "experiment_id": store.experiment_id,
             "run_id": run_id,
             "traces": list(logged.get("traces", ())),
         }
         self._store_link(link, entry)
-        self._log_values(run_id, experiment_id, waterfall)
+        self._log_values(run_id, waterfall)
         self._log_dataset(run_id)
         self._log_artifacts(run_id)
-        written = write_traces(self.uri, experiment_id, self._traces(run_id), entry["traces"])
+        traces = self._traces(run_id)
+        written = write_traces(store.uri, store.experiment_id, traces, entry["traces"])
         self._store_link(link, {**entry, "traces": [*entry["traces"], *written]})
         end = int(max((end for _, end in times), default=now) * 1000)
-        self.client.set_terminated(run_id, self._status(), end)
+        store.client.set_terminated(run_id, self._status(), end)
         return run_id
 
     def _store_link(self, link: Mapping[str, Any], entry: Mapping[str, Any]) -> None:
@@ -215,9 +196,9 @@ class _RunLogger:
         failed = self.report["n"] and self.report["n_errors"] == self.report["n"]
         return "FAILED" if failed else "FINISHED"
 
-    def _log_values(self, run_id: str, experiment_id: str, waterfall: Mapping[str, float]) -> None:
+    def _log_values(self, run_id: str, waterfall: Mapping[str, float]) -> None:
         """Metrics, tags and params. MLflow's params never change: one that differs from the first logging becomes a tag."""
-        logged = self.client.get_run(run_id).data.params
+        logged = self.store.client.get_run(run_id).data.params
         params = content.params(self.run)
         changed = {
             f"changed.{key}": value
@@ -225,7 +206,7 @@ class _RunLogger:
             if logged.get(key, value) != value
         }
         counts = (
-            f"{len(self.lines)} of {len(self.records)} questions of {self.spec.get('dataset')} "
+            f"{len(self.lines)} of {len(self.records)} questions of {self.spec['dataset']} "
             f"answered, {self.report.get('n_errors', 0)} failed."
         )
         notes = filter(None, [counts, table.cut_note(len(self.lines))])
@@ -235,15 +216,16 @@ class _RunLogger:
             "mlflow.note.content": f"{' '.join(notes)}\n\n{link}",
             "mlflow.loggedArtifacts": json.dumps([{"path": TABLE, "type": "table"}]),
             "rallebench.run": self.folder.name,
-            "rallebench.fingerprint": str(self.run.get("fingerprint", "")),
+            "rallebench.fingerprint": str(self.run["fingerprint"]),
             "rallebench.complete": str(bool(self.report.get("complete"))).lower(),
             **content.cost_tags(self.report.get("cost") or {}),
-            **prompts.register(self.client, self.uri, experiment_id, self.chain),
+            **prompts.register(self.store, self.chain),
             **changed,
         }
         lost = {f"waterfall_{stage}": count for stage, count in waterfall.items()}
         new = {key: value for key, value in params.items() if key not in logged}
-        log_values(self.client, run_id, {**content.metrics(self.report), **lost}, tags, new)
+        metrics = {**content.metrics(self.report), **lost}
+        log_values(self.store.client, run_id, metrics, tags, new)
 
     def _log_dataset(self, run_id: str) -> None:
         """The dataset as the run's input; MLflow stores equal name and digest once."""
@@ -252,7 +234,7 @@ class _RunLogger:
         if fields := table.dataset_of(self.run):
             tags = {"mlflow.data.context": "eval", "rallebench.questions": str(len(self.records))}
             input_tags = [InputTag(key, value) for key, value in tags.items()]
-            self.client.log_inputs(run_id, [DatasetInput(Dataset(**fields), input_tags)])
+            self.store.client.log_inputs(run_id, [DatasetInput(Dataset(**fields), input_tags)])
 
     def _log_artifacts(self, run_id: str) -> None:
         config = self.folder.path / "config.json"
@@ -267,10 +249,10 @@ class _RunLogger:
                 text = content.clean(action.get("template", ""))
                 write_text(target / "templates" / f"action-{number}.txt", text)
             content.write(target / TABLE, self.rows, indent=None)
-            self.client.log_artifacts(run_id, folder)
+            self.store.client.log_artifacts(run_id, folder)
         for name in COPIED:
             if (self.folder.path / name).exists():
-                self.client.log_artifact(run_id, str(self.folder.path / name))
+                self.store.client.log_artifact(run_id, str(self.folder.path / name))
 
     def _traces(self, run_id: str) -> Iterator[Trace]:
         questions = {

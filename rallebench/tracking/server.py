@@ -9,7 +9,6 @@ from __future__ import annotations
 import atexit
 import contextlib
 import os
-import shlex
 import signal
 import socket
 import subprocess
@@ -23,14 +22,13 @@ from typing import Any
 from rallebench.core.errors import BackendError, BadFileError, RalleError
 from rallebench.core.files import read_json, write_json
 from rallebench.core.hosts import mlflow_options
+from rallebench.core.locks import alone, held
 from rallebench.tracking.connection import (
-    EXPERIMENT,
     artifact_root,
-    connect,
-    experiment_of,
     import_mlflow,
     is_server,
     mlflow_errors,
+    open_store,
     sqlite_file,
     tracking_uri_of,
     without_credentials,
@@ -40,9 +38,6 @@ from rallebench.tracking.view import address_of_runs
 
 START_PATIENCE = 90.0
 """Seconds for the server to answer; it took up to 50 on a loaded machine with two cores."""
-
-MLFLOW_PORT = 5000
-"""The default port of ``mlflow server``."""
 
 _ADDRESS, _LOCK, _LOG = ".mlflow-ui.json", ".mlflow-ui.lock", ".mlflow-ui.log"
 
@@ -129,36 +124,16 @@ def start_ui(
         server = _servers.get(uri)
         if server is not None and server.process is not None and server.process.poll() is None:
             return server
-        if url := _page_of_another_program(workspace):
-            return UIServer(url)
+        # The guard of a running server holds the lock; the operating system frees it when the guard ends.
+        if held(workspace / _LOCK):
+            return UIServer(_stored_address(workspace))
         server = _servers[uri] = _start(workspace, uri, allowed_hosts)
         return server
 
 
-def open_command(workspace: Path, tracking_uri: str | None = None) -> str:
-    """The terminal command that opens the same page."""
-    uri = without_credentials(tracking_uri_of(workspace, tracking_uri))
-    if is_server(uri):
-        return f"open {uri} in a browser"
-    words = ["mlflow", "server", "--host", "127.0.0.1", "--backend-store-uri", uri]
-    words += ["--default-artifact-root", artifact_root(workspace), "--workers", "1"]
-    words += mlflow_options(MLFLOW_PORT)
-    return subprocess.list2cmdline(words) if os.name == "nt" else shlex.join(words)
-
-
 def address_of_all(workspace: Path, tracking_uri: str | None = None) -> str:
     """Within MLflow's page, the address of all our runs with their metrics as columns."""
-    uri = tracking_uri_of(workspace, tracking_uri)
-    return address_of_runs(experiment_of(connect(uri), EXPERIMENT, workspace, uri))
-
-
-def page_address(workspace: Path, *, tracking_uri: str | None = None) -> str:
-    """The URL of MLflow's page over the workspace, '' if none is running."""
-    uri = tracking_uri_of(workspace, tracking_uri)
-    if is_server(uri):
-        return without_credentials(uri)
-    url = _stored_address(workspace)
-    return url if url and answers(url) else ""
+    return address_of_runs(open_store(workspace, tracking_uri).experiment_id)
 
 
 def answers(url: str) -> bool:
@@ -169,25 +144,6 @@ def answers(url: str) -> bool:
         return httpx.get(f"{url}/health", timeout=0.5, trust_env=False).status_code == 200
     except (httpx.HTTPError, httpx.InvalidURL):
         return False
-
-
-def _page_of_another_program(workspace: Path) -> str:
-    """The URL of another program's page over this workspace, '' if there is none.
-
-    The guard of a running server holds a lock; the operating system releases it when the guard ends.
-    """
-    from filelock import FileLock, Timeout
-
-    try:
-        workspace.mkdir(parents=True, exist_ok=True)
-        with FileLock(workspace / _LOCK, timeout=0):
-            return ""
-    except Timeout:
-        return _stored_address(workspace)
-    except OSError as error:
-        raise BackendError(
-            f"{workspace} cannot be written to ({error.strerror or error})."
-        ) from None
 
 
 def _stored_address(workspace: Path) -> str:
@@ -210,6 +166,7 @@ def _start(workspace: Path, uri: str, allowed_hosts: Sequence[str]) -> UIServer:
         {"creationflags": 0x08000000} if os.name == "nt" else {"start_new_session": True}
     )
     try:
+        workspace.mkdir(parents=True, exist_ok=True)
         with open(workspace / _LOG, "wb") as out:
             process = subprocess.Popen(
                 [*guard, sys.executable, "-m", "mlflow", "server", *options],
@@ -252,8 +209,7 @@ def guard(lock: str, command: list[str]) -> int:
     First the database of ``MLFLOW_BACKEND_STORE_URI`` gets its tables: the server would make them
     in place.
     """
-    from filelock import FileLock, Timeout
-
+    refusal = "another program already shows MLflow's page for this workspace"
     processes: list[subprocess.Popen[bytes]] = []
     starting = threading.Lock()
 
@@ -267,7 +223,7 @@ def guard(lock: str, command: list[str]) -> int:
         _end(processes[0])
 
     try:
-        with FileLock(lock, timeout=5):
+        with alone(Path(lock), refusal, patience=5, stays=True):
             threading.Thread(target=end_with_input, daemon=True).start()
             uri = os.environ.get("MLFLOW_BACKEND_STORE_URI", "")
             if database := sqlite_file(uri):
@@ -282,8 +238,6 @@ def guard(lock: str, command: list[str]) -> int:
             code = process.wait()
             _end(process)
             return code
-    except Timeout:
-        print("another program already shows MLflow's page for this workspace")
     except RalleError as error:
         print(error)
     return 1

@@ -1,4 +1,4 @@
-"""An episode as an MLflow trace: the flow at the root, one span per step, with real times.
+"""An episode as an MLflow trace: the flow at the root, one span per step, with real times and costs.
 
 Spans are built as values and written together. That is three times as fast as MLflow's live
 spans, needs no global tracking URI, and an error reaches the caller instead of a log.
@@ -14,26 +14,26 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rallebench.core.types import Episode, digest
-from rallebench.engine.cost import Prices
+from rallebench.core.numbers import UNKNOWN
+from rallebench.core.types import Episode, Generate, Note, Retrieve, Step, UseTool, digest
+from rallebench.engine.cost import Prices, step_to_json, total, usd_of
 from rallebench.engine.record import episode_to_json
-from rallebench.tracking.connection import (
-    connect,
-    experiment_of,
-    import_mlflow,
-    mlflow_errors,
-    tracking_uri_of,
-)
+from rallebench.tracking.connection import EXPERIMENT, import_mlflow, mlflow_errors, open_store
 from rallebench.tracking.content import clean
-from rallebench.tracking.spans import (
-    SpanContent,
-    content_of,
-    episode_attributes,
-    trace_metadata,
-)
+
+MAX_DOCUMENTS = 50
+"""The most passages of a retriever's span; the run's own files hold them all."""
 
 _PREVIEW = 1000
 _NS = 1_000_000_000
+_MEASURES = (
+    "seconds",
+    "retrieval_seconds",
+    "generation_seconds",
+    "model_calls",
+    "retrievals",
+    "tokens_per_second",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,26 +61,160 @@ class Trace:
         return f"tr-{digest([self.run_id, episode_to_json(self.episode)])[:32]}"
 
 
-def spans_of(trace: Trace, trace_id: str) -> list[Any]:
-    """MLflow spans, the root first; the steps follow one another, each with its own duration."""
-    episode = trace.episode
-    total = sum(step.seconds for step in episode.steps) + episode.failed_seconds
-    ended = time.time() if trace.ended is None else trace.ended
-    start = int((ended - total) * _NS)
-    kind = "CHAIN" if episode.workflow == "chain" else "AGENT"
-    answer = episode.answer if episode.outcome else None
-    costs = {"qid": episode.qid, **episode_attributes(episode, trace.prices)}
-    root = SpanContent(kind, trace.name or episode.workflow, trace.question, answer, costs)
-    root_id = digest([trace_id, 0])[:16]
-    spans = [
-        _span(root, trace_id, root_id, None, start, start + max(int(total * _NS), 1), episode.error)
+# ── the content of a span, in the forms that MLflow's page reads ─────────────
+
+
+@dataclass(frozen=True, slots=True)
+class SpanContent:
+    """What a span shows. ``kind`` is one of MLflow's span types."""
+
+    kind: str
+    name: str
+    inputs: Any
+    outputs: Any
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+
+
+def content_of(step: Step, prices: Prices | None = None) -> SpanContent:
+    """A retriever's documents, a model's messages, a tool's arguments or a note's text."""
+    request, reply = step.request, step.reply
+    common: dict[str, Any] = {"seconds": round(step.seconds, 6), "cached": step.cached}
+    if step.batch > 1:
+        common["batch"] = step.batch
+    if reply.note:
+        common["note"] = reply.note
+    if isinstance(request, Retrieve):
+        query = {"query": request.query, "k": request.k}
+        common |= {"retriever": request.retriever, "k": request.k, "hits": len(reply.hits)}
+        name = f"retrieve {request.retriever}"
+        return SpanContent("RETRIEVER", name, query, _documents(step), common)
+    if isinstance(request, Generate):
+        common |= {"mlflow.llm.model": request.llm, "finish_reason": reply.finish_reason}
+        common |= {"confidence": reply.confidence} if reply.confidence is not None else {}
+        common |= _cost_attributes(step, prices or {})
+        name = f"generate {request.llm}"
+        return SpanContent("LLM", name, _messages(request), _choices(step), common)
+    if isinstance(request, UseTool):
+        common["tool"] = request.tool
+        name = f"tool {request.tool}"
+        return SpanContent("TOOL", name, dict(request.arguments), reply.text, common)
+    assert isinstance(request, Note)
+    return SpanContent("PARSER", "identity", request.text, reply.text, common)
+
+
+def _documents(step: Step) -> list[dict[str, Any]]:
+    return [
+        {
+            "page_content": hit.passage.text,
+            "metadata": {
+                "doc_uri": hit.passage.doc_id,
+                "page_id": hit.passage.page_id,
+                "title": hit.passage.title,
+                "rank": rank,
+                "score": hit.score,
+            },
+            "id": hit.passage.doc_id,
+        }
+        for rank, hit in enumerate(step.reply.hits[:MAX_DOCUMENTS], 1)
     ]
+
+
+def _messages(request: Generate) -> dict[str, Any]:
+    settings = {
+        "max_tokens": request.max_tokens,
+        "temperature": request.temperature,
+        "seed": request.seed,
+        "stop": list(request.stop) or None,
+        "tools": [tool.name for tool in request.tools] or None,
+    }
+    return {
+        "messages": [{"role": turn.role, "content": turn.content} for turn in request.messages],
+        **{key: value for key, value in settings.items() if value is not None},
+    }
+
+
+def _choices(step: Step) -> dict[str, Any]:
+    message: dict[str, Any] = {"role": "assistant", "content": step.reply.text}
+    if step.reply.tool_calls:
+        message["tool_calls"] = [
+            {
+                "id": call.id,
+                "type": "function",
+                "function": {"name": call.name, "arguments": call.arguments},
+            }
+            for call in step.reply.tool_calls
+        ]
+    choice = {"index": 0, "message": message, "finish_reason": step.reply.finish_reason}
+    return {"choices": [choice]}
+
+
+def _cost_attributes(step: Step, prices: Prices) -> dict[str, Any]:
+    """The cost of a language model's step, under MLflow's own names where it has some."""
+    cost = step_to_json(step, prices)
+    attributes = {key: cost[key] for key in ("first_token_seconds", "tokens_per_second")}
+    tokens = cost["prompt_tokens"], cost["completion_tokens"]
+    if None not in tokens:
+        attributes["mlflow.chat.tokenUsage"] = _parts_and_sum("tokens", *tokens)
+    if (dollars := usd_of(step, prices)) is not None:
+        attributes["mlflow.llm.cost"] = _parts_and_sum("cost", *dollars)
+    return {**attributes, "usd": _or_unknown(cost["usd"])}
+
+
+def _parts_and_sum(what: str, prompt: float, completion: float) -> dict[str, float]:
+    """Tokens or dollars of a prompt, a completion and both, under MLflow's names."""
+    parts = {"input": prompt, "output": completion, "total": prompt + completion}
+    return {f"{part}_{what}": value for part, value in parts.items()}
+
+
+def _or_unknown(value: Any) -> Any:
+    return UNKNOWN if value is None else value
+
+
+def _cost_of_question(trace: Trace) -> tuple[dict[str, Any], dict[str, Any]]:
+    """A question's cost: (attributes of the root, where tokens and dollars may be ``unknown``; metadata for MLflow's list of
+    traces, without what is not known)."""
+    steps, prices = trace.episode.steps, trace.prices
+    cost = total(steps, prices, failed_seconds=trace.episode.failed_seconds)
+    attributes = {key: cost[key] for key in _MEASURES}
+    attributes |= {
+        key: _or_unknown(cost[key]) for key in ("prompt_tokens", "completion_tokens", "usd")
+    }
+    metadata: dict[str, Any] = {}
+    if cost["model_calls"] and not cost["calls_not_counted"]:
+        tokens = cost["prompt_tokens"], cost["completion_tokens"]
+        metadata["mlflow.trace.tokenUsage"] = _parts_and_sum("tokens", *tokens)
+    if cost["model_calls"] and cost["usd"] is not None:
+        dollars = [usd_of(step, prices) or (0.0, 0.0) for step in steps]
+        metadata["mlflow.trace.cost"] = _parts_and_sum("cost", *map(sum, zip(*dollars)))
+    return attributes, metadata
+
+
+# ── MLflow's values ──────────────────────────────────────────────────────────
+
+
+def _entities(trace: Trace, trace_id: str, experiment_id: str) -> tuple[Any, list[Any]]:
+    """(MLflow's trace, its spans: the root, then the steps, which follow one another, each with its own duration)."""
+    episode = trace.episode
+    lasted = sum(step.seconds for step in episode.steps) + episode.failed_seconds
+    ended = time.time() if trace.ended is None else trace.ended
+    start = int((ended - lasted) * _NS)
+    end = start + max(int(lasted * _NS), 1)
+    attributes, metadata = _cost_of_question(trace)
+    root = SpanContent(
+        "CHAIN" if episode.workflow == "chain" else "AGENT",
+        trace.name or episode.workflow,
+        trace.question,
+        episode.answer if episode.outcome else None,
+        {"qid": episode.qid, **attributes},
+    )
+    root_id = digest([trace_id, 0])[:16]
+    spans = [_span(root, trace_id, root_id, None, start, end, clean(episode.error))]
     for number, step in enumerate(episode.steps, 1):
         end = start + int(step.seconds * _NS)
         span_id = digest([trace_id, number])[:16]
         spans.append(_span(content_of(step, trace.prices), trace_id, span_id, root_id, start, end))
         start = end
-    return spans
+    return _info(trace, trace_id, experiment_id, spans[0], metadata), spans
 
 
 def _span(
@@ -94,7 +228,6 @@ def _span(
 ) -> Any:
     from mlflow.entities import Span
 
-    error = clean(error)
     attributes = {
         "mlflow.traceRequestId": trace_id,
         "mlflow.spanType": content.kind,
@@ -102,15 +235,13 @@ def _span(
         "mlflow.spanOutputs": content.outputs,
         **content.attributes,
     }
-    failure = {
-        "name": "exception",
-        "time_unix_nano": end,
-        "attributes": {
-            "exception.type": "RalleError",
-            "exception.message": error,
-            "exception.stacktrace": "",
-        },
+    exception = {
+        "exception.type": "RalleError",
+        "exception.message": error,
+        "exception.stacktrace": "",
     }
+    failure = {"name": "exception", "time_unix_nano": end, "attributes": exception}
+    code = "STATUS_CODE_ERROR" if error else "STATUS_CODE_OK"
     return Span.from_dict(
         {
             "trace_id": trace_id,
@@ -120,10 +251,7 @@ def _span(
             "start_time_unix_nano": start,
             "end_time_unix_nano": end,
             "events": [failure] if error else [],
-            "status": {
-                "code": "STATUS_CODE_ERROR" if error else "STATUS_CODE_OK",
-                "message": error,
-            },
+            "status": {"code": code, "message": error},
             "attributes": _as_texts(attributes),
         }
     )
@@ -134,7 +262,9 @@ def _as_texts(values: Mapping[str, Any]) -> dict[str, str]:
     return {key: json.dumps(value) for key, value in values.items() if value is not None}
 
 
-def _info(trace: Trace, trace_id: str, experiment_id: str, root: Any) -> Any:
+def _info(
+    trace: Trace, trace_id: str, experiment_id: str, root: Any, metadata: Mapping[str, Any]
+) -> Any:
     from mlflow.entities import TraceInfo, TraceLocation, TraceState
 
     origin = {"mlflow.sourceRun": trace.run_id, "mlflow.trace.session": trace.session}
@@ -149,7 +279,7 @@ def _info(trace: Trace, trace_id: str, experiment_id: str, root: Any) -> Any:
         trace_metadata={
             "mlflow.trace_schema.version": "3",
             **{key: value for key, value in origin.items() if value},
-            **_as_texts(trace_metadata(trace.episode, trace.prices)),
+            **_as_texts(metadata),
         },
         tags={
             "mlflow.traceName": root.name,
@@ -157,6 +287,9 @@ def _info(trace: Trace, trace_id: str, experiment_id: str, root: Any) -> Any:
             **trace.tags,
         },
     )
+
+
+# ── writing them ─────────────────────────────────────────────────────────────
 
 
 def write_traces(
@@ -173,19 +306,16 @@ def write_traces(
     with mlflow_errors(uri):
         client = TracingClient(uri)
         new = {trace_id: trace for trace in traces if (trace_id := trace.trace_id()) not in skip}
-        spans = {trace_id: spans_of(trace, trace_id) for trace_id, trace in new.items()}
-        infos = [
-            client.start_trace(_info(trace, trace_id, experiment_id, spans[trace_id][0]))
-            for trace_id, trace in new.items()
-        ]
+        written = []
+        for trace_id, trace in new.items():
+            info, spans = _entities(trace, trace_id, experiment_id)
+            written.append((client.start_trace(info), spans))
         try:
-            client.log_spans(experiment_id, [span for group in spans.values() for span in group])
-        except (
-            RuntimeError
-        ):  # what MLflow raises for servers before 3.4, which store spans as artifacts
-            for info, trace_id in zip(infos, new):
-                client._upload_trace_data(info, TraceData(spans[trace_id]))
-    return [info.trace_id for info in infos]
+            client.log_spans(experiment_id, [span for _, spans in written for span in spans])
+        except RuntimeError:  # of servers before 3.4, which store spans as artifacts
+            for info, spans in written:
+                client._upload_trace_data(info, TraceData(spans))
+    return [info.trace_id for info, _ in written]
 
 
 def trace_episode(
@@ -194,7 +324,7 @@ def trace_episode(
     *,
     workspace: Path,
     tracking_uri: str | None = None,
-    experiment: str = "rallebench",
+    experiment: str = EXPERIMENT,
     source: str = "",
     **fields: Any,
 ) -> str:
@@ -202,7 +332,7 @@ def trace_episode(
 
     ``source``: ``develop`` or ``chat``; ``fields``: those of ``Trace``.
     """
-    uri = tracking_uri_of(workspace, tracking_uri)
-    experiment_id = experiment_of(connect(uri), experiment, workspace, uri)
+    store = open_store(workspace, tracking_uri, experiment)
     tags = {"rallebench.source": source} if source else {}
-    return write_traces(uri, experiment_id, [Trace(episode, question, tags=tags, **fields)])[0]
+    trace = Trace(episode, question, tags=tags, **fields)
+    return write_traces(store.uri, store.experiment_id, [trace])[0]

@@ -10,7 +10,7 @@ from typing import Any
 
 from rallebench.core.errors import NotFoundError, UsageError
 from rallebench.core.files import disk_error, sha256_file
-from rallebench.core.folders import beside, check_name
+from rallebench.core.parts import beside, check_name
 from rallebench.core.registry import unknown
 from rallebench.core.settings import Setting, checked
 from rallebench.core.types import digest

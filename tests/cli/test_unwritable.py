@@ -147,7 +147,7 @@ IN_THE_MIDDLE = """
 import contextlib, sys, time
 from pathlib import Path
 from rallebench.core.files import writing
-from rallebench.core.folders import beside
+from rallebench.core.parts import beside
 with contextlib.ExitStack() as stack:
     for path in sys.argv[1:]:
         handle = stack.enter_context(writing(Path(path)))

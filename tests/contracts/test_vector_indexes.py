@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import resource
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from full_disk import no_file_grows_beyond
 
 from rallebench.core.errors import (
     BackendError,
@@ -38,17 +37,6 @@ def clustered(count: int, seed: int = 0) -> np.ndarray[Any, Any]:
 
 
 VECTORS, ASKED = clustered(COUNT), clustered(QUERIES, seed=1)
-
-
-@contextlib.contextmanager
-def no_file_grows_beyond(size: int) -> Iterator[None]:
-    """A full disk, as far as this process can tell."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 def make(folder: Path, kind: str, vectors: Any, **settings: Any) -> Any:

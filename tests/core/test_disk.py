@@ -2,33 +2,19 @@
 
 from __future__ import annotations
 
-import contextlib
 import errno
-import resource
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from full_disk import no_file_grows_beyond
 
-from rallebench.core.disk import disk_error, is_full, room
 from rallebench.core.errors import BackendError, Hint
-from rallebench.core.files import write_json
+from rallebench.core.files import disk_error, is_full, room, write_json
 from rallebench.corpora.imported import import_corpus
 from rallebench.encoders.hashing import Hashing
 from rallebench.workspace.indexes.build import build_index
 
 COUNT = 400
-
-
-@contextlib.contextmanager
-def no_file_grows_beyond(size: int) -> Iterator[None]:
-    """A full disk, as far as this process can tell."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 @pytest.fixture

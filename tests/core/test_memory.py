@@ -12,21 +12,11 @@ from rallebench.core.memory import Memory, free_ram_bytes, release, rss_bytes, s
 MB = 1_000_000
 
 
-def test_a_difference_of_memory_is_taken_per_kind() -> None:
+def test_memory_is_shown_by_kind_in_the_unit_of_its_size() -> None:
     assert Memory(9, 7) - Memory(4, 1) == Memory(5, 6)
-
-
-def test_memory_names_vram_only_where_there_is_some() -> None:
     assert str(Memory(412 * MB)) == "412 MB RAM"
     assert str(Memory(12 * MB, 5_100 * MB)) == "5.1 GB VRAM, 12 MB RAM"
-
-
-def test_less_than_nothing_is_shown_as_nothing() -> None:
-    assert size(-5 * MB) == "0 MB"
-    assert str(Memory(-5 * MB, -1)) == "0 MB RAM"
-
-
-def test_sizes_change_their_unit_at_a_gigabyte() -> None:
+    assert str(Memory(-5 * MB, -1)) == "0 MB RAM", "less than nothing is noise"
     assert (size(999 * MB), size(1_000 * MB), size(9 * MB)) == ("999 MB", "1.0 GB", "9.0 MB")
 
 
@@ -55,7 +45,7 @@ def test_free_memory_is_less_than_the_machine_has() -> None:
     assert 0 < free_ram_bytes() <= psutil.virtual_memory().total
 
 
-def test_asking_for_memory_does_not_import_torch() -> None:
+def test_asking_for_memory_imports_no_torch_and_so_starts_no_cuda() -> None:
     code = (
         "import sys; from rallebench.core.memory import Memory, release; "
         "print(Memory.now().vram, release(), 'torch' in sys.modules)"

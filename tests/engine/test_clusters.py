@@ -14,35 +14,18 @@ def example(qid: str, *pages: str, **record: Any) -> Example:
 
 
 def test_questions_that_a_chain_of_shared_gold_pages_links_are_one_cluster() -> None:
-    clusters = clusters_of(
-        [
-            example("a", "1"),
-            example("b", "3"),
-            example("c", "1", "2"),
-            example("d", "2", "4"),
-            example("e", "3"),
-        ]
-    )
-    assert (
-        clusters.of["a"]
-        == clusters.of["c"]
-        == clusters.of["d"]
-        != clusters.of["b"]
-        == clusters.of["e"]
-    )
+    pages = {"a": "1", "b": "3", "c": "12", "d": "24", "e": "3"}
+    clusters = clusters_of([example(qid, *of_question) for qid, of_question in pages.items()])
+    of = clusters.of
+    assert of["a"] == of["c"] == of["d"] != of["b"] == of["e"]
     assert clusters.as_json() == {"by": "gold pages", "n": 2, "largest": 3}
 
 
 def test_without_gold_pages_the_group_field_counts_and_else_every_question() -> None:
-    grouped = clusters_of(
-        [example("a", group="x"), example("b", meta={"group": "x"}), example("c", group=7)]
-    )
-    assert grouped.as_json() == {"by": "group", "n": 2, "largest": 2}
-    assert clusters_of([example("a"), example("b")]).as_json() == {
-        "by": "question",
-        "n": 2,
-        "largest": 1,
-    }
+    grouped = [example("a", group="x"), example("b", meta={"group": "x"}), example("c", group=7)]
+    assert clusters_of(grouped).as_json() == {"by": "group", "n": 2, "largest": 2}
+    alone = [example("a"), example("b")]
+    assert clusters_of(alone).as_json() == {"by": "question", "n": 2, "largest": 1}
     assert clusters_of([]).as_json() == {"by": "question", "n": 0, "largest": 0}
 
 

@@ -73,36 +73,33 @@ def answered(qid: str, *steps: Step) -> Episode:
 # ── tokens per second ────────────────────────────────────────────────────────
 
 
-def test_tokens_per_second_leave_out_the_wait_for_the_first_token() -> None:
-    assert speed([said(written=10, seconds=3.0, first=1.0)]) == pytest.approx(5.0)
-    assert speed([said(written=10, seconds=2.0)]) == pytest.approx(5.0), (
-        "the first token's time is not known"
-    )
+BATCH = [said(written=10, seconds=2.0, first=4.0, batch=4)] * 4
+"""4 questions in 8 s, the first tokens after 4 s: 4 x 10 tokens in the other 4 s."""
 
 
-def test_the_wait_of_a_batch_is_shared_like_its_seconds() -> None:
-    # 4 questions in 8 s, the first tokens after 4 s: 4 x 10 tokens in the other 4 s.
-    batch = [said(written=10, seconds=2.0, first=4.0, batch=4) for _ in range(4)]
-    assert [writing_seconds(step) for step in batch] == [1.0] * 4
-    assert speed(batch) == pytest.approx(10.0)
-
-
-def test_an_answer_that_came_in_one_piece_is_not_taken_for_written_in_no_time() -> None:
-    assert speed([said(written=10, seconds=2.0, first=2.0)]) == pytest.approx(5.0)
-    assert speed([said(written=10, seconds=2.0, first=1.9999999)]) == pytest.approx(5.0)
-    assert speed([said(written=10, seconds=2.0, first=3.0)]) == pytest.approx(5.0), (
-        "clocks may differ"
-    )
-
-
-def test_steps_together_are_all_tokens_over_all_seconds() -> None:
-    steps = [said(written=30, seconds=1.0), found(), said(written=10, seconds=3.0)]
-    assert speed(steps) == pytest.approx(10.0)
-    assert (
-        speed([found()]) is None
-        and speed([said(written=0)]) is None
-        and speed([said(seconds=0.0)]) is None
-    )
+@pytest.mark.parametrize(
+    ("steps", "expected"),
+    [
+        (
+            [said(written=10, seconds=3.0, first=1.0)],
+            5.0,
+        ),  # the wait for the first token is left out
+        ([said(written=10, seconds=2.0)], 5.0),  # where it is known
+        (BATCH, 10.0),  # the wait of a batch is shared like its seconds
+        ([said(written=10, seconds=2.0, first=2.0)], 5.0),  # an answer that came in one piece
+        ([said(written=10, seconds=2.0, first=1.9999999)], 5.0),
+        ([said(written=10, seconds=2.0, first=3.0)], 5.0),  # clocks may differ
+        ([said(written=30, seconds=1.0), found(), said(written=10, seconds=3.0)], 10.0),
+        ([found()], None),
+        ([said(written=0)], None),
+        ([said(seconds=0.0)], None),
+    ],
+)
+def test_tokens_per_second_are_all_tokens_over_the_seconds_of_writing_them(
+    steps: list[Step], expected: float | None
+) -> None:
+    assert speed(steps) == (expected and pytest.approx(expected))
+    assert [writing_seconds(step) for step in BATCH] == [1.0] * 4
 
 
 def test_the_definition_that_the_page_shows_is_the_metrics_own() -> None:
@@ -252,20 +249,12 @@ def test_a_remembered_reply_keeps_the_cost_of_when_it_was_asked(tmp_path: Path) 
         assert isinstance(now, Episode)
         (old,), (new,) = then.steps, now.steps
         assert new.cached and not old.cached and (old.batch, new.batch) == (2, 2)
-        assert (
-            new.seconds == old.seconds
-            and new.reply == old.reply
-            and new.reply.first_token_seconds == 0.25
-        )
+        assert (new.seconds, new.reply) == (old.seconds, old.reply)
+        assert new.reply.first_token_seconds == 0.25
     cost = run_cost(list(again.values()), [], PRICES)
     assert cost["total"]["prompt_tokens"] == 10 and cost["total"]["usd"] == pytest.approx(13e-6)
-    asked = cost["asked"]
-    assert (asked["questions"], asked["model_calls"], asked["seconds"], asked["usd"]) == (
-        0,
-        0,
-        0.0,
-        0.0,
-    )
+    nothing = {"questions": 0, "model_calls": 0, "seconds": 0.0, "usd": 0.0}
+    assert {key: cost["asked"][key] for key in nothing} == nothing
 
 
 def test_the_request_that_failed_is_counted_with_its_time() -> None:
@@ -329,36 +318,22 @@ def test_a_run_tells_what_it_cost_then_what_it_asked_now_and_what_failures_took(
     assert cost["answered"]["questions"] == 2
 
 
-def test_means_medians_and_95th_percentiles_come_with_their_counts(folder: RunFolder) -> None:
-    each = score_run(folder, ["seconds"])["cost"]["per_question"]
+def test_questions_and_actions_have_means_medians_and_95th_percentiles_with_their_counts(
+    folder: RunFolder,
+) -> None:
+    cost = score_run(folder, ["seconds"])["cost"]
+    each = cost["per_question"]
     assert each["seconds"] == {"mean": 4.0, "median": 4.0, "p95": pytest.approx(5.35), "n": 2}
-    assert each["first_token_seconds"] == {
-        "mean": 1.0,
-        "median": 1.0,
-        "p95": pytest.approx(1.45),
-        "n": 2,
-    }
-    assert {name: each[name]["mean"] for name in ("model_calls", "retrievals")} == {
-        "model_calls": 1,
-        "retrievals": 1,
-    }
+    first = {"mean": 1.0, "median": 1.0, "p95": pytest.approx(1.45), "n": 2}
+    assert each["first_token_seconds"] == first
+    assert (each["model_calls"]["mean"], each["retrievals"]["mean"]) == (1, 1)
     assert each["usd"]["n"] == 2
-
-
-def test_actions_are_told_apart(folder: RunFolder) -> None:
-    first, second = score_run(folder, ["seconds"])["cost"]["per_action"]
-    assert (first["action"], first["kind"], first["target"], first["cached"]) == (
-        1,
-        "retrieve",
-        "tiny",
-        1,
-    )
-    assert first["seconds"]["mean"] == 1.0 and "prompt_tokens" not in first
-    assert (
-        second["target"],
-        second["prompt_tokens"]["mean"],
-        second["tokens_per_second"]["n"],
-    ) == ("gpt", 2000, 2)
+    search, call = cost["per_action"]
+    begin = {"action": 1, "kind": "retrieve", "target": "tiny", "cached": 1}
+    assert search == {**begin, "seconds": search["seconds"]}
+    assert search["seconds"]["mean"] == 1.0
+    assert (call["target"], call["prompt_tokens"]["mean"]) == ("gpt", 2000)
+    assert call["tokens_per_second"]["n"] == 2
 
 
 def test_every_question_has_a_line_of_costs_with_its_steps(folder: RunFolder) -> None:
@@ -366,10 +341,8 @@ def test_every_question_has_a_line_of_costs_with_its_steps(folder: RunFolder) ->
     lines = [json.loads(line) for line in (folder.path / "costs.jsonl").read_text().splitlines()]
     by_question = {line["qid"]: line for line in lines}
     assert list(by_question) == ["q2", "q0", "q1"] and by_question["q2"]["failed"]
-    assert (
-        by_question["q1"]["total"]["seconds"] == 5.5
-        and by_question["q1"]["asked"]["seconds"] == 0.0
-    )
+    cached = by_question["q1"]
+    assert (cached["total"]["seconds"], cached["asked"]["seconds"]) == (5.5, 0.0)
     assert by_question["q0"]["steps"][1] == {
         "kind": "generate",
         "target": "gpt",
@@ -381,27 +354,18 @@ def test_every_question_has_a_line_of_costs_with_its_steps(folder: RunFolder) ->
         "tokens_per_second": pytest.approx(10 / 1.5),
         "usd": pytest.approx(0.00052),
     }
-    assert (
-        "batch" not in step_to_json(GOOD.steps[0], {})
-        and step_to_json(found(batch=3), {})["batch"] == 3
-    )
+    assert "batch" not in step_to_json(GOOD.steps[0], {})
+    assert step_to_json(found(batch=3), {})["batch"] == 3
 
 
-def test_a_run_of_an_earlier_version_has_a_cost_too(folder: RunFolder) -> None:
-    run, report = folder.path / "run.json", folder.path / "report.json"
-    old = json.loads(run.read_text())
-    del old["prices"]
-    run.write_text(json.dumps(old))
-    score_run(folder, ["seconds"])
-    report.write_text(
-        json.dumps(
-            {k: v for k, v in json.loads(report.read_text()).items() if k not in ("cost", "seal")}
-        )
-    )
-    (folder.path / "costs.jsonl").unlink()
-    cost = cost_of(folder)
-    assert cost["total"]["prompt_tokens"] == 4000 and cost["total"]["usd"] is None
-    assert cost["total"]["usd_unknown_for"] == {"gpt": "no prices"}
+def test_a_run_that_is_not_scored_yet_has_a_cost_too(folder: RunFolder) -> None:
+    assert cost_of(folder) == score_run(folder, ["seconds"])["cost"]
+    path = folder.path / "run.json"
+    path.write_text(json.dumps({**folder.spec(), "prices": {"gpt": None}}))
+    (folder.path / "report.json").unlink()
+    cost = cost_of(folder)["total"]
+    assert (cost["prompt_tokens"], cost["usd"]) == (4000, None)
+    assert cost["usd_unknown_for"] == {"gpt": "no prices"}
 
 
 def test_a_retriever_that_asks_models_itself_is_named_as_not_included() -> None:

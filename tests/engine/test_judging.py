@@ -15,22 +15,23 @@ from rallebench.metrics import METRICS
 from rallebench.services.workbench import Workbench
 
 RUN = ("run", "--chain", "closed", "--dataset", "tiny-qa", "--limit", "3", "--no-mlflow")
-SCORES = {
-    "backend": "scripted",
-    "settings": {"replies": {"Pluto": "no idea"}, "default": '{"truthfulness": 4, "relevance": 5}'},
-}
+SCORES = {"replies": {"Pluto": "no idea"}, "default": '{"truthfulness": 4, "relevance": 5}'}
+BROKEN = {"model": "m", "base_url": "http://127.0.0.1:9/v1", "max_retries": 0}
 
 
 @pytest.fixture
 def rallebench(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> CommandLine:
-    workspace = make_workspace(tmp_path / "w")
-    llms = json.loads((workspace / "llms.json").read_text())
-    broken = {
-        "backend": "openai_compatible",
-        "settings": {"model": "m", "base_url": "http://127.0.0.1:9/v1", "max_retries": 0},
-    }
-    (workspace / "llms.json").write_text(json.dumps({**llms, "judge": SCORES, "gone": broken}))
-    return CommandLine(capfd, workspace)
+    cli = CommandLine(capfd, make_workspace(tmp_path / "w"))
+    add_llm(cli, "judge", **SCORES)
+    add_llm(cli, "gone", "openai_compatible", **BROKEN)
+    return cli
+
+
+def add_llm(cli: CommandLine, name: str, backend: str = "scripted", **settings: Any) -> None:
+    """Add a model to the workspace, or exchange it."""
+    path = cli.workspace / "llms.json"
+    entry = {"backend": backend, "settings": settings}
+    path.write_text(json.dumps({**json.loads(path.read_text()), name: entry}))
 
 
 REPLIES = {
@@ -70,14 +71,14 @@ def test_a_run_is_judged_beside_its_other_metrics(rallebench: CommandLine) -> No
 
 
 def test_a_finished_run_is_judged_later_and_its_own_scores_stay(rallebench: CommandLine) -> None:
-    first = rallebench(*RUN, "--name", "r", "--metrics", "em", "--json")
+    first = rallebench(*RUN, "--name", "r", "--metrics", "em,rouge-L:char", "--json")
     assert first.code == 0, first.err
     episodes = (rallebench.workspace / "runs/r/episodes.jsonl").read_bytes()
     later = rallebench("score", "--run", "r", "--metrics", "f1,rgb-errors:judge", "--json")
     assert later.code == 0, later.err
-    assert (
-        later.json["metrics"]["em"] == first.json["metrics"]["em"] and "f1" in later.json["metrics"]
-    )
+    assert "f1" in later.json["metrics"]
+    for metric in ("em", "rouge-L:char"):
+        assert later.json["metrics"][metric] == first.json["metrics"][metric]
     assert "rgb-errors:judge" in later.json["judges"]
     again = rallebench("score", "--run", "r", "--metrics", "truthfulness:judge", "--json")
     assert set(again.json["judges"]) == {"rgb-errors:judge", "truthfulness:judge"}
@@ -85,29 +86,23 @@ def test_a_finished_run_is_judged_later_and_its_own_scores_stay(rallebench: Comm
     assert (rallebench.workspace / "runs/r/episodes.jsonl").read_bytes() == episodes
 
 
-def test_a_judgement_is_asked_for_once_and_other_answers_make_another_pass(
+def test_a_judgement_is_asked_for_once_and_a_pass_that_broke_off_is_continued(
     rallebench: CommandLine,
 ) -> None:
     asked = (*RUN, "--name", "r", "--metrics", "truthfulness:judge")
     assert rallebench(*asked).code == 0
     (folder,) = passes(rallebench, "r")
-    lines = (folder / "episodes.jsonl").read_bytes()
+    episodes = folder / "episodes.jsonl"
+    lines = episodes.read_bytes()
     (rallebench.workspace / "cache" / "memo.sqlite").unlink()
     assert rallebench(*asked, "--resume").code == 0
-    assert passes(rallebench, "r") == [folder]
-    assert (folder / "episodes.jsonl").read_bytes() == lines
-
-
-def test_a_pass_that_broke_off_is_continued(rallebench: CommandLine) -> None:
-    asked = (*RUN, "--name", "r", "--metrics", "truthfulness:judge")
-    assert rallebench(*asked).code == 0
-    (folder,) = passes(rallebench, "r")
-    whole = (folder / "episodes.jsonl").read_text().splitlines(keepends=True)
-    (folder / "episodes.jsonl").write_text("".join(whole[:1]))
+    assert passes(rallebench, "r") == [folder] and episodes.read_bytes() == lines
+    first = lines.splitlines(keepends=True)[0]
+    episodes.write_bytes(first)
     (folder / "state.json").unlink()
     ran = rallebench(*asked, "--resume", "--json")
     assert ran.code == 0 and ran.json["metrics"]["truthfulness:judge"]["n"] == 3
-    assert (folder / "episodes.jsonl").read_text().splitlines(keepends=True)[0] == whole[0]
+    assert episodes.read_bytes().splitlines(keepends=True)[0] == first
 
 
 @pytest.mark.parametrize("name", ["report.json", "scores.jsonl"])
@@ -125,26 +120,18 @@ def test_scores_of_judges_that_are_damaged_cost_a_resumed_run_a_warning(
 
 
 def test_an_unreadable_judgement_is_counted_and_is_no_score(rallebench: CommandLine) -> None:
-    llms = json.loads((rallebench.workspace / "llms.json").read_text())
-    llms["judge"]["settings"]["default"] = "no idea"
-    (rallebench.workspace / "llms.json").write_text(json.dumps(llms))
+    add_llm(rallebench, "judge", default="no idea")
     ran = rallebench(*RUN, "--name", "r", "--metrics", "em,truthfulness:judge", "--json")
     assert ran.code == 0
-    assert ran.json["metrics"]["truthfulness:judge"] == {
-        "value": None,
-        "low": None,
-        "high": None,
-        "n": 0,
-    }
+    unknown = dict.fromkeys(("value", "low", "high"))
+    assert ran.json["metrics"]["truthfulness:judge"] == {**unknown, "n": 0}
     assert ran.json["judges"]["truthfulness:judge"]["unparsed"] == 3
     assert "3 could not be read; they are not scored" in ran.err
 
 
 @pytest.mark.parametrize("name", METRICS.judge_names())
 def test_every_judge_scores_a_run_with_it_and_after_it(rallebench: CommandLine, name: str) -> None:
-    path = rallebench.workspace / "llms.json"
-    scripted = {"backend": "scripted", "settings": {"default": REPLIES[name]}}
-    path.write_text(json.dumps({**json.loads(path.read_text()), "reader": scripted}))
+    add_llm(rallebench, "reader", default=REPLIES[name])
     columns = {f"{column.name}:reader" for column in METRICS.entry(name).traits["judge"].columns}
     ran = rallebench(*RUN, "--name", "with", "--metrics", f"em,{name}:reader", "--json")
     assert ran.code == 0, ran.err
@@ -241,13 +228,6 @@ def test_a_question_with_nothing_to_judge_by_is_counted_and_not_scored(
     assert "1 had nothing to judge by; they are not scored" in ran.err
 
 
-def test_scoring_again_keeps_the_metrics_that_have_an_option(rallebench: CommandLine) -> None:
-    first = rallebench(*RUN, "--name", "r", "--metrics", "em,rouge-L:char", "--json")
-    assert first.code == 0, first.err
-    later = rallebench("score", "--run", "r", "--metrics", "rgb-errors:judge", "--json")
-    assert later.json["metrics"]["rouge-L:char"] == first.json["metrics"]["rouge-L:char"]
-
-
 def test_a_resumed_run_keeps_the_scores_of_a_judge_that_is_not_named_again(
     rallebench: CommandLine,
 ) -> None:
@@ -261,9 +241,7 @@ def test_a_resumed_run_keeps_the_scores_of_a_judge_that_is_not_named_again(
 def test_a_changed_judge_judges_anew_beside_the_earlier_pass(rallebench: CommandLine) -> None:
     asked = (*RUN, "--name", "r", "--metrics", "truthfulness:judge")
     assert rallebench(*asked).code == 0
-    llms = json.loads((rallebench.workspace / "llms.json").read_text())
-    llms["judge"]["settings"]["default"] = '{"truthfulness": 2, "relevance": 2}'
-    (rallebench.workspace / "llms.json").write_text(json.dumps(llms))
+    add_llm(rallebench, "judge", default='{"truthfulness": 2, "relevance": 2}')
     ran = rallebench(*asked, "--resume", "--json")
     assert ran.code == 0, ran.err
     assert ran.json["metrics"]["truthfulness:judge"]["value"] == 2.0
@@ -273,9 +251,7 @@ def test_a_changed_judge_judges_anew_beside_the_earlier_pass(rallebench: Command
 def test_a_run_is_stopped_while_it_is_judged_and_goes_on_with_the_judgements(
     rallebench: CommandLine,
 ) -> None:
-    llms = json.loads((rallebench.workspace / "llms.json").read_text())
-    llms["judge"]["settings"]["delay"] = 0.2
-    (rallebench.workspace / "llms.json").write_text(json.dumps(llms))
+    add_llm(rallebench, "judge", **SCORES, delay=0.2)
     bench = Workbench(rallebench.workspace)
     chain = bench.workspace.chain("closed")
     asked = {"metrics": ("em", "truthfulness:judge"), "batch_size": 1, "track": False}
@@ -305,10 +281,7 @@ def test_ragquesteval_judges_any_run_with_references_in_several_turns(
 ) -> None:
     replies = {"key_info": '{"question": ["who?", "when?"]}'}
     answers = "<response>Ada</response> <response>无法推断</response>"
-    settings = {"replies": replies, "default": answers}
-    path = rallebench.workspace / "llms.json"
-    llms = json.loads(path.read_text()) | {"asks": {"backend": "scripted", "settings": settings}}
-    path.write_text(json.dumps(llms))
+    add_llm(rallebench, "asks", replies=replies, default=answers)
     ran = rallebench(*RUN, "--name", "r", "--metrics", "em,ragquesteval:asks", "--json")
     assert ran.code == 0, ran.err
     assert ran.json["metrics"]["QA_avg_F1:asks"]["value"] == 1.0

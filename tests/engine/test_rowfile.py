@@ -98,12 +98,7 @@ def test_a_line_that_was_edited_into_nonsense_is_named(
 
 
 def test_text_that_utf_8_cannot_hold_survives(file: Path) -> None:
-    add(
-        file,
-        "a",
-        "1",
-        {"id": "a", "text": "half a pair \ud800"},
-    )
+    add(file, "a", "1", {"id": "a", "text": "half a pair \ud800"})
     add(file, "b", "1", {"id": "b"})
     rows = RowFile(file)
     rows.settle([("a", "1"), ("b", "1")])

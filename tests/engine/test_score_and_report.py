@@ -148,12 +148,8 @@ def test_a_report_counts_what_was_asked_done_and_failed(tmp_path: Path) -> None:
 def test_a_failed_question_is_counted_and_never_scored_0(tmp_path: Path) -> None:
     report, rows = scored(make(tmp_path, [RIGHT, NO_PAGE, SILENT, FAILED]))
     for name in METRICS:
-        assert rows["q3", name] == {
-            "qid": "q3",
-            "metric": name,
-            "value": None,
-            "note": "far is down",
-        }
+        failed = {"qid": "q3", "metric": name, "value": None, "note": "far is down"}
+        assert rows["q3", name] == failed
     assert report["metrics"]["em"]["value"] == pytest.approx(2 / 3), "two of three, not two of four"
     assert {name: report["metrics"][name]["n"] for name in METRICS} == {
         **dict.fromkeys(METRICS, 3),
@@ -200,12 +196,8 @@ def test_the_last_line_of_a_question_is_the_one_that_is_scored(tmp_path: Path) -
 def test_a_question_without_gold_says_so(tmp_path: Path) -> None:
     records: list[dict[str, Any]] = [*RECORDS[:1], {"id": "q1", "input": "?", "output": []}]
     _, rows = scored(make(tmp_path, [RIGHT, NO_PAGE], records), ["em", "Rprec"])
-    assert rows["q1", "em"] == {
-        "qid": "q1",
-        "metric": "em",
-        "value": None,
-        "note": "no gold answers",
-    }
+    unscored = {"qid": "q1", "metric": "em", "value": None, "note": "no gold answers"}
+    assert rows["q1", "em"] == unscored
     assert rows["q1", "Rprec"]["note"] == "no gold provenance"
     assert "note" not in rows["q0", "em"]
 
@@ -241,18 +233,13 @@ def examples(**gold: Any) -> list[Example]:
 
 def test_by_default_all_metrics_are_taken_that_the_gold_allows() -> None:
     both = choose_metrics(None, examples(answers=("x",), provenance=(frozenset("p"),)), "d")
-    assert {"em", "f1", "rougel", "has_answer", "KILT-em", "Rprec", "recall@5", "seconds"} <= set(
-        both
-    )
+    assert {"em", "f1", "rougel", "has_answer", "KILT-em", "Rprec", "recall@5"} <= set(both)
     only_answers = choose_metrics(None, examples(answers=("x",)), "d")
     assert "em" in only_answers and not {"Rprec", "KILT-em", "recall@5"} & set(only_answers)
     only_pages = choose_metrics((), examples(provenance=(frozenset("p"),)), "d")
     assert "Rprec" in only_pages and not {"em", "KILT-em", "answer_in_context@5"} & set(only_pages)
-    assert set(choose_metrics(None, examples(), "d")) == {
-        "seconds",
-        "prompt_tokens",
-        "completion_tokens",
-    }
+    without_gold = {"seconds", "prompt_tokens", "completion_tokens"}
+    assert set(choose_metrics(None, examples(), "d")) == without_gold
     assert has_gold(examples(answers=("x",))) == {"answers": 1, "provenance": 0}
 
 
@@ -300,21 +287,12 @@ def test_output_has_a_line_per_question_with_prompt_and_outcome_of_every_action(
 ) -> None:
     rows = read(written / "output.jsonl")
     assert [row["id"] for row in rows] == ["q0", "q1", "q2", "q3"]
+    page = {"wikipedia_id": "p9", "doc_id": "dp9", "wikipedia_title": "Title p9"}
     assert rows[1] == {
         "id": "q1",
         "input": "q1?",
         "output": [
-            {
-                "prompt": "q1?",
-                "provenance": [
-                    {
-                        "wikipedia_id": "p9",
-                        "doc_id": "dp9",
-                        "wikipedia_title": "Title p9",
-                        "text": "Text p9.",
-                    }
-                ],
-            },
+            {"prompt": "q1?", "provenance": [{**page, "text": "Text p9."}]},
             {"prompt": "prompt q1", "answer": "triton."},
             {"prompt": "triton.", "answer": "triton."},
         ],
@@ -328,17 +306,8 @@ def test_reduced_output_has_all_pages_and_the_last_answer_and_leaves_failures_ou
 ) -> None:
     rows = read(written / "output_reduced.jsonl")
     assert [row["id"] for row in rows] == ["q0", "q1", "q2"]
-    assert rows[0] == {
-        "id": "q0",
-        "output": [
-            {
-                "provenance": [
-                    {"wikipedia_id": page, "doc_id": f"d{page}"} for page in ("p1", "p1", "p9")
-                ],
-                "answer": "Titan",
-            }
-        ],
-    }
+    provenance = [{"wikipedia_id": page, "doc_id": f"d{page}"} for page in ("p1", "p1", "p9")]
+    assert rows[0] == {"id": "q0", "output": [{"provenance": provenance, "answer": "Titan"}]}
     assert rows[2]["output"][0]["answer"] == ""
 
 
@@ -348,16 +317,12 @@ def test_two_retrievals_are_joined_in_order_and_no_model_means_no_answer() -> No
         Step(Retrieve("a", "x", 2), Reply("", tuple(pages[:2]))),
         Step(Retrieve("b", "y", 1), Reply("", (pages[2],))),
     )
-    row = reduced_row({"id": "q"}, Episode("q", "chain", steps, Outcome("")))
+    episode = Episode("q", "chain", steps, Outcome(""))
+    row = reduced_row({"id": "q"}, episode)
     assert [item["wikipedia_id"] for item in row["output"][0]["provenance"]] == ["p0", "p1", "p2"]
     assert row["output"][0]["answer"] == ""
-    assert [
-        list(part)
-        for part in output_row({"id": "q"}, Episode("q", "chain", steps, Outcome("")))["output"]
-    ] == [
-        ["prompt", "provenance"],
-        ["prompt", "provenance"],
-    ]
+    parts = output_row({"id": "q"}, episode)["output"]
+    assert [list(part) for part in parts] == [["prompt", "provenance"]] * 2
 
 
 def test_results_have_ralles_structure_and_say_of_how_many(written: Path) -> None:
@@ -370,17 +335,9 @@ def test_results_have_ralles_structure_and_say_of_how_many(written: Path) -> Non
 
 
 def test_results_of_a_retrieval_only_run_have_no_answers() -> None:
-    report = {
-        "metrics": {
-            "Rprec": {"value": 0.5},
-            "recall@5": {"value": 0.25},
-            "seconds": {"value": 1.0},
-        },
-        "n": 2,
-        "n_errors": 0,
-        "seconds_per_question": 1.0,
-    }
-    value = results(report)
+    values = {"Rprec": 0.5, "recall@5": 0.25, "seconds": 1.0}
+    metrics = {name: {"value": value} for name, value in values.items()}
+    value = results({"metrics": metrics, "n": 2, "n_errors": 0, "seconds_per_question": 1.0})
     assert (value["kilt"], value["downstream"]) == ({}, {})
     assert value["retrieval"] == {"Rprec": 0.5, "recall_at_5": 0.25}
 
@@ -403,13 +360,9 @@ def test_the_configuration_is_ralles_own_sorted_and_reads_back_as_the_chain(writ
     assert back.chain == CHAIN
     assert (back.dataset_name, back.num_evaluate, back.batch_size) == ("tiny", None, 2)
     retrieve, generate, identity = value["chain_config"]["chain"]
-    assert retrieve == {
-        "prompt_template": "{question}",
-        "function": "Retriever",
-        "retriever_name": "tiny",
-        "npassage": 3,
-        "f-strings_or_eval": "f-strings",
-    }
+    target = {"function": "Retriever", "retriever_name": "tiny", "npassage": 3}
+    template = {"prompt_template": "{question}", "f-strings_or_eval": "f-strings"}
+    assert retrieve == {**target, **template}
     assert (generate["function"], generate["llm_name"]) == ("LLM", "far")
     assert (identity["function"], identity["f-strings_or_eval"]) == ("Identity", "eval")
 

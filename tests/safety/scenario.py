@@ -11,6 +11,7 @@ import io
 import json
 import os
 import re
+import shlex
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,240 +24,121 @@ from rallebench.cli.main import main
 GOLDEN = GOLDEN / "workspace"
 INPUTS, WORKSPACE, REPORTS = GOLDEN / "inputs", GOLDEN / "space", GOLDEN / "reports"
 
+words = shlex.split
+
 PREPARE = (
-    [
-        "index",
-        "--corpus",
-        "corpus.tsv",
-        "--page-map",
-        "pages.json",
-        "--name",
-        "tiny",
-        "--kind",
-        "bm25",
-    ],
-    ["index", "--corpus", "news.tsv", "--name", "news", "--kind", "bm25"],
+    words("index --corpus corpus.tsv --page-map pages.json --name tiny --kind bm25"),
+    words("index --corpus news.tsv --name news --kind bm25"),
 )
 
 
-def sets(*pairs: str) -> list[str]:
+def sets(pairs: str) -> str:
     """``--set`` before every pair."""
-    return [word for pair in pairs for word in ("--set", pair)]
+    return " ".join(f"--set {shlex.quote(pair)}" for pair in words(pairs))
 
 
-def suite(name: str, llm: str, *pairs: str) -> list[str]:
-    model = ["--llm", llm] if llm else []
-    return ["suite", name, *model, "--name", name, "--no-mlflow", *sets(*pairs)]
+def suite(name: str, llm: str, pairs: str, more: str = "") -> list[str]:
+    model = f"--llm {llm}" if llm else ""
+    return words(f"suite {name} {model} --name {name} --no-mlflow {sets(pairs)} {more}")
 
 
 def agent(
-    workflow: str, environment: str = "wikipedia", llm: str = "oracle-7b", *more: str
+    workflow: str, environment: str = "wikipedia", llm: str = "oracle-7b", more: str = ""
 ) -> list[str]:
     data = "starter-scholar-easy" if environment == "scholar" else "hotpotqa"
-    place = ["--env", environment] if environment else []
-    where = ["--retriever", "tiny"] if environment in ("wikipedia", "corpus-tools") else []
-    name = f"{workflow} {environment}".strip()
-    return [
-        "run",
-        "--workflow",
-        workflow,
-        *place,
-        *where,
-        "--llm",
-        llm,
-        "--dataset",
-        data,
-        "--limit",
-        "3",
-        "--name",
-        name,
-        "--no-mlflow",
-        *more,
-    ]
+    place = f"--env {environment}" if environment else ""
+    where = "--retriever tiny" if environment in ("wikipedia", "corpus-tools") else ""
+    name = shlex.quote(f"{workflow} {environment}".strip())
+    return words(
+        f"run --workflow {workflow} {place} {where} --llm {llm} --dataset {data} --limit 3"
+        f" --name {name} --no-mlflow {more}"
+    )
 
 
-def builder(name: str, llm: str, *more: str) -> list[str]:
-    model = ["--llm", llm] if llm else []
-    return ["build-dataset", name, "--name", f"own-{name}", *model, *more]
+def builder(name: str, llm: str, more: str) -> list[str]:
+    model = f"--llm {llm}" if llm else ""
+    return words(f"build-dataset {name} --name own-{name} {model} {more}")
 
 
-RGB, CRUD = "data=rgb", ("data=crud", "index=news", "k=2")
-BARAG = ("data=barag/articles_A_d.jsonl", "index=tiny", "k=2")
-KILT = ("data=kilt", "retriever=tiny")
+CRUD = "data=crud index=news k=2"
 GRID = (
-    "data=grid",
-    "corpus=grid.tsv",
-    "tasks=qa1",
-    "embedding=hashing",
-    "kind=numpy-flat",
-    "chunk=32",
-    "k=2",
-    "reranker=",
+    "data=grid corpus=grid.tsv tasks=qa1 embedding=hashing kind=numpy-flat chunk=32 k=2 reranker="
 )
 
 STEPS: dict[str, list[str]] = {
-    "chain": ["run", "--chain", "read", "--dataset", "tiny-qa", "--name", "chain", "--no-mlflow"],
-    "chain metrics": [
-        "run",
-        "--chain",
-        "title",
-        "--dataset",
-        "tiny-qa",
-        "--name",
-        "title",
-        "--no-mlflow",
-        "--metrics",
-        "em,f1,accuracy,recall@5,Rprec,KILT-em",
-    ],
-    "closed": [
-        "run",
-        "--chain",
-        "closed",
-        "--dataset",
-        "tiny-qa",
-        "--name",
-        "closed",
-        "--no-mlflow",
-        "--set",
-        "max_tokens=5",
-    ],
-    "folder": [
-        "run",
-        "--chain",
-        "chains",
-        "--dataset",
-        "tiny-qa",
-        "--limit",
-        "2",
-        "--name",
-        "batch",
-        "--no-mlflow",
-    ],
-    "ask": ["ask", "--chain", "read", "--question", "Which moon of Saturn has a thick atmosphere?"],
-    "sweep": [
-        "sweep",
-        "--chain",
-        "read",
-        "--dataset",
-        "tiny-qa",
-        "--vary",
-        "k=1,2",
-        "--name",
-        "ks",
-        "--no-mlflow",
-    ],
-    "sweep llms": [
-        "sweep",
-        "--chain",
-        "read",
-        "--dataset",
-        "tiny-qa",
-        "--vary",
-        "llm=titan,echo,picky",
-        "--vary",
-        "k=1,2",
-        "--strategy",
-        "grid",
-        "--name",
-        "models",
-        "--no-mlflow",
-    ],
-    "rgb-noise": suite("rgb-noise", "rgb-reads", RGB, "set=en_fact", "noise=0,0.4", "passages=5"),
-    "rgb-rejection": suite("rgb-rejection", "rgb-reads", RGB, "set=en_fact", "judge=rgb-judge"),
-    "rgb-integration": suite("rgb-integration", "rgb-reads", RGB, "noise=0,0.2"),
-    "rgb-counterfactual": suite("rgb-counterfactual", "rgb-knows", RGB, "judge=rgb-nose"),
-    "rgb-testbed": suite("rgb-testbed", "", "data=tiny-qa", "index=tiny", "k=6"),
-    "crud-qa1": suite("crud-qa1", "crud-reads", *CRUD, "quest=crud-judge"),
-    "crud": suite("crud", "crud-reads", *CRUD, "tasks=summary,continuation,hallucination"),
+    "chain": words("run --chain read --dataset tiny-qa --name chain --no-mlflow"),
+    "chain metrics": words(
+        "run --chain title --dataset tiny-qa --name title --no-mlflow"
+        " --metrics em,f1,accuracy,recall@5,Rprec,KILT-em"
+    ),
+    "closed": words(
+        "run --chain closed --dataset tiny-qa --name closed --no-mlflow --set max_tokens=5"
+    ),
+    "folder": words("run --chain chains --dataset tiny-qa --limit 2 --name batch --no-mlflow"),
+    "ask": words("ask --chain read --question 'Which moon of Saturn has a thick atmosphere?'"),
+    "sweep": words("sweep --chain read --dataset tiny-qa --vary k=1,2 --name ks --no-mlflow"),
+    "sweep llms": words(
+        "sweep --chain read --dataset tiny-qa --vary llm=titan,echo,picky --vary k=1,2"
+        " --strategy grid --name models --no-mlflow"
+    ),
+    "rgb-noise": suite("rgb-noise", "rgb-reads", "data=rgb set=en_fact noise=0,0.4 passages=5"),
+    "rgb-rejection": suite("rgb-rejection", "rgb-reads", "data=rgb set=en_fact judge=rgb-judge"),
+    "rgb-integration": suite("rgb-integration", "rgb-reads", "data=rgb noise=0,0.2"),
+    "rgb-counterfactual": suite("rgb-counterfactual", "rgb-knows", "data=rgb judge=rgb-nose"),
+    "rgb-testbed": suite("rgb-testbed", "", "data=tiny-qa index=tiny k=6"),
+    "crud-qa1": suite("crud-qa1", "crud-reads", f"{CRUD} quest=crud-judge"),
+    "crud": suite("crud", "crud-reads", f"{CRUD} tasks=summary,continuation,hallucination"),
     "crud-grid": suite(
-        "crud-grid",
-        "grid-knows",
-        *GRID,
-        "factors=topk,retriever",
-        "retrievers=dense,bm25",
-        "ks=1,2",
+        "crud-grid", "grid-knows", f"{GRID} factors=topk,retriever retrievers=dense,bm25 ks=1,2"
     ),
     "barag-modes": suite(
         "barag-modes",
         "barag-agent",
-        *BARAG,
-        "judge=barag-judge",
-        "judge_repeats=2",
-        "judge_swap=true",
+        "data=barag/articles_A_d.jsonl index=tiny k=2 judge=barag-judge judge_repeats=2 judge_swap=true",
     ),
     "barag-curve": suite(
         "barag-curve",
         "barag-agent",
-        "data=barag/gold.jsonl",
-        "index=tiny",
-        "ask=true",
-        "samples=2",
-        "quality=f1",
+        "data=barag/gold.jsonl index=tiny ask=true samples=2 quality=f1",
     ),
-    "barag-agreement": suite("barag-agreement", "barag-judge", "runs=scored", "articles=barag"),
+    "barag-agreement": suite("barag-agreement", "barag-judge", "runs=scored articles=barag"),
     "barag-tables": suite("barag-tables", "", "runs=scored"),
-    "kilt": suite("kilt", "checker", *KILT, "datasets=nq,fev,ay2,trex"),
-    "reval": [
-        *suite(
-            "reval",
-            "",
-            "retriever=tiny",
-            "tasks=hotpotqa",
-            "workflows=react,chain-of-thought",
-            "models=oracle-7b,guess-13b",
-        ),
-        "--limit",
-        "2",
-    ],
-    "reval-scholar": [
-        *suite("reval-scholar", "", "tasks=soay_easy", "workflows=react", "models=oracle-7b"),
-        "--limit",
-        "2",
-    ],
-    "build barag": builder("barag", "writer", "--articles", "articles.jsonl"),
-    "build crud": builder("crud", "crud-writer", "--articles", "articles", *sets("shortest=20")),
-    "build rgb": builder("rgb", "", *sets("data=tiny-qa", "index=tiny", "k=6")),
+    "kilt": suite("kilt", "checker", "data=kilt retriever=tiny datasets=nq,fev,ay2,trex"),
+    "reval": suite(
+        "reval",
+        "",
+        "retriever=tiny tasks=hotpotqa workflows=react,chain-of-thought models=oracle-7b,guess-13b",
+        "--limit 2",
+    ),
+    "reval-scholar": suite(
+        "reval-scholar", "", "tasks=soay_easy workflows=react models=oracle-7b", "--limit 2"
+    ),
+    "build barag": builder("barag", "writer", "--articles articles.jsonl"),
+    "build crud": builder("crud", "crud-writer", f"--articles articles {sets('shortest=20')}"),
+    "build rgb": builder("rgb", "", sets("data=tiny-qa index=tiny k=6")),
     "build templates": builder(
         "templates",
         "",
-        *sets(
-            "tables=books=tables/books.csv,authors=tables/authors.json", "templates=templates.json"
-        ),
+        sets("tables=books=tables/books.csv,authors=tables/authors.json templates=templates.json"),
     ),
     "build templates proposed": builder(
-        "templates", "proposer", *sets("tables=books=tables/books.csv", "propose=3")
+        "templates", "proposer", sets("tables=books=tables/books.csv propose=3")
     ),
     **{
         f"agent {name}": agent(name)
-        for name in (
-            "react",
-            "dfsdt",
-            "function-calling",
-            "plan-then-act",
-            "planner-react",
-            "zero-shot",
-            "zero-shot-think",
+        for name in words(
+            "react dfsdt function-calling plan-then-act planner-react zero-shot zero-shot-think"
         )
     },
     "agent pal": agent("pal", "wikipedia", "guess-13b", "--allow-python"),
     "agent chain-of-thought": agent("chain-of-thought", ""),
     "agent react scholar": agent("react", "scholar"),
     "agent react corpus-tools": agent("react", "corpus-tools"),
-    "tradeoff": [
-        "tradeoff",
-        "--index",
-        "tiny,news",
-        "--dataset",
-        "tiny-qa",
-        "-k",
-        "2",
-        "--name",
-        "both",
-    ],
+    "tradeoff": words("tradeoff --index tiny,news --dataset tiny-qa -k 2 --name both"),
 }
 """Label → arguments. Each label is run in a workspace that holds INPUTS and the indexes of PREPARE."""
 
-BASELINES = ["baselines", "chain", "--no-mlflow"]
+BASELINES = words("baselines chain --no-mlflow")
 """Needs the run ``chain``."""
 
 

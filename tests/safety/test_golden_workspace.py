@@ -10,51 +10,23 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from scenario import BASELINES, REPORTS, STEPS, WORKSPACE, call, golden, inside, normal
+from scenario import BASELINES, REPORTS, STEPS, WORKSPACE, call, golden, inside, normal, words
 
 from rallebench.llms.scripted import Scripted
 
 RUNS = sorted(path.name for path in (WORKSPACE / "runs").iterdir())
 RESUMED = {
-    "stopped": [
-        "run",
-        "--chain",
-        "slow",
-        "--dataset",
-        "tiny-qa",
-        "--name",
-        "stopped",
-        "--resume",
-        "--batch-size",
-        "1",
-        "--no-mlflow",
-    ],
-    "whole": [
-        "run",
-        "--chain",
-        "slow",
-        "--dataset",
-        "tiny-qa",
-        "--name",
-        "whole",
-        "--resume",
-        "--no-mlflow",
-    ],
+    "stopped": words(
+        "run --chain slow --dataset tiny-qa --name stopped --resume --batch-size 1 --no-mlflow"
+    ),
+    "whole": words("run --chain slow --dataset tiny-qa --name whole --resume --no-mlflow"),
     "chain": [*STEPS["chain"], "--resume"],
     "agent-react": [*STEPS["agent react"], "--resume"],
     "baselines": BASELINES,
+    "build barag": STEPS["build barag"],
     **{
         label: STEPS[label]
-        for label in (
-            "sweep",
-            "rgb-noise",
-            "rgb-rejection",
-            "crud-qa1",
-            "kilt",
-            "barag-modes",
-            "reval",
-            "build barag",
-        )
+        for label in words("sweep rgb-noise rgb-rejection crud-qa1 kilt barag-modes reval")
     },
 }
 SLOW = {"crud-qa1", "reval", "barag-modes", "rgb-rejection", "whole"}

@@ -16,42 +16,35 @@ from pathlib import Path
 
 import pytest
 from project import GOLDEN
-from scenario import STEPS, WORKSPACE, call, fresh, golden, inside, key_tree
+from scenario import BASELINES, STEPS, WORKSPACE, call, fresh, golden, inside, key_tree, words
 
 from rallebench.cli.main import main
 
 GOLDEN = GOLDEN / "inventory"
 CALLS = {
     "list": ["list"],
-    "search": ["search", "--index", "tiny", "-k", "2", "moon of Pluto"],
-    "render": ["render", "--template", "{question}?", "--dialect", "fstring", "--question", "Who"],
+    "search": words("search --index tiny -k 2 'moon of Pluto'"),
+    "render": words("render --template {question}? --dialect fstring --question Who"),
     "ask": STEPS["ask"],
     "run": [*STEPS["chain"], "--resume"],
     "run-agent": [*STEPS["agent react"], "--resume"],
-    "index": ["index", "--corpus", "corpus.tsv", "--name", "again", "--kind", "bm25"],
-    "import-corpus": ["import", "corpus.tsv", "--kind", "corpus", "--name", "mine"],
-    "import-dataset": ["import", "kilt/nq-dev-kilt.jsonl", "--kind", "dataset", "--name", "nq"],
-    "import-predictions": [
-        "import",
-        "predictions.jsonl",
-        "--kind",
-        "predictions",
-        "--name",
-        "p",
-        "--dataset",
-        "tiny-qa",
-    ],
-    "score": ["score", "--gold", "datasets/tiny-qa.jsonl", "--guess", "predictions.jsonl"],
-    "compare": ["compare", "chain", "imported"],
-    "compare-three": ["compare", "chain", "imported", "whole"],
-    "analyse": ["analyse", "chain"],
+    "index": words("index --corpus corpus.tsv --name again --kind bm25"),
+    "import-corpus": words("import corpus.tsv --kind corpus --name mine"),
+    "import-dataset": words("import kilt/nq-dev-kilt.jsonl --kind dataset --name nq"),
+    "import-predictions": words(
+        "import predictions.jsonl --kind predictions --name p --dataset tiny-qa"
+    ),
+    "score": words("score --gold datasets/tiny-qa.jsonl --guess predictions.jsonl"),
+    "compare": words("compare chain imported"),
+    "compare-three": words("compare chain imported whole"),
+    "analyse": words("analyse chain"),
     **{
-        f"analyse-{aspect}": ["analyse", "react wikipedia", "--aspect", aspect]
+        f"analyse-{aspect}": words(f"analyse 'react wikipedia' --aspect {aspect}")
         for aspect in ("performance", "matching", "errors")
     },
-    "export": ["export", "chain", "--format", "trec"],
-    "report": ["report", "chain", "--out", "report.html"],
-    "baselines": ["baselines", "chain", "--no-mlflow"],
+    "export": words("export chain --format trec"),
+    "report": words("report chain --out report.html"),
+    "baselines": BASELINES,
     "sweep": STEPS["sweep"],
     "suite-plan": [*STEPS["rgb-noise"], "--plan", "--probe", "0"],
     "suite": STEPS["rgb-noise"],
@@ -157,13 +150,8 @@ def test_mlflow_has_the_same_names(tmp_path: Path) -> None:
             assert call(*(word for word in STEPS[label] if word != "--no-mlflow"))[0] == 0
         keys = set()
         with sqlite3.connect(folder / "mlflow.db") as base:
-            for table in (
-                "metrics",
-                "params",
-                "tags",
-                "experiment_tags",
-                "trace_tags",
-                "trace_request_metadata",
+            for table in words(
+                "metrics params tags experiment_tags trace_tags trace_request_metadata"
             ):
                 keys |= {
                     f"{table}: {TRACKED.sub('…', row[0])}"

@@ -256,6 +256,23 @@ class CommandLine:
         assert ran.code == 0, ran.err
         return ran.json
 
+    def refused(self, suite: str, *pairs: str, **more: Any) -> str:
+        """The last line of a suite that must be refused and write nothing."""
+        before = everything(self.workspace)
+        ran = self.suite(suite, *pairs, **more)
+        assert ran.code == 2 and everything(self.workspace) == before, ran.err
+        return ran.last
+
+    def episodes(self, run: str) -> list[Any]:
+        """The lines of a run's episodes."""
+        return read_lines(self.workspace / "runs" / run / "episodes.jsonl")
+
+    def judgements(self, run: str) -> list[Any]:
+        """The lines of the pass of a run's only judge, by question."""
+        (folder,) = (self.workspace / "runs" / run / "judges").iterdir()
+        lines = read_lines(folder / "episodes.jsonl")
+        return sorted(lines, key=lambda line: str(line["qid"]))
+
     def build(
         self, maker: str, *pairs: str, name: str, articles: Any = "", llm: str = "", flags: Any = ()
     ) -> Ran:

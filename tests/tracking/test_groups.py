@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -116,15 +117,8 @@ def test_a_sweep_is_one_run_with_its_variants_below_it_and_can_be_sent_again(
     rallebench: CommandLine, place: Path, workspace: Path, client: Any
 ) -> None:
     uri = ("--tracking-uri", default_uri(workspace))
-    asked = (
-        "--chain",
-        "closed",
-        "--dataset",
-        "tiny-qa",
-        "--name",
-        "llms",
-        "--vary",
-        "llm=titan,echo,misspelt",
+    asked = shlex.split(
+        "--chain closed --dataset tiny-qa --name llms --vary llm=titan,echo,misspelt"
     )
     ran = rallebench("sweep", *asked, *uri, "--json")
     assert ran.code == 1 and "1 of 3 variants failed: llm=misspelt." in ran.last
@@ -152,16 +146,7 @@ def test_a_sweep_is_one_run_with_its_variants_below_it_and_can_be_sent_again(
 def test_a_sweep_whose_mlflow_is_gone_is_complete_and_says_how_to_send_it(
     rallebench: CommandLine,
 ) -> None:
-    asked = (
-        "--chain",
-        "closed",
-        "--dataset",
-        "tiny-qa",
-        "--name",
-        "alone",
-        "--vary",
-        "llm=titan,echo",
-    )
+    asked = shlex.split("--chain closed --dataset tiny-qa --name alone --vary llm=titan,echo")
     ran = rallebench("sweep", *asked, "--tracking-uri", "http://127.0.0.1:9", "--json")
     assert ran.code == 0 and len(ran.json["variants"]) == 2
     assert "Warning: The sweep 'alone' is complete but was not put together in MLflow" in ran.err

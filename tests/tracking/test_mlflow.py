@@ -39,9 +39,8 @@ from rallebench.tracking.connection import default_uri, tracking_uri_of, without
 from rallebench.tracking.content import cost_tags
 from rallebench.tracking.live import WRITER, trace_later
 from rallebench.tracking.runs import log_run, read_link
-from rallebench.tracking.spans import content_of
 from rallebench.tracking.table import MAX_CELL, MAX_LIST, MAX_ROWS, cut_note, per_question
-from rallebench.tracking.traces import trace_episode
+from rallebench.tracking.traces import content_of, trace_episode
 from rallebench.tracking.view import VIEW_TAG, address_of_run
 
 NewRun = Callable[..., RunFolder]
@@ -60,13 +59,20 @@ def traces_of(client: Any, run_id: str) -> list[Any]:
     )
 
 
+@pytest.fixture(scope="module")
+def run(workspace: Path, client: Any) -> Any:
+    """The run folder "shown", of six questions of which one failed, as MLflow's run."""
+    folder = make_run(workspace / "runs", "shown")
+    waterfall = {"right": 4, "not_retrieved": 0}
+    where = {"workspace": workspace, "tracking_uri": default_uri(workspace)}
+    page = "http://127.0.0.1:7870/"
+    return client.get_run(log_run(folder.path, **where, page=page, waterfall=waterfall))
+
+
 # params, metrics, tags
 
 
-def test_params_hold_the_flattened_chain_fingerprints_versions_and_seed(
-    workspace: Path, client: Any, new_run: NewRun
-) -> None:
-    params = client.get_run(log_run(new_run().path, workspace=workspace)).data.params
+def test_params_hold_the_flattened_chain_fingerprints_versions_and_seed(run: Any) -> None:
     expected = {
         "dataset": "tiny-qa",
         "dataset_sha256": "cc" * 32,
@@ -88,88 +94,69 @@ def test_params_hold_the_flattened_chain_fingerprints_versions_and_seed(
         "chain.2.generation.max_tokens": "20",
         "chain.2.generation.stop": '["\\n"]',
     }
-    assert {key: params.get(key) for key in expected} == expected
+    assert {key: run.data.params.get(key) for key in expected} == expected
 
 
 def test_the_experiment_shows_our_metrics_as_columns_and_a_run_links_back_to_our_page(
-    workspace: Path, client: Any, new_run: NewRun
+    workspace: Path, client: Any, run: Any
 ) -> None:
-    folder = new_run()
-    run_id = log_run(folder.path, workspace=workspace, page="http://127.0.0.1:7870/")
-    run = client.get_run(run_id)
     view = json.loads(client.get_experiment(run.info.experiment_id).tags[VIEW_TAG])
     assert view["selectedColumns"][:2] == ["metrics.`em`", "metrics.`f1`"]
     assert {"em", "recall_at_5"} <= run.data.metrics.keys()  # what the columns name exists
-    address = f"http://127.0.0.1:7870/#/runs/run?id={folder.name}"
+    address = "http://127.0.0.1:7870/#/runs/run?id=shown"
     assert f"[Open in rallebench]({address})" in run.data.tags["mlflow.note.content"]
-    link = read_link(folder.path)
-    assert address_of_run(link) == f"/#/experiments/{run.info.experiment_id}/runs/{run_id}"
+    link = read_link(workspace / "runs" / "shown")
+    run_address = f"/#/experiments/{run.info.experiment_id}/runs/{run.info.run_id}"
+    assert address_of_run(link) == run_address
     assert address_of_run({}) == ""
 
 
 def test_a_long_template_is_cut_in_the_param_and_whole_in_the_artifact(
-    workspace: Path, client: Any, new_run: NewRun
+    client: Any, run: Any
 ) -> None:
-    run_id = log_run(new_run().path, workspace=workspace)
-    value = client.get_run(run_id).data.params["chain.2.template"]
+    value = run.data.params["chain.2.template"]
     assert len(value) <= content.MAX_VALUE < len(LONG_TEMPLATE)
     assert value.startswith("Answer from the passages.")
     assert value.endswith(
         f"(cut: {len(LONG_TEMPLATE)} characters, whole in the artifact templates/action-2.txt)"
     )
-    assert logged(client, run_id, "templates/action-2.txt") == LONG_TEMPLATE
+    assert logged(client, run.info.run_id, "templates/action-2.txt") == LONG_TEMPLATE
 
 
-def test_metrics_come_with_intervals_and_counts(
-    workspace: Path, client: Any, new_run: NewRun
-) -> None:
-    metrics = client.get_run(log_run(new_run().path, workspace=workspace)).data.metrics
-    expected = {
-        "em": 1.0,
-        "em_low": 0.9,
-        "em_high": 1.1,
-        "em_n": 5,
-        "recall_at_5": 1.0,
-        "recall_at_5_n": 5,
-    }
-    expected |= {"n": 6, "n_errors": 1, "total_seconds": 12.5, "total_prompt_tokens": 240}
+def test_metrics_come_with_intervals_counts_and_where_questions_were_lost(run: Any) -> None:
+    metrics = run.data.metrics
+    expected = {"em": 1.0, "em_low": 0.9, "em_high": 1.1, "em_n": 5}
+    expected |= {"recall_at_5": 1.0, "recall_at_5_n": 5, "n": 6, "n_errors": 1}
+    expected |= {"total_seconds": 12.5, "total_prompt_tokens": 240}
+    expected |= {"waterfall_right": 4, "waterfall_not_retrieved": 0}
     assert {key: metrics.get(key) for key in expected} == expected
     assert metrics["sec per query"] == pytest.approx(12.5 / 6)
 
 
 def test_every_metric_of_ralle_is_logged_under_its_own_name() -> None:
     downstream = ("accuracy", "em", "f1", "rougel", "has_answer")
-    ours = [*downstream, *(f"KILT-{name}" for name in downstream), "Rprec", "recall@5"]
-    found = content.metrics(report(10, 0, **{name: mean(0.5, 10) for name in ours}))
-    theirs = [
-        *downstream,
-        *(f"KILT-{name}" for name in downstream),
-        "Rprec",
-        "recall_at_5",
-        "sec per query",
-    ]
-    assert [name for name in theirs if name not in found] == []
+    both = [*downstream, *(f"KILT-{name}" for name in downstream), "Rprec"]
+    means = {name: mean(0.5, 10) for name in (*both, "recall@5")}
+    assert {*both, "recall_at_5", "sec per query"} <= content.metrics(report(10, 0, **means)).keys()
 
 
 def test_a_mean_per_question_and_a_total_of_the_same_name_do_not_mix() -> None:
-    found = content.metrics(report(10, 0, seconds=mean(0.3, 10)))
-    assert (found["seconds"], found["total_seconds"]) == (0.3, 12.5)
+    metrics = content.metrics(report(10, 0, seconds=mean(0.3, 10)))
+    assert (metrics["seconds"], metrics["total_seconds"]) == (0.3, 12.5)
 
 
-def test_a_metric_that_nobody_was_scored_on_has_a_count_and_no_value() -> None:
-    found = content.metrics(report(4, 4, em=mean(None, 0), f1=mean(float("nan"), 4)))
-    assert found["em_n"] == 0
-    assert "em" not in found and "f1" not in found
+def test_a_metric_without_any_score_has_a_count_and_no_value() -> None:
+    metrics = content.metrics(report(4, 4, em=mean(None, 0), f1=mean(float("nan"), 4)))
+    assert metrics["em_n"] == 0
+    assert "em" not in metrics and "f1" not in metrics
 
 
 def test_the_run_has_the_times_of_the_benchmark_and_no_absolute_path(
-    workspace: Path, client: Any, new_run: NewRun
+    workspace: Path, run: Any
 ) -> None:
-    folder = new_run()
-    run = client.get_run(log_run(folder.path, workspace=workspace))
     assert (run.info.start_time, run.info.end_time) == (STARTED * 1000, (STARTED + 12) * 1000)
-    assert (run.info.run_name, run.info.status) == (folder.name, "FINISHED")
-    assert run.data.tags["rallebench.run"] == folder.name
+    assert (run.info.run_name, run.info.status) == ("shown", "FINISHED")
+    assert run.data.tags["rallebench.run"] == "shown"
     values = [*run.data.params.values(), *run.data.tags.values()]
     assert [value for value in values if str(workspace) in value] == []
 
@@ -207,60 +194,30 @@ def test_a_run_with_more_params_than_one_batch_takes_is_logged_whole(
 # artifacts
 
 
-def test_ralles_files_the_chain_and_the_report_are_artifacts(
-    workspace: Path, client: Any, new_run: NewRun
+def test_ralles_files_the_chain_the_report_and_a_table_of_questions_are_artifacts(
+    workspace: Path, client: Any, run: Any
 ) -> None:
-    folder = new_run()
-    run_id = log_run(folder.path, workspace=workspace)
-    names = {item.path for item in client.list_artifacts(run_id)} | {
-        item.path for item in client.list_artifacts(run_id, "templates")
+    run_id = run.info.run_id
+    names = {
+        item.path for place in ("", "templates") for item in client.list_artifacts(run_id, place)
     }
-    copied = {"output.jsonl", "output_reduced.jsonl", "results.json", "config.json", "prompt.txt"}
-    made = {"run.json", "report.json", "chain.json", "per_question.json"}
-    assert names == copied | made | {
-        "templates",
-        "templates/action-1.txt",
-        "templates/action-2.txt",
+    assert names == {
+        *("output.jsonl", "output_reduced.jsonl", "results.json", "config.json", "prompt.txt"),
+        *("run.json", "report.json", "chain.json", "per_question.json"),
+        *("templates", "templates/action-1.txt", "templates/action-2.txt"),
     }
     assert logged(client, run_id, "output.jsonl") == "content of output.jsonl\n"
     assert json.loads(logged(client, run_id, "chain.json")) == spec()["spec"]["settings"]["chain"]
     assert (workspace / "mlartifacts" / "rallebench" / run_id).is_dir()
-
-
-@pytest.mark.slow
-def test_the_table_has_a_row_per_question_and_mlflow_shows_it_as_a_table(
-    workspace: Path, client: Any, new_run: NewRun
-) -> None:
-    run_id = log_run(new_run().path, workspace=workspace)
     table = json.loads(logged(client, run_id, "per_question.json"))
     fixed = ["id", "question", "gold answers", "answer", "error", "gold pages", "pages"]
     assert table["columns"] == [*fixed, "em", "recall@5"]
-    gold = ["Ada Lovelace", "Ada"]
-    assert table["data"][0] == [
-        "q0",
-        "Who is number 0?",
-        gold,
-        "Ada Lovelace",
-        "",
-        [],
-        ["p1", "p2"],
-        1.0,
-        1.0,
-    ]
-    assert table["data"][2] == [
-        "q2",
-        "Who is number 2?",
-        gold,
-        "",
-        FAILURE,
-        [],
-        ["p1", "p2"],
-        None,
-        None,
-    ]
-    assert len(table["data"]) == 6
-    tag = client.get_run(run_id).data.tags["mlflow.loggedArtifacts"]
-    assert json.loads(tag) == [{"path": "per_question.json", "type": "table"}]
+    gold, pages = ["Ada Lovelace", "Ada"], ["p1", "p2"]
+    first = ["q0", "Who is number 0?", gold, "Ada Lovelace", "", [], pages, 1.0, 1.0]
+    failed = ["q2", "Who is number 2?", gold, "", FAILURE, [], pages, None, None]
+    assert (len(table["data"]), table["data"][0], table["data"][2]) == (6, first, failed)
+    shown = [{"path": "per_question.json", "type": "table"}]
+    assert json.loads(run.data.tags["mlflow.loggedArtifacts"]) == shown
 
 
 def test_a_table_for_a_browser_is_cut_and_says_so() -> None:
@@ -299,36 +256,19 @@ def test_the_question_set_is_the_runs_input_with_its_sum_and_its_file(
     }
 
 
-def test_where_questions_were_lost_are_metrics(
-    workspace: Path, client: Any, new_run: NewRun
-) -> None:
-    run_id = log_run(
-        new_run().path, workspace=workspace, waterfall={"right": 4, "not_retrieved": 0}
-    )
-    metrics = client.get_run(run_id).data.metrics
-    assert (metrics["waterfall_right"], metrics["waterfall_not_retrieved"]) == (4, 0)
-
-
 # traces
 
 
-def test_a_trace_has_the_chain_at_its_root_and_a_span_per_step(
+def test_a_trace_has_the_chain_at_its_root_and_a_span_per_step_with_its_time_and_cost(
     workspace: Path, client: Any, new_run: NewRun
 ) -> None:
-    run_id = log_run(new_run(1, ()).path, workspace=workspace)
-    (trace,) = traces_of(client, run_id)
-    root, retriever, llm = trace.data.spans
-    assert [span.span_type for span in (root, retriever, llm)] == ["CHAIN", "RETRIEVER", "LLM"]
-    assert (root.parent_id, retriever.parent_id, llm.parent_id) == (
-        None,
-        root.span_id,
-        root.span_id,
-    )
-    assert (root.name, root.inputs, root.outputs) == (
-        "read two",
-        "Who is number 0?",
-        "Ada Lovelace",
-    )
+    folder = new_run(1, (), prices={"my-llm": {"prompt": 1.0, "completion": 2.0}})
+    (trace,) = traces_of(client, log_run(folder.path, workspace=workspace))
+    root, retriever, llm = spans = trace.data.spans
+    assert [span.span_type for span in spans] == ["CHAIN", "RETRIEVER", "LLM"]
+    assert [span.parent_id for span in spans] == [None, root.span_id, root.span_id]
+    shown = (root.name, root.inputs, root.outputs)
+    assert shown == ("read two", "Who is number 0?", "Ada Lovelace")
     assert retriever.inputs == {"query": "question q0?", "k": 2}
     assert retriever.outputs[0] == {
         "page_content": "Passage 1 about q0.",
@@ -340,18 +280,18 @@ def test_a_trace_has_the_chain_at_its_root_and_a_span_per_step(
     assert llm.outputs["choices"][0]["message"] == {"role": "assistant", "content": "Ada Lovelace"}
     assert llm.attributes["mlflow.llm.model"] == "my-llm"
     assert (llm.attributes["cached"], retriever.attributes["cached"]) == (True, False)
-    assert trace.info.token_usage == {"input_tokens": 40, "output_tokens": 3, "total_tokens": 43}
-
-
-def test_spans_last_as_long_as_the_steps_took_and_end_when_the_answer_came(
-    workspace: Path, client: Any, new_run: NewRun
-) -> None:
-    run_id = log_run(new_run(1, ()).path, workspace=workspace)
-    (trace,) = traces_of(client, run_id)
-    lengths = [(span.end_time_ns - span.start_time_ns) / 1e9 for span in trace.data.spans]
+    tokens = {"input_tokens": 40, "output_tokens": 3, "total_tokens": 43}
+    assert trace.info.token_usage == llm.attributes["mlflow.chat.tokenUsage"] == tokens
+    # each lasts as long as its step took, and the last ends when the answer came
+    lengths = [(span.end_time_ns - span.start_time_ns) / 1e9 for span in spans]
     assert lengths == pytest.approx([1.75, 0.25, 1.5])
-    assert trace.data.spans[1].end_time_ns == trace.data.spans[2].start_time_ns
-    assert trace.data.spans[2].end_time_ns / 1e9 == pytest.approx(STARTED + 2.0)
+    assert retriever.end_time_ns == llm.start_time_ns
+    assert llm.end_time_ns / 1e9 == pytest.approx(STARTED + 2.0)
+    # of each step, and of the question
+    assert llm.attributes["mlflow.llm.cost"]["total_cost"] == pytest.approx(46e-6)
+    assert llm.attributes["tokens_per_second"] == 2.0 and llm.attributes["seconds"] == 1.5
+    assert (root.attributes["prompt_tokens"], root.attributes["model_calls"]) == (40, 1)
+    assert root.attributes["usd"] == pytest.approx(46e-6)
 
 
 def test_a_failed_question_is_a_trace_in_error_with_the_sentence(
@@ -409,19 +349,6 @@ def test_dollars_that_nobody_knows_are_no_metric_and_a_tag_says_for_which_model(
     assert cost_tags({}) == {} and content.metrics(report(1, 0)), (
         "a report of an earlier version has no costs"
     )
-
-
-def test_a_trace_tells_tokens_speed_and_dollars_of_each_step_and_of_the_question(
-    workspace: Path, client: Any, new_run: NewRun
-) -> None:
-    folder = new_run(1, (), prices={"my-llm": {"prompt": 1.0, "completion": 2.0}})
-    (trace,) = traces_of(client, log_run(folder.path, workspace=workspace))
-    root, _, said = trace.data.spans
-    assert said.attributes["mlflow.llm.cost"]["total_cost"] == pytest.approx(46e-6)
-    assert said.attributes["tokens_per_second"] == 2.0 and said.attributes["seconds"] == 1.5
-    assert (root.attributes["prompt_tokens"], root.attributes["model_calls"]) == (40, 1)
-    assert root.attributes["usd"] == pytest.approx(46e-6)
-    assert trace.info.token_usage == {"input_tokens": 40, "output_tokens": 3, "total_tokens": 43}
 
 
 def test_a_span_of_a_model_that_counts_nothing_says_unknown() -> None:
@@ -805,34 +732,26 @@ def test_an_episode_of_the_develop_tab_is_a_trace_of_its_own(workspace: Path, cl
 def test_a_live_trace_is_handed_over_at_once_and_written_later(
     workspace: Path, client: Any
 ) -> None:
-    before = WRITER.logged
     started = time.monotonic()
+    where = {"workspace": workspace, "experiment": "chats", "source": "chat", "session": "talk-1"}
     for turn in ("one", "two"):
-        trace_later(
-            episode(turn),
-            turn,
-            workspace=workspace,
-            experiment="chats",
-            source="chat",
-            session="talk-1",
-        )
+        trace_later(episode(turn), turn, **where)
     assert time.monotonic() - started < 0.1
     assert WRITER.flush(30)
-    assert WRITER.logged == before + 2
     chats = client.get_experiment_by_name("chats").experiment_id
-    found = client.search_traces(locations=[chats])
-    assert {trace.info.trace_metadata["mlflow.trace.session"] for trace in found} == {"talk-1"}
+    traces = client.search_traces(locations=[chats])
+    sessions = [trace.info.trace_metadata["mlflow.trace.session"] for trace in traces]
+    assert sessions == ["talk-1", "talk-1"]
 
 
-def test_a_live_trace_that_fails_is_counted_and_told_and_raises_nothing(
+def test_a_live_trace_that_fails_is_told_once_and_raises_nothing(
     workspace: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    before = WRITER.failed
-    trace_later(episode("x"), "x", workspace=workspace, tracking_uri="http://127.0.0.1:9")
+    for _ in range(2):
+        trace_later(episode("x"), "x", workspace=workspace, tracking_uri="http://127.0.0.1:9")
     assert WRITER.flush(30)
-    assert WRITER.failed == before + 1
     assert WRITER.last_error.startswith("No MLflow server answers at http://127.0.0.1:9")
-    assert WRITER.last_error in caplog.text
+    assert caplog.messages.count(WRITER.last_error) == 1
     assert "Traceback" not in caplog.text
 
 
@@ -841,7 +760,6 @@ def test_when_too_many_live_traces_wait_new_ones_are_left_out_and_told() -> None
     writer, gate = live.TraceWriter(), threading.Event()
     for _ in range(live.MAX_WAITING + 2):
         writer.add(gate.wait)
-    assert writer.failed in (1, 2)
     assert writer.last_error == "MLflow is too slow: a trace was left out."
     gate.set()
     assert writer.flush(10)

@@ -187,21 +187,10 @@ def test_mlflow_serves_the_model_in_a_process_of_its_own(
         "MLFLOW_TRACKING_URI": default_uri(workspace),
         "RALLEBENCH_WORKSPACE": str(place),
     }
-    command = [
-        "-m",
-        "mlflow",
-        "models",
-        "serve",
-        "-m",
-        model,
-        "--env-manager",
-        "local",
-        "-p",
-        str(port),
-    ]
+    serve = f"-m mlflow models serve -m {model} --env-manager local -p {port}"
     with open(tmp_path / "log", "wb") as log:
         server = subprocess.Popen(
-            [sys.executable, *command],
+            [sys.executable, *serve.split()],
             env=environment,
             cwd=tmp_path,
             stdout=log,

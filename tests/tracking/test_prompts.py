@@ -13,6 +13,7 @@ from run_folders import CHAIN, LONG_TEMPLATE, spec
 
 from rallebench.engine.store import RunFolder
 from rallebench.tracking import prompts
+from rallebench.tracking.connection import MlflowStore
 from rallebench.tracking.prompts import register, templates
 from rallebench.tracking.runs import log_run
 
@@ -30,8 +31,9 @@ def chain(name: str, *texts: str) -> dict[str, Any]:
 
 def versions(client: Any, experiment_id: str, made: dict[str, Any]) -> list[tuple[str, str]]:
     """(prompt, version) of every template."""
-    linked = json.loads(register(client, "here", experiment_id, made)["mlflow.linkedPrompts"])
-    return [(one["name"], one["version"]) for one in linked]
+    store = MlflowStore("here", client, "any", experiment_id)
+    linked = json.loads(register(store, made)["mlflow.linkedPrompts"])
+    return [(prompt["name"], prompt["version"]) for prompt in linked]
 
 
 def test_a_run_names_the_prompts_of_its_chain_and_they_hold_the_whole_text(
@@ -70,7 +72,7 @@ def test_a_prompt_is_listed_in_every_experiment_that_uses_it(client: Any) -> Non
 def test_identities_empty_templates_and_those_beyond_mlflows_limit_are_left_out() -> None:
     made = chain("c", "", "x" * 100_001, "kept")
     made["actions"].append({"kind": "identity", "template": "{response[0]}"})
-    assert [(one.name, one.text) for one in templates(made)] == [("c.3", "kept")]
+    assert [(name, text) for name, text, _ in templates(made)] == [("c.3", "kept")]
 
 
 def test_a_server_without_prompts_is_told_once_and_not_asked_again(
@@ -84,10 +86,11 @@ def test_a_server_without_prompts_is_told_once_and_not_asked_again(
             raise RuntimeError("no prompts here")
 
     server = Old()
+    store = MlflowStore("http://me:pw@old.example", server, "any", "1")
     with caplog.at_level(logging.WARNING):
         for _ in range(3):
-            assert register(server, "http://me:pw@old.example", "1", chain("c", "text")) == {}
-    prompts._without_prompts.discard("http://me:pw@old.example")
+            assert register(store, chain("c", "text")) == {}
+    prompts._without_prompts.discard(store.uri)
     assert server.asked == len(caplog.records) == 1
     assert caplog.messages[0].startswith(
         "The prompt registry of MLflow at http://old.example cannot be used"

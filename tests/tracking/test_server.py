@@ -21,7 +21,7 @@ from rallebench.tracking import server
 from rallebench.tracking.groups import Group, log_group
 from rallebench.tracking.models import log_model
 from rallebench.tracking.runs import log_run, read_link
-from rallebench.tracking.server import UIServer, answers, open_command, start_ui
+from rallebench.tracking.server import UIServer, answers, start_ui
 
 pytestmark = pytest.mark.slow
 
@@ -45,23 +45,13 @@ def no_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
 
 
-def guarded(tmp_path: Path, code: str) -> subprocess.Popen[bytes]:
-    """A guard over a child that runs ``code``."""
-    command = [
-        sys.executable,
-        "-m",
-        "rallebench.tracking.server",
-        str(tmp_path / "lock"),
-        sys.executable,
-        "-c",
-        code,
-    ]
-    return subprocess.Popen(
-        command,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-    )
+GUARD = (sys.executable, "-m", "rallebench.tracking.server")
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}
+
+
+def guarded(tmp_path: Path, code: str) -> list[str]:
+    """The command of a guard over a child that runs ``code``."""
+    return [*GUARD, str(tmp_path / "lock"), sys.executable, "-c", code]
 
 
 def alive(pid: int) -> bool:
@@ -95,7 +85,7 @@ def test_the_page_is_found_by_another_program_over_the_workspace(
         capture_output=True,
         text=True,
         check=True,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        env=ENVIRONMENT,
     )
     assert other.stdout.split() == [page.url, "None", "True"]
 
@@ -187,7 +177,8 @@ def test_where_runs_go_to_a_server_its_own_page_is_the_page(
 def test_a_server_that_cannot_start_says_why(tmp_path: Path, no_environment: None) -> None:
     log = tmp_path / "log"
     log.write_text("one\nError: the database is damaged\nSee the logs above.\n")
-    with guarded(tmp_path, "raise SystemExit(3)") as process:
+    command = guarded(tmp_path, "raise SystemExit(3)")
+    with subprocess.Popen(command, stdin=subprocess.PIPE, env=ENVIRONMENT) as process:
         assert process.wait(30) == 3
         failed = UIServer("http://127.0.0.1:9", process, log)
         with pytest.raises(
@@ -210,19 +201,10 @@ def test_the_server_ends_with_the_program_however_that_ends(tmp_path: Path) -> N
         "process = subprocess.Popen(sys.argv[1:], stdin=subprocess.PIPE)\n"
         "time.sleep(60)\n"
     )
-    guard = [
-        sys.executable,
-        "-m",
-        "rallebench.tracking.server",
-        str(tmp_path / "lock"),
-        sys.executable,
-        "-c",
-        code,
-    ]
     parent = subprocess.Popen(
-        [sys.executable, "-c", parent_code, *guard],
+        [sys.executable, "-c", parent_code, *guarded(tmp_path, code)],
         stdout=subprocess.PIPE,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        env=ENVIRONMENT,
     )
     assert parent.stdout is not None
     grandchild = int(parent.stdout.readline())
@@ -234,15 +216,3 @@ def test_the_server_ends_with_the_program_however_that_ends(tmp_path: Path) -> N
     while alive(grandchild) and time.monotonic() < deadline:
         time.sleep(0.1)
     assert not alive(grandchild)
-
-
-def test_the_command_to_type_names_no_password(tmp_path: Path, no_environment: None) -> None:
-    said = open_command(tmp_path / "my runs")
-    assert said.startswith("mlflow server --host 127.0.0.1 --backend-store-uri")
-    assert "my runs/mlflow.db'" in said and "mlartifacts" in said
-    assert "--allowed-hosts" in said and "http://127.0.0.1:5000" in said
-    assert "secret" not in open_command(tmp_path, "postgresql://me:secret@db/runs")
-    assert (
-        open_command(tmp_path, "https://me:secret@mlflow.example")
-        == "open https://mlflow.example in a browser"
-    )

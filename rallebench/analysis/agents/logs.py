@@ -176,7 +176,7 @@ def import_log(
         "sha256": sha256_file(file),
         "system": {"workflow": system.workflow, "llm": system.llm},
     }
-    examples = tuple(_example(row) for row in rows)
+    examples = tuple(example_of(row) for row in rows)
     request = RunRequest(
         imported_flow(IMPORTED, settings),
         DatasetRef(dataset or named),
@@ -184,10 +184,11 @@ def import_log(
         METRICS,
         name=name,
     )
-    return write_run(workspace.runs, request, [_episode(row, system.workflow) for row in rows])
+    return write_run(workspace.runs, request, [episode_of(row, system.workflow) for row in rows])
 
 
-def _example(row: Mapping[str, Any]) -> Example:
+def example_of(row: Mapping[str, Any]) -> Example:
+    """The question of a row of ``rows_of``, with the row's own answer as gold."""
     record = _record(row)
     return Example(Question(record["id"], record["input"]), read_gold(record, "the log"), record)
 
@@ -208,7 +209,8 @@ def _record(row: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _episode(row: Mapping[str, Any], workflow: str) -> Episode:
+def episode_of(row: Mapping[str, Any], workflow: str = "") -> Episode:
+    """The episode that a row records."""
     pad = row["scratchpad"]
     return Episode(
         _qid(row),

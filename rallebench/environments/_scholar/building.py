@@ -18,7 +18,7 @@ from typing import Any
 
 from rallebench.core.errors import BackendError, BadFileError, UsageError
 from rallebench.core.files import disk_error
-from rallebench.core.folders import beside
+from rallebench.core.parts import beside
 from rallebench.core.sources import Problem, Problems
 from rallebench.environments._scholar.reading import open_tables
 from rallebench.environments._scholar.table import FORMAT

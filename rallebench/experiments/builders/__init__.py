@@ -1,4 +1,4 @@
-"""Datasets of one's own, built in stages: every stage is a file of rows that a person may edit and continue from.
+"""Datasets built in stages: every stage is a file of rows that a person may edit and continue from.
 
 A builder is an experiment (:mod:`rallebench.core.experiments`) that yields a ``RowsRequest`` for each stage, is sent its rows
 (``engine.rowfile.RowFile``), and returns a ``Report`` with the dataset's questions::

@@ -1,21 +1,152 @@
-"""Random articles from a MediaWiki's API, where somebody asks for them by name: nothing else here goes online."""
+"""Articles of a MediaWiki: its XML dump, streaming, and random ones from its API; nothing else here goes online.
+
+Of a dump only pages of the article namespace (0) that are no redirects. The text is the last revision's that the dump holds,
+the date the first one's; a dump of current pages holds one revision each, whose date is that of the last edit.
+"""
 
 from __future__ import annotations
 
+import bz2
+import gzip
 import json
+import re
 import urllib.error
 import urllib.parse
 import urllib.request
+import zlib
 from collections.abc import Iterable, Iterator
 from typing import Any
+from xml.etree import ElementTree
 
 from rallebench import __version__
-from rallebench.core.errors import BackendError
-from rallebench.experiments.builders.articles import SourceArticle
+from rallebench.core.errors import BackendError, BadFileError, MissingPackageError
+from rallebench.experiments.builders.articles import Reading, SourceArticle
+
+LAST_EDIT = (
+    "The dump holds one revision of each page, so its dates are those of the last edit, not of the first; a dump with the "
+    "whole history has those, or give them with --set dates=FILE."
+)
+_PICTURES = re.compile(
+    r"^:?(file|image|media|category|datei|bild|kategorie|fichier|catégorie|archivo|categoría|文件|分类|图像)\s*:",
+    re.I,
+)
+_UNREAD = ("ref", "table", "gallery", "math", "timeline", "score", "syntaxhighlight", "imagemap")
+
+
+def read_dump(reading: Reading) -> Iterator[SourceArticle]:
+    """The pages of a dump. Raises BadFileError for what is no dump, and for one that ends in the middle."""
+    path = reading.source.path
+    opened: Any = {".bz2": bz2.open, ".gz": gzip.open}.get(path.suffix.lower(), open)
+    pages = most = 0
+    try:
+        with opened(path, "rb") as handle:
+            for entry, revisions in _pages(handle):
+                pages, most = pages + 1, max(most, revisions)
+                if entry.get("ns", "0") != "0":
+                    reading.passed_over["of another namespace"] += 1
+                elif entry["redirect"]:
+                    reading.passed_over["a redirect"] += 1
+                else:
+                    yield _dumped_article(entry)
+    except (ElementTree.ParseError, EOFError, OSError, zlib.error) as error:
+        raise BadFileError(
+            f"{path} cannot be read as a MediaWiki dump after {pages} pages ({error}); download it again."
+        ) from None
+    if not pages:
+        raise BadFileError(f"{path} holds no page; a MediaWiki dump has <page> elements.")
+    if most == 1:
+        reading.notes.append(LAST_EDIT)
+
+
+def _pages(handle: Any) -> Iterator[tuple[dict[str, Any], int]]:
+    """(fields, number of revisions) of every page; revisions are forgotten one by one."""
+    entry: dict[str, Any] = {"redirect": False}
+    revisions = 0
+    root: Any = None
+    inside = ""
+    for event, element in ElementTree.iterparse(handle, events=("start", "end")):
+        name = element.tag.rpartition("}")[2]
+        if event == "start":
+            root = element if root is None else root
+            if name == "page":
+                entry, revisions = {"redirect": False}, 0
+            inside = name if name in ("page", "revision") else inside
+            continue
+        text = element.text or ""
+        if name in ("title", "ns") or (name == "id" and "id" not in entry):
+            entry[name] = text.strip()
+        elif name == "redirect":
+            entry["redirect"] = True
+        elif name == "timestamp" and inside == "revision":
+            entry["date"] = min(entry.get("date") or text, text)
+            entry["newest"] = text
+        elif (
+            name == "text"
+            and inside == "revision"
+            and entry.get("newest", "") >= entry.get("text_of", "")
+        ):
+            entry["text"], entry["text_of"] = text, entry.get("newest", "")
+        elif name == "revision":
+            revisions += 1
+            inside = "page"
+            element.clear()
+        elif name == "page":
+            yield entry, revisions
+            root.clear()
+
+
+def _dumped_article(entry: dict[str, Any]) -> SourceArticle:
+    """Its text is wikitext still: parsing costs more than reading, and not every article is taken."""
+    title = entry.get("title", "")
+    return SourceArticle(
+        entry.get("id") or title,
+        title,
+        entry.get("text", ""),
+        date=entry.get("date", ""),
+        wikitext=True,
+    )
+
+
+def plain(wikitext: str) -> str:
+    """Wikitext as plain text: without templates, tables, references, pictures and categories; links are their words.
+
+    >>> plain("'''Titan''' is a [[moon|natural satellite]].{{cite|x}}<ref>Book</ref>\\n[[File:T.jpg|thumb|A [[moon]]]]\\n== Orbit ==\\nIt is slow.")
+    'Titan is a natural satellite.\\n\\nOrbit\\nIt is slow.'
+    """
+    try:
+        import mwparserfromhell
+    except ImportError:
+        raise MissingPackageError(
+            "mwparserfromhell", "but is needed for MediaWiki's text"
+        ) from None
+
+    code = mwparserfromhell.parse(re.sub(r"__[A-Z]+__", "", wikitext), skip_style_tags=False)
+    lines = (" ".join(line.split()) for line in "".join(_text_pieces(code)).split("\n"))
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()
+
+
+def _text_pieces(code: Any) -> Iterator[str]:
+    """The words of parsed wikitext. (The library's own ``strip_code`` keeps tables, references and pictures.)"""
+    for node in code.nodes if code is not None else ():
+        kind = type(node).__name__
+        if kind == "Text":
+            yield str(node)
+        elif kind == "HTMLEntity":
+            yield str(node.normalize())
+        elif kind == "Wikilink" and not _PICTURES.match(str(node.title).strip()):
+            yield from _text_pieces(node.title if node.text is None else node.text)
+        elif kind in ("ExternalLink", "Heading"):
+            yield from _text_pieces(node.title)
+        elif kind == "Tag" and str(node.tag).strip().lower() not in _UNREAD:
+            yield "\n" if str(node.tag).strip().lower() == "br" else ""
+            yield from _text_pieces(node.contents)
+
+
+# ── the API ──────────────────────────────────────────────────────────────────
 
 SECONDS = 30.0
 DRAW = 500
-"""The API gives at most so many random pages at once."""
+"""The most random pages in one reply of the API."""
 
 
 def random_articles(api: str, number: int, known: Iterable[str] = ()) -> Iterator[SourceArticle]:
@@ -37,12 +168,12 @@ def random_articles(api: str, number: int, known: Iterable[str] = ()) -> Iterato
             return
         for page in new:
             seen.add(page)
-            article = _article(api, page)
+            article = _online_article(api, page)
             if article is not None:
                 yield article
 
 
-def _article(api: str, page: str) -> SourceArticle | None:
+def _online_article(api: str, page: str) -> SourceArticle | None:
     options = {
         "prop": "extracts|revisions|info",
         "explaintext": "1",

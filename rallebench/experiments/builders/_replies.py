@@ -1,19 +1,33 @@
-"""Prompts of builders, and what a model said, read as a yes or no or as questions; what is not clear is None and counted, never guessed."""
+"""What the builders share: their prompts, the state of a row, and replies read as a yes or no or as questions.
+
+A reply that is not clear is None and counted, never guessed.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from rallebench.core.experiments import Row
 from rallebench.core.prompts import check_own, prompt_text
 from rallebench.core.structured import json_in, without_reasoning
-from rallebench.core.types import Flow, Outcome, Reply
+from rallebench.core.types import Reply
+
+
+def state_of(reason: str) -> Row:
+    """The fields of a row that is left out for a reason, or kept without one."""
+    return {"keep": not reason, "why": reason}
+
+
+def used(rows: Iterable[Row]) -> Iterator[Row]:
+    """The rows that are kept."""
+    return (row for row in rows if row["keep"])
 
 
 def read_prompts(maker: str, own: str, fields: Mapping[str, tuple[str, ...]]) -> dict[str, str]:
-    """Prompt → its text without the blank lines around it. ``fields``: prompt, without .txt → what must stand in it in braces;
-    ``own``: a folder with prompts of one's own, or ''. Raises BadFileError."""
+    """Prompt → its text without the blank lines around it. ``fields``: prompt, without .txt → the names that it must hold in braces;
+    ``own``: a folder of the user's prompts, or ''. Raises BadFileError."""
     check_own(own, [f"{name}.txt" for name in fields])
     return {
         name: prompt_text(f"making/{maker}", f"{name}.txt", own, needed).strip()
@@ -95,7 +109,7 @@ def line_of(value: Any) -> str:
 
 
 def read_questions(reply: Reply, most: int) -> list[tuple[str, tuple[str, ...]]]:
-    """At most so many (question, answers): from JSON in any wrapping, or else the lines that end with a question mark.
+    """At most ``most`` pairs (question, answers): from JSON in any wrapping, or else the lines that end with a question mark.
 
     >>> read_questions(Reply('Here: ["Who is Ada?", {"question": "Where?", "answer": "Rome"}]'), 5)
     [('Who is Ada?', ()), ('Where?', ('Rome',))]
@@ -151,9 +165,3 @@ def cleaned(question: str) -> str:
     text = " ".join(question.split())
     wrapped = re.fullmatch(r'["“](.*[?？.])["”]', text)
     return wrapped[1].strip() if wrapped else text
-
-
-def without_request(outcome: Outcome) -> Flow:
-    """The flow of an input of which nothing is asked."""
-    yield from ()
-    return outcome

@@ -1,6 +1,6 @@
 """Articles to make questions of: a folder, a JSON-lines list, a corpus, a MediaWiki dump, or MediaWiki's API if asked for.
 
-They stream; of a source only what is looked at is in memory. What cannot be read is counted and named, never fatal.
+They stream: memory holds one article at a time. An entry that cannot be read is counted and named, never fatal.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timezone
 from itertools import groupby, islice
 from operator import itemgetter
@@ -19,18 +19,21 @@ from pathlib import Path
 from typing import Any
 
 from rallebench.core.errors import BadFileError, NotFoundError, UsageError
-from rallebench.core.experiments import ExperimentRequest
+from rallebench.core.experiments import ExperimentRequest, Row, RowsRequest
 from rallebench.core.files import read_json
-from rallebench.core.sources import Problems, Source, files_in
+from rallebench.core.sources import Problems, Source, stamps
 from rallebench.core.types import digest
 from rallebench.corpora.folder import READERS
 from rallebench.corpora.imported import is_imported
 from rallebench.corpora.reading import IMPORTED, form_of, read_corpus
-from rallebench.experiments.builders._replies import line_of
+from rallebench.engine.rowfile import RowFile
+from rallebench.experiments.builders._replies import line_of, state_of
 from rallebench.workspace.paths import Workspace
 
 SOURCES = ("auto", "folder", "list", "corpus", "dump", "mediawiki")
 DUMPS = (".xml", ".xml.bz2", ".xml.gz")
+DRAWN = 100
+"""Articles that are drawn online where no limit is given."""
 LISTS = (".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz")
 
 ID = ("id", "doc_id", "docid", "_id", "pageid", "page_id")
@@ -58,7 +61,7 @@ class SourceArticle:
 
 @dataclass
 class Reading:
-    """A source while it is read. ``passed_over``: why → how many entries were no articles; ``notes``: what to know of it."""
+    """A source while it is read. ``passed_over``: reason → number of entries that are no articles; ``notes``: for the user."""
 
     source: Source
     passed_over: Counter[str] = field(default_factory=Counter)
@@ -99,18 +102,11 @@ def source_of(request: ExperimentRequest) -> tuple[str, Path]:
     return (kind if request.settings["source"] == "auto" else request.settings["source"]), path
 
 
-def stamp_of(path: Path) -> str:
-    """Digits that change when a file of the source does."""
-    return digest(
-        [(str(file), file.stat().st_size, file.stat().st_mtime_ns) for file in files_in(path)]
-    )[:12]
-
-
 def read_articles(kind: str, path: Path) -> tuple[Reading, Iterator[SourceArticle]]:
-    """The articles of a source, in its request, ids made distinct. Raises BadFileError while reading if it holds none."""
+    """The articles of a source, in its order, ids made distinct. Raises BadFileError while reading if it holds none."""
     reading = Reading(Source(path, Problems(skip=True)))
     if kind == "dump":
-        from rallebench.experiments.builders._dump import read_dump
+        from rallebench.experiments.builders._mediawiki import read_dump
 
         return reading, _distinct(read_dump(reading))
     readers = {"list": _listed, "folder": _documents, "corpus": _pages}
@@ -128,7 +124,7 @@ def _distinct(articles: Iterator[SourceArticle]) -> Iterator[SourceArticle]:
 def drawn(
     articles: Iterator[SourceArticle], number: int | None, at_random: bool, seed: int
 ) -> Iterator[SourceArticle]:
-    """The first ``number`` articles, or so many drawn at random (of which as many are in memory); all if None."""
+    """The first ``number`` articles, or ``number`` drawn at random, which are all in memory; all articles if None."""
     if number is None or not at_random:
         yield from islice(articles, None if number is None else min(number, sys.maxsize))
         return
@@ -146,9 +142,115 @@ def text_of(article: SourceArticle) -> str:
     """The article's plain text."""
     if not article.wikitext:
         return article.text
-    from rallebench.experiments.builders._dump import plain
+    from rallebench.experiments.builders._mediawiki import plain
 
     return plain(article.text)
+
+
+# ── the stage of articles ────────────────────────────────────────────────────
+
+
+def articles_stage(
+    request: ExperimentRequest,
+    kind: str,
+    path: Path,
+    length: int,
+    *,
+    at_random: bool,
+    api: str = "",
+    too_short: str = "not longer than wanted",
+) -> RowsRequest:
+    """The first stage of a builder: the articles with more than ``length`` characters, each only once.
+
+    A row has id, title, url, date, characters, content, and the question and answers that the article brings. ``api``: of the
+    kind mediawiki, whose articles are drawn online; ``too_short``: the reason of a short article. Raises BadFileError while
+    reading a source without articles.
+    """
+    seed = request.settings["seed"] if at_random else 0
+    titles: dict[str, str] = {}
+    texts: dict[str, str] = {}
+    summary: dict[str, Any] = {}
+
+    def inputs() -> Iterator[Row]:
+        if api:
+            articles = _online(request, api)
+        else:
+            articles = _sourced(kind, path, request.limit, at_random, seed, summary)
+        for article in articles:
+            same = _same(article, titles, texts) if len(article.text) > length else {}
+            yield {"id": article.id, "article": article, "same": same}
+
+    def make(entry: Row) -> list[Row]:
+        article: SourceArticle = entry["article"]
+        text = text_of(article)
+        row = {name: getattr(article, name) for name in ("id", "title", "url", "date")}
+        if article.question:
+            row |= {"question": article.question, "answers": list(article.answers)}
+        state = state_of(too_short if len(text) <= length else entry["same"].get("why", ""))
+        return [{**row, "characters": len(text), **entry["same"], **state, "content": text}]
+
+    stamp = api or digest(stamps(path))[:12]
+    picked = "random" if at_random else "first"
+    return RowsRequest(
+        "1-articles",
+        "articles",
+        inputs,
+        make,
+        depends_on=lambda entry: [asdict(entry["article"]), entry["same"], length],
+        source=digest([kind, str(path), stamp, request.limit, picked, seed, length]),
+        summary=lambda: summary,
+    )
+
+
+def _sourced(
+    kind: str,
+    path: Path,
+    limit: int | None,
+    at_random: bool,
+    seed: int,
+    summary: dict[str, Any],
+) -> Iterator[SourceArticle]:
+    """The drawn articles of a source; ``summary`` then says what was left out of it."""
+    reading, articles = read_articles(kind, path)
+    number = 0
+    for article in drawn(articles, limit, at_random, seed):
+        number += 1
+        yield article
+    bad = reading.source.problems
+    if not number:
+        only = f", only {bad.count} entries that cannot be read; the first: "
+        first = only + bad.first[0].message if bad.count else "."
+        raise BadFileError(f"{path} holds no article{first}")
+    unread = {"cannot be read": bad.count} if bad.count else {}
+    summary["left_out"] = {**unread, **reading.passed_over}
+    summary["problems"] = [problem.message for problem in bad.first]
+    summary["notes"] = reading.notes
+
+
+def _online(request: ExperimentRequest, api: str) -> Iterator[SourceArticle]:
+    """Those that an earlier session drew, then new ones."""
+    from rallebench.experiments.builders._mediawiki import random_articles
+
+    drawn_rows = RowFile(request.folder / "1-articles.jsonl")
+    drawn_rows.settle_all()
+    number = request.limit or DRAWN
+    known = set()
+    for row in drawn_rows:
+        known.add(row["id"])
+        parts = row["id"], row["title"], row["content"], row.get("url", ""), row.get("date", "")
+        yield SourceArticle(*parts)
+    if number > len(known):
+        yield from random_articles(api, number - len(known), known)
+
+
+def _same(article: SourceArticle, titles: dict[str, str], texts: dict[str, str]) -> Row:
+    """Why and of which earlier article this one is a duplicate; {} if it is none."""
+    title, text = " ".join(article.title.casefold().split()), digest(article.text)[:16]
+    for reason, seen, key in (("same title", titles, title), ("same text", texts, text)):
+        if key and key in seen:
+            return {"why": reason, "same_as": seen[key]}
+    titles[title] = texts[text] = article.id
+    return {}
 
 
 # ── the kinds ────────────────────────────────────────────────────────────────

@@ -6,26 +6,26 @@ filter, kept six articles twice, and checked no question.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from rallebench.core.errors import UsageError
 from rallebench.core.experiments import Experiment, ExperimentRequest, Report, Row
+from rallebench.core.files import json_lines
 from rallebench.core.settings import Setting
 from rallebench.engine.rowfile import RowFile
 from rallebench.experiments import EXPERIMENTS
 from rallebench.experiments.builders._barag import stages
 from rallebench.experiments.builders._barag.stages import KEEP, LEAVE_OUT, BaragPlan
-from rallebench.experiments.builders._replies import read_prompts
+from rallebench.experiments.builders._replies import read_prompts, used
 from rallebench.experiments.builders.articles import (
     SOURCES,
     read_date,
     read_dates,
     source_of,
-    stamp_of,
 )
-from rallebench.experiments.papers.common import json_lines, string
+from rallebench.experiments.papers.common import string
 from rallebench.workspace.paths import READER
 
 PROMPTS: Mapping[str, tuple[str, ...]] = {
@@ -92,23 +92,21 @@ def planned(request: ExperimentRequest) -> BaragPlan:
     prompts = read_prompts("barag", s["prompts"], PROMPTS)
     if s["answers"]:
         prompts["questions"] = prompts["questions-with-answers"]
-    stamp = "" if kind == "mediawiki" else stamp_of(path)
-    return BaragPlan(request, kind, path, stamp, after, dates, prompts)
+    return BaragPlan(request, kind, path, after, dates, prompts)
 
 
 def _check_models(request: ExperimentRequest, dated: bool) -> None:
     """UsageError if a model is needed and none is named, there is none of that name, or it can only copy."""
     s = request.settings
     verdicts = [name for name in ("recency", "answerable", "closed_book") if s[name]]
-    if not dated and "recency" in verdicts:
+    if not dated and s["recency"]:
         verdicts.remove("recency")
     needed = [request.llm] * bool(s["questions"]) + [s["judge"] or request.llm] * bool(verdicts)
     if "" in needed:
-        without = ["--set questions=0"] * bool(s["questions"])
-        without += [f"--set {name}=false" for name in verdicts]
+        without = ["questions=0"] * bool(s["questions"]) + [f"{name}=false" for name in verdicts]
         raise UsageError(
             "A language model writes the questions and gives the verdicts; name one with --llm, or do without: "
-            f"{' '.join(without)}."
+            f"{' '.join(f'--set {setting}' for setting in without)}."
         )
     for name in needed:
         if request.workspace.llm(name).backend == READER:
@@ -123,12 +121,11 @@ def _check_models(request: ExperimentRequest, dated: bool) -> None:
 
 def _report(plan: BaragPlan, store: RowFile, written: RowFile, checked: RowFile) -> Report:
     """KILT's form with provenance, the study's own form, and the corpus of all articles that are kept."""
-    good = {row["id"] for row in checked if row["keep"]}
+    good = {row["id"] for row in used(checked)}
     rows = [row for row in written if row["id"] in good]
     briefs = {
         row["id"]: {key: row.get(key, "") for key in ("title", "url", "date")}
-        for row in store
-        if row["keep"]
+        for row in used(store)
     }
     questions = tuple(_kilt(row, briefs[stages.article_of(row)]) for row in rows)
     return Report(
@@ -138,22 +135,12 @@ def _report(plan: BaragPlan, store: RowFile, written: RowFile, checked: RowFile)
         },
         _notes(store, questions),
         {
-            "barag.jsonl": _Later(_barag, store, rows, briefs),
-            "corpus.tsv": _Later(_tsv, store),
-            "corpus.jsonl": _Later(_jsonl, store),
+            "barag.jsonl": json_lines(_barag(store, row, briefs) for row in rows),
+            "corpus.tsv": _tsv(store),
+            "corpus.jsonl": json_lines(map(_passage, used(store))),
         },
         questions=questions,
     )
-
-
-class _Later:
-    """Pieces of text that are made when they are written."""
-
-    def __init__(self, make: Callable[..., Iterator[str]], *of: Any) -> None:
-        self._make, self._of = make, of
-
-    def __iter__(self) -> Iterator[str]:
-        return self._make(*self._of)
 
 
 def _kilt(row: Row, article: Mapping[str, str]) -> Mapping[str, Any]:
@@ -167,32 +154,26 @@ def _kilt(row: Row, article: Mapping[str, str]) -> Mapping[str, Any]:
     }
 
 
-def _barag(
-    store: RowFile, rows: list[Row], briefs: Mapping[str, Mapping[str, str]]
-) -> Iterator[str]:
-    for row in rows:
-        page = stages.article_of(row)
-        question = {"question": row["question"], "answers": list(row.get("answers") or ())}
-        content = store.row(page).get("content", "")
-        own = {"id": row["id"], **briefs[page], "article": page, **question, "content": content}
-        yield json_lines([own])
+def _barag(store: RowFile, row: Row, briefs: Mapping[str, Mapping[str, str]]) -> Row:
+    """A question in the study's form, with its article."""
+    page = stages.article_of(row)
+    question = {"question": row["question"], "answers": list(row.get("answers") or ())}
+    content = store.row(page).get("content", "")
+    return {"id": row["id"], **briefs[page], "article": page, **question, "content": content}
 
 
 def _tsv(store: RowFile) -> Iterator[str]:
     """A line an article; what would end a line or a field is a space."""
     yield "id\ttext\ttitle\n"
-    for row in store:
-        if row["keep"]:
-            cells = (" ".join(str(row.get(key, "")).split()) for key in ("id", "content", "title"))
-            yield "\t".join(cells) + "\n"
+    for row in used(store):
+        cells = (" ".join(str(row.get(key, "")).split()) for key in ("id", "content", "title"))
+        yield "\t".join(cells) + "\n"
 
 
-def _jsonl(store: RowFile) -> Iterator[str]:
-    """The same with its paragraphs, for cutting at blank lines."""
-    for row in store:
-        if row["keep"]:
-            parts = {"title": row.get("title", ""), "text": row.get("content", "")}
-            yield json_lines([{"id": row["id"], **parts, "page_id": row["id"]}])
+def _passage(row: Row) -> Row:
+    """An article with its paragraphs, for cutting at blank lines."""
+    text = {"title": row.get("title", ""), "text": row.get("content", "")}
+    return {"id": row["id"], **text, "page_id": row["id"]}
 
 
 def _notes(store: RowFile, questions: tuple[Mapping[str, Any], ...]) -> tuple[str, ...]:

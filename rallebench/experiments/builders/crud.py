@@ -1,4 +1,4 @@
-"""Tasks in CRUD-RAG's form of one's own articles: summary, continuation, correction, questions on 1, 2 and 3 articles.
+"""Tasks in CRUD-RAG's form from any articles: summary, continuation, correction, questions on 1, 2 and 3 articles.
 
 After section 3 of Lyu et al. 2024 (arXiv:2401.17043), with any model. Every record names its articles (``gold_doc_ids``):
 questions, summaries and corrections are to be retrieved for from an index over them.
@@ -7,8 +7,9 @@ questions, summaries and corrections are to be retrieved for from an index over 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from rallebench.core.errors import UsageError
@@ -18,23 +19,17 @@ from rallebench.core.settings import Setting
 from rallebench.core.types import Episode, Flow, Generate, Message, Outcome
 from rallebench.engine.rowfile import RowFile
 from rallebench.experiments import EXPERIMENTS
-from rallebench.experiments.builders import _crud as cutting
+from rallebench.experiments.builders import _texts as texts
 from rallebench.experiments.builders._replies import (
     declined,
     fields_of,
     read_prompts,
+    state_of,
     text_field,
     text_of_reply,
+    used,
 )
-from rallebench.experiments.builders.articles import (
-    SOURCES,
-    SourceArticle,
-    drawn,
-    read_articles,
-    source_of,
-    stamp_of,
-    text_of,
-)
+from rallebench.experiments.builders.articles import SOURCES, articles_stage, source_of
 from rallebench.experiments.papers.common import own_prompts, string
 from rallebench.experiments.papers.crud.records import CrudTask, tasks_of
 
@@ -47,11 +42,11 @@ PROMPTS: Mapping[str, tuple[str, ...]] = {
 """File below ``prompts/making/crud`` → what must stand in it in braces."""
 SIZES = {"qa2": 2, "qa3": 3}
 NO_PARTS = "no two parts of whole sentences"
+UNREAD = "unread"
 FILE = "split_merged.json"
 
 Fields = Mapping[str, Any]
-Reading = Callable[[Row, Fields], "Row | str"]
-"""Input, the fields of the reply → the record's fields, or why there is none."""
+Inputs = Callable[[], Iterable[Row]]
 
 
 @EXPERIMENTS.register(
@@ -82,33 +77,39 @@ def crud(request: ExperimentRequest) -> Experiment:
         raise UsageError(
             "All tasks but continuation are written by a language model; name one with --llm."
         )
-    articles = yield _articles(request)
+    articles: RowFile = yield _articles(request)
+    beginnings = partial(_beginnings, articles, request.settings["longest"])
     records: dict[str, list[Row]] = {}
     notes: list[str] = []
     for number, task in enumerate(tasks, 2):
-        inputs = articles
-        if task.name in SIZES:
-            inputs = yield _groups(f"{number}-{task.name}-groups", articles, SIZES[task.name])
-            if not len(inputs):
+        label, inputs = f"{number}-{task.name}", beginnings
+        if size := SIZES.get(task.name):
+            groups: RowFile = yield _groups(f"{label}-groups", beginnings, size)
+            inputs = partial(used, groups)
+            if not len(groups):
                 notes.append(
-                    f"{task.name}: no {SIZES[task.name]} articles share a word that is not in most of them."
+                    f"{task.name}: no {size} articles share a word that is not in most of them."
                 )
-        rows = yield _stage(request, task, f"{number}-{task.name}", inputs, prompts)
-        records[task.name] = [row for row in rows if row["keep"] and not row.get("error")]
+        if task.name in WRITTEN:
+            rows = yield _written(request, task, label, inputs, prompts)
+        else:
+            rows = yield _continuations(task, label, inputs)
+        records[task.name] = [row for row in used(rows) if not row.get("error")]
     if records.get("continuation"):
         notes.append(
             "continuation: an index over these articles holds the second halves, too; retrieve from other reports on the same events."
         )
     merged = {task.key: list(map(_record, records[task.name])) for task in tasks}
-    with_answers = [task for task in tasks if task.name.startswith("qa")]
+    questions = [(task, row) for task in tasks for row in records[task.name]]
     return Report(
         {"records": {name: len(rows) for name, rows in records.items()}},
         tuple(notes),
         {FILE: json.dumps(merged, ensure_ascii=False, indent=1) + "\n"},
-        questions=tuple(
-            _question(task, row) for task in with_answers for row in records[task.name]
-        ),
+        questions=tuple(_question(*pair) for pair in questions if pair[0].name.startswith("qa")),
     )
+
+
+# ── the stages ───────────────────────────────────────────────────────────────
 
 
 def _articles(request: ExperimentRequest) -> RowsRequest:
@@ -118,134 +119,109 @@ def _articles(request: ExperimentRequest) -> RowsRequest:
         raise UsageError(
             "CRUD-RAG's tasks are made of articles that lie here; save those of a wiki first, or take its dump."
         )
-
-    def inputs() -> Iterable[Row]:
-        _, articles = read_articles(kind, path)
-        for article in drawn(articles, request.limit, s["random"], s["seed"]):
-            yield _row(article, s["shortest"], s["longest"])
-
-    return RowsRequest(
-        "1-articles",
-        "articles",
-        inputs,
-        make=lambda row: [row],
-        depends_on=lambda row: row,
-        source=json.dumps(
-            [str(path), stamp_of(path), kind, request.limit, dict(s)], sort_keys=True
-        ),
-    )
+    length = s["shortest"] - 1
+    return articles_stage(request, kind, path, length, at_random=s["random"], too_short="too short")
 
 
-def _row(article: SourceArticle, shortest: int, longest: int) -> Row:
-    text = text_of(article).strip()
-    row = {"id": article.id, "title": article.title, "date": article.date, "text": text[:longest]}
-    if len(text) < shortest:
-        return {**row, "keep": False, "why": "too short"}
-    return {**row, "keep": True, **({"cut": len(text)} if len(text) > longest else {})}
+def _beginnings(articles: RowFile, longest: int) -> Iterator[Row]:
+    """The beginning of each article that is kept: id, title, text."""
+    for row in used(articles):
+        text = row.get("content", "").strip()[:longest]
+        yield {"id": row["id"], "title": row.get("title", ""), "text": text}
 
 
-def _used(rows: RowFile) -> Generator[Row, None, None]:
-    return (row for row in rows if row["keep"])
-
-
-def _groups(label: str, articles: RowFile, size: int) -> RowsRequest:
-    def inputs() -> Iterable[Row]:
-        texts = {row["id"]: row["text"] for row in _used(articles)}
-        for names in cutting.groups(texts, size):
-            members = {"articles": list(names), "texts": [texts[name] for name in names]}
+def _groups(label: str, articles: Inputs, size: int) -> RowsRequest:
+    def inputs() -> Iterator[Row]:
+        by_id = {row["id"]: row["text"] for row in articles()}
+        for names in texts.groups(by_id, size):
+            members = {"articles": list(names), "texts": [by_id[name] for name in names]}
             yield {"id": "+".join(names), **members}
 
     return RowsRequest(
         label,
         "articles that belong together",
         inputs,
-        make=lambda row: [{**row, "keep": True}],
+        make=lambda row: [{**row, **state_of("")}],
         depends_on=lambda row: row["texts"],
     )
 
 
-def _stage(
+def _continuations(task: CrudTask, label: str, inputs: Inputs) -> RowsRequest:
+    """An article's two halves, cut between sentences."""
+
+    def make(row: Row) -> list[Row]:
+        base, halves = {"id": row["id"], "articles": [row["id"]]}, texts.halves(row["text"])
+        if halves is None:
+            return [{**base, **state_of(NO_PARTS)}]
+        parts = {"event": row["title"], "beginning": halves[0], "continuing": halves[1]}
+        return [{**base, **parts, **state_of("")}]
+
+    return RowsRequest(label, task.about, inputs, make=make, depends_on=lambda row: row["text"])
+
+
+def _written(
     request: ExperimentRequest,
     task: CrudTask,
     label: str,
-    inputs: RowFile,
+    inputs: Inputs,
     prompts: Mapping[str, str],
 ) -> RowsRequest:
-    if task.name == "continuation":
-        return RowsRequest(
-            label,
-            task.about,
-            lambda: _used(inputs),
-            make=_continuation,
-            depends_on=lambda row: row["text"],
-        )
-    s, written = request.settings, WRITTEN[task.name]
+    """The records of a task that a model writes."""
+    written = WRITTEN[task.name]
     prompt = prompts[written.prompt]
-    drawing = {name: s[name] for name in ("temperature", "max_tokens", "seed")}
+    drawing = {name: request.settings[name] for name in ("temperature", "max_tokens", "seed")}
 
     def flow(row: Row) -> Flow:
         fields = written.values(row)
         if fields is None:
-            return Outcome("", "no sentences")  # it cannot be cut
+            return Outcome("", "no sentences")
         message = Message("user", filled(prompt, fields))
         return Outcome(text_of_reply((yield Generate(request.llm, (message,), **drawing))))
 
+    more = [prompt, request.llm, *drawing.values()]
     return RowsRequest(
         label,
         task.about,
-        lambda: _used(inputs),
+        inputs,
         flow=flow,
-        read=lambda row, episode: [_read(row, episode, written.reading)],
-        depends_on=lambda row: [
-            prompt,
-            request.llm,
-            *drawing.values(),
-            row.get("text") or row.get("texts"),
-        ],
+        read=lambda row, episode: [_read(row, episode, written.record)],
+        depends_on=lambda row: [*more, row.get("text") or row.get("texts")],
         llms=(request.llm,),
     )
 
 
-def _read(row: Row, episode: Episode, reading: Reading) -> Row:
-    """The row of a reply: a record, or why it is none. What the model said stays where it could not be read."""
+def _read(row: Row, episode: Episode, record_of: Callable[[Row, Fields], Row | str]) -> Row:
+    """The row of a reply: a record, or why it is none, with the reply's text if it could not be read."""
     base = {"id": row["id"], "articles": row.get("articles") or [row["id"]]}
     if episode.error:
-        return {**base, "keep": False, "why": "failed", "error": episode.error}
+        return {**base, **state_of("failed"), "error": episode.error}
     if not episode.steps:
-        return {**base, "keep": False, "why": NO_PARTS}
+        return {**base, **state_of(NO_PARTS)}
     reply = episode.steps[-1].reply
     each = (fields_of(reply, name) for name in ("event", "changed", "question"))
     fields = next(filter(None, each), {})
-    record = reading(row, fields) if fields else "unread"
+    record = record_of(row, fields) if fields else UNREAD
     if isinstance(record, str):
-        unread = {"unknown": True} if record == "unread" else {}
-        words = text_of_reply(reply)[:2000]
-        return {**base, "keep": False, "why": record, "said": words, **unread}
-    return {**base, **record, "keep": True}
+        unread = {"unknown": True} if record == UNREAD else {}
+        return {**base, **state_of(record), "said": text_of_reply(reply)[:2000], **unread}
+    return {**base, **record, **state_of("")}
 
 
-def _continuation(row: Row) -> Sequence[Row]:
-    """An article's two halves, cut between sentences."""
-    halves = cutting.halves(row["text"])
-    base = {"id": row["id"], "articles": [row["id"]]}
-    if halves is None:
-        return [{**base, "keep": False, "why": NO_PARTS}]
-    parts = {"event": row["title"], "beginning": halves[0], "continuing": halves[1]}
-    return [{**base, **parts, "keep": True}]
+# ── the tasks that a model writes ────────────────────────────────────────────
 
 
 def _summary(row: Row, fields: Fields) -> Row | str:
     event, summary = text_field(fields, "event"), text_field(fields, "summary")
     record = {"event": event, "summary": summary, "text": row["text"]}
-    return record if event and summary else "unread"
+    return record if event and summary else UNREAD
 
 
 def _correction(row: Row, fields: Fields) -> Row | str:
-    first, true = cutting.opening(row["text"]) or ("", "")
+    first, true = texts.opening(row["text"]) or ("", "")
     changed = text_field(fields, "changed")
     if not changed:
-        return "unread"
-    if not cutting.is_changed(changed, true):
+        return UNREAD
+    if not texts.is_changed(changed, true):
         return "not the text with one change"
     record = {
         "newsBeginning": first,
@@ -259,7 +235,7 @@ def _correction(row: Row, fields: Fields) -> Row | str:
 def _question_answered(row: Row, fields: Fields) -> Row | str:
     question, answer = text_field(fields, "question"), text_field(fields, "answer")
     if not question:
-        return "unread"
+        return UNREAD
     if declined(answer):
         return "no answer"
     news = {f"news{n}": text for n, text in enumerate(row.get("texts") or [row["text"]], 1)}
@@ -267,7 +243,7 @@ def _question_answered(row: Row, fields: Fields) -> Row | str:
 
 
 def _opening_values(row: Row) -> Mapping[str, str] | None:
-    parts = cutting.opening(row["text"])
+    parts = texts.opening(row["text"])
     return None if parts is None else {"OPENING": parts[0], "CONTINUATION": parts[1]}
 
 
@@ -277,21 +253,21 @@ def _group_values(row: Row) -> Mapping[str, str] | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
-    """A task whose records a model writes: its prompt, what stands there in braces for an input (None: it cannot be cut), and
-    how the reply is read."""
+class WrittenTask:
+    """A task whose records a model writes. ``values``: what stands in the braces of its prompt for an input, None if the input
+    cannot be cut. ``record``: the record's fields from those of the reply, or why there is none."""
 
     prompt: str
     values: Callable[[Row], Mapping[str, str] | None]
-    reading: Reading
+    record: Callable[[Row, Fields], Row | str]
 
 
-WRITTEN: Mapping[str, Written] = {
-    "summary": Written("summary", lambda row: {"ARTICLE": row["text"]}, _summary),
-    "hallucination": Written("correction", _opening_values, _correction),
-    "qa1": Written("question-one", lambda row: {"ARTICLE": row["text"]}, _question_answered),
-    "qa2": Written("question-several", _group_values, _question_answered),
-    "qa3": Written("question-several", _group_values, _question_answered),
+WRITTEN: Mapping[str, WrittenTask] = {
+    "summary": WrittenTask("summary", lambda row: {"ARTICLE": row["text"]}, _summary),
+    "hallucination": WrittenTask("correction", _opening_values, _correction),
+    "qa1": WrittenTask("question-one", lambda row: {"ARTICLE": row["text"]}, _question_answered),
+    "qa2": WrittenTask("question-several", _group_values, _question_answered),
+    "qa3": WrittenTask("question-several", _group_values, _question_answered),
 }
 OURS = frozenset(("id", "from", "articles", "keep", "why", "stamp", "edited"))
 OURS |= {"asked", "said", "unknown", "error_made"}

@@ -14,13 +14,14 @@ from typing import Any
 
 from rallebench.core.errors import BadFileError, UsageError
 from rallebench.core.experiments import Experiment, ExperimentRequest, Report, Row, RowsRequest
+from rallebench.core.files import json_lines
 from rallebench.core.settings import Setting
 from rallebench.core.types import Episode, Flow
 from rallebench.datasets.r_eval import as_record
 from rallebench.datasets.tasks import DOMAINS
 from rallebench.engine.rowfile import RowFile, short
 from rallebench.experiments import EXPERIMENTS
-from rallebench.experiments.builders._replies import read_prompts
+from rallebench.experiments.builders._replies import read_prompts, state_of, used
 from rallebench.experiments.builders._templates import proposing
 from rallebench.experiments.builders._templates.filling import (
     Filled,
@@ -37,14 +38,13 @@ from rallebench.experiments.builders._templates.tables import (
     stamp_of,
 )
 from rallebench.experiments.builders._templates.template import (
-    KEYS,
     SEVERAL,
     Template,
     check,
     read_templates,
     template_of,
 )
-from rallebench.experiments.papers.common import json_lines, sentences, string
+from rallebench.experiments.papers.common import sentences, string
 
 SETTINGS = {
     "tables": string(
@@ -90,11 +90,9 @@ class TemplatePlan:
 def templates(request: ExperimentRequest) -> Experiment:
     """Questions from templates with the columns of a table or the relations of triples, with one or several hops."""
     plan = planned(request)
-    rows_given: RowFile = yield _templates_given(plan)
-    rows = [row for row in rows_given if row["keep"]]
+    rows = [*used((yield _templates_given(plan)))]
     if request.settings["propose"]:
-        proposed: RowFile = yield _proposed(plan, rows)
-        rows += [row for row in proposed if row["keep"]]
+        rows += used((yield _proposed(plan, rows)))
     usable = [_usable(plan, row) for row in rows]
     if not usable:
         raise BadFileError(f"No template can be used; see {request.folder}.")
@@ -122,8 +120,7 @@ def planned(request: ExperimentRequest) -> TemplatePlan:
     files = places(s["tables"], request.workspace)
     read = read_templates(Path(s["templates"]).expanduser(), files) if s["templates"] else ()
     labels = read_labels(Path(s["labels"]).expanduser()) if s["labels"] else {}
-    named = {template.table for template in read}
-    named |= {join.table for template in read for join in template.joins}
+    named = {part.table for template in read for part in (template, *template.join)}
     tables = {
         name: read_table(name, file, skip_bad=s["skip_bad"], labels=labels)
         for name, file in files.items()
@@ -144,7 +141,7 @@ def _templates_given(plan: TemplatePlan) -> RowsRequest:
         "1-templates",
         "templates given",
         lambda: [template.as_json() for template in plan.templates],
-        make=lambda row: [{**row, "keep": True, "why": ""}],
+        make=lambda row: [{**row, **state_of("")}],
         depends_on=lambda row: row,
         summary=lambda: {"notes": notes},
     )
@@ -153,7 +150,7 @@ def _templates_given(plan: TemplatePlan) -> RowsRequest:
 def _proposed(plan: TemplatePlan, known_rows: Sequence[Row]) -> RowsRequest:
     s, request = plan.request.settings, plan.request
     number, seed, temperature = s["propose"], s["seed"], s["temperature"]
-    taken = {row["question"]: row["id"] for row in known_rows}
+    known = [row["question"] for row in known_rows]
 
     def flow(row: Row) -> Flow:
         return proposing.propose(
@@ -162,16 +159,15 @@ def _proposed(plan: TemplatePlan, known_rows: Sequence[Row]) -> RowsRequest:
 
     def read(row: Row, episode: Episode) -> list[Row]:
         table = row["id"]
-        none = {"id": table, "keep": False}
         if episode.error:
-            return [{**none, "why": "the model failed", "error": episode.error}]
-        proposals = proposing.read_proposals(episode.answer, plan.tables, table, number, taken)
-        rows = [
-            {"id": f"{table}-{n}", "table": table, **template, "keep": not why, "why": why}
+            return [{"id": table, **state_of("the model failed"), "error": episode.error}]
+        proposals = proposing.read_proposals(episode.answer, plan.tables, table, number, known)
+        rows: list[Row] = [
+            {"id": f"{table}-{n}", "table": table, **template, **state_of(why)}
             for n, (template, why) in enumerate(proposals, 1)
         ]
-        reply = episode.answer[:500]
-        return rows or [{**none, "why": "the reply holds no template", "reply": reply}]
+        none = state_of("the reply holds no template")
+        return rows or [{"id": table, **none, "reply": episode.answer[:500]}]
 
     more = [plan.stamp, plan.prompt, number, seed, temperature, request.llm]
     return RowsRequest(
@@ -187,13 +183,9 @@ def _proposed(plan: TemplatePlan, known_rows: Sequence[Row]) -> RowsRequest:
 
 def _usable(plan: TemplatePlan, row: Row) -> Template:
     """The template of a row; one that a person wrote is checked as those of the file were."""
-    parts = {key: row[key] for key in KEYS if row.get(key)}
-    try:
-        template = template_of(parts, list(plan.tables), str(row["id"]))
-    except ValueError as wrong:
-        raise BadFileError(
-            f"The template {row['id']!r} in {plan.request.folder}: {wrong}"
-        ) from None
+    parts = {name: row[name] for name in Template.model_fields if row.get(name)}
+    where = f"The template {row['id']!r} in {plan.request.folder}"
+    template = template_of(parts, list(plan.tables), str(row["id"]), where)
     check(template, plan.tables)
     return template
 
@@ -222,8 +214,8 @@ def _questions(plan: TemplatePlan, usable: Sequence[Template]) -> RowsRequest:
             }
             for n, question in enumerate(draw(filled, template, plan.number, s["seed"]), 1)
         ]
-        none = {"id": f"{template.id}-0", "question": "", "keep": False}
-        return rows or [{**none, "why": "no row gives a question"}]
+        none = state_of("no row gives a question")
+        return rows or [{"id": f"{template.id}-0", "question": "", **none}]
 
     more = [plan.stamp, s["several"], s["seed"], plan.number]
     return RowsRequest(

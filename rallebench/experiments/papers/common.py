@@ -4,6 +4,7 @@ the scorers of prediction files."""
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
@@ -100,6 +101,15 @@ def listed(names: Sequence[str], most: int = 5) -> str:
     return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
 
 
+def note_on(ids: Sequence[str], what: str) -> tuple[str, ...]:
+    """A sentence on these records, if there are any.
+
+    >>> note_on(["a", "b"], "records have no answer")
+    ('2 records have no answer: a, b.',)
+    """
+    return sentences((len(ids), f"{len(ids)} {what}: {listed(ids)}."))
+
+
 def sentences(*pairs: tuple[Any, str]) -> tuple[str, ...]:
     """The sentences whose count, or condition, holds.
 
@@ -121,6 +131,20 @@ def counted(counts: Mapping[str, int], endings: Mapping[str, str], of: str) -> t
 def is_original(request: ExperimentRequest) -> bool:
     """Whether the request asks for what the paper's own code does."""
     return bool(request.settings["compat"] == "original")
+
+
+def behind_api(request: ExperimentRequest, llm: str = "") -> bool:
+    """Whether the model, that of the request by default, answers behind an API and so has sampling settings of its own."""
+    return bool(request.workspace.llm(llm or request.llm).backend == "openai_compatible")
+
+
+def plain_name(name: str) -> str:
+    """A name as part of a file's name in a paper's own layout.
+
+    >>> plain_name("my/model: 7B"), plain_name("/")
+    ('my-model-7B', 'unnamed')
+    """
+    return re.sub(r"[^\w.\-=+@]+", "-", name).strip("-")[:80] or "unnamed"
 
 
 def in_folder(folder: Path, names: Iterable[str]) -> Path | None:

@@ -10,13 +10,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rallebench.core.disk import DiskError, disk_error, is_full
 from rallebench.core.entries import Manifest, sealed
 from rallebench.core.errors import BackendError, BadFileError, UsageError
 from rallebench.core.events import mapped
-from rallebench.core.files import sha256_file, write_json
-from rallebench.core.folders import beside, check_name
-from rallebench.core.parts import with_final_names
+from rallebench.core.files import DiskError, disk_error, is_full, sha256_file, write_json
+from rallebench.core.parts import beside, check_name, with_final_names
 from rallebench.core.settings import checked
 from rallebench.core.types import digest
 from rallebench.core.versions import versions

@@ -14,11 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rallebench.core.disk import disk_error
 from rallebench.core.errors import NotFoundError, RalleError, UsageError
 from rallebench.core.events import mapped
-from rallebench.core.files import read_json, write_json
-from rallebench.core.folders import beside
+from rallebench.core.files import disk_error, read_json, write_json
+from rallebench.core.parts import beside
 from rallebench.core.sources import stamps
 from rallebench.core.types import digest
 from rallebench.corpora.chunking import Chunking

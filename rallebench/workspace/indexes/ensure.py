@@ -17,10 +17,10 @@ from typing import Any
 
 import numpy as np
 
-from rallebench.core.disk import disk_error
 from rallebench.core.entries import Manifest
 from rallebench.core.errors import BadFileError, NotFoundError, RalleError
 from rallebench.core.experiments import IndexResult
+from rallebench.core.files import disk_error
 from rallebench.core.types import digest
 from rallebench.corpora.chunking import Chunking
 from rallebench.corpora.reading import IMPORTED

@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 
 from rallebench.core import memory
-from rallebench.core.disk import free_bytes
 from rallebench.core.errors import BadFileError
 from rallebench.core.events import complete
+from rallebench.core.files import free_bytes
 from rallebench.core.memory import size
 from rallebench.core.sources import Problems, Source
 from rallebench.core.types import Passage

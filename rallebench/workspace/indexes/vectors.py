@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from rallebench.core.disk import DiskError, is_full, room
 from rallebench.core.errors import UsageError
+from rallebench.core.files import DiskError, is_full, room
 from rallebench.core.locks import alone
 from rallebench.core.types import digest
 from rallebench.encoders import BulkEncoder, Encoder

@@ -7,9 +7,10 @@ import gzip
 import json
 import threading
 import tracemalloc
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from typing import Any
 from urllib.parse import parse_qs, urlparse
 
 import pytest
@@ -17,8 +18,7 @@ from small_workspace import CommandLine, make_workspace, write_lines
 
 from rallebench.core.errors import BackendError, BadFileError, NotFoundError, UsageError
 from rallebench.corpora.imported import import_corpus
-from rallebench.experiments.builders._dump import plain
-from rallebench.experiments.builders._mediawiki import random_articles
+from rallebench.experiments.builders._mediawiki import plain, random_articles
 from rallebench.experiments.builders.articles import (
     SourceArticle,
     drawn,
@@ -66,15 +66,9 @@ def test_a_folder_gives_its_files_and_the_date_that_begins_their_names(
 def test_a_list_takes_what_its_fields_are_called_and_counts_what_has_no_text(
     tmp_path: Path,
 ) -> None:
+    own = {"url": "u", "date": "2022", "question": "Who?", "answer": ["x", "y"]}
     rows = [
-        {
-            "title": "A",
-            "content": "text a",
-            "url": "u",
-            "date": "2022",
-            "question": "Who?",
-            "answer": ["x", "y"],
-        },
+        {"title": "A", "content": "text a", **own},
         {"headline": "B", "text": "text b", "id": 5},
         {"title": "C"},
         {"title": "B2", "text": "text b2", "id": "5"},
@@ -90,27 +84,23 @@ def test_a_corpus_of_the_workspace_gives_its_pages_whole(tmp_path: Path) -> None
     folder = make_workspace(tmp_path / "w")
     pages = {"1": "p", "2": "p", "3": "q", "4": "r", "5": "s", "6": "t"}
     (folder / "pages.json").write_text(json.dumps(pages))
-    list(
-        import_corpus(
-            folder / "corpora", "mine", folder / "corpus.tsv", page_map=folder / "pages.json"
-        )
-    )
+    corpus, page_map = folder / "corpus.tsv", folder / "pages.json"
+    list(import_corpus(folder / "corpora", "mine", corpus, page_map=page_map))
     kind, path = kind_of("mine", Workspace(folder))
     found = read(kind, path)
     assert kind == "corpus" and [a.id for a in found] == ["p", "q", "r", "s", "t"]
     assert "Titan is the largest" in found[0].text and "Triton is the largest" in found[0].text
 
 
-@pytest.mark.parametrize("packed", ["wiki.xml", "wiki.xml.bz2", "wiki.xml.gz"])
+@pytest.mark.parametrize(
+    ("name", "pack"),
+    [("wiki.xml", bytes), ("wiki.xml.bz2", bz2.compress), ("wiki.xml.gz", gzip.compress)],
+)
 def test_a_dump_gives_articles_with_their_first_date_and_last_text(
-    tmp_path: Path, workspace: Workspace, packed: str
+    tmp_path: Path, workspace: Workspace, name: str, pack: Callable[[bytes], bytes]
 ) -> None:
-    data = DUMP.encode()
-    (tmp_path / packed).write_bytes(
-        bz2.compress(data) if "bz2" in packed else gzip.compress(data) if "gz" in packed else data
-    )
-    kind, path = kind_of(str(tmp_path / packed), workspace)
-    reading, found = read_articles(kind, path)
+    (tmp_path / name).write_bytes(pack(DUMP.encode()))
+    reading, found = read_articles(*kind_of(str(tmp_path / name), workspace))
     (titan,) = found
     expected = ("7", "Titan", "2022-01-02T00:00:00Z", "Titan is a moon.")
     assert (titan.id, titan.title, titan.date, text_of(titan)) == expected
@@ -119,12 +109,10 @@ def test_a_dump_gives_articles_with_their_first_date_and_last_text(
 
 
 def test_a_dump_of_current_pages_says_that_its_dates_are_of_the_last_edit(tmp_path: Path) -> None:
-    (tmp_path / "w.xml").write_text(
-        DUMP.replace(
-            "<revision><id>1</id><timestamp>2022-01-02T00:00:00Z</timestamp><text>old</text></revision>",
-            "",
-        )
+    first = (
+        "<revision><id>1</id><timestamp>2022-01-02T00:00:00Z</timestamp><text>old</text></revision>"
     )
+    (tmp_path / "w.xml").write_text(DUMP.replace(first, ""))
     reading, found = read_articles("dump", tmp_path / "w.xml")
     assert [a.date for a in found] == ["2023-05-06T00:00:00Z"]
     assert "those of the last edit" in reading.notes[0]
@@ -177,31 +165,30 @@ def test_wikitext_loses_tables_pictures_references_and_keeps_words() -> None:
         ("", UsageError, "No articles are given"),
         ("nowhere.jsonl", NotFoundError, "does not exist"),
         ("nowhere", NotFoundError, "neither as a file nor as an imported corpus"),
+        ("FOLDER/a.docx", BadFileError, "none of the kinds"),
     ],
 )
-def test_articles_that_are_not_there(
-    workspace: Workspace, reference: str, error: type[Exception], sentence: str
+def test_articles_that_are_not_there_or_of_no_known_kind_are_refused(
+    tmp_path: Path,
+    workspace: Workspace,
+    reference: str,
+    error: type[Exception],
+    sentence: str,
 ) -> None:
-    with pytest.raises(error, match=sentence):
-        kind_of(reference, workspace)
-
-
-def test_a_file_of_no_known_kind_is_refused(tmp_path: Path, workspace: Workspace) -> None:
     (tmp_path / "a.docx").write_bytes(b"x")
-    with pytest.raises(BadFileError, match="none of the kinds"):
-        kind_of(str(tmp_path / "a.docx"), workspace)
+    with pytest.raises(error, match=sentence):
+        kind_of(reference.replace("FOLDER", str(tmp_path)), workspace)
 
 
 def test_a_random_draw_is_the_same_each_time_and_in_the_order_of_the_source() -> None:
     articles = [SourceArticle(str(n), f"T{n}", "text") for n in range(100)]
-    ids = [a.id for a in drawn(iter(articles), 10, True, 0)]
-    assert ids == [a.id for a in drawn(iter(articles), 10, True, 0)] == sorted(ids, key=int)
-    assert len(set(ids)) == 10
-    assert (
-        ids
-        != [a.id for a in drawn(iter(articles), 10, True, 1)]
-        != [a.id for a in drawn(iter(articles), 10, False, 1)]
-    )
+
+    def ids(at_random: bool, seed: int) -> list[str]:
+        return [article.id for article in drawn(iter(articles), 10, at_random, seed)]
+
+    first = ids(True, 0)
+    assert first == ids(True, 0) == sorted(set(first), key=int) and len(first) == 10
+    assert first != ids(True, 1) != ids(False, 1)
 
 
 def test_dates_can_be_given_beside_the_articles(tmp_path: Path) -> None:
@@ -220,18 +207,13 @@ class _Wiki(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         query = {key: values[0] for key, values in parse_qs(urlparse(self.path).query).items()}
         if query.get("list") == "random":
-            found = {
-                "query": {"random": [{"id": n} for n in (1, 2, 3, 4)][: int(query["rnlimit"])]}
-            }
+            pages: dict[str, Any] = {"random": [{"id": n} for n in range(1, 5)]}
+            pages["random"] = pages["random"][: int(query["rnlimit"])]
         else:
-            page = int(query["pageids"])
-            entry = {
-                "title": f"T{page}",
-                "fullurl": "u",
-                "extract": "" if page == 2 else "text",
-                "revisions": [{"timestamp": "2022-01-01T00:00:00Z"}],
-            }
-            found = {"query": {"pages": [entry]}}
+            page, revisions = int(query["pageids"]), [{"timestamp": "2022-01-01T00:00:00Z"}]
+            entry = {"title": f"T{page}", "fullurl": "u", "extract": "text" * (page != 2)}
+            pages = {"pages": [{**entry, "revisions": revisions}]}
+        found = {"query": pages}
         data = json.dumps(found).encode()
         self.send_response(200)
         self.end_headers()
@@ -262,32 +244,14 @@ def test_articles_that_were_drawn_are_not_drawn_again(
     wiki: str, capfd: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     rallebench = CommandLine(capfd, tmp_path / "workspace")
-    off = [
-        part
-        for name in ("recency", "answerable", "closed_book")
-        for part in ("--set", f"{name}=false")
-    ]
-    asked = (
-        "barag",
-        "--name",
-        "drawn",
-        "--set",
-        "source=mediawiki",
-        "--set",
-        f"api={wiki}",
-        "--set",
-        "length=3",
-        "--set",
-        "questions=0",
-        *off,
-    )
-    first = rallebench.json("build-dataset", *asked, "--limit", "1")
+    off = [f"{name}=false" for name in ("recency", "answerable", "closed_book")]
+    pairs = ("source=mediawiki", f"api={wiki}", "length=3", "questions=0", *off)
+    first = rallebench.built("barag", *pairs, name="drawn", flags=("--limit", "1"))
     assert first["counts"]["stages"]["2-dates"]["kept"] == 1 and first["counts"]["questions"] == 0
     assert "No question is left" in first["notes"][0]
-    more = rallebench.json("build-dataset", *asked, "--limit", "9")["counts"]["stages"][
-        "1-articles"
-    ]
-    assert (more["inputs"], more["made"], more["left_out"]) == (3, 2, {"same text": 2})
+    more = rallebench.built("barag", *pairs, name="drawn", flags=("--limit", "9"))
+    counts = more["counts"]["stages"]["1-articles"]
+    assert (counts["inputs"], counts["made"], counts["left_out"]) == (3, 2, {"same text": 2})
 
 
 def test_without_a_network_the_api_is_one_sentence() -> None:

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -81,58 +82,63 @@ def make(rallebench: CommandLine, *pairs: str, **more: Any) -> Any:
     return rallebench.built("barag", *pairs, **{"articles": place, **MINE, **more})
 
 
+def stages_of(rallebench: CommandLine, *pairs: str, **more: Any) -> Any:
+    return make(rallebench, *pairs, **more)["counts"]["stages"]
+
+
 def stage(rallebench: CommandLine, label: str) -> dict[str, Any]:
     rows = read_lines(rallebench.workspace / "experiments" / "mine" / f"{label}.jsonl")
     return {row["id"]: row for row in rows}
 
 
 def rewrite(rallebench: CommandLine, label: str, **changes: dict[str, Any]) -> None:
-    rows = stage(rallebench, label)
-    write_lines(
-        rallebench.workspace / "experiments" / "mine" / f"{label}.jsonl",
-        [{**row, **changes.get(name, {})} for name, row in rows.items()],
-    )
+    rows = [{**row, **changes.get(name, {})} for name, row in stage(rallebench, label).items()]
+    write_lines(rallebench.workspace / "experiments" / "mine" / f"{label}.jsonl", rows)
+
+
+def replies(rallebench: CommandLine, said: Mapping[str, str], **settings: Any) -> None:
+    """What the model says; of the patterns that a prompt holds, the first counts."""
+    models = scripted({"writer": {"replies": dict(said), **settings}})
+    (rallebench.workspace / "llms.json").write_text(json.dumps(models))
 
 
 def said_with(rallebench: CommandLine, **changes: str) -> None:
-    """Change what the model says to a prompt that holds a word; new patterns come first."""
-    said = {
-        "replies": {**changes, **{key: said for key, said in SAID.items() if key not in changes}}
-    }
-    (rallebench.workspace / "llms.json").write_text(json.dumps(scripted({"writer": said})))
+    replies(rallebench, {**changes, **{key: SAID[key] for key in SAID if key not in changes}})
 
 
-def test_every_article_that_is_left_out_is_counted_and_named(rallebench: CommandLine) -> None:
+def test_every_article_that_is_left_out_is_counted_and_tokens_are_by_stage(
+    rallebench: CommandLine,
+) -> None:
     made = make(rallebench)
     stages = made["counts"]["stages"]
-    expected = {"not longer than wanted": 1, "same title": 1, "same text": 1}
-    assert stages["1-articles"]["left_out"] == expected
-    expected = {"not after the date": 1, "no date": 1, "date cannot be read": 1}
-    assert stages["2-dates"]["left_out"] == expected
-    actual = {key: stages["3-recency"][key] for key in ("inputs", "kept", "unknown", "left_out")}
-    assert actual == {"inputs": 4, "kept": 3, "unknown": 1, "left_out": {"content not recent": 1}}
-    assert stages["4-questions"]["left_out"] == {"no question in the reply": 1}
+    assert {label: stages[label]["left_out"] for label in stages} == {
+        "1-articles": {"not longer than wanted": 1, "same title": 1, "same text": 1},
+        "2-dates": {"not after the date": 1, "no date": 1, "date cannot be read": 1},
+        "3-recency": {"content not recent": 1},
+        "4-questions": {"no question in the reply": 1},
+        "5-checks": {},
+    }
+    recency = stages["3-recency"]
+    assert [recency[key] for key in ("inputs", "kept", "unknown", "calls")] == [4, 3, 1, 5]
+    assert recency["prompt_tokens"] > 5 * 100 and recency["completion_tokens"] > 5
+    assert "calls" not in stages["2-dates"] and stages["5-checks"]["calls"] == 4
     assert stages["5-checks"]["kept"] == 2 == made["counts"]["questions"]
-    articles = stage(rallebench, "1-articles")
-    actual = [(name, row["same_as"]) for name, row in articles.items() if "same_as" in row]
-    assert actual == [("alpha~2", "alpha"), ("eta", "alpha")]
+    same = {name: row.get("same_as") for name, row in stage(rallebench, "1-articles").items()}
+    assert (same["alpha~2"], same["eta"], same["beta"]) == ("alpha", "alpha", None)
 
 
 def test_the_set_is_in_kilts_form_in_the_studys_and_beside_its_corpus(
     rallebench: CommandLine,
 ) -> None:
-    made = make(rallebench)
-    alpha, gamma = read_questions(Path(made["files"][0]))
-    assert alpha.gold.answers == ("2022",)
-    assert alpha.gold.pages == {"alpha"}
-    assert alpha.gold.titles == {"alpha": "Alpha"}
+    questions, studys, corpus, *_ = make(rallebench)["files"]
+    alpha, gamma = read_questions(Path(questions))
+    assert (alpha.gold.answers, alpha.gold.titles) == (("2022",), {"alpha": "Alpha"})
     assert gamma.question.text == "Where was the festival of Gamma held?"
     assert gamma.gold.answers == ("in a town by the sea",)
-    row = read_lines(Path(made["files"][1]))[0]
+    row = read_lines(Path(studys))[0]
     assert {"id", "title", "url", "date", "question", "content"} <= row.keys()
     assert row["content"].startswith("The festival")
     assert "mine" in {row["name"] for row in rallebench.json("list", "datasets")["datasets"]}
-    corpus = Path(made["files"][2])
     manifest = rallebench.json("index", "--corpus", corpus, "--name", "made", "--kind", "bm25")
     assert manifest["passages"] == 7
     (found,) = rallebench.json("search", "--index", "made", "-k", "1", "festival of Gamma")
@@ -142,46 +148,38 @@ def test_the_set_is_in_kilts_form_in_the_studys_and_beside_its_corpus(
 def test_a_verdict_is_kept_with_what_was_asked_and_replied(rallebench: CommandLine) -> None:
     make(rallebench)
     theta, iota = (stage(rallebench, "3-recency")[name] for name in ("theta", "iota"))
-    assert "2021-10-01" in theta["recent"]["prompt"]
-    assert "characters of theta]" in theta["recent"]["prompt"]
-    actual = (theta["recent"]["reply"], theta["recent"]["value"], theta["recent"]["reason"])
+    recent = theta["recent"]
+    assert "2021-10-01" in recent["prompt"] and "characters of theta]" in recent["prompt"]
+    actual = (recent["reply"], recent["value"], recent["reason"])
     assert actual == (SAID[f"{ASKED}Theta"], False, "old")
     actual = (iota["verdict"], iota["keep"], iota["recent"]["tries"], iota["asked"]["calls"])
     assert actual == ("unknown", True, 2, 2)
     assert "first 15000 characters of iota]" in iota["recent"]["prompt"]
     check = stage(rallebench, "5-checks")["alpha-q1"]
-    assert check["answerable"]["value"] is True
-    assert check["closed_book"]["value"] == ""
-    assert check["without"]["value"] is False
+    values = [check[name]["value"] for name in ("answerable", "closed_book", "without")]
+    assert values == [True, "", False]
 
 
 def test_an_article_of_2_megabytes_is_shown_by_its_beginning(rallebench: CommandLine) -> None:
-    place = write_lines(
-        rallebench.workspace.parent / "large.jsonl",
-        [article("Alpha", content="Alpha is large. " + FILL * 26_000)],
-    )
+    large = article("Alpha", content="Alpha is large. " + FILL * 26_000)
+    place = write_lines(rallebench.workspace.parent / "large.jsonl", [large])
     made = make(rallebench, articles=place, name="large")
     assert made["counts"]["questions"] == 1
     assert made["counts"]["stages"]["3-recency"]["prompt_tokens"] < 4000
 
 
-def test_tokens_are_counted_by_stage(rallebench: CommandLine) -> None:
-    stages = make(rallebench)["counts"]["stages"]
-    recency = stages["3-recency"]
-    assert recency["calls"] == 5
-    assert recency["prompt_tokens"] > 5 * 100
-    assert recency["completion_tokens"] > 5
-    assert "calls" not in stages["2-dates"] and stages["5-checks"]["calls"] == 4
-
-
-def test_a_second_run_makes_nothing_and_asks_nothing(rallebench: CommandLine) -> None:
+def test_a_second_run_makes_nothing_and_asks_nothing_and_new_articles_are_added(
+    rallebench: CommandLine,
+) -> None:
     make(rallebench)
     before = everything(rallebench.workspace / "experiments")
-    again = make(rallebench)
+    assert all(counts["made"] == 0 for counts in stages_of(rallebench).values())
     after = everything(rallebench.workspace / "experiments")
-    assert all(one["made"] == 0 for one in again["counts"]["stages"].values())
     stages = [name for name in after if name.startswith("mine/") and name[5].isdigit()]
     assert len(stages) == 5 and all(before[name] == after[name] for name in stages)
+    write_lines(rallebench.workspace.parent / "articles.jsonl", [*ARTICLES, article("Kappa")])
+    grown = stages_of(rallebench)
+    assert grown["1-articles"]["made"] == 1 and grown["3-recency"]["made"] == 1
 
 
 def test_what_a_person_edits_is_honoured_and_only_what_follows_from_it_is_made(
@@ -190,79 +188,67 @@ def test_what_a_person_edits_is_honoured_and_only_what_follows_from_it_is_made(
     make(rallebench)
     rewrite(rallebench, "2-dates", delta={"keep": True, "why": ""})
     rewrite(rallebench, "3-recency", theta={"keep": False, "why": "I looked: it is old"})
-    rewrite(
-        rallebench, "4-questions", **{"alpha-q1": {"question": "Which festival began in Alpha?"}}
-    )
+    another = "Which festival began in Alpha?"
+    rewrite(rallebench, "4-questions", **{"alpha-q1": {"question": another}})
     made = make(rallebench)
     stages = made["counts"]["stages"]
     assert [stages[label]["made"] for label in stages] == [0, 0, 1, 1, 1]
-    assert stages["4-questions"]["failed"] == 1, (
-        "nothing was said of Delta, and the others do not suffer"
-    )
+    assert stages["4-questions"]["failed"] == 1, "nothing is said of Delta; the others are made"
     assert stages["3-recency"]["left_out"] == {"I looked: it is old": 1}
     assert stages["3-recency"]["edited"] == 1
-    actual = next(row["input"] for row in read_lines(Path(made["files"][0])))
-    assert actual == "Which festival began in Alpha?"
-
-
-def test_another_setting_makes_again_only_the_stages_that_depend_on_it(
-    rallebench: CommandLine,
-) -> None:
-    make(rallebench)
-    stages = make(rallebench, "after=2022-01-01")["counts"]["stages"]
-    assert stages["1-articles"]["made"] == 0 and stages["2-dates"]["made"] == 7
-    assert stages["2-dates"]["left_out"]["not after the date"] == 2
-    assert stages["4-questions"]["made"] == 0, "the articles are the same"
-
-
-def test_undated_articles_and_unread_verdicts_go_the_way_that_is_chosen(
-    rallebench: CommandLine,
-) -> None:
-    stages = make(rallebench, "undated=keep", "unknown=leave-out")["counts"]["stages"]
-    assert stages["2-dates"]["left_out"] == {"not after the date": 1}
-    assert stages["3-recency"]["left_out"]["verdict cannot be read"] == 1
-
-
-def test_any_date_needs_no_recency(rallebench: CommandLine) -> None:
-    stages = make(rallebench, "after=")["counts"]["stages"]
-    assert stages["2-dates"]["kept"] == 7 and "3-recency" not in stages
+    assert read_lines(Path(made["files"][0]))[0]["input"] == another
 
 
 @pytest.mark.parametrize(
-    ("pattern", "reply", "why"),
+    ("settings", "stage", "expected"),
     [
-        ("answered completely", '{"answerable": false}', "not answered by its article"),
+        ("undated=keep", "2-dates", {"left_out": {"not after the date": 1}}),
+        ("unknown=leave-out", "3-recency", {"kept": 2}),
+        ("after=", "2-dates", {"kept": 7}),
+        ("after=2022-01-01", "2-dates", {"made": 7, "kept": 3}),
+        ("after=2022-01-01", "1-articles", {"made": 0}),
+        ("after=2022-01-01", "4-questions", {"made": 0}),
+        ("questions=2 near=0", "4-questions", {"kept": 6}),
+    ],
+)
+def test_another_setting_makes_again_only_the_stages_that_depend_on_it(
+    rallebench: CommandLine, settings: str, stage: str, expected: dict[str, Any]
+) -> None:
+    make(rallebench)
+    two = '["Who began the festival?", "Why is the sea near the town cold?", "A third?"]'
+    said_with(rallebench, **{"write 2 different questions": two})
+    stages = stages_of(rallebench, *settings.split())
+    assert {key: stages[stage][key] for key in expected} == expected
+    assert ("3-recency" in stages) is (settings != "after=")
+
+
+@pytest.mark.parametrize(
+    ("replies", "why"),
+    [
+        ({"answered completely": '{"answerable": false}'}, "not answered by its article"),
         (
-            "from what you know",
-            '{"known": true, "answer": "In 2022, I think."}',
+            {"from what you know": '{"known": true, "answer": "In 2022, I think."}'},
             "answered without its article",
         ),
-        (f"{WRITTEN}Alpha", "According to the text, when was it held?", "mentions its text"),
-        (f"{WRITTEN}Alpha", "Where was the festival of Gamma held?", "nearly the same question"),
+        (
+            {
+                "from what you know": "It was held on the coast.",
+                "is the answer right": '{"right": true, "reason": "same"}',
+            },
+            "answered without its article",
+        ),
+        ({f"{WRITTEN}Alpha": "According to the text, when was it?"}, "mentions its text"),
+        ({f"{WRITTEN}Alpha": "Where was the festival of Gamma held?"}, "nearly the same question"),
     ],
 )
 def test_a_question_that_fails_a_check_is_left_out_with_the_reason(
-    rallebench: CommandLine, pattern: str, reply: str, why: str
+    rallebench: CommandLine, replies: dict[str, str], why: str
 ) -> None:
-    said_with(rallebench, **{pattern: reply})
-    assert make(rallebench)["counts"]["stages"]["5-checks"]["left_out"].get(why)
-
-
-def test_an_answer_without_the_article_that_is_worded_otherwise_is_judged_by_the_article(
-    rallebench: CommandLine,
-) -> None:
-    said_with(
-        rallebench,
-        **{
-            "from what you know": "It was held on the coast.",
-            "is the answer right": '{"right": true, "reason": "same"}',
-        },
-    )
-    made = make(rallebench)
-    check = stage(rallebench, "5-checks")["gamma-q1"]
-    assert made["counts"]["stages"]["5-checks"]["left_out"] == {"answered without its article": 2}
-    assert "It was held on the coast." in check["without"]["prompt"]
-    assert check["without"]["reason"] == "same"
+    said_with(rallebench, **replies)
+    assert stages_of(rallebench)["5-checks"]["left_out"].get(why)
+    if "is the answer right" in replies:
+        without = stage(rallebench, "5-checks")["gamma-q1"]["without"]
+        assert "It was held on the coast." in without["prompt"] and without["reason"] == "same"
 
 
 def test_checks_can_be_switched_off_and_then_need_no_model(rallebench: CommandLine) -> None:
@@ -278,42 +264,25 @@ def test_checks_can_be_switched_off_and_then_need_no_model(rallebench: CommandLi
     assert made["counts"]["questions"] == 2 and "have no answers" in made["notes"][0]
 
 
-def test_several_questions_an_article(rallebench: CommandLine) -> None:
-    said_with(
-        rallebench,
-        **{
-            "write 2 different questions": '["Who began the festival?", "Why is the sea near the town cold?", "A third?"]'
-        },
-    )
-    made = make(rallebench, "questions=2", "near=0")
-    assert [row["id"] for row in read_lines(Path(made["files"][0]))][:2] == ["alpha-q1", "alpha-q2"]
-
-
-def test_a_model_that_always_fails_stops_it_and_what_failed_is_tried_again(
+def test_what_failed_is_counted_and_tried_again_and_a_model_that_always_fails_stops_it(
     rallebench: CommandLine,
 ) -> None:
-    place = rallebench.workspace.parent / "articles.jsonl"
-    failed = rallebench.build("barag", articles=place, name="mine", llm="mute")
+    failed = rallebench.build(
+        "barag", articles=rallebench.workspace.parent / "articles.jsonl", name="mine", llm="mute"
+    )
     assert failed.code == 1 and "The first 4 requests all failed" in failed.last
     assert not (rallebench.workspace / "datasets").exists()
-    made = make(rallebench)
-    assert made["counts"]["stages"]["3-recency"]["failed"] == 0 and made["counts"]["questions"] == 2
-
-
-def test_a_request_that_fails_is_counted_kept_and_tried_again(rallebench: CommandLine) -> None:
-    few = {key: value for key, value in SAID.items() if key not in (ASKED, f"{WRITTEN}Iota")} | {
-        f"{ASKED}Gamma": "true"
-    }
-    models = scripted({"writer": {"replies": few}})
-    (rallebench.workspace / "llms.json").write_text(json.dumps(models))
-    stages = make(rallebench)["counts"]["stages"]
+    few = {key: SAID[key] for key in SAID if key not in (ASKED, f"{WRITTEN}Iota")}
+    replies(rallebench, {**few, f"{ASKED}Gamma": "true"})
+    stages = stages_of(rallebench)
     assert stages["3-recency"]["failed"] == 1
     assert stages["3-recency"]["left_out"] == {"content not recent": 1}
     assert stages["4-questions"]["left_out"] == {"the request failed": 1}
     said_with(rallebench)
-    stages = make(rallebench)["counts"]["stages"]
-    assert stages["3-recency"]["failed"] == 0
-    assert stages["4-questions"]["left_out"] == {"no question in the reply": 1}
+    made = make(rallebench)
+    assert made["counts"]["stages"]["3-recency"]["failed"] == 0 and made["counts"]["questions"] == 2
+    left_out = made["counts"]["stages"]["4-questions"]["left_out"]
+    assert left_out == {"no question in the reply": 1}
 
 
 @pytest.mark.parametrize(
@@ -366,17 +335,9 @@ def test_a_question_set_that_was_edited_is_not_written_over(rallebench: CommandL
     assert "fair" in target.read_text()
 
 
-def test_new_articles_of_a_list_that_grew_are_added(rallebench: CommandLine) -> None:
-    make(rallebench)
-    write_lines(rallebench.workspace.parent / "articles.jsonl", [*ARTICLES, article("Kappa")])
-    stages = make(rallebench)["counts"]["stages"]
-    assert stages["1-articles"]["made"] == 1 and stages["3-recency"]["made"] == 1
-
-
 @pytest.mark.slow
 def test_killed_in_the_middle_it_continues_where_it_stood(rallebench: CommandLine) -> None:
-    said = {"replies": SAID, "delay": 0.4}
-    (rallebench.workspace / "llms.json").write_text(json.dumps(scripted({"writer": said})))
+    replies(rallebench, SAID, delay=0.4)
     place = rallebench.workspace.parent / "articles.jsonl"
     arguments = ("build-dataset", "barag", "--articles", place, "--name", "mine", "--llm", "writer")
     running = subprocess.Popen(

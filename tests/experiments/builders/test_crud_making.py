@@ -12,7 +12,7 @@ from performing import build
 from rallebench.core.errors import UsageError
 from rallebench.engine.driver import ExperimentResult
 from rallebench.experiments import BUILDERS
-from rallebench.experiments.builders._crud import groups, halves, is_changed, opening
+from rallebench.experiments.builders._texts import groups, halves, is_changed, opening
 from rallebench.experiments.papers.crud.records import TASKS, read_tasks, tasks_of
 from rallebench.workspace.paths import Workspace
 
@@ -85,26 +85,20 @@ def test_all_tasks_are_made_and_read_by_the_suites_as_they_are(workspace: Path) 
 def test_a_row_that_a_person_edited_stays_and_nothing_is_asked_twice(workspace: Path) -> None:
     folder = made(workspace, tasks="qa1").folder
     path = folder / "2-qa1.jsonl"
-    path.write_text(
-        path.read_text(encoding="utf-8").replace("水厂二期投资多少？", "二期工程投资几何？", 1),
-        encoding="utf-8",
-    )
-    again = made(workspace, tasks="qa1")
-    assert again.document["counts"]["stages"]["2-qa1"]["edited"] == 1
-    assert again.document["counts"]["stages"]["2-qa1"]["made"] == 0
-    asked = {
-        record.values["question"] for record in read_tasks(folder, (TASKS["qa1"],))["qa1"].records
-    }
-    assert "二期工程投资几何？" in asked
+    text = path.read_text(encoding="utf-8")
+    path.write_text(text.replace("水厂二期投资多少？", "二期工程投资几何？", 1), encoding="utf-8")
+    counts = made(workspace, tasks="qa1").document["counts"]["stages"]["2-qa1"]
+    assert (counts["edited"], counts["made"]) == (1, 0)
+    records = read_tasks(folder, (TASKS["qa1"],))["qa1"].records
+    assert "二期工程投资几何？" in {record.values["question"] for record in records}
 
 
 def test_a_model_that_refuses_makes_no_record_and_halves_need_none(workspace: Path) -> None:
     refused = made(workspace, llm="mute", tasks="summary,qa1")
     assert refused.document["counts"]["records"] == {"summary": 0, "qa1": 0}
     assert refused.document["counts"]["stages"]["3-qa1"]["unknown"] == 4
-    assert made(workspace, "halves", llm="", tasks="continuation").document["counts"][
-        "records"
-    ] == {"continuation": 4}
+    halved = made(workspace, "halves", llm="", tasks="continuation")
+    assert halved.document["counts"]["records"] == {"continuation": 4}
 
 
 def test_without_a_model_what_needs_one_is_refused_before_anything_is_written(
@@ -118,10 +112,9 @@ def test_without_a_model_what_needs_one_is_refused_before_anything_is_written(
 def test_texts_are_cut_between_sentences_only() -> None:
     assert halves(FIRST + REST) == (FIRST, REST)
     assert halves("没有句号的一段话说了很久很久也没有停下来") is None
-    one, other = halves(
-        "Mr. Smith came at 3.5 in the morning. Nobody saw him leave the house again."
-    ) or ("", "")
-    assert one.endswith("morning.") and other.startswith("Nobody")
+    smith = "Mr. Smith came at 3.5 in the morning. Nobody saw him leave the house again."
+    first, second = halves(smith) or ("", "")
+    assert first.endswith("morning.") and second.startswith("Nobody")
     first, second = opening(FIRST + REST) or ("", "")
     assert (first + second) == (FIRST + REST)[: len(first + second)]
     assert opening("一句话而已。") is None

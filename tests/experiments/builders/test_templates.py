@@ -37,32 +37,6 @@ PROPOSED = json.dumps(
 )
 
 
-def test_a_making_that_died_while_it_wrote_its_files_can_be_made_again(folder: Path) -> None:
-    """As after kill -9: the dataset is there, its sha256 was not recorded yet."""
-    template = {"table": "books", "question": "Who wrote {title} in {year}?", "answer": "author"}
-    first = made(folder, template)
-    questions = Path(first.files[0])
-    record = first.folder / "written.json"
-    record.write_text(json.dumps({"sha256": {}, "writing": list(first.files)}))
-    assert made(folder, template).files == first.files and read_questions(questions)
-    assert json.loads(record.read_text())["writing"] == []
-    record.unlink()
-    with pytest.raises(UsageError, match="exists already and was not made here"):
-        made(folder, template)
-
-
-def test_a_plan_names_the_stages_and_asks_no_model(folder: Path) -> None:
-    space = Workspace(folder / "space")
-    tables = {"tables": f"books={folder / 'books.csv'}", "propose": 3}
-    settings = BUILDERS.settings("templates", tables)
-    bench = Workbench(space.path)
-    request = builder_request(space, "templates", "own", settings, llm="writes")
-    plan = bench.experiments.plan(request)
-    assert plan.rows == ("1-templates", "2-proposed")
-    assert "depends on what they are made of" in plan.notes[0] and not request.folder.exists()
-    bench.close()
-
-
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     (tmp_path / "books.csv").write_text(BOOKS, encoding="utf-8")
@@ -108,10 +82,6 @@ def asked(done: ExperimentResult) -> dict[str, tuple[str, ...]]:
     }
 
 
-def left_out(done: ExperimentResult) -> dict[str, int]:
-    return dict(done.document["counts"]["stages"]["3-questions"]["left_out"])
-
-
 YEAR = {"table": "books", "question": "When did {title} appear?", "answer": "year"}
 WRITER = {
     "table": "books",
@@ -119,27 +89,74 @@ WRITER = {
     "answer": "writer.name",
     "join": {"table": "authors", "as": "writer", "on": "author = id"},
 }
-
-
-def test_a_question_that_fits_several_rows_is_left_out_and_counted(folder: Path) -> None:
-    done = made(folder, YEAR)
-    assert asked(done) == {
-        "When did Moss appear?": ("1990",),
-        "When did Fern appear?": ("2001",),
-        "When did Reed appear?": ("2010",),
-    }
-    assert left_out(done) == {"that fit several with different answers": 1}
+BOOKS_OF = {"table": "authors", "join": {"table": "books", "as": "book", "on": "id = author"}}
+SEVERAL = "that fit several with different answers"
+OTHERS = {"Moss": ("1990",), "Fern": ("2001",), "Reed": ("2010",)}
 
 
 @pytest.mark.parametrize(
-    ("several", "answers"), [("all", ("1990; 2005",)), ("any", ("1990", "2005"))]
+    ("template", "settings", "questions", "left_out"),
+    [
+        pytest.param(YEAR, {}, OTHERS, {SEVERAL: 1}, id="ambiguous"),
+        pytest.param(YEAR, {"several": "all"}, {"Tide": ("1990; 2005",)} | OTHERS, {}, id="all"),
+        pytest.param(YEAR, {"several": "any"}, {"Tide": ("1990", "2005")} | OTHERS, {}, id="any"),
+        pytest.param(
+            {**YEAR, "several": "any"}, {}, {"Tide": ("1990", "2005")} | OTHERS, {}, id="its own"
+        ),
+        pytest.param(
+            WRITER,
+            {},
+            {
+                "Tide in 1990": ("Ada Quill",),
+                "Moss in 1990": ("Bo Lind",),
+                "Fern in 2001": ("Ada Quill",),
+                "Tide in 2005": ("Bo Lind",),
+            },
+            {},
+            id="a second hop is a join; a row without a partner is no question",
+        ),
+        pytest.param(
+            {
+                **BOOKS_OF,
+                "question": "Which is the dearest book of {name}?",
+                "answer": "book.title",
+                "best": "-book.price",
+            },
+            {},
+            {"Ada Quill": ("Fern",), "Bo Lind": ("Moss",)},
+            {"with an empty value": 1},
+            id="the best row answers",
+        ),
+        pytest.param(
+            {
+                **BOOKS_OF,
+                "question": "How many books has {name} written?",
+                "answer": "book.id",
+                "count": True,
+            },
+            {},
+            {"Ada Quill": ("2",)},
+            {SEVERAL: 1},
+            id="namesakes are not mixed",
+        ),
+    ],
 )
-def test_or_it_has_all_their_answers(folder: Path, several: str, answers: tuple[str, ...]) -> None:
-    assert asked(made(folder, YEAR, several=several))["When did Tide appear?"] == answers
-    assert (
-        asked(made(folder, {**YEAR, "several": several}, name="its-own"))["When did Tide appear?"]
-        == answers
-    )
+def test_a_template_gives_these_questions_and_counts_the_others(
+    folder: Path,
+    template: dict[str, Any],
+    settings: dict[str, Any],
+    questions: dict[str, tuple[str, ...]],
+    left_out: dict[str, int],
+) -> None:
+    done = made(folder, template, **settings)
+    answers = {
+        part: answers
+        for question, answers in asked(done).items()
+        for part in questions
+        if part in question
+    }
+    assert answers == questions and len(asked(done)) == len(questions)
+    assert done.document["counts"]["stages"]["3-questions"]["left_out"] == left_out
 
 
 def test_several_rows_with_one_answer_are_no_ambiguity(folder: Path) -> None:
@@ -147,73 +164,32 @@ def test_several_rows_with_one_answer_are_no_ambiguity(folder: Path) -> None:
     assert asked(made(folder, YEAR))["When did Tide appear?"] == ("1990",)
 
 
-def test_a_second_hop_is_a_join_and_rows_without_a_partner_are_no_question(folder: Path) -> None:
-    assert asked(made(folder, WRITER)) == {
-        "Who wrote Tide in 1990?": ("Ada Quill",),
-        "Who wrote Moss in 1990?": ("Bo Lind",),
-        "Who wrote Fern in 2001?": ("Ada Quill",),
-        "Who wrote Tide in 2005?": ("Bo Lind",),
-    }
-
-
-def test_the_best_row_answers_a_tie_does_not_and_namesakes_are_not_mixed(folder: Path) -> None:
-    books = {"table": "books", "as": "book", "on": "id = author"}
-    dearest = {
-        "table": "authors",
-        "question": "Which is the dearest book of {name}?",
+def test_a_tie_of_the_best_rows_is_no_question(folder: Path) -> None:
+    (folder / "books.csv").write_text(BOOKS.replace("2001", "1990"), encoding="utf-8")
+    earliest = {
+        **BOOKS_OF,
+        "question": "Which is the earliest book of {name}, {id}?",
         "answer": "book.title",
-        "join": books,
-        "best": "-book.price",
+        "best": "book.year",
     }
-    done = made(folder, dearest)
-    assert asked(done) == {
-        "Which is the dearest book of Ada Quill?": ("Fern",),
-        "Which is the dearest book of Bo Lind?": ("Moss",),
-    }
-    assert left_out(done) == {"with an empty value": 1}
-    many = {
-        "table": "authors",
-        "question": "How many books has {name} written?",
-        "answer": "book.id",
-        "join": books,
-        "count": True,
-    }
-    done = made(folder, many, name="count")
-    assert asked(done) == {"How many books has Ada Quill written?": ("2",)}
-    assert left_out(done) == {"that fit several with different answers": 1}
-    cheapest = {
-        "table": "books",
-        "question": "Which town has the author of {title} of {year}?",
-        "answer": "w.towns",
-        "best": "w.id",
-        "join": {"table": "authors", "as": "w", "on": "author = id"},
-    }
-    with pytest.raises(BadFileError, match="No template gives a question"):
-        made(folder, cheapest, name="none")
+    done = made(folder, earliest)
+    assert list(asked(done).values()) == [("Moss",), ("Tide",)]
+    left_out = done.document["counts"]["stages"]["3-questions"]["left_out"]
+    assert left_out == {"with several equally good answers": 1}
 
 
 def test_relation_templates_over_triples_ask_one_hop_and_two_and_accept_all_names(
     folder: Path,
 ) -> None:
+    born = {"question": "Where was {head_name} born?", "answer": "tail_names"}
+    country = {"question": "In which country was {head_name} born?", "answer": "then.tail_name"}
+    child = {"question": "Who is a child of {head_name}?", "answer": "tail_name", "several": "all"}
+    then = {"table": "facts", "as": "then", "on": "tail = head"}
     done = made(
         folder,
-        {
-            "question": "Where was {head_name} born?",
-            "answer": "tail_names",
-            "where": {"relation": "P19"},
-        },
-        {
-            "question": "In which country was {head_name} born?",
-            "answer": "then.tail_name",
-            "where": {"relation": "P19", "then.relation": "P17"},
-            "join": {"table": "facts", "as": "then", "on": "tail = head"},
-        },
-        {
-            "question": "Who is a child of {head_name}?",
-            "answer": "tail_name",
-            "where": {"relation": "P40"},
-            "several": "all",
-        },
+        {**born, "where": {"relation": "P19"}},
+        {**country, "where": {"relation": "P19", "then.relation": "P17"}, "join": then},
+        {**child, "where": {"relation": "P40"}},
         tables=str(folder / "facts.tsv"),
         labels=str(folder / "labels.txt"),
     )
@@ -261,46 +237,34 @@ def test_templates_of_a_model_are_checked_against_the_columns(folder: Path) -> N
     assert len(why) == 3 and any("'weight'" in reason for reason in why)
 
 
-def test_a_model_that_proposes_nothing_ends_it_in_a_sentence(folder: Path) -> None:
+def test_without_a_usable_template_or_a_question_it_ends_in_a_sentence(folder: Path) -> None:
     with pytest.raises(BadFileError, match="No template can be used"):
         made(folder, llm="mute", propose=3)
+    with pytest.raises(BadFileError, match="No template gives a question"):
+        made(folder, {**YEAR, "where": {"title": "Nothing"}}, name="none")
+
+
+BOOK = {"table": "books", "question": "Who is {title}?", "answer": "year"}
 
 
 @pytest.mark.parametrize(
     ("template", "why"),
     [
-        (
-            {"table": "books", "question": "Who is {titel}?", "answer": "year"},
-            "the column 'titel'.*Did you mean 'title'",
-        ),
-        (
-            {"table": "books", "question": "Who is {title}?", "answer": "weight"},
-            "the column 'weight'.*Its columns are id, title",
-        ),
-        (
-            {"table": "books", "question": "Who is {title}?", "answer": "title"},
-            "names its answer 'title' in its question",
-        ),
-        (
-            {"table": "shops", "question": "Who is {title}?", "answer": "year"},
-            "no table 'shops'; they are books, authors",
-        ),
-        ({"question": "Who is {title}?", "answer": "year"}, 'needs a "table"'),
-        (
-            {"table": "books", "question": "Who is it?", "answer": "year"},
-            "names no column in braces",
-        ),
-        (
-            {"table": "books", "question": "Who is {title}?", "answer": "year", "colour": "red"},
-            "'colour' is no part",
-        ),
+        ({**BOOK, "question": "Who is {titel}?"}, "the column 'titel'.*Did you mean 'title'"),
+        ({**BOOK, "answer": "weight"}, "the column 'weight'.*Its columns are id, title"),
+        ({**BOOK, "answer": "title"}, "names its answer 'title' in its question"),
+        ({**BOOK, "table": "shops"}, "no table 'shops'; they are books, authors"),
+        ({**BOOK, "table": ""}, 'needs a "table"'),
+        ({**BOOK, "question": "Who is it?"}, "names no column in braces"),
+        ({**BOOK, "colour": "red"}, "'colour' is wrong .there is no such field.*parts of a templ"),
         ({**WRITER, "join": {"table": "authors", "on": "author"}}, "a join is"),
         (
             {**WRITER, "join": {"table": "authors", "as": "writer", "on": "author = key"}},
             "the column 'key', which the table 'authors'",
         ),
-        ({**YEAR, "several": "some"}, "several is 'some'"),
-        ({**YEAR, "strata": {"year": 3}}, "strata must be"),
+        ({**YEAR, "several": "some"}, "'several' is wrong .*'drop', 'all' or 'any'"),
+        ({**YEAR, "number": -1}, "'number' is wrong"),
+        ({**YEAR, "strata": {"year": 3}}, "'strata.year' is wrong"),
     ],
 )
 def test_a_wrong_template_is_one_sentence_and_nothing_is_written(
@@ -343,6 +307,32 @@ def test_bad_rows_end_it_with_their_line_or_are_left_out_if_chosen(folder: Path)
     with pytest.raises(BadFileError, match="line 7 has 2 fields"):
         made(folder, YEAR)
     assert len(asked(made(folder, YEAR, skip_bad=True))) == 3
+
+
+def test_a_making_that_died_while_it_wrote_its_files_can_be_made_again(folder: Path) -> None:
+    """As after kill -9: the dataset is there, its sha256 was not recorded yet."""
+    template = {"table": "books", "question": "Who wrote {title} in {year}?", "answer": "author"}
+    first = made(folder, template)
+    questions = Path(first.files[0])
+    record = first.folder / "written.json"
+    record.write_text(json.dumps({"sha256": {}, "writing": list(first.files)}))
+    assert made(folder, template).files == first.files and read_questions(questions)
+    assert json.loads(record.read_text())["writing"] == []
+    record.unlink()
+    with pytest.raises(UsageError, match="exists already and was not made here"):
+        made(folder, template)
+
+
+def test_a_plan_names_the_stages_and_asks_no_model(folder: Path) -> None:
+    space = Workspace(folder / "space")
+    tables = {"tables": f"books={folder / 'books.csv'}", "propose": 3}
+    settings = BUILDERS.settings("templates", tables)
+    bench = Workbench(space.path)
+    request = builder_request(space, "templates", "own", settings, llm="writes")
+    plan = bench.experiments.plan(request)
+    assert plan.rows == ("1-templates", "2-proposed")
+    assert "depends on what they are made of" in plan.notes[0] and not request.folder.exists()
+    bench.close()
 
 
 # ── the starter's ────────────────────────────────────────────────────────────

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from rallebench.experiments.papers.barag import points
-from rallebench.experiments.papers.barag.coefficients import agreement_of
+from rallebench.experiments.papers.barag.agreement import agreement_of
 from rallebench.experiments.papers.barag.points import (
     BranchedCase,
     always,
@@ -23,6 +24,7 @@ from rallebench.experiments.papers.barag.points import (
     oracle,
 )
 from rallebench.experiments.papers.barag.runs import AnswerRow, Run, read_runs
+from rallebench.experiments.papers.barag.tables import RUNS
 
 
 def case(
@@ -147,12 +149,7 @@ def test_an_agents_choice_is_set_against_a_coin_and_the_better_answer() -> None:
 
 def test_the_published_agent_chooses_better_than_a_coin(shared_data: Path) -> None:
     runs = {run.name: run for run in read_runs(str(shared_data / "barag"))}
-    names = (
-        "A_r_first300_20240123_100214",
-        "A_r_first300_20240123_150039",
-        "A_r_first300_20240125_111901",
-    )
-    table = choice_table("T", *(runs[name] for name in names))
+    table = choice_table("T", *(runs[name] for name in RUNS["Table II"].values()))
     assert table is not None
     assert (
         "Passages help 111 of 206 questions; the agent reads for 59% of these and 26% of the others."
@@ -187,17 +184,16 @@ def test_where_there_is_no_correlation_there_is_none_and_no_warning(
     assert (found.mae.value is None) is (found.n == 0)
 
 
+def repeat3(values: Iterable[Any]) -> list[Any]:
+    return [value for value in values for _ in range(3)]
+
+
 def test_answers_of_one_article_are_resampled_together() -> None:
     given = [1.0, 2.0, 4.0, 5.0, 2.0, 3.0]
     judged = [2.0, 2.0, 3.0, 5.0, 1.0, 4.0]
-    three = agreement_of(
-        [s for s in given for _ in range(3)], [s for s in judged for _ in range(3)]
-    )
-    articles = [str(i) for i in range(6) for _ in range(3)]
-    together = agreement_of(
-        [s for s in given for _ in range(3)], [s for s in judged for _ in range(3)], articles
-    )
     alone = agreement_of(given, judged)
+    three = agreement_of(repeat3(given), repeat3(judged))
+    together = agreement_of(repeat3(given), repeat3(judged), repeat3("abcdef"))
     assert together.mae.value == three.mae.value == alone.mae.value
 
     def width(one: Any) -> float:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+from small_workspace import read_lines
 
 from rallebench.core.types import (
     Episode,
@@ -31,6 +31,7 @@ from rallebench.workflows.barag import (
     NO_CALL,
     OWN,
     READ,
+    SORRY_CALL,
     UNDECIDED,
     BaragAgent,
     Prompts,
@@ -68,104 +69,76 @@ def play(flow: Flow, replies: Sequence[Reply]) -> tuple[list[Request], Outcome]:
         return asked, end.value
 
 
-def sent(request: Request) -> list[tuple[str, str]]:
-    assert isinstance(request, Generate)
+def sent(request: Request) -> Any:
+    """The messages of a generation, any other request as it is."""
+    if not isinstance(request, Generate):
+        return request
     return [(message.role, message.content) for message in request.messages]
 
 
-def test_baseline_sends_the_bare_query_and_the_original_sends_empty_messages_with_it() -> None:
-    (asked,), outcome = play(barag.baseline(QUESTION, agent=agent()), [Reply("Ada")])
-    assert sent(asked) == [("user", "Who?")] and outcome == Outcome("Ada", OWN)
-    assert isinstance(asked, Generate) and asked.temperature == 1.0
-    (asked,), _ = play(barag.baseline(QUESTION, agent=agent(compat="original")), [Reply("Ada")])
-    assert sent(asked) == [("system", ""), ("user", ""), ("user", "Who?")]
+ADA, BEA = Reply("Ada"), Reply("Bea")
+WHO = ("user", "Who?")
+SEARCH = Retrieve("index", "Who?", 5)
+BARE = [WHO]
+WITH_PASSAGES = [("system", "naive"), ("user", CONTEXT), WHO]
+BASIC = [("system", "basic"), WHO]
+BASIC_READ = [("system", "basic"), ("user", CONTEXT), WHO]
+DRAFTED, ASKED = [WHO, ("assistant", "Ada")], ("user", "more?")
 
 
-def test_naive_sends_context_and_query_as_two_user_messages() -> None:
-    asked, outcome = play(barag.naive(QUESTION, agent=agent()), [FOUND, Reply("Ada")])
-    assert asked[0] == Retrieve("index", "Who?", 5)
-    expected = [("system", "naive"), ("user", CONTEXT), ("user", "Who?")]
-    assert sent(asked[1]) == expected
-    assert outcome == Outcome("Ada", READ)
-    assert isinstance(asked[1], Generate)
-    assert asked[1].evidence is not None
-    assert len(asked[1].evidence.passages) == 2
+EMPTY = [("system", ""), ("user", ""), WHO]
+MERGED = [("user", f"naive\n\n{CONTEXT.strip()}\n\nWho?")]
+IN_WORDS = [("system", "basic"), ("user", "Who?\n\ndecide?")]
+DO, DO_NOT = (call("databaseRetrieval", f'{{"retrieve": {value}}}') for value in ("true", "false"))
+MORE, NO_MORE = (call("moreInformation", f'{{"moreInfo": {value}}}') for value in ("true", "false"))
+
+
+@pytest.mark.parametrize(
+    ("mode", "replies", "requests", "answer", "reason"),
+    [
+        ("baseline", [ADA], [BARE], "Ada", OWN),
+        ("baseline compat=original", [ADA], [EMPTY], "Ada", OWN),
+        ("naive", [FOUND, ADA], [SEARCH, WITH_PASSAGES], "Ada", READ),
+        ("naive layout=merged", [FOUND, ADA], [SEARCH, MERGED], "Ada", READ),
+        ("basic", [DO_NOT, ADA], [BASIC, BASIC], "Ada", OWN),
+        ("basic", [DO, FOUND, ADA], [BASIC, SEARCH, BASIC_READ], "Ada", READ),
+        ("basic", [BEA, FOUND, ADA], [BASIC, Note(UNDECIDED), SEARCH, BASIC_READ], "Ada", READ),
+        ("basic compat=original", [Reply('{"retrieve": true}')], [BASIC], SORRY_CALL, NO_CALL),
+        ("basic calls=text", [Reply("no"), ADA], [IN_WORDS, BASIC], "Ada", OWN),
+        ("advanced", [ADA, NO_MORE], [BARE, DRAFTED], "Ada", OWN),
+        ("advanced", [ADA, MORE, FOUND, BEA], [BARE, DRAFTED, SEARCH, WITH_PASSAGES], "Bea", READ),
+        ("advanced calls=text", [ADA, Reply("No.")], [BARE, [*DRAFTED, ASKED]], "Ada", OWN),
+    ],
+)
+def test_a_mode_sends_these_requests_and_ends_so(
+    mode: str, replies: list[Reply], requests: list[Any], answer: str, reason: str
+) -> None:
+    name, *pairs = mode.split()
+    settings = dict(pair.split("=") for pair in pairs)
+    asked, outcome = play(barag.MODES[name](QUESTION, agent=agent(**settings)), replies)
+    assert list(map(sent, asked)) == requests
+    assert outcome == Outcome(answer, reason)
 
 
 def test_the_right_article_can_be_the_context() -> None:
     question = Question("q", "Who?", (Passage("a", "Ada did.", "A"),))
-    (asked,), outcome = play(barag.ground_truth(question, agent=agent()), [Reply("Ada")])
-    expected = [("system", "naive"), ("user", "\n \nTitle: A\nAda did.\n \n"), ("user", "Who?")]
-    assert sent(asked) == expected
+    (asked,), outcome = play(barag.ground_truth(question, agent=agent()), [ADA])
+    context = ("user", "\n \nTitle: A\nAda did.\n \n")
+    assert sent(asked) == [("system", "naive"), context, WHO]
     assert outcome.stop_reason == READ
 
 
-def test_a_model_that_takes_one_message_gets_all_of_it_in_one() -> None:
-    asked, _ = play(barag.naive(QUESTION, agent=agent(layout="merged")), [FOUND, Reply("Ada")])
-    assert sent(asked[1]) == [("user", f"naive\n\n{CONTEXT.strip()}\n\nWho?")]
-
-
-@pytest.mark.parametrize(
-    ("said", "reads"),
-    [
-        (call("databaseRetrieval", '{"retrieve": true}'), True),
-        (call("databaseRetrieval", '{"retrieve": false}'), False),
-    ],
-)
-def test_basic_reads_if_the_model_wants_to_and_decides_greedily(said: Reply, reads: bool) -> None:
-    asked, outcome = play(
-        barag.basic(QUESTION, agent=agent()), [said, *([FOUND] if reads else []), Reply("Ada")]
-    )
-    decision = asked[0]
-    assert isinstance(decision, Generate) and decision.temperature == 0 and decision.options == {}
-    assert sent(decision) == [("system", "basic"), ("user", "Who?")]
+def test_decisions_are_greedy_tool_calls_and_answers_name_their_evidence() -> None:
+    (decision, *_, answer), _ = play(barag.basic(QUESTION, agent=agent()), [DO, FOUND, ADA])
+    assert isinstance(decision, Generate) and isinstance(answer, Generate)
+    assert (decision.temperature, answer.temperature, decision.options) == (0, 1.0, {})
     assert decision.tools[0].name == "databaseRetrieval"
-    expected = [("system", "basic"), *([("user", CONTEXT)] if reads else []), ("user", "Who?")]
-    assert sent(asked[-1]) == expected
-    assert outcome == Outcome("Ada", READ if reads else OWN)
-
-
-def test_a_basic_agent_without_a_call_reads_and_the_original_apologises() -> None:
-    asked, outcome = play(
-        barag.basic(QUESTION, agent=agent()), [Reply("Paris."), FOUND, Reply("Ada")]
-    )
-    assert asked[1] == Note(UNDECIDED) and outcome == Outcome("Ada", READ)
-    asked, outcome = play(
-        barag.basic(QUESTION, agent=agent(compat="original")), [Reply('{"retrieve": true}')]
-    )
-    assert len(asked) == 1
-    assert outcome.stop_reason == NO_CALL
-    assert outcome.answer.endswith("(getContext).")
-
-
-def test_advanced_drafts_is_asked_and_keeps_its_draft_or_reads_without_it() -> None:
-    kept, outcome = play(
-        barag.advanced(QUESTION, agent=agent()),
-        [Reply("Ada"), call("moreInformation", '{"moreInfo": false}')],
-    )
-    assert sent(kept[0]) == [("user", "Who?")] and outcome == Outcome("Ada", OWN)
-    assert sent(kept[1]) == [("user", "Who?"), ("assistant", "Ada")]
-    assert isinstance(kept[1], Generate)
-    assert kept[1].options["tool_choice"]["function"]["name"] == "moreInformation"
-    yes = call("moreInformation", '{"moreInfo": true}')
-    asked, outcome = play(
-        barag.advanced(QUESTION, agent=agent()), [Reply("Ada"), yes, FOUND, Reply("Bea")]
-    )
-    expected = [("system", "naive"), ("user", CONTEXT), ("user", "Who?")]
-    assert sent(asked[-1]) == expected
-    assert outcome == Outcome("Bea", READ)
-
-
-def test_decisions_can_be_asked_for_in_words() -> None:
-    asked, _ = play(barag.basic(QUESTION, agent=agent(calls="text")), [Reply("no"), Reply("Ada")])
-    assert sent(asked[0]) == [("system", "basic"), ("user", "Who?\n\ndecide?")]
-    assert isinstance(asked[0], Generate)
-    assert not asked[0].tools
-    asked, _ = play(
-        barag.advanced(QUESTION, agent=agent(calls="text")),
-        [Reply("Ada"), Reply('{"moreInfo": false}')],
-    )
-    assert sent(asked[1])[-1] == ("user", "more?")
+    assert answer.evidence is not None and len(answer.evidence.passages) == 2
+    (_, decision), _ = play(barag.advanced(QUESTION, agent=agent()), [ADA, NO_MORE])
+    assert isinstance(decision, Generate)
+    assert decision.options["tool_choice"]["function"]["name"] == "moreInformation"
+    (decision, _), _ = play(barag.basic(QUESTION, agent=agent(calls="text")), [Reply("no"), ADA])
+    assert isinstance(decision, Generate) and not decision.tools
 
 
 @pytest.mark.parametrize(
@@ -198,29 +171,23 @@ def test_blank_and_too_long_queries_ask_nobody(name: str) -> None:
     assert play(flow(Question("q", " \n"), agent=agent()), []) == ([], Outcome("", "blank"))
     asked, outcome = play(flow(Question("q", "x" * 2001), agent=agent()), [])
     assert asked == [] and outcome.stop_reason == "too long" and "2000" in outcome.answer
-    assert (
-        play(barag.baseline(Question("q", "x" * 2000), agent=agent()), [Reply("Ada")])[1].answer
-        == "Ada"
-    )
+    longest = barag.baseline(Question("q", "x" * 2000), agent=agent())
+    assert play(longest, [ADA])[1].answer == "Ada"
 
 
 def test_history_is_the_last_three_turns_and_fewer_where_they_are_long() -> None:
     turns = [Message(role, f"{role} {n}") for n in range(5) for role in ("user", "assistant")]
-    assert [m.content for m in recent(turns)] == [
-        f"{role} {n}" for n in (2, 3, 4) for role in ("user", "assistant")
-    ]
-    long = [
-        Message("user", "x" * 20_000),
-        Message("assistant", "a"),
-        Message("user", "y" * 5000),
-        Message("assistant", "b"),
-    ]
+    assert recent(turns) == tuple(turns[4:])
+    lengths = (("user", 20_000), ("assistant", 1), ("user", 5000), ("assistant", 1))
+    long = [Message(role, "x" * length) for role, length in lengths]
     assert recent(long) == tuple(long[2:])
     question = Question("q", "Who?", history=tuple(turns[-2:]))
-    (asked,), _ = play(barag.baseline(question, agent=agent(history=True)), [Reply("Ada")])
-    assert sent(asked) == [("user", "user 4"), ("assistant", "assistant 4"), ("user", "Who?")]
-    (asked,), _ = play(barag.baseline(question, agent=agent()), [Reply("Ada")])
-    assert sent(asked) == [("user", "Who?")]
+    for history, before in (
+        (True, [("user", "user 4"), ("assistant", "assistant 4")]),
+        (False, []),
+    ):
+        (asked,), _ = play(barag.baseline(question, agent=agent(history=history)), [ADA])
+        assert sent(asked) == [*before, WHO]
 
 
 # the agent that decides by a number
@@ -302,33 +269,22 @@ def test_published_contexts_are_our_chunks_of_these_articles_with_our_joints(
     folder = shared_data / "barag"
     articles: dict[str, str] = {}
     for name in ("articles_A_d", "articles_A_r_first300"):
-        for line in (folder / f"{name}.jsonl").read_text(encoding="utf-8").splitlines():
-            row = json.loads(line)
+        for row in read_lines(folder / f"{name}.jsonl"):
             articles.setdefault(row["title"], row["content"])
     chunks: dict[str, set[str]] = {}
     found = 0
-    for line in (
-        (folder / "runs" / "A_f_20240123_100551.jsonl").read_text(encoding="utf-8").splitlines()
-    ):
-        context = json.loads(line)["context"]
-        texts = [
-            f"Title: {text}" for text in context.removesuffix("\n \n").split("\n \nTitle: ")[1:]
-        ]
-        assert context == context_of(
-            [Hit(Passage(str(n), text), 1.0) for n, text in enumerate(texts)]
-        )
-        assert len(texts) == 5
+    for run in read_lines(folder / "runs" / "A_f_20240123_100551.jsonl"):
+        context = run["context"]
+        parts = context.removesuffix("\n \n").split("\n \nTitle: ")[1:]
+        texts = [f"Title: {text}" for text in parts]
+        hits = [Hit(Passage(str(n), text), 1.0) for n, text in enumerate(texts)]
+        assert context == context_of(hits) and len(texts) == 5
         for text in texts:
             title = text.partition("\n")[0].removeprefix("Title: ")
-            if title in articles:
-                content = articles[title]
-                chunks.setdefault(
-                    title,
-                    {
-                        f"Title: {title}\n{content[a:b]}"
-                        for a, b in spans(content, PRESETS["barag-code"])
-                    },
-                )
+            if content := articles.get(title):
+                if title not in chunks:
+                    cuts = spans(content, PRESETS["barag-code"])
+                    chunks[title] = {f"Title: {title}\n{content[a:b]}" for a, b in cuts}
                 assert text in chunks[title]
                 found += 1
     assert found > 500

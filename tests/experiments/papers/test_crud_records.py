@@ -41,36 +41,30 @@ def test_the_six_lists_of_cruds_file_are_read(tmp_path: Path) -> None:
     }
     data = written(tmp_path / "split_merged.json", rows)
     for place in (data, tmp_path):
-        found = read_tasks(place, tasks_of("all"))
-        assert {
-            name: (one.total, len(one.records)) for name, one in found.items()
-        } == dict.fromkeys(TASKS, (1, 1))
-        assert found["summary"].records[0].id == "1"
-        assert found["summary"].records[0].reference == "水厂通水。"
+        sets = read_tasks(place, tasks_of("all"))
+        assert set(sets) == set(TASKS)
+        assert {(of.total, len(of.records)) for of in sets.values()} == {(1, 1)}
+        (record,) = sets["summary"].records
+        assert (record.id, record.reference) == ("1", "水厂通水。")
 
 
-@pytest.mark.parametrize("lines", [True, False])
-def test_one_tasks_records_are_read_as_json_and_as_json_lines(tmp_path: Path, lines: bool) -> None:
-    data = written(tmp_path / ("mine.jsonl" if lines else "mine.json"), [QA], lines)
+@pytest.mark.parametrize("name", ["mine.jsonl", "mine.json"])
+def test_one_tasks_records_are_read_as_json_and_as_json_lines(tmp_path: Path, name: str) -> None:
+    data = written(tmp_path / name, [QA], lines=name.endswith("l"))
     (record,) = read_tasks(data, (TASKS["qa1"],))["qa1"].records
     assert record.values == {"question": "谁夺冠？"}
     assert record.gold[0].text.startswith("2023-07-28")
 
 
-def test_what_cannot_be_asked_or_scored_is_left_out_and_said(tmp_path: Path) -> None:
-    rows = [
-        HALLU,
-        {**HALLU, "ID": "x", "hallucinatedMod": FAILED},
-        {**HALLU, "ID": "y", "hallucinatedMod": " "},
-        HALLU,
-        {"newsBeginning": "?"},
-        7,
-    ]
-    found = read_tasks(written(tmp_path / "hallucination.json", rows), (TASKS["hallucination"],))[
-        "hallucination"
-    ]
-    assert [record.id for record in found.records] == ["h"] and found.total == 6
-    assert found.left_out == {
+def test_what_cannot_be_asked_or_scored_is_left_out_and_named(tmp_path: Path) -> None:
+    failed, blank = (
+        {**HALLU, "ID": n, "hallucinatedMod": t} for n, t in (("x", FAILED), ("y", " "))
+    )
+    rows = [HALLU, failed, blank, HALLU, {"newsBeginning": "?"}, 7]
+    path = written(tmp_path / "hallucination.json", rows)
+    (records,) = read_tasks(path, (TASKS["hallucination"],)).values()
+    assert [record.id for record in records.records] == ["h"] and records.total == 6
+    assert records.left_out == {
         "have a failed request's text for a reference": ("x",),
         "have no hallucinatedMod": ("y",),
         "have an id that another record had before": ("h",),
@@ -83,7 +77,7 @@ def test_gold_ids_go_before_gold_texts_and_lists_of_texts_are_lines(tmp_path: Pa
     rows = [{**QA, "questions": ["谁？", "何时？"], "auto_gold_doc_ids": [7, 8]}]
     (record,) = read_tasks(written(tmp_path / "qa1.json", rows), (TASKS["qa1"],))["qa1"].records
     assert record.values["question"] == "谁？\n何时？"
-    assert [set(one.ids) for one in record.gold] == [{"7"}, {"8"}]
+    assert [set(document.ids) for document in record.gold] == [{"7"}, {"8"}]
 
 
 @pytest.mark.parametrize(

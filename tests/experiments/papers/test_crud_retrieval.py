@@ -10,11 +10,12 @@ from rallebench.core.errors import UsageError
 from rallebench.core.types import Hit, Passage
 from rallebench.experiments.papers.crud.records import GoldDocument
 from rallebench.experiments.papers.crud.retrieval import (
+    RETRIEVERS,
     joined,
-    reciprocal_rank,
-    separator_of,
+    searches_words,
     variant,
 )
+from rallebench.experiments.papers.crud.scoring import reciprocal_ranks
 from rallebench.retrievers._parts import IDENTITIES
 from rallebench.retrievers.composites import written_out
 from rallebench.retrievers.fusion import by_rank
@@ -36,28 +37,21 @@ def test_hybrid_scores_are_half_over_sixty_and_the_rank_and_equal_texts_are_one(
 
 
 def test_the_four_variants_are_retrievers_of_the_workspace() -> None:
-    expected = ("bge", "words")
-    assert (variant("dense", "bge", "words", 8), variant("bm25", "bge", "words", 8)) == expected
-    _, fused = written_out(variant("hybrid", "bge", "words", 8), parse_settings)
+    names = [variant(kind, "bge", "words", 8, "/models/judge") for kind in RETRIEVERS]
+    assert names[:2] == ["bge", "words"]
+    fused, judged = (written_out(name, parse_settings)[1] for name in names[2:])
     assert fused is not None and (fused.kind, fused.of) == ("rrf", ["words", "bge"])
     assert fused.settings == {"weights": "0.5,0.5", "constant": 60, "depth": 8, "equal": "text"}
-    _, judged = written_out(
-        variant("hybrid-rerank", "bge", "words", 8, "/models/judge"), parse_settings
-    )
-    assert judged is not None and (judged.kind, judged.settings["depth"]) == ("rerank", 16)
-    assert judged.of == [variant("hybrid", "bge", "words", 8)]
-    for kind, sentence in (
-        ("sparse", "no retriever of CRUD-RAG 'sparse'"),
-        ("hybrid-rerank", "needs a cross-encoder"),
-    ):
-        with pytest.raises(UsageError, match=sentence):
-            variant(kind, "bge", "words", 8)
+    assert judged is not None and (judged.kind, judged.of) == ("rerank", [names[2]])
+    assert judged.settings["depth"] == 16
+    with pytest.raises(UsageError, match="needs a cross-encoder"):
+        variant("hybrid-rerank", "bge", "words", 8)
 
 
-def test_documents_of_bm25_are_lines_and_all_others_stand_apart(tmp_path: Path) -> None:
+def test_bm25_alone_searches_words(tmp_path: Path) -> None:
     workspace = Workspace(tmp_path)
     names = ("starter-bm25", "starter-minilm", "rrf:starter-bm25,starter-minilm")
-    assert [separator_of(workspace, name) for name in names] == ["\n", "\n\n", "\n\n"]
+    assert [searches_words(workspace, name) for name in names] == [True, False, False]
 
 
 def test_the_original_cuts_documents_where_its_echo_would_end() -> None:
@@ -69,15 +63,11 @@ def test_the_original_cuts_documents_where_its_echo_would_end() -> None:
 
 def test_every_gold_document_has_its_own_rank_by_id_page_or_chunk() -> None:
     hits = [hit("5#2", "甲"), hit("7", "乙"), Hit(Passage("c", "丙", page_id="9"), 0.1)]
-    gold = tuple(GoldDocument(frozenset({one})) for one in ("7", "9", "8"))
-    assert reciprocal_rank(gold, hits) == pytest.approx((1 / 2 + 1 / 3 + 0) / 3)
-    assert reciprocal_rank((GoldDocument(frozenset({"5"})),), hits) == 1.0
-    assert reciprocal_rank((), hits) is None
+    gold = [GoldDocument(frozenset({name})) for name in ("7", "9", "8", "5")]
+    assert reciprocal_ranks(gold, hits) == [1 / 2, 1 / 3, 0, 1]
 
 
 def test_without_ids_a_gold_document_is_known_by_its_text_also_in_part_and_with_its_date() -> None:
     hits = [hit("a", OTHER), hit("b", f"2023-07-01 10:00:00，正文：{REPORT[:30]}"), hit("c", "短")]
-    assert reciprocal_rank((GoldDocument(text=f"[ 2023 ] ，正文： {REPORT}"),), hits) == 0.5
-    assert reciprocal_rank((GoldDocument(text="短"),), hits) == 0.0, (
-        "a few characters tell no document"
-    )
+    gold = [GoldDocument(text=text) for text in (f"[ 2023 ] ，正文： {REPORT}", "短")]
+    assert reciprocal_ranks(gold, hits) == [1 / 2, 0], "a few characters tell no document"

@@ -62,18 +62,8 @@ def test_a_name_and_the_path_of_its_file_give_the_same_run(
 
 
 def test_articles_of_a_judge_are_taken_by_name(rallebench: CommandLine) -> None:
-    run = {
-        "id": "1",
-        "title": "Titan",
-        "question": "What is Titan?",
-        "answer": "A moon.",
-        "n_input_tokens": 1,
-        "n_output_tokens": 1,
-        "retrieved": False,
-        "truthfulness": 5,
-        "relevance": 5,
-        "context": "",
-    }
+    texts = {"title": "Titan", "question": "What is Titan?", "answer": "A moon."}
+    run = {**texts, "truthfulness": 5, "relevance": 5}
     runs = write_lines(rallebench.workspace / "mine.jsonl", [run])
     llms = json.loads((rallebench.workspace / "llms.json").read_text())
     llms["judge"] = {"backend": "scripted", "settings": {"default": "5 5"}}

@@ -10,25 +10,20 @@ from typing import Any
 
 import pytest
 from project import GOLDEN
+from small_workspace import write_lines
 
 from rallebench.core.errors import BadFileError, MismatchError, UsageError
 from rallebench.experiments.papers.kilt.score import score_kilt
 
-GOLDEN = json.loads((GOLDEN / "kilt.json").read_text(encoding="utf-8"))["cases"]
+CASES = json.loads((GOLDEN / "kilt.json").read_text(encoding="utf-8"))["cases"]
 SECTIONS = ("kilt", "downstream", "retrieval")
-
-
-def write(path: Path, records: list[dict[str, Any]]) -> Path:
-    path.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
-    return path
 
 
 def score(
     folder: Path, gold: list[dict[str, Any]], guess: list[dict[str, Any]], **settings: Any
 ) -> dict[str, Any]:
-    return score_kilt(
-        write(folder / "guess.jsonl", guess), write(folder / "gold.jsonl", gold), **settings
-    )
+    guesses = write_lines(folder / "guess.jsonl", guess)
+    return score_kilt(guesses, write_lines(folder / "gold.jsonl", gold), **settings)
 
 
 def truth(qid: Any, answer: str, page: str = "1") -> dict[str, Any]:
@@ -39,7 +34,7 @@ def number(value: Any) -> float:
     return float(Fraction(value)) if isinstance(value, str) else float(value)
 
 
-@pytest.mark.parametrize("case", GOLDEN, ids=[case["rule"] for case in GOLDEN])
+@pytest.mark.parametrize("case", CASES, ids=[case["rule"] for case in CASES])
 def test_a_hand_worked_case_gives_its_values(case: dict[str, Any], tmp_path: Path) -> None:
     settings = {key: case[key] for key in ("rank_keys", "ks", "compat") if key in case}
     result = score(tmp_path, case["gold"], case["guess"], **settings)
@@ -61,11 +56,8 @@ def test_kilts_own_fixtures_are_reproduced_to_the_last_digit(shared_data: Path) 
             result = score_kilt(folder / case["guess"], folder / case["gold"], rank_keys=keys)
             for section in SECTIONS:
                 for key, expected in case.get(section, {}).items():
-                    assert result[section][key] == pytest.approx(expected, abs=1e-12), (
-                        case["guess"],
-                        keys,
-                        key,
-                    )
+                    where = (case["guess"], keys, key)
+                    assert result[section][key] == pytest.approx(expected, abs=1e-12), where
                     checked += 1
     assert checked == 52
 
@@ -78,30 +70,23 @@ def test_the_gold_of_every_published_set_scores_full_marks_against_itself(
             records = [json.loads(line) for line in islice(lines, 40)]
         guess = [{"id": r["id"], "output": r["output"][:1]} for r in records]
         result = score(tmp_path, records, guess)
-        assert {result["downstream"][key] for key in ("accuracy", "em", "has_answer")} == {1.0}, (
-            path
-        )
+        scores = {result["downstream"][key] for key in ("accuracy", "em", "has_answer")}
+        assert scores == {1.0}, path
         if result["retrieval"]:
             assert result["retrieval"]["Rprec"] == result["kilt"]["KILT-em"] == 1.0, path
 
 
 def test_the_result_is_laid_out_as_kilt_and_ralle_print_it(tmp_path: Path) -> None:
-    result = score(tmp_path, [truth(1, "Oslo")], [truth(1, "Oslo")])
+    result = score(tmp_path, GOLD, GOLD)
     assert list(result)[:4] == ["kilt", "downstream", "retrieval", "n"]
-    assert {"accuracy", "em", "f1", "rougel", "has_answer"} <= set(result["downstream"])
-    assert {"KILT-accuracy", "KILT-em", "KILT-f1", "KILT-rougel", "KILT-has_answer"} <= set(
-        result["kilt"]
-    )
-    assert {"Rprec", "recall_at_5", "recall@5", "precision@1", "success_rate@20"} <= set(
-        result["retrieval"]
-    )
+    names = {"accuracy", "em", "f1", "rougel", "has_answer"}
+    assert names <= set(result["downstream"])
+    assert {f"KILT-{name}" for name in names} <= set(result["kilt"])
+    retrieval = {"Rprec", "recall_at_5", "recall@5", "precision@1", "success_rate@20"}
+    assert retrieval <= set(result["retrieval"])
     json.dumps(result, allow_nan=False)
-
-
-def test_recall_at_five_is_given_whatever_cut_offs_are_asked_for(tmp_path: Path) -> None:
-    result = score(tmp_path, [truth(1, "Oslo")], [truth(1, "Oslo")], ks=[3])
-    expected = {"Rprec", "recall@5", "recall_at_5", "precision@3", "recall@3", "success_rate@3"}
-    assert set(result["retrieval"]) == expected
+    at_3 = {"Rprec", "recall@5", "recall_at_5", "precision@3", "recall@3", "success_rate@3"}
+    assert set(score(tmp_path, GOLD, GOLD, ks=[3])["retrieval"]) == at_3
 
 
 def test_predictions_may_come_in_any_order_and_surplus_ones_are_noted(tmp_path: Path) -> None:
@@ -125,43 +110,24 @@ def test_missing_predictions_are_counted_and_the_first_are_named(tmp_path: Path)
         score(tmp_path, gold, gold[:2])
 
 
-def test_a_mixture_of_predictions_with_and_without_answer_is_refused(tmp_path: Path) -> None:
-    gold = [truth(1, "Oslo"), truth(2, "Bern")]
-    with pytest.raises(BadFileError, match=r"1 of 2 predictions without 'answer': '2'"):
-        score(tmp_path, gold, [truth(1, "Oslo"), {"id": 2, "output": [{"provenance": []}]}])
+GOLD = [truth(1, "a")]
+FLOAT_PAGE = {"id": 1, "output": [{"answer": "a", "provenance": [{"wikipedia_id": 1.0}]}]}
+TWO = {"id": 1, "output": [{"answer": "a"}] * 2}
+SILENT = {"id": 2, "output": [{"provenance": []}]}
 
 
 @pytest.mark.parametrize(
     ("gold", "guess", "message"),
     [
-        (
-            [truth(1, "a"), truth("1 ", "b")],
-            [truth(1, "a")],
-            "gold.jsonl, line 2 repeats the id '1' of line 1",
-        ),
-        (
-            [truth(1, "a")],
-            [truth(1, "a"), truth(1, "a")],
-            "guess.jsonl, line 2 repeats the id '1' of line 1",
-        ),
-        (
-            [truth(1, "a")],
-            [{"id": 1, "output": [{"answer": "a"}] * 2}],
-            "has 2 outputs; .* output_reduced.jsonl",
-        ),
-        ([truth(1, "a")], [{"id": 1}], "has 0 outputs"),
-        ([truth(1, "a")], [{"output": []}], "guess.jsonl, line 1 has no 'id'"),
-        (
-            [truth(1, "a")],
-            [truth(1, "a", page=1.0)],
-            "line 1: 'wikipedia_id' is a number, not text",
-        ),  # type: ignore[arg-type]
-        (
-            [{"id": 1, "output": [{"answer": 5}]}],
-            [truth(1, "a")],
-            "gold.jsonl, line 1: an 'answer' is a number",
-        ),
-        ([], [truth(1, "a")], "gold.jsonl holds no gold record"),
+        ([*GOLD, truth(2, "b")], [*GOLD, SILENT], r"1 of 2 predictions without 'answer': '2'"),
+        ([*GOLD, truth("1 ", "b")], GOLD, "gold.jsonl, line 2 repeats the id '1' of line 1"),
+        (GOLD, GOLD * 2, "guess.jsonl, line 2 repeats the id '1' of line 1"),
+        (GOLD, [TWO], "has 2 outputs; .* output_reduced.jsonl"),
+        (GOLD, [{"id": 1}], "has 0 outputs"),
+        (GOLD, [{"output": []}], "guess.jsonl, line 1 has no 'id'"),
+        (GOLD, [FLOAT_PAGE], "line 1: 'wikipedia_id' is a number, not text"),
+        ([{"id": 1, "output": [{"answer": 5}]}], GOLD, "gold.jsonl, line 1: an 'answer' is a num"),
+        ([], GOLD, "gold.jsonl holds no gold record"),
     ],
 )
 def test_a_bad_file_is_refused_with_its_line(
@@ -180,5 +146,6 @@ def test_settings_that_make_no_sense_are_refused(settings: dict[str, Any], tmp_p
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    gold = write_lines(tmp_path / "gold.jsonl", GOLD)
     with pytest.raises(BadFileError, match=r"absent\.jsonl does not exist"):
-        score_kilt(tmp_path / "absent.jsonl", write(tmp_path / "gold.jsonl", [truth(1, "a")]))
+        score_kilt(tmp_path / "absent.jsonl", gold)

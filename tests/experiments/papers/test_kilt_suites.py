@@ -14,22 +14,18 @@ from small_workspace import (
     make_workspace,
     read_lines,
     record,
+    scripted,
     write_lines,
 )
 
-from rallebench.experiments.papers.kilt.data import read
-from rallebench.experiments.papers.kilt.sets import MODES, SETS, sets_of
+from rallebench.experiments.papers.kilt.sets import MODES, SETS, read, sets_of
 from rallebench.experiments.papers.kilt.tables import answers, printed_row, retrieval
 from rallebench.metrics import metric
 from rallebench.workspace.paths import Workspace
 
+LINKED = "A moon, [START_ENT] Titan [END_ENT] , with an atmosphere of Saturn"
 LINKS = [
-    record(
-        "l1",
-        "A moon, [START_ENT] Titan [END_ENT] , with an atmosphere of Saturn",
-        "Titan (moon)",
-        "p1",
-    ),
+    record("l1", LINKED, "Titan (moon)", "p1"),
     record("l2", "It lies in [START_ENT] Lamar County [END_ENT] .", "Paris, Texas", "p3"),
 ]
 CLAIMS = [
@@ -52,10 +48,8 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, rows in OFFICIAL.items():
         write_lines(folder / "data" / f"{name}.jsonl", rows)
     models = json.loads((folder / "llms.json").read_text())
-    models["checker"] = {
-        "backend": "scripted",
-        "settings": {"replies": {"SUPPORTS": "SUPPORTS"}, "default": "Titan"},
-    }
+    checker = {"replies": {"SUPPORTS": "SUPPORTS"}, "default": "Titan"}
+    models |= scripted({"checker": checker})
     (folder / "llms.json").write_text(json.dumps(models))
     return folder
 
@@ -115,20 +109,9 @@ def test_a_set_is_a_run_of_a_chain_that_can_be_analysed_and_continued_as_any(
     assert "Action 2: generate titan" in (folder / "prompt.txt").read_text()
     assert sum(rallebench.json("analyse", part["run"])["runs"][0]["waterfall"].values()) == 8
     before = (folder / "episodes.jsonl").read_bytes()
-    resumed = [
-        "--chain",
-        "read-qa",
-        "--retriever",
-        "tiny",
-        "--llm",
-        "titan",
-        "--set",
-        "k=2",
-        "--resume",
-        "--no-mlflow",
-    ]
+    command = "run --chain read-qa --retriever tiny --llm titan --set k=2 --resume --no-mlflow"
     data = made / "data" / "nq-dev-kilt.jsonl"
-    again = rallebench("run", *resumed, "--name", part["run"], "--dataset", data)
+    again = rallebench(command, "--name", part["run"], "--dataset", data)
     assert again.code == 0, again.err
     assert (folder / "episodes.jsonl").read_bytes() == before
 
@@ -152,34 +135,25 @@ def test_several_sets_have_their_macro_average_beside_the_printed_one(
 def test_an_average_over_eleven_sets_never_stands_in_a_column_with_ours_over_fewer(
     rallebench: CommandLine,
 ) -> None:
-    retrieval, recall = (
-        suite(rallebench, "kilt-nq", "alone", "mode=retrieve", llm="")["tables"][i] for i in (0, 1)
-    )
-    assert retrieval["columns"] == recall["columns"] == ["", "NQ"], "of one set there is no average"
-    assert {row[0]: row[1:] for row in retrieval["rows"][1:]}["RaLLe: e5 (Flat)"] == [0.652]
-    assert {row[0]: row[1:] for row in recall["rows"][1:]}["RaLLe: e5 (Flat)"] == [0.716]
-    assert not any("REWRITE-EL" in row[0] for row in retrieval["rows"])
-    found = suite(rallebench, "kilt", "two", "mode=retrieve", "datasets=nq,ay2", llm="")["tables"][
-        0
-    ]
-    printed = {row[0]: row[1:] for row in found["rows"]}
-    assert printed["RaLLe: e5 (Flat)"] == [0.516, 0.652, pytest.approx((0.516 + 0.652) / 2)]
-    assert printed["RaLLe: e5 (Flat), without REWRITE-EL"][0] == 0.034
+    alone = suite(rallebench, "kilt-nq", "alone", "mode=retrieve", llm="")["tables"]
+    for table, printed in zip(alone, (0.652, 0.716)):
+        assert table["columns"] == ["", "NQ"], "of one set there is no average"
+        assert dict(row[:2] for row in table["rows"][1:])["RaLLe: e5 (Flat)"] == printed
+    assert not any("REWRITE-EL" in row[0] for row in alone[0]["rows"])
+    two = suite(rallebench, "kilt", "two", "mode=retrieve", "datasets=nq,ay2", llm="")
+    rows = {row[0]: row[1:] for row in two["tables"][0]["rows"]}
+    assert rows["RaLLe: e5 (Flat)"] == [0.516, 0.652, pytest.approx((0.516 + 0.652) / 2)]
+    assert rows["RaLLe: e5 (Flat), without REWRITE-EL"][0] == 0.034
 
 
 def test_a_printed_average_is_over_the_sets_that_ours_is_over_or_absent() -> None:
-    ours = ("ours", *[0.5] * 11, 0.5)
-    sets, cells = (
-        list(SETS.values()),
-        dict(retrieval("ralle_table3", True))["e5 (DiskANN), without REWRITE-EL"],
-    )
-    assert printed_row("x", sets, cells, [ours])[-1] == 0.394, (
-        "of all eleven the one that is printed"
-    )
-    assert printed_row("x", sets, cells, [("ours", None, *ours[2:])])[-1] == pytest.approx(
-        sum(cells[one.label] for one in sets[1:]) / 10
-    )
-    assert printed_row("x", sets, cells, [ours, ("other", None, *ours[2:])])[-1] is None
+    ours, sets = ("ours", *[0.5] * 11, 0.5), list(SETS.values())
+    cells = dict(retrieval("ralle_table3", True))["e5 (DiskANN), without REWRITE-EL"]
+    fewer = ("other", None, *ours[2:])
+    assert printed_row("x", sets, cells, [ours])[-1] == 0.394, "of all eleven the printed average"
+    mean = sum(cells[each.label] for each in sets[1:]) / 10
+    assert printed_row("x", sets, cells, [fewer])[-1] == pytest.approx(mean)
+    assert printed_row("x", sets, cells, [ours, fewer])[-1] is None
 
 
 def test_without_datasets_all_whose_files_are_there_are_run_and_retrieval_needs_no_model(
@@ -188,19 +162,14 @@ def test_without_datasets_all_whose_files_are_there_are_run_and_retrieval_needs_
     found = suite(rallebench, "kilt", "all", "mode=retrieve", llm="")
     assert [part["label"].split()[0] for part in found["parts"]] == ["fev", "ay2", "trex", "nq"]
     assert all(list(part["metrics"]) == ["Rprec", "recall@5"] for part in found["parts"])
-    assert not any(
-        "accuracy" in row["metric"]
-        for row in read_lines(made / "runs" / "all nq retrieve" / "scores.jsonl")
-    )
+    scores = read_lines(made / "runs" / "all nq retrieve" / "scores.jsonl")
+    assert not any("accuracy" in row["metric"] for row in scores)
     expected = {"file": str(made / "data" / "nq-dev-kilt.jsonl"), "rows": 8, "official": False}
     assert found["data"]["nq"] == expected
-    assert (
-        "nq-dev-kilt.jsonl has 8 rows and KILT's nq-dev-kilt.jsonl 2,837, so it is not the official file."
-        in found["notes"]
-    )
-    assert {"R-precision", "Recall@5", "Speed and memory (tiny)"} == {
-        table["title"] for table in found["tables"]
-    }
+    differs = "nq-dev-kilt.jsonl has 8 rows and KILT's nq-dev-kilt.jsonl 2,837, so it is not"
+    assert any(note.startswith(differs) for note in found["notes"])
+    titles = {table["title"] for table in found["tables"]}
+    assert titles == {"R-precision", "Recall@5", "Speed and memory (tiny)"}
 
 
 def test_a_linked_title_stays_whole_and_only_as_ralle_does_it_ends_at_its_comma(
@@ -229,10 +198,8 @@ def test_every_way_is_a_run_and_a_set_without_such_a_chain_is_said(rallebench: C
     speed = found["tables"][-1]
     rows = {row[0]: row for row in speed["rows"]}
     assert rows["FEV, closed-book"][2] is None and rows["T-REx, three-action"][2] > 0
-    assert (
-        rows["RaLLe: e5 (Flat), FEV"][2] == 0.177 and rows["RaLLe: e5 (Flat), T-REx"][2] == 0.201
-    ), "each of its own set"
-    assert rows["RaLLe: e5 (Flat), FEV"][5] == 84.8
+    fev, trex = rows["RaLLe: e5 (Flat), FEV"], rows["RaLLe: e5 (Flat), T-REx"]
+    assert (fev[2], trex[2], fev[5]) == (0.177, 0.201, 84.8), "each of its own set"
     assert [plot["title"] for plot in found["plots"]] == ["Headline metric", "R-precision"]
 
 
@@ -241,76 +208,65 @@ def test_gold_pages_that_the_index_lacks_and_failures_are_said(
 ) -> None:
     file = write_lines(made / "lost.jsonl", [record("x", "Who?", "Titan", "p9"), *RECORDS])
     found = suite(rallebench, "kilt-nq", "lost", f"file={file}", llm="picky")
-    assert any(
-        note.startswith("lost: 6 of 7 gold pages are in this index (tiny);")
-        for note in found["notes"]
-    )
-    part = found["parts"][0]
+    part, notes = found["parts"][0], "\n".join(found["notes"])
+    assert "lost: 6 of 7 gold pages are in this index (tiny);" in notes
     assert part["n_errors"] > 0 and part["metrics"]["em"]["n"] == part["n"] - part["n_errors"]
-    assert any(
-        f"nq read: {part['n_errors']} of 9 questions failed" in note for note in found["notes"]
-    )
+    assert f"nq read: {part['n_errors']} of 9 questions failed" in notes
 
 
 def test_gold_without_pages_is_not_scored_by_retrieval(rallebench: CommandLine, made: Path) -> None:
-    bare = [
-        {"id": row["id"], "input": row["input"], "output": [{"answer": "Titan"}]} for row in RECORDS
-    ]
+    bare = [{**row, "output": [{"answer": "Titan"}]} for row in RECORDS]
     file = write_lines(made / "bare.jsonl", bare)
     found = suite(rallebench, "kilt-nq", "bare", f"file={file}", "mode=read,retrieve")
-    assert [(part["label"], list(part["metrics"])) for part in found["parts"]] == [
-        ("nq read", ["em", "has_answer_all"])
-    ]
+    (part,) = found["parts"]
+    assert (part["label"], list(part["metrics"])) == ("nq read", ["em", "has_answer_all"])
     assert any("bare: its gold names no pages" in note for note in found["notes"])
     ran = rallebench.suite("kilt-nq", f"file={file}", "retriever=tiny", "mode=retrieve")
     assert ran.code == 2 and "nothing could be scored" in ran.last
 
 
 @pytest.mark.parametrize(
-    ("name", "pairs", "sentence"),
+    ("name", "settings", "sentence"),
     [
-        ("kilt-nq", (), "give --set data=FOLDER"),
-        ("kilt", (), "give --set data=FOLDER"),
-        ("kilt", ("datasets=squad",), "KILT has no set 'squad'"),
-        ("kilt", ("datasets=nq,fev", "file=FILE"), "file=nq=FILE,hopo=FILE"),
-        ("kilt", ("datasets=nq", "file=fev=FILE"), "'fev' is not among the requested sets"),
+        ("kilt-nq", "", "give --set data=FOLDER"),
+        ("kilt", "", "give --set data=FOLDER"),
+        ("kilt", "datasets=squad", "KILT has no set 'squad'"),
+        ("kilt", "datasets=nq,fev file=FILE", "file=nq=FILE,hopo=FILE"),
+        ("kilt", "datasets=nq file=fev=FILE", "'fev' is not among the requested sets"),
         (
             "kilt-nq",
-            ("data=nowhere",),
-            "nowhere does not exist, neither as a path nor as a question set; it should be the folder of KILT's files",
+            "data=nowhere",
+            "nor as a question set; it should be the folder of KILT's files",
         ),
-        ("kilt", ("datasets=nq,fev", "data=tiny-qa"), "say whose it is: --set file=nq=tiny-qa"),
-        ("kilt-nq", ("data=tiny-qa", "file=FILE"), "tiny-qa is one question set"),
-        ("kilt-tqa", ("data=DATA",), "holds no triviaqa-dev-kilt.jsonl"),
-        ("kilt-nq", ("data=DATA", "split=train"), "holds no nq-train-kilt.jsonl"),
-        ("kilt-nq", ("file=FILE", "mode=guess"), "mode must be one of read, closed-book"),
-        ("kilt-nq", ("file=FILE", "retriever="), "--set retriever=NAME"),
-        ("kilt-nq", ("file=FILE", "retriever=nowhere"), "there is no retriever 'nowhere'"),
-        ("kilt-fev", ("data=DATA", "mode=three-action"), "FEV has no chain for three-action"),
-        ("kilt-fev", ("file=FILE",), "has the answer 'Titan', where SUPPORTS or REFUTES"),
-        ("kilt-ay2", ("file=FILE",), "lacks [START_ENT]"),
-        ("kilt-trex", ("file=FILE",), "lacks [SEP]"),
+        ("kilt", "datasets=nq,fev data=tiny-qa", "say whose it is: --set file=nq=tiny-qa"),
+        ("kilt-nq", "data=tiny-qa file=FILE", "tiny-qa is one question set"),
+        ("kilt-tqa", "data=DATA", "holds no triviaqa-dev-kilt.jsonl"),
+        ("kilt-nq", "data=DATA split=train", "holds no nq-train-kilt.jsonl"),
+        ("kilt-nq", "file=FILE mode=guess", "mode must be one of read, closed-book"),
+        ("kilt-nq", "file=FILE retriever=", "--set retriever=NAME"),
+        ("kilt-nq", "file=FILE retriever=nowhere", "there is no retriever 'nowhere'"),
+        ("kilt-nq", "data=DATA LLM=", "name one with --llm"),
+        ("kilt-fev", "data=DATA mode=three-action", "FEV has no chain for three-action"),
+        ("kilt-fev", "file=FILE", "has the answer 'Titan', where SUPPORTS or REFUTES"),
+        ("kilt-ay2", "file=FILE", "lacks [START_ENT]"),
+        ("kilt-trex", "file=FILE", "lacks [SEP]"),
         (
             "kilt-nq",
-            ("file=DATA/trex-dev-kilt.jsonl",),
+            "file=DATA/trex-dev-kilt.jsonl",
             "holds [SEP], as another of KILT's tasks does",
         ),
-        ("kilt-nq", ("file=DATA/aidayago2-dev-kilt.jsonl",), "holds [START_ENT]"),
+        ("kilt-nq", "file=DATA/aidayago2-dev-kilt.jsonl", "holds [START_ENT]"),
     ],
 )
 def test_a_wrong_request_or_file_is_one_sentence_and_writes_nothing(
-    rallebench: CommandLine, made: Path, name: str, pairs: tuple[str, ...], sentence: str
+    rallebench: CommandLine, made: Path, name: str, settings: str, sentence: str
 ) -> None:
     before = everything(made)
     data, file = str(made / "data"), str(made / "datasets" / "tiny-qa.jsonl")
-    filled = [pair.replace("FILE", file).replace("DATA", data) for pair in pairs]
-    ran = rallebench.suite(name, "retriever=tiny", *filled, llm="titan")
+    pairs = settings.replace("FILE", file).replace("DATA", data).split()
+    llm = "" if "LLM=" in pairs else "titan"
+    ran = rallebench.suite(name, "retriever=tiny", *(p for p in pairs if p != "LLM="), llm=llm)
     assert ran.code == 2 and sentence in ran.last and everything(made) == before
-
-
-def test_reading_needs_a_model(rallebench: CommandLine, made: Path) -> None:
-    ran = rallebench.suite("kilt-nq", f"data={made / 'data'}", "retriever=tiny")
-    assert ran.code == 2 and "name one with --llm" in ran.last
 
 
 @pytest.mark.parametrize(

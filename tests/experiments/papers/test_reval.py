@@ -12,12 +12,14 @@ from typing import Any
 import pytest
 from performing import plan
 from small_workspace import (
+    PASSAGES,
     QUESTIONS,
     CommandLine,
     copy_workspace,
     everything,
     make_workspace,
     read_lines,
+    scripted,
     write_lines,
 )
 
@@ -28,51 +30,38 @@ from rallebench.datasets.r_eval import as_record
 from rallebench.experiments import SUITES
 from rallebench.workspace.paths import STARTER, Workspace
 
-TITLES = {
-    "p1": "Titan (moon)",
-    "p2": "Triton",
-    "p3": "Paris, Texas",
-    "p4": "Danube",
-    "p5": "Christiaan Huygens",
-    "p6": "Charon",
-}
+TITLES = {page: title for _, _, title, page in PASSAGES}
 SCHOLARS = read_lines(STARTER / "questions" / "starter-scholar-easy.jsonl")[:3]
 
 
-def acts(question: str, action: str, answer: str, open_: str, close: str) -> dict[str, str]:
-    """Replies of an oracle to one question in ReAct: search first, then finish with the answer."""
-    asked = rf"(?s)Question: {re.escape(question)}\s*\nThought 1:.*"
-    return {f"{asked}Action 1:$": action, f"{asked}Action 2:$": f"Finish{open_}{answer}{close}"}
+def acts(question: str, action: str, finish: str) -> dict[str, str]:
+    """Replies of an oracle to one question in ReAct: search first, then finish."""
+    before = rf"(?s)Question: {re.escape(question)}\s*\nThought 1:.*"
+    return {f"{before}Action 1:$": action, f"{before}Action 2:$": finish}
 
 
 def oracle() -> dict[str, Any]:
     """Knows the page of every question, and its answer."""
     replies = {r"Thought \d+:$": "I think."}
     for _, question, answer, page in QUESTIONS:
-        replies |= acts(question, f"Search[{TITLES[page]}]", answer, "[", "]")
+        replies |= acts(question, f"Search[{TITLES[page]}]", f"Finish[{answer}]")
     for record in SCHOLARS:
         name = re.search(r"(?:of|is|does) ([\w' -]+?) (?:at|hold|of)", record["input"])
-        replies |= acts(
-            record["input"],
-            f"searchPerson(name={name[1] if name else 'x'})",
-            record["output"][0]["answer"],
-            "(",
-            ")",
-        )
-    return {"backend": "scripted", "settings": {"replies": replies, "default": "Titan"}}
+        search = f"searchPerson(name={name[1] if name else 'x'})"
+        replies |= acts(record["input"], search, f"Finish({record['output'][0]['answer']})")
+    return {"replies": replies, "default": "Titan"}
 
 
+GUESSES = {r"Action \d+:$": "Finish[Titan]", r"Thought \d+:$": "Hm."}
 MODELS: Mapping[str, Any] = {
-    "oracle-7b": oracle(),
-    "guess-13b": {
-        "backend": "scripted",
-        "settings": {
-            "replies": {r"Action \d+:$": "Finish[Titan]", r"Thought \d+:$": "Hm."},
-            "default": "print('Titan')",
-        },
-    },
+    **scripted(
+        {
+            "oracle-7b": oracle(),
+            "guess-13b": {"replies": GUESSES, "default": "print('Titan')"},
+            "broken": {"replies": ["only one"]},
+        }
+    ),
     "absent": {"backend": "transformers", "settings": {"model": "/nowhere/model"}},
-    "broken": {"backend": "scripted", "settings": {"replies": ["only one"]}},
 }
 
 
@@ -92,13 +81,9 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_lines(folder / "datasets" / "starter-scholar-easy.jsonl", SCHOLARS)
     kola = folder / "kola" / "data" / "KoLA2"
     kola.mkdir(parents=True)
-    write_lines(
-        kola / "3-1_hotpotqa.jsonl",
-        [
-            as_record(text, [a, "Titan"], environment="wiki", dataset="hotpotqa")
-            for _, text, a, _ in QUESTIONS
-        ],
-    )
+    theirs = {"environment": "wiki", "dataset": "hotpotqa"}
+    rows = [as_record(text, [a, "Titan"], **theirs) for _, text, a, _ in QUESTIONS]
+    write_lines(kola / "3-1_hotpotqa.jsonl", rows)
     systems = ("workflows=react,pal,chain-of-thought", "models=oracle-7b,guess-13b")
     flags = [word for pair in (*BOTH, *systems) for word in ("--set", pair)]
     command = ("suite", "reval", "--workspace", str(folder), "--name", "g", "--no-mlflow")
@@ -115,13 +100,8 @@ def reval(cli: CommandLine, *pairs: str, name: str = "n", **more: Any) -> Any:
     return cli.report("reval", *pairs, run=name, **more)
 
 
-@pytest.fixture
-def grid(cli: CommandLine) -> Any:
-    """The report of the suite that the workspace has run."""
-    return json.loads((cli.workspace / "experiments" / "g" / "report.json").read_text())
-
-
-def test_a_grid_has_scores_means_and_ranks_and_says_what_is_not_feasible(grid: Any) -> None:
+def test_a_grid_has_scores_means_and_ranks_and_says_what_is_not_feasible(cli: CommandLine) -> None:
+    grid = json.loads((cli.workspace / "experiments" / "g" / "report.json").read_text())
     react = "react · oracle-7b"
     expected = ["react oracle-7b hotpotqa", "chain-of-thought oracle-7b hotpotqa"]
     assert [part["label"] for part in grid["parts"]][:2] == expected
@@ -138,16 +118,11 @@ def test_a_grid_has_scores_means_and_ranks_and_says_what_is_not_feasible(grid: A
     assert len(scores["rows"]) == 4 and ranks["rows"][0][1:] == [1, 1, 1, 1, 1]
     assert [row[2] for row in ranks["rows"]] == [1, 3, 3, 3]  # of scholars the others know nothing
     assert endings["columns"][:2] == ["system", "answered"]
-    assert sum(sum(row[1:]) for row in endings["rows"]) == sum(
-        cell["n"] - cell["n_errors"] for cell in grid["cells"]
-    )
-
-
-def test_the_table_is_a_csv_and_a_latex_file(cli: CommandLine) -> None:
+    ended = sum(cell["n"] - cell["n_errors"] for cell in grid["cells"])
+    assert sum(sum(row[1:]) for row in endings["rows"]) == ended
     folder = cli.workspace / "experiments" / "g"
-    assert (folder / "scores.csv").read_text().splitlines()[
-        1
-    ] == "react · oracle-7b,1.0,1.0,1.0,1.0,1.0"
+    lines = (folder / "scores.csv").read_text().splitlines()
+    assert lines[1] == "react · oracle-7b,1.0,1.0,1.0,1.0,1.0"
     assert r"hotpotqa & rank & soay\_easy & rank" in (folder / "table.tex").read_text()
 
 
@@ -184,12 +159,8 @@ def test_a_system_that_fails_costs_the_others_nothing(cli: CommandLine) -> None:
     models = "models=broken,absent,oracle-7b"
     ran = cli.suite("reval", *BOTH, models, run="n", flags=("--json",))
     assert ran.code == 1
-    assert ran.last.startswith(
-        "4 of 6 parts failed: react broken hotpotqa, react broken soay_easy, react absent hotpotqa,"
-    )
-    assert ran.last.endswith(
-        "Start the suite again with --name 'n' when it is mended: only what is missing is run."
-    )
+    assert ran.last.startswith("4 of 6 parts failed: react broken hotpotqa, react broken soay_easy")
+    assert "Start the suite again with --name 'n'" in ran.last
     found = ran.json
     assert found["means"]["react · oracle-7b"]["all"] == 1.0
     states = {(row["llm"], row["task"]): row["state"] for row in found["cells"]}
@@ -205,18 +176,15 @@ def test_a_system_that_fails_costs_the_others_nothing(cli: CommandLine) -> None:
 def test_the_tasks_of_one_environment_are_a_suite_of_their_own(cli: CommandLine) -> None:
     three = ("--limit", "3")
     found = cli.report("reval-scholar", llm="oracle-7b", run="s", flags=three)
-    assert {part["label"] for part in found["parts"]} == {
-        f"react oracle-7b {task}" for task in ("soay_easy", "profiling", "soay_hard")
-    }
+    labels = {part["label"].removeprefix("react oracle-7b ") for part in found["parts"]}
+    assert labels == {"soay_easy", "profiling", "soay_hard"}
 
 
 def test_an_environment_that_does_not_fit_a_task_is_no_pair(cli: CommandLine) -> None:
     found = reval(cli, *BOTH, "env=wikipedia", llm="oracle-7b")
     assert [part["label"] for part in found["parts"]] == ["react oracle-7b hotpotqa"]
-    assert any(
-        "on soay_easy: it takes the environment scholar, not wikipedia" in note
-        for note in found["notes"]
-    )
+    why = "on soay_easy: it takes the environment scholar, not wikipedia"
+    assert any(why in note for note in found["notes"])
 
 
 def test_revals_own_files_are_drawn_from_and_its_first_answer_counts_in_its_form(
@@ -307,29 +275,25 @@ def test_a_run_is_written_as_revals_log_and_scored_and_read_from_it(cli: Command
 
 
 def log_row(**changed: Any) -> dict[str, Any]:
-    row = {
+    texts = {
         "question": "Who?",
         "answer": "Ada",
         "prediction": "Ada",
-        "correct": True,
-        "reward": 1.0,
-        "halted": False,
-        "error": False,
         "prompt": "",
         "scratchpad": "",
     }
-    return {**row, **changed}
+    ended = {"correct": True, "reward": 1.0, "halted": False, "error": False}
+    return {**texts, **ended, **changed}
 
 
 def test_a_log_says_itself_how_its_rows_ended(cli: CommandLine) -> None:
     steps = "".join(
         f"\nThought {n}: x\nAction {n}: Search[x]\nObservation {n}: nothing" for n in range(1, 11)
     )
+    poet = "\nAction 1: Search[x]\nObservation 1: Ada was a poet.\nAction 2: Finish[Ada]"
     lost = {"prediction": "", "correct": False, "reward": 0.0}
     rows = [
-        log_row(
-            scratchpad="\nAction 1: Search[x]\nObservation 1: Ada was a poet.\nAction 2: Finish[Ada]"
-        ),
+        log_row(scratchpad=poet),
         log_row(question="A?", prediction="Bob", correct=False, reward=0.0),
         log_row(question="B?", halted=True, scratchpad=steps, **lost),
         log_row(question="C?", halted=True, scratchpad=steps[:60], **lost),
@@ -344,9 +308,8 @@ def test_a_log_says_itself_how_its_rows_ended(cli: CommandLine) -> None:
     (ours,) = found["systems"]
     expected = ("pal · tulu-7b", {"EM": 1, "ME": 1, "TE": 1, "SL": 1, "CL": 1, "RE": 1})
     assert (ours["system"], ours["counts"]) == expected
-    (original,) = cli.json("analyse", "theirs", "--aspect", "errors", "--compat", "original")[
-        "systems"
-    ]
+    as_theirs = ("theirs", "--aspect", "errors", "--compat", "original")
+    (original,) = cli.json("analyse", *as_theirs)["systems"]
     assert original["counts"] == {"EM": 1, "ME": 1, "TE": 3, "RE": 1} and original["WA"] == 5
     scored = cli.json("score", "--suite", "reval", "--guess", path)
     assert scored["errors"]["original"] == {"EM": 1, "AM": 0, "GE": 0, "ME": 1, "TE": 3, "RE": 1}
@@ -413,21 +376,14 @@ def test_analyse_takes_a_whole_suite_run_and_writes_files(cli: CommandLine, tmp_
         (("tiny",), "There is no run 'tiny'"),
         (("g", "--size", "x=7"), "--size goes with --aspect"),
         (("g", "--aspect", "deployment", "--size", "x"), "is not MODEL=BILLIONS"),
-        (
-            ("g", "--aspect", "errors", "--reference", "x"),
-            "--reference goes with --aspect normalization",
-        ),
+        (("g", "--aspect", "errors", "--reference", "x"), "--reference goes with --aspect norma"),
         (("g", "--aspect", "normalization", "--reference", "x"), "is none of the systems"),
-        (
-            ("g", "again", "--aspect", "errors"),
-            "are both runs of react · oracle-7b on hotpotqa; leave one of them out",
-        ),
+        (("g", "again", "--aspect", "errors"), "both runs of react · oracle-7b on hotpotqa; leave"),
     ],
 )
 def test_a_wrong_analysis_is_refused(cli: CommandLine, asked: tuple[str, ...], said: str) -> None:
-    shutil.copytree(
-        cli.workspace / "runs" / "g react oracle-7b hotpotqa", cli.workspace / "runs" / "again"
-    )
+    runs = cli.workspace / "runs"
+    shutil.copytree(runs / "g react oracle-7b hotpotqa", runs / "again")
     ran = cli("analyse", *asked)
     assert ran.code == 2 and said in ran.last
 
@@ -440,17 +396,13 @@ def test_published_questions_are_answered_by_an_oracle_that_acts(
     cli: CommandLine, shared_data: Path, file: str, name: str
 ) -> None:
     """Search for what the question names, finish with the answer, over a local corpus."""
-    rows = list(
-        {row["_id"]: row for row in read_lines(shared_data / "r-eval-ish" / file)}.values()
-    )[:60]
+    by_id = {row["_id"]: row for row in read_lines(shared_data / "r-eval-ish" / file)}
+    rows = list(by_id.values())[:60]
     replies = {r"Thought \d+:$": "I think."}
     for row in rows:
-        replies |= acts(row["input"], f"Search[{row['input']}]", row["outputs"][0], "[", "]")
+        replies |= acts(row["input"], f"Search[{row['input']}]", f"Finish[{row['outputs'][0]}]")
     models = json.loads((cli.workspace / "llms.json").read_text())
-    models["knows-all"] = {
-        "backend": "scripted",
-        "settings": {"replies": replies, "default": "Finish[?]"},
-    }
+    models |= scripted({"knows-all": {"replies": replies, "default": "Finish[?]"}})
     (cli.workspace / "llms.json").write_text(json.dumps(models))
     path = write_lines(cli.workspace / f"{name}.jsonl", rows)
     models, workflows = "models=knows-all,extractive-reader", "workflows=react,chain-of-thought"
@@ -458,10 +410,7 @@ def test_published_questions_are_answered_by_an_oracle_that_acts(
     assert found["means"]["react · knows-all"] == {"wiki": 1.0, "all": 1.0}
     assert found["ranks"]["react · knows-all"]["all"] == 1
     assert found["means"]["chain-of-thought · extractive-reader"]["all"] < 0.2
-    system = next(
-        one
-        for one in cli.json("analyse", "n", "--aspect", "errors")["systems"]
-        if one["system"] == "react · knows-all"
-    )
+    systems = cli.json("analyse", "n", "--aspect", "errors")["systems"]
+    system = {each["system"]: each for each in systems}["react · knows-all"]
     assert system["ACC"] == 100 and system["n"] == 60
     assert (system["verdicts"] == 60) == (name == "fever")

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from small_workspace import write_lines
 
 from rallebench.core.errors import BadFileError, NotFoundError
 from rallebench.experiments.papers.rgb import documents
@@ -40,12 +41,8 @@ def record(
     )
 
 
-def base(one: RgbRecord, noise: float, number: int = 5) -> list[str]:
-    return sorted(documents.base(one, number, noise).texts)
-
-
 @pytest.mark.parametrize(
-    ("positive", "negative", "noise", "expected"),
+    ("positive", "negative", "noise", "texts"),
     [
         (9, 9, 0, "p0 p1 p2 p3 p4"),
         (9, 9, 0.2, "n0 p0 p1 p2 p3"),
@@ -58,16 +55,13 @@ def base(one: RgbRecord, noise: float, number: int = 5) -> list[str]:
     ],
 )
 def test_base_takes_the_first_of_each_kind_and_fills_up_with_the_other(
-    positive: int, negative: int, noise: float, expected: str
+    positive: int, negative: int, noise: float, texts: str
 ) -> None:
-    assert base(record(positive, negative), noise) == expected.split()
+    chosen = documents.base(record(positive, negative), 5, noise)
+    assert sorted(chosen.texts) == texts.split() and chosen.short is (len(chosen.texts) < 5)
 
 
-def test_a_list_that_could_not_be_filled_is_short_and_no_documents_are_asked_for_with_zero() -> (
-    None
-):
-    assert documents.base(record(1, 1), 5, 0.8).short
-    assert not documents.base(record(9, 9), 5, 0.8).short
+def test_of_no_documents_the_list_is_empty() -> None:
     for build in (documents.base, documents.integration):
         assert build(record(3, 3), 0, 0).texts == ()
     assert documents.counterfactual(record(3, 3, wrong=True), 0, 0, 0).texts == ()
@@ -78,50 +72,45 @@ def test_the_order_is_that_of_seed_2333_for_every_record_anew() -> None:
         assert documents.base(record(9), 5, 0).texts == tuple(f"p{i}" for i in ORDER)
 
 
-def test_integration_keeps_one_document_of_every_group_also_where_that_is_more_than_asked() -> None:
-    found = documents.integration(record(negative=9, groups=(3, 3, 3, 3, 3, 3, 3)), 5, 0.4)
-    assert sorted(text[0] for text in found.texts) == list("abcdefg")
-
-
-def test_integration_takes_second_ones_group_by_group_then_noise() -> None:
-    found = documents.integration(record(negative=9, groups=(1, 4)), 5, 0.2)
-    assert sorted(text[0] for text in found.texts) == ["a", "b", "b", "b", "n"]
-    assert "n0" in found.texts
-
-
-def test_integration_passes_over_a_group_without_documents_and_leaves_the_record_as_it_was() -> (
-    None
-):
-    one = record(negative=9, groups=(0, 2))
-    assert {text[0] for text in documents.integration(one, 3, 0).texts} == {"b", "n"}
-    assert one == record(negative=9, groups=(0, 2))
+@pytest.mark.parametrize(
+    ("groups", "number", "noise", "initials"),
+    [
+        ((3, 3, 3, 3, 3, 3, 3), 5, 0.4, "abcdefg"),
+        ((1, 4), 5, 0.2, "abbbn"),
+        ((0, 2), 3, 0, "bbn"),
+    ],
+    ids=["one of every group, also if that is more", "second ones, then noise", "an empty group"],
+)
+def test_integration_takes_one_of_every_group_then_second_ones_then_noise(
+    groups: tuple[int, ...], number: int, noise: float, initials: str
+) -> None:
+    source = record(negative=9, groups=groups)
+    texts = documents.integration(source, number, noise).texts
+    assert "".join(sorted(text[0] for text in texts)) == initials
+    assert "n0" in texts or "n" not in initials
+    assert source == record(negative=9, groups=groups), "the record stays as it was"
 
 
 def test_a_false_and_a_true_copy_of_one_passage_never_meet() -> None:
     for positives in range(1, 8):
+        source = record(positives, 5, wrong=True)
         for correct in (0, 0.2, 0.4, 0.6):
-            texts = documents.counterfactual(
-                record(positives, 5, wrong=True), 5, 0.2, correct
-            ).texts
+            texts = documents.counterfactual(source, 5, 0.2, correct).texts
             wrong, right = ({text[1:] for text in texts if text[0] == kind} for kind in "wp")
-            assert not wrong & right
-            assert "n0" in texts
+            assert not wrong & right and "n0" in texts
             assert len(wrong) == min(positives, 4 - math.ceil(5 * correct))
 
 
 def test_shares_are_rounded_up_exactly_and_in_floating_point_only_as_the_original_does() -> None:
-    one = record(100, 100)
-    kinds = [
-        [kind for kind, _ in documents.base(one, 100, 0.07, original=o).items]
-        for o in (False, True)
-    ]
-    assert [found.count("negative") for found in kinds] == [7, 8]
+    source = record(100, 100)
+    negatives = [documents.base(source, 100, 0.07, original=o).negatives for o in (False, True)]
+    assert negatives == [7, 8]
 
 
 # published records
 
 
-def told_again(
+def by_the_published_rules(
     name: str, row: Mapping[str, Any], number: int, noise: float, correct: float = 0.0
 ) -> list[str]:
     """The rules once more, over plain lists and the global generator, as they were published."""
@@ -158,6 +147,12 @@ def told_again(
     return chosen
 
 
+SHARES: Mapping[str, Any] = {
+    "_refine": (documents.base, [(0,), (0.2,), (0.8,), (1,)]),
+    "_int": (documents.integration, [(0,), (0.2,), (0.4,)]),
+    "_fact": (documents.counterfactual, [(0, 0), (0.2, 0.4)]),
+}
+"""End of a set's name → the rule, and the shares of noise and of true documents."""
 GOLDEN = {
     "zh_refine": "6e06da13adc16aaf",
     "zh_int": "583bb551f4c149aa",
@@ -175,22 +170,14 @@ def test_the_lists_of_published_records_follow_the_rules_and_stay(
     rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
     ours = read_records(path).records
     assert len(ours) == len(rows) > 50
-    settings: dict[str, list[tuple[float, float]]] = {
-        "_int": [(0, 0), (0.2, 0), (0.4, 0)],
-        "_fact": [(0, 0), (0.2, 0.4)],
-    }
+    build, shares = SHARES[name[2:]]
     total = hashlib.sha256()
-    for noise, correct in settings.get(name[2:], [(0, 0), (0.2, 0), (0.8, 0), (1, 0)]):
-        for number, (one, row) in enumerate(zip(ours, json.loads(json.dumps(rows)))):
-            if name.endswith("_int"):
-                found = documents.integration(one, 5, noise)
-            elif name.endswith("_fact"):
-                found = documents.counterfactual(one, 5, noise, correct)
-            else:
-                found = documents.base(one, 5, noise)
-            assert list(found.texts) == told_again(name, row, 5, noise, correct), one.id
+    for of_test in shares:
+        for number, (source, row) in enumerate(zip(ours, json.loads(json.dumps(rows)))):
+            texts = build(source, 5, *of_test).texts
+            assert list(texts) == by_the_published_rules(name, row, 5, *of_test), source.id
             if number < 10:
-                total.update("\n".join(found.texts).encode())
+                total.update("\n".join(texts).encode())
     assert total.hexdigest()[:16] == GOLDEN[name]
 
 
@@ -199,11 +186,6 @@ def test_the_published_chinese_facts_hold_records_without_negatives(shared_data:
 
 
 # reading
-
-
-def write(path: Path, *rows: Mapping[str, Any]) -> Path:
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    return path
 
 
 ROW = {"id": 1, "query": "who?", "answer": "x", "positive": ["p"], "negative": ["n"]}
@@ -217,16 +199,26 @@ def test_an_answer_is_one_text_all_of_a_list_and_any_of_a_list_in_it() -> None:
     assert required_of(["", ["y", " "], []]) == (("y",),) and required_of(None) == ()
 
 
-def test_what_records_lack_is_named_and_the_language_follows_from_name_or_questions(
-    tmp_path: Path,
-) -> None:
+def test_what_records_lack_is_named(tmp_path: Path) -> None:
     rows = [ROW, {**ROW, "id": 2, "answer": [], "negative": []}, {**ROW, "id": 3, "positive": []}]
-    found = read_records(write(tmp_path / "zh_x.json", *rows))
-    assert found.without == {"answers": ("2",), "negatives": ("2",), "positives": ("3",)}
-    assert found.language == "zh"
-    assert read_records(write(tmp_path / "mine.jsonl", {**ROW, "query": "谁？"})).language == "zh"
-    assert read_records(write(tmp_path / "mine.jsonl", ROW)).language == "en"
-    assert read_records(write(tmp_path / "mine.jsonl", ROW), "zh").language == "zh"
+    records = read_records(write_lines(tmp_path / "zh_x.json", rows))
+    assert records.without == {"answers": ("2",), "negatives": ("2",), "positives": ("3",)}
+
+
+@pytest.mark.parametrize(
+    ("name", "query", "chosen", "language"),
+    [
+        ("zh_x.json", "who?", "", "zh"),
+        ("mine.jsonl", "谁？", "", "zh"),
+        ("mine.jsonl", "who?", "", "en"),
+        ("mine.jsonl", "who?", "zh", "zh"),
+    ],
+)
+def test_the_language_follows_from_name_or_questions(
+    tmp_path: Path, name: str, query: str, chosen: str, language: str
+) -> None:
+    path = write_lines(tmp_path / name, [{**ROW, "query": query}])
+    assert read_records(path, chosen).language == language
 
 
 @pytest.mark.parametrize(
@@ -243,13 +235,13 @@ def test_what_records_lack_is_named_and_the_language_follows_from_name_or_questi
 def test_what_is_no_record_is_refused_with_its_line(
     tmp_path: Path, change: Mapping[str, Any], sentence: str
 ) -> None:
-    path = write(tmp_path / "en.jsonl", ROW, {**ROW, "id": 2, **change})
+    path = write_lines(tmp_path / "en.jsonl", [ROW, {**ROW, "id": 2, **change}])
     with pytest.raises(BadFileError, match=f"line 2.*{sentence}"):
         read_records(path)
 
 
 def test_a_folder_offers_the_set_that_a_test_is_made_for(tmp_path: Path) -> None:
-    write(tmp_path / "en_fact.jsonl", ROW)
+    write_lines(tmp_path / "en_fact.jsonl", [ROW])
     assert find_file(tmp_path, "", ("en_refine", "en", "en_fact")).name == "en_fact.jsonl"
     with pytest.raises(NotFoundError, match=r"holds no en_int, .*; it holds en_fact: name a set"):
         find_file(tmp_path, "", ("en_int",))

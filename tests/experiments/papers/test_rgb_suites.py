@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from small_workspace import CommandLine, everything, numbers, read_lines, scripted, write_lines
+from small_workspace import CommandLine, numbers, read_lines, scripted, write_lines
 
 REFUSES = "I can not answer the question because of the insufficient information in documents."
 ERRORS = "There are factual errors in the provided documents. It was"
@@ -39,14 +39,11 @@ REPLIES = {
     "was in Paris": f"{ERRORS} Paris.",
 }
 """What the model says of a prompt; the first that matches counts."""
-MODELS = {
+KNOWN = {r"game 0\?": "Tampa", r"game 1\?": "Tampa", r"game 2\?": "Lyon"}
+MODELS: dict[str, dict[str, Any]] = {
     "reads": {"replies": REPLIES, "default": "no idea"},
     "knows": {
-        "replies": {
-            r"game 0\?": f"{ERRORS} Tampa.",
-            r"game 1\?": f"{ERRORS} Tampa.",
-            r"game 2\?": f"{ERRORS} Lyon.",
-        },
+        "replies": {question: f"{ERRORS} {city}." for question, city in KNOWN.items()},
         "default": "Rome",
     },
     "picky": {"replies": {r"game [013]\?": "Rome"}},
@@ -60,6 +57,7 @@ MODELS = {
         "default": "No.",
     },
 }
+GONE = {"model": "m", "base_url": "http://127.0.0.1:9/v1", "max_retries": 0}
 
 
 @pytest.fixture
@@ -70,8 +68,8 @@ def workspace(tmp_path: Path) -> Path:
     grouped = [[f"Half of it was in Tampa, says {i}." for i in range(4)], ["The rest was in Rome."]]
     more = {"answer": ["Tampa", ["Rome", "Roma"]], "positive": grouped, "positive_wrong": []}
     write_lines(data / "en_int.json", [record(0, **more), record(3, **more)])
-    models: dict[str, Any] = scripted(MODELS)
-    (data.parent / "llms.json").write_text(json.dumps(models))
+    gone = {"gone": {"backend": "openai_compatible", "settings": GONE}}
+    (data.parent / "llms.json").write_text(json.dumps({**scripted(MODELS), **gone}))
     return data.parent
 
 
@@ -83,83 +81,95 @@ def suite(rallebench: CommandLine, name: str, *pairs: str, **more: Any) -> Any:
     )
 
 
-def calls(workspace: Path, run: str) -> int:
+def calls(rallebench: CommandLine, run: str) -> int:
     """Requests of a run's episodes that were really asked."""
-    steps = [
-        s for line in read_lines(workspace / "runs" / run / "episodes.jsonl") for s in line["steps"]
-    ]
+    steps = [step for line in rallebench.episodes(run) for step in line["steps"]]
     return sum(not step["cached"] and step["ask"] == "generate" for step in steps)
 
 
-def test_every_share_of_noise_is_a_run_with_intervals_and_counts(
+def test_every_share_of_noise_is_a_run_and_a_column_above_the_papers_row(
     rallebench: CommandLine, workspace: Path
 ) -> None:
-    found = suite(rallebench, "noise", "noise=0,0.4")
-    expected = [("noise=0", "r noise=0", 4), ("noise=0.4", "r noise=0.4", 4)]
-    assert [(part["label"], part["run"], part["n"]) for part in found["parts"]] == expected
-    assert numbers(found["parts"][0]) == {"all_rate": 0.75, "rejection_rate": 0.0}
-    assert numbers(found["parts"][1]) == {"all_rate": 0.25, "rejection_rate": 0.75}
-    assert found["parts"][0]["metrics"]["all_rate"]["low"] is None, (
-        "four questions say too little for an interval"
-    )
-    assert found["headline"] == "all_rate"
-    assert any("only its true positives are used" in note for note in found["notes"])
-    made = json.loads((workspace / "runs" / "r noise=0.4" / "run.json").read_text())
-    assert made["spec"]["workflow"] == "rgb" and made["spec"]["settings"]["noise"] == 0.4
-    report = json.loads((workspace / "runs" / "r noise=0.4" / "report.json").read_text())
-    assert report["suite"]["all_rate"]["value"] == 0.25
+    report = suite(rallebench, "noise", "noise=0,0.4,1")
+    first, second, _ = report["parts"]
+    assert (first["label"], first["run"], first["n"]) == ("noise=0", "r noise=0", 4)
+    assert numbers(first) == {"all_rate": 0.75, "rejection_rate": 0.0}
+    assert numbers(second) == {"all_rate": 0.25, "rejection_rate": 0.75}
+    assert first["metrics"]["all_rate"]["low"] is None, "four questions are too few"
+    assert report["headline"] == "all_rate"
+    assert any("only its true positives are used" in note for note in report["notes"])
+    folder = workspace / "runs" / "r noise=0.4"
+    spec = json.loads((folder / "run.json").read_text())["spec"]
+    assert spec["workflow"] == "rgb" and spec["settings"]["noise"] == 0.4
+    own = json.loads((folder / "report.json").read_text())["suite"]
+    assert own["all_rate"]["value"] == 0.25
+    (table,), (plot,) = report["tables"], report["plots"]
+    assert table["columns"] == ["", "noise 0", "noise 0.4", "noise 1"] and table["percent"]
+    right, declined, printed = table["rows"]
+    assert right[0] == "reads: right" and (right[1]["value"], right[1]["n"]) == (0.75, 4)
+    assert declined[2]["value"] == 0.75
+    assert printed == ["RGB's paper: ChatGPT", 0.9633, 0.94, None]
+    expected = "The paper's row is of en, five documents, temperature 0.7; ours are of en_fact."
+    assert table["note"] == expected
+    assert plot["kind"] == "line" and [x for x, _ in plot["series"]["right"]] == [0, 0.4, 1]
+    assert plot["series"]["RGB's paper: ChatGPT"] == [[0, 0.9633], [0.4, 0.94]]
+
+
+def test_the_printed_table_has_a_line_for_every_share(rallebench: CommandLine) -> None:
+    data, two = f"data={rallebench.workspace / 'rgb' / 'en_fact.jsonl'}", ("--limit", "2")
+    ran = rallebench.suite("rgb-noise", data, "noise=0,1", llm="reads", flags=two)
+    assert ran.code == 0, ran.err
+    heads, first, second, note = ran.out.split("\n")[3:7]
+    assert heads.split()[:3] == ["part", "all_rate", "rejection_rate"]
+    assert first.startswith("noise=0  1.0000 n=2") and second.startswith("noise=1")
+    assert note == "Where there is no interval: too few articles."
 
 
 def test_analyse_looks_for_the_answers_in_the_documents_that_came_with_the_questions(
     rallebench: CommandLine,
 ) -> None:
-    found = suite(rallebench, "noise", "noise=0,1")
-    with_answers, noise = rallebench.json("analyse", *(part["run"] for part in found["parts"]))[
-        "runs"
+    runs = [part["run"] for part in suite(rallebench, "noise", "noise=0,1")["parts"]]
+    stages = [
+        {stage: n for stage, n in run["waterfall"].items() if n}
+        for run in rallebench.json("analyse", *runs)["runs"]
     ]
-    expected = {"not_in_answer": 1, "lost_by_format": 1, "right": 2}
-    assert {stage: n for stage, n in with_answers["waterfall"].items() if n} == expected
-    expected = {"not_given": 3, "right_without_support": 1}
-    assert {stage: n for stage, n in noise["waterfall"].items() if n} == expected
-    said = rallebench("analyse", found["parts"][1]["run"]).out
-    assert "3  no passage that came with the question holds a gold answer" in said
-    assert "4 questions came with passages" in said
-    assert "corpus" not in said and "no gold pages" not in said
+    assert stages == [
+        {"not_in_answer": 1, "lost_by_format": 1, "right": 2},
+        {"not_given": 3, "right_without_support": 1},
+    ]
+    text = rallebench("analyse", runs[1]).out
+    assert "3  no passage that came with the question holds a gold answer" in text
+    assert "4 questions came with passages" in text
+    assert "corpus" not in text and "no gold pages" not in text
+    bare = suite(rallebench, "noise", "noise=0", "passages=0", run="bare")["parts"][0]["run"]
+    text = rallebench("analyse", bare).out
+    assert "nothing was retrieved and no question names gold pages" in text
+    assert "corpus" not in text
 
 
-def test_without_documents_there_is_no_way_to_be_lost_on_and_analyse_says_so(
-    rallebench: CommandLine,
-) -> None:
-    found = suite(rallebench, "noise", "noise=0", "passages=0")
-    said = rallebench("analyse", found["parts"][0]["run"]).out
-    assert "nothing was retrieved and no question names gold pages" in said and "corpus" not in said
-
-
-def test_one_more_share_asks_only_that_one(rallebench: CommandLine, workspace: Path) -> None:
-    suite(rallebench, "noise", "noise=0,0.4")
-    before = (workspace / "runs" / "r noise=0" / "episodes.jsonl").read_bytes()
-    found = suite(rallebench, "noise", "noise=0,0.2,0.4")
-    assert [part["label"] for part in found["parts"]] == ["noise=0", "noise=0.2", "noise=0.4"]
-    assert (workspace / "runs" / "r noise=0" / "episodes.jsonl").read_bytes() == before
-    assert calls(workspace, "r noise=0.2") == 4
-
-
-def test_other_settings_under_a_taken_name_are_refused_naming_both(
+def test_one_more_share_asks_only_that_one_also_under_another_name(
     rallebench: CommandLine, workspace: Path
 ) -> None:
-    suite(rallebench, "noise", "noise=0")
+    suite(rallebench, "noise", "noise=0,0.4")
+    before = (workspace / "runs" / "r noise=0" / "episodes.jsonl").read_bytes()
+    report = suite(rallebench, "noise", "noise=0,0.2,0.4")
+    assert [part["label"] for part in report["parts"]] == ["noise=0", "noise=0.2", "noise=0.4"]
+    assert (workspace / "runs" / "r noise=0" / "episodes.jsonl").read_bytes() == before
+    assert calls(rallebench, "r noise=0.2") == 4
+    suite(rallebench, "noise", "noise=0,0.6", run="second")
+    assert [calls(rallebench, f"second noise={share}") for share in (0, 0.6)] == [0, 4]
     data = f"data={workspace / 'rgb' / 'en_fact.jsonl'}"
     ran = rallebench.suite("rgb-noise", data, "noise=0", "temperature=0", llm="reads", run="r")
     assert ran.code == 2 and "temperature = 0.7, you asked for 0" in ran.last
 
 
-def test_rgbs_own_files_are_written_and_can_be_used_again(
-    rallebench: CommandLine, workspace: Path
-) -> None:
-    found = suite(rallebench, "noise", "noise=0.4")
+def test_rgbs_own_files_are_written_and_can_be_used_again(rallebench: CommandLine) -> None:
+    report = suite(rallebench, "noise", "noise=0.4")
     name = "prediction_en_fact_reads_temp0.7_noise0.4_passage5_correct0.0"
-    folder = Path(found["folder"])
+    folder = Path(report["folder"])
     rows = read_lines(folder / "result-en" / f"{name}.json")
+    keys = ["id", "query", "ans", "label", "prediction", "docs", "noise_rate", "factlabel"]
+    assert list(rows[0]) == keys
     assert [row["label"] for row in rows] == [[-1], [-1], [-1], [1]] and len(rows[0]["docs"]) == 5
     result = json.loads((folder / "result-en" / f"{name}_result.json").read_text())
     assert result == {"all_rate": 0.25, "noise_rate": 0.4, "tt": 1, "nums": 4}
@@ -174,132 +184,106 @@ def test_rgbs_own_files_are_written_and_can_be_used_again(
     assert any("3 answers are of an earlier time" in note for note in original["notes"])
 
 
-def test_failed_questions_are_counted_in_no_rate_and_tried_again(
-    rallebench: CommandLine, workspace: Path
-) -> None:
-    found = suite(rallebench, "noise", "noise=0", llm="picky")
-    (part,) = found["parts"]
+def test_failed_questions_are_counted_in_no_rate_and_tried_again(rallebench: CommandLine) -> None:
+    report = suite(rallebench, "noise", "noise=0", llm="picky")
+    (part,) = report["parts"]
     assert (part["n"], part["n_errors"], part["metrics"]["all_rate"]["n"]) == (4, 1, 3)
-    assert any("1 of 4 questions failed" in note for note in found["notes"])
+    assert any("1 of 4 questions failed" in note for note in report["notes"])
     suite(rallebench, "noise", "noise=0", llm="picky")
-    assert [
-        line["qid"] for line in read_lines(workspace / "runs" / "r noise=0" / "episodes.jsonl")
-    ].count("2") == 2
+    assert [line["qid"] for line in rallebench.episodes("r noise=0")].count("2") == 2
 
 
 def test_rejections_and_lucky_hits_stand_apart_and_together_only_in_rgbs_number(
     rallebench: CommandLine,
 ) -> None:
     report = suite(rallebench, "rejection", "judge=judge")
-    (part,) = report["parts"]
-    assert numbers(part) == {
-        "rejection_rate": 0.75,
-        "lucky_rate": 0.25,
-        "all_rate": 1.0,
-        "rejection_rate_judge": 1.0,
-    }
+    (part,), (table,) = report["parts"], report["tables"]
+    rates = {"rejection_rate": 0.75, "lucky_rate": 0.25, "all_rate": 1.0}
+    assert numbers(part) == {**rates, "rejection_rate_judge": 1.0}
     assert report["headline"] == "rejection_rate"
     assert part["metrics"]["rejection_rate_judge"]["n"] == 3
     assert (report["judged"], report["unparsed"], report["judge_failed"]) == (4, 1, 0)
+    assert table["columns"][1:] == ["Rej", "Rej*", "lucky", "RGB's all_rate"]
+    assert [cell["value"] for cell in table["rows"][0][1:]] == [0.75, 1.0, 0.25, 1.0]
+    assert table["rows"][1][1:] == [0.2467, 0.45, None, None]
+    last = rallebench.judgements(part["run"])[-1]
+    assert (last["qid"], last["stop_reason"]) == ("3", "unparsed")
+    assert last["steps"][0]["reply"]["text"] == "Hm."
+    prompt = last["steps"][0]["messages"][0]["content"]
+    assert prompt.endswith("Question: Where was game 3?\nAnswer: Rome")
     original = suite(rallebench, "rejection", "judge=judge", "compat=original", run="o")
     assert original["headline"] == "all_rate"
     assert numbers(original["parts"][0])["rejection_rate_judge"] == 0.75
 
 
-def judgements(workspace: Path, run: str) -> list[dict[str, Any]]:
-    (folder,) = (workspace / "runs" / run / "judges").iterdir()
-    return read_lines(folder / "episodes.jsonl")
-
-
-def test_what_a_judge_was_sent_and_said_lies_in_the_run(
-    rallebench: CommandLine, workspace: Path
-) -> None:
-    run = suite(rallebench, "rejection", "judge=judge")["parts"][0]["run"]
-    last = judgements(workspace, run)[-1]
-    assert (last["qid"], last["stop_reason"]) == ("3", "unparsed")
-    assert last["steps"][0]["reply"]["text"] == "Hm."
-    sent = last["steps"][0]["messages"][0]["content"]
-    assert sent.endswith("Question: Where was game 3?\nAnswer: Rome")
-
-
 def test_a_judge_of_chinese_answers_reads_them_without_spaces_as_the_rules_do(
-    rallebench: CommandLine, workspace: Path
+    rallebench: CommandLine,
 ) -> None:
     run = suite(rallebench, "rejection", "language=zh", "judge=judge")["parts"][0]["run"]
-    sent = judgements(workspace, run)[0]["steps"][0]["messages"][0]["content"]
-    assert sent.endswith(
-        "Answer: Icannotanswerthequestionbecauseoftheinsufficientinformationindocuments."
-    )
+    prompt = rallebench.judgements(run)[0]["steps"][0]["messages"][0]["content"]
+    assert prompt.endswith(f"Answer: {REFUSES.replace(' ', '')}")
 
 
 def test_a_judge_that_was_named_later_judges_the_answers_that_are_there(
-    rallebench: CommandLine, workspace: Path
+    rallebench: CommandLine,
 ) -> None:
     suite(rallebench, "rejection")
-    judge = "judge=judge"
-    planned = suite(rallebench, "rejection", judge, flags=("--plan", "--probe", "0"))
-    assert planned["plan"][0]["llms"] == ["reads", "judge"]
-    assert planned["plan"][0]["generations"] == {"low": 4, "high": 4}
-    later = suite(rallebench, "rejection", judge)["parts"][0]
+    flags = ("--plan", "--probe", "0")
+    (planned,) = suite(rallebench, "rejection", "judge=judge", flags=flags)["plan"]
+    assert planned["llms"] == ["reads", "judge"]
+    assert planned["generations"] == {"low": 4, "high": 4}
+    later = suite(rallebench, "rejection", "judge=judge")["parts"][0]
     assert numbers(later)["rejection_rate_judge"] == 1.0
-    again = suite(rallebench, "rejection", judge, flags=("--plan", "--probe", "0"))
+    again = suite(rallebench, "rejection", "judge=judge", flags=flags)
     assert again["plan"][0]["left"] == 0
 
 
 def test_the_plan_and_the_probe_count_the_calls_of_a_judge(rallebench: CommandLine) -> None:
-    judge = "judge=nose"
-    planned = suite(
-        rallebench, "counterfactual", judge, llm="knows", flags=("--plan", "--probe", "2")
-    )
+    flags = ("--plan", "--probe", "2")
+    planned = suite(rallebench, "counterfactual", "judge=nose", llm="knows", flags=flags)
     assert [part["generations"]["high"] for part in planned["plan"]] == [4, 8]
     costs = planned["probe"]["parts"]
     assert [part["model_calls"]["value"] for part in costs] == [4, 8]
 
 
-def test_judgements_that_fail_are_counted_and_are_in_no_rate(rallebench: CommandLine) -> None:
+def test_judgements_that_fail_are_in_no_rate_and_a_judge_that_fails_costs_its_rate_alone(
+    rallebench: CommandLine,
+) -> None:
     report = suite(rallebench, "rejection", "judge=half")
     assert (report["judged"], report["unparsed"], report["judge_failed"]) == (4, 0, 1)
     assert report["parts"][0]["metrics"]["rejection_rate_judge"]["n"] == 3
     assert "1 of 4 judgements failed; they are in no rate." in report["notes"]
-
-
-def test_a_judge_that_fails_costs_the_suite_its_rate_alone(
-    rallebench: CommandLine, workspace: Path
-) -> None:
-    models = json.loads((workspace / "llms.json").read_text())
-    settings = {"model": "m", "base_url": "http://127.0.0.1:9/v1", "max_retries": 0}
-    models["gone"] = {"backend": "openai_compatible", "settings": settings}
-    (workspace / "llms.json").write_text(json.dumps(models))
-    report = suite(rallebench, "rejection", "judge=gone")
-    assert "judged" not in report
-    assert report["tables"][0]["rows"][0][2] is None
+    report = suite(rallebench, "rejection", "judge=gone", run="g")
+    assert "judged" not in report and report["tables"][0]["rows"][0][2] is None
     assert any("The judge 'rgb-rejection:gone' gave no scores" in note for note in report["notes"])
 
 
-def test_of_integration_every_part_of_the_answer_is_required(rallebench: CommandLine) -> None:
-    found = suite(rallebench, "integration")
-    assert [part["label"] for part in found["parts"]] == ["noise=0", "noise=0.2", "noise=0.4"]
-    assert [numbers(part)["all_rate"] for part in found["parts"]] == [0.5, 0.0, 0.0]
-    assert found["dataset"] == "en_int"
-    assert found["documents"]["noise=0"]["short"] == 0
-
-
-def test_facts_are_asked_without_documents_and_with_false_ones(
-    rallebench: CommandLine, workspace: Path
-) -> None:
-    found = suite(rallebench, "counterfactual", "judge=nose", llm="knows")
-    (shown,) = found["parts"][1:]
-    assert (found["acc"], found["acc_doc"], found["reported"]) == (0.75, 0.75, True)
+def test_facts_are_asked_without_documents_and_with_false_ones(rallebench: CommandLine) -> None:
+    report = suite(rallebench, "counterfactual", "judge=nose", llm="knows")
+    (shown,), (table,) = report["parts"][1:], report["tables"]
+    assert (report["acc"], report["acc_doc"], report["reported"]) == (0.75, 0.75, True)
     two_thirds = pytest.approx(2 / 3)
     rates = numbers(shown)
     assert (rates["fact_check_rate"], rates["correct_rate"]) == (0.75, two_thirds)
     assert (rates["fact_check_rate_judge"], rates["correct_rate_judge"]) == (0.75, two_thirds)
     assert shown["metrics"]["correct_rate"]["n"] == 3
     assert shown["metrics"]["correct_rate_judge"]["n"] == 3
-    first = read_lines(workspace / "runs" / "r without documents" / "episodes.jsonl")[0]
+    first = rallebench.episodes("r without documents")[0]
     assert [message["role"] for message in first["steps"][0]["messages"]] == ["user"]
-    (result,) = Path(found["folder"]).glob("result-en/*passage5*_result.json")
+    (result,) = Path(report["folder"]).glob("result-en/*passage5*_result.json")
     assert json.loads(result.read_text())["fact_tt"] == 3
+    columns = ["Acc", "Acc_doc", "ED", "ED*", "CR of ED", "CR of ED*", "Acc above 70%"]
+    assert table["columns"][1:] == columns
+    ours, printed = table["rows"]
+    assert [ours[5]["n"], ours[6]["n"], ours[7]] == [3, 3, "yes"] and ours[1]["value"] == 0.75
+    assert printed[1:] == [0.89, 0.09, 0.08, 0.07, None, 0.5714, "yes"]
+
+
+def test_a_model_that_knows_too_little_is_not_to_be_compared(rallebench: CommandLine) -> None:
+    report = suite(rallebench, "counterfactual", llm="reads")
+    assert report["reported"] is False
+    assert any("more than 70%" in note for note in report["notes"])
+    assert report["tables"][0]["rows"][0][7] == "no: not to be compared"
 
 
 def test_other_shares_of_false_documents_do_not_ask_again_what_is_known(
@@ -307,105 +291,56 @@ def test_other_shares_of_false_documents_do_not_ask_again_what_is_known(
 ) -> None:
     suite(rallebench, "counterfactual", llm="knows")
     before = (workspace / "runs" / "r without documents" / "episodes.jsonl").read_bytes()
-    found = suite(rallebench, "counterfactual", "correct=0.4", "noise=0.2", llm="knows")
+    report = suite(rallebench, "counterfactual", "correct=0.4", "noise=0.2", llm="knows")
     expected = ["without documents", "noise=0.2, correct=0.4"]
-    assert [part["label"] for part in found["parts"]] == expected
+    assert [part["label"] for part in report["parts"]] == expected
     assert (workspace / "runs" / "r without documents" / "episodes.jsonl").read_bytes() == before
-    questions = read_lines(workspace / "runs" / found["parts"][1]["run"] / "questions.jsonl")
+    questions = read_lines(workspace / "runs" / report["parts"][1]["run"] / "questions.jsonl")
     kinds = [document["kind"] for document in questions[0]["rgb"]["docs"]]
     assert sorted(kinds) == ["negative", "positive", "positive", "wrong", "wrong"]
 
 
-def test_a_model_that_knows_too_little_is_said_not_to_be_reported(rallebench: CommandLine) -> None:
-    found = suite(rallebench, "counterfactual", llm="reads")
-    assert found["reported"] is False and any("more than 70%" in note for note in found["notes"])
-
-
-def test_records_that_lack_something_are_counted_and_said(
+def test_records_that_lack_something_are_counted_and_named(
     rallebench: CommandLine, workspace: Path
 ) -> None:
     lacking = (record(1, answer=[]), record(2, negative=[]), record(3, negative=["Nothing on it."]))
-    rows = [record(0), *lacking]
-    write_lines(workspace / "rgb" / "en_fact.jsonl", rows)
-    found = suite(rallebench, "rejection")
-    assert (found["parts"][0]["n"], found["without"]) == (2, {"answers": 1, "negatives": 1})
-    assert found["documents"] == {"noise=1": {"asked": 5, "short": 1, "left_out": 1}}
-    assert "1 of 4 records of en_fact have no answers and were left out: 1." in found["notes"]
-    assert "noise=1: 1 records have no document for it and were left out: 2." in found["notes"]
+    write_lines(workspace / "rgb" / "en_fact.jsonl", [record(0), *lacking])
+    report = suite(rallebench, "rejection")
+    assert (report["parts"][0]["n"], report["without"]) == (2, {"answers": 1, "negatives": 1})
+    assert report["documents"] == {"noise=1": {"asked": 5, "short": 1, "left_out": 1}}
+    assert "1 of 4 records of en_fact have no answers and were left out: 1." in report["notes"]
+    assert "noise=1: 1 records have no document for it and were left out: 2." in report["notes"]
     assert suite(rallebench, "rejection", "compat=original", run="o")["parts"][0]["n"] == 3
+    few = record(1, positive=["It was in Paris."], positive_wrong=["It was in Tampa."])
+    write_lines(workspace / "rgb" / "en_fact.jsonl", [record(0), few])
+    report = suite(rallebench, "noise", "noise=0,0.8", run="few")
+    assert report["tables"][0]["rows"][2] == ["noise among the documents", 0.4, 0.8]
+    (note,) = [note for note in report["notes"] if note.startswith("noise=0")]
+    assert note.startswith("noise=0: 1 of 2 records lack positives or negatives")
+    assert "40% of all" in note
 
 
-def test_the_papers_table_has_ours_with_intervals_above_its_own_row_and_a_line(
+def test_chinese_has_its_own_printed_row(rallebench: CommandLine) -> None:
+    (table,) = suite(rallebench, "noise", "noise=0,0.1", "language=zh")["tables"]
+    assert table["rows"][2] == ["RGB's paper: ChatGPT", 0.9567, None]
+    assert table["note"].startswith("The paper's row is of zh,")
+
+
+def test_of_integration_every_part_is_required_and_errors_are_labelled_in_a_file_that_stays(
     rallebench: CommandLine,
 ) -> None:
-    found = suite(rallebench, "noise", "noise=0,0.4,1")
-    (table,), (plot,) = found["tables"], found["plots"]
-    assert table["columns"] == ["", "noise 0", "noise 0.4", "noise 1"] and table["percent"]
-    right, declined, printed = table["rows"]
-    assert right[0] == "reads: right" and right[1]["low"] is None
-    assert (right[1]["value"], right[1]["n"]) == (0.75, 4)
-    assert declined[2]["value"] == 0.75 and printed == ["RGB's paper: ChatGPT", 0.9633, 0.94, None]
-    expected = "The paper's row is of en, five documents, temperature 0.7; ours are of en_fact."
-    assert table["note"] == expected
-    assert plot["kind"] == "line" and [x for x, _ in plot["series"]["right"]] == [0, 0.4, 1]
-    assert plot["series"]["RGB's paper: ChatGPT"] == [[0, 0.9633], [0.4, 0.94]]
-
-
-def test_records_with_too_few_positives_are_said_to_have_more_noise_than_asked_for(
-    rallebench: CommandLine, workspace: Path
-) -> None:
-    write_lines(
-        workspace / "rgb" / "en_fact.jsonl",
-        [record(0), record(1, positive=["It was in Paris."], positive_wrong=["It was in Tampa."])],
-    )
-    found = suite(rallebench, "noise", "noise=0,0.8")
-    assert found["tables"][0]["rows"][2] == ["noise among the documents", 0.4, 0.8]
-    assert any(
-        "noise=0: 1 of 2 records lack positives or negatives" in note and "40% of all" in note
-        for note in found["notes"]
-    )
-    assert not any(note.startswith("noise=0.8:") for note in found["notes"])
-
-
-def test_chinese_has_its_own_printed_row_and_so_has_integration(rallebench: CommandLine) -> None:
-    found = suite(rallebench, "noise", "noise=0,0.1", "language=zh")
-    assert found["tables"][0]["rows"][2] == ["RGB's paper: ChatGPT", 0.9567, None]
-    assert found["tables"][0]["note"].startswith("The paper's row is of zh,")
-    of_parts = suite(rallebench, "integration", run="i")["tables"][0]
-    assert of_parts["rows"][-1][1:] == [0.55, 0.51, 0.34]
-
-
-def test_rejections_found_by_words_and_by_the_judge_stand_beside_the_printed(
-    rallebench: CommandLine,
-) -> None:
-    table = suite(rallebench, "rejection", "judge=judge")["tables"][0]
-    assert table["columns"][1:] == ["Rej", "Rej*", "lucky", "RGB's all_rate"]
-    assert [cell["value"] for cell in table["rows"][0][1:]] == [0.75, 1.0, 0.25, 1.0]
-    assert table["rows"][1][1:] == [0.2467, 0.45, None, None]
-
-
-def test_corrections_are_over_errors_noticed_by_words_and_by_the_judge_and_the_rule_is_a_column(
-    rallebench: CommandLine,
-) -> None:
-    table = suite(rallebench, "counterfactual", "judge=nose", llm="knows")["tables"][0]
-    columns = ["Acc", "Acc_doc", "ED", "ED*", "CR of ED", "CR of ED*", "Acc above 70%"]
-    assert table["columns"][1:] == columns
-    ours, printed = table["rows"]
-    assert [ours[5]["n"], ours[6]["n"], ours[7]] == [3, 3, "yes"] and ours[1]["value"] == 0.75
-    assert printed[1:] == [0.89, 0.09, 0.08, 0.07, None, 0.5714, "yes"]
-    other = suite(rallebench, "counterfactual", llm="reads", run="k")["tables"][0]
-    assert other["rows"][0][7] == "no: not to be compared"
-
-
-def test_errors_are_labelled_in_a_file_that_is_never_overwritten(rallebench: CommandLine) -> None:
-    found = suite(rallebench, "integration")
-    path = Path(found["folder"]) / "errors-to-label.csv"
+    report = suite(rallebench, "integration")
+    assert [part["label"] for part in report["parts"]] == ["noise=0", "noise=0.2", "noise=0.4"]
+    assert [numbers(part)["all_rate"] for part in report["parts"]] == [0.5, 0.0, 0.0]
+    assert report["dataset"] == "en_int" and report["documents"]["noise=0"]["short"] == 0
+    assert report["tables"][0]["rows"][-1][1:] == [0.55, 0.51, 0.34]
+    path = Path(report["folder"]) / "errors-to-label.csv"
     with open(path, encoding="utf-8", newline="") as handle:
         rows = list(csv.DictReader(handle))
     expected = [("noise=0", "3", ""), ("noise=0.2", "0", "")]
     assert [(row["part"], row["qid"], row["category"]) for row in rows][:2] == expected
     assert rows[0]["required"] == "Tampa + Rome / Roma"
-    assert found["wrong"] == 5 and str(path) in found["files"]
+    assert report["wrong"] == 5 and str(path) in report["files"]
     for row, category in zip(rows, ("Merging", "ignoring", "merging", "typo", "")):
         row["category"] = category
     with open(path, "w", encoding="utf-8", newline="") as handle:
@@ -416,10 +351,8 @@ def test_errors_are_labelled_in_a_file_that_is_never_overwritten(rallebench: Com
     table = suite(rallebench, "integration", f"labels={path}")["tables"][1]
     assert path.read_bytes() == filled and "4 of 5 wrong answers" in table["note"]
     assert table["columns"][:2] == ["", "noise=0"]
-    system = "RGB's paper: ChatGLM2-6B"
-    assert table["columns"][-1] == system, "whose errors the printed shares are of"
-    counts = {row[0]: (row[-3], row[-2], row[-1]) for row in table["rows"]}
-    assert counts == {
+    assert table["columns"][-1] == "RGB's paper: ChatGLM2-6B", "whose errors are printed"
+    assert {row[0]: tuple(row[-3:]) for row in table["rows"]} == {
         "merging": (2, "50%", "28%"),
         "ignoring": (1, "25%", "28%"),
         "misalignment": (0, "0%", "6%"),
@@ -428,14 +361,14 @@ def test_errors_are_labelled_in_a_file_that_is_never_overwritten(rallebench: Com
     }
 
 
-def test_labels_as_json_lines_hold_for_every_part_and_strange_ones_are_said(
+def test_labels_as_json_lines_hold_for_every_part_and_strange_ones_are_named(
     rallebench: CommandLine, tmp_path: Path
 ) -> None:
     labels = [{"qid": "0", "category": "ignoring"}, {"qid": 77, "category": "merging"}]
     path = write_lines(tmp_path / "l.jsonl", labels)
-    found = suite(rallebench, "integration", f"labels={path}")
-    assert {row[0]: row[-3] for row in found["tables"][1]["rows"]}["ignoring"] == 2
-    assert "1 labels are of answers that are not wrong here: 77." in found["notes"]
+    report = suite(rallebench, "integration", f"labels={path}")
+    assert {row[0]: row[-3] for row in report["tables"][1]["rows"]}["ignoring"] == 2
+    assert "1 labels are of answers that are not wrong here: 77." in report["notes"]
 
 
 @pytest.mark.parametrize(
@@ -451,99 +384,54 @@ def test_labels_as_json_lines_hold_for_every_part_and_strange_ones_are_said(
     ],
 )
 def test_a_bad_file_of_labels_is_refused_before_anything_is_run(
-    rallebench: CommandLine, workspace: Path, tmp_path: Path, text: str | None, sentence: str
+    rallebench: CommandLine, tmp_path: Path, text: str | None, sentence: str
 ) -> None:
     path = tmp_path / "labels.csv"
     if text is not None:
         path.write_text(text)
-    before = everything(workspace)
-    ran = rallebench.suite(
-        "rgb-noise", f"data={workspace / 'rgb' / 'en_fact.jsonl'}", f"labels={path}", llm="reads"
-    )
-    assert ran.code == 2 and sentence in ran.last and everything(workspace) == before
-
-
-def test_under_another_name_a_share_that_was_run_comes_from_memory(
-    rallebench: CommandLine, workspace: Path
-) -> None:
-    suite(rallebench, "noise", "noise=0,0.2", run="first")
-    suite(rallebench, "noise", "noise=0,0.4", run="second")
-    assert [
-        calls(workspace, f"{run} noise={ratio}") for run, ratio in (("first", 0), ("first", 0.2))
-    ] == [4, 4]
-    assert [calls(workspace, f"second noise={ratio}") for ratio in (0, 0.4)] == [0, 4]
+    data = f"data={rallebench.workspace / 'rgb' / 'en_fact.jsonl'}"
+    assert sentence in rallebench.refused("rgb-noise", data, f"labels={path}", llm="reads")
 
 
 @pytest.mark.parametrize("name", ["rgb-noise", "rgb-rejection"])
 def test_a_folder_without_the_base_set_is_refused_and_no_other_set_is_taken(
     rallebench: CommandLine, workspace: Path, name: str
 ) -> None:
-    before = everything(workspace)
-    ran = rallebench.suite(name, f"data={workspace / 'rgb'}", llm="reads")
-    assert ran.code == 2 and everything(workspace) == before
-    assert (
-        "holds no en_refine or en, which this test is made for; it holds en_fact, en_int: name a set with --set set=NAME."
-        in ran.last
-    )
+    data = f"data={workspace / 'rgb'}"
+    sentence = "holds no en_refine or en, which this test is made for; it holds en_fact, en_int: name a set with --set set=NAME."
+    assert sentence in rallebench.refused(name, data, llm="reads")
     write_lines(workspace / "rgb" / "en.json", [record(n) for n in range(2)])
-    assert rallebench.report(name, f"data={workspace / 'rgb'}", llm="reads")["dataset"] == "en"
-
-
-@pytest.mark.shared_data
-def test_the_published_folder_at_hand_lacks_the_english_base_set(
-    rallebench: CommandLine, shared_data: Path
-) -> None:
-    ran = rallebench.suite("rgb-noise", f"data={shared_data / 'rgb'}", llm="reads")
-    assert ran.code == 2 and "it holds en_fact, zh_fact, zh_int, zh_refine" in ran.last
+    assert rallebench.report(name, data, llm="reads")["dataset"] == "en"
 
 
 @pytest.mark.parametrize(
-    ("name", "pairs", "sentence"),
+    ("name", "pairs", "more", "sentence"),
     [
-        ("noise", "", "--set data=PATH"),
-        ("noise", "data=FACTS noise=2", "must be a number from 0 to 1"),
-        ("noise", "data=DATA set=en_int", "rgb-integration takes it"),
-        ("integration", "data=DATA set=en_fact", "rgb-noise takes it"),
-        ("counterfactual", "data=DATA noise=0.6 correct=0.6", "together at most 1"),
-        ("counterfactual", "data=DATA passages=0", "passages is 0, but false documents"),
-        ("counterfactual", "data=DATA/en_int.json", "holds no false copies"),
-        ("rejection", "data=FACTS judge=nobody", "no language model 'nobody'"),
-        ("noise", "pasages=3", "no setting 'pasages'"),
-        ("nose", "", "Did you mean 'rgb-noise'"),
-        ("testbed", "", "needs a question set and an index"),
-        ("testbed", "data=x index=tiny prompts=/", "--set prompts goes with --set articles=CORPUS"),
-        (
-            "noise",
-            "data=FACTS prompts=/",
-            "/ holds none of the prompts of this request (system-en.txt, user-en.txt)",
-        ),
-        ("noise", "data=FACTS reuse=nowhere", "--set reuse=nowhere: there is no such folder"),
+        ("noise", "", {}, "--set data=PATH"),
+        ("noise", "data=FACTS noise=2", {}, "must be a number from 0 to 1"),
+        ("noise", "data=DATA set=en_int", {}, "rgb-integration takes it"),
+        ("integration", "data=DATA set=en_fact", {}, "rgb-noise takes it"),
+        ("counterfactual", "data=DATA noise=0.6 correct=0.6", {}, "together at most 1"),
+        ("counterfactual", "data=DATA passages=0", {}, "passages is 0, but false documents"),
+        ("counterfactual", "data=DATA/en_int.json", {}, "holds no false copies"),
+        ("rejection", "data=FACTS judge=nobody", {}, "no language model 'nobody'"),
+        ("noise", "pasages=3", {}, "no setting 'pasages'"),
+        ("nose", "", {}, "Did you mean 'rgb-noise'"),
+        ("testbed", "", {}, "needs a question set and an index"),
+        ("testbed", "data=x index=tiny prompts=/", {}, "--set prompts goes with --set articles"),
+        ("noise", "data=FACTS prompts=/", {}, "of this request (system-en.txt, user-en.txt)"),
+        ("noise", "data=FACTS reuse=nowhere", {}, "--set reuse=nowhere: there is no such folder"),
+        ("noise", "data=FACTS", {"llm": ""}, "needs a language model"),
+        ("noise", "data=FACTS", {"llm": "nobody"}, "no language model 'nobody'"),
+        ("noise", "data=FACTS", {"flags": ("--limit", "0")}, "at least 1"),
     ],
 )
 def test_a_wrong_request_is_one_sentence_and_writes_nothing(
-    rallebench: CommandLine, workspace: Path, name: str, pairs: str, sentence: str
+    rallebench: CommandLine, name: str, pairs: str, more: dict[str, Any], sentence: str
 ) -> None:
-    before = everything(workspace)
-    data = str(workspace / "rgb")
+    data = str(rallebench.workspace / "rgb")
     filled = pairs.replace("FACTS", f"{data}/en_fact.jsonl").replace("DATA", data).split()
-    ran = rallebench.suite(f"rgb-{name}", *filled, llm="reads")
-    assert ran.code == 2 and sentence in ran.last and everything(workspace) == before
-
-
-@pytest.mark.parametrize(
-    ("more", "sentence"),
-    [
-        ({}, "needs a language model"),
-        ({"llm": "nobody"}, "no language model 'nobody'"),
-        ({"llm": "reads", "flags": ("--limit", "0")}, "at least 1"),
-    ],
-)
-def test_a_suite_without_its_model_or_without_questions_is_refused(
-    rallebench: CommandLine, workspace: Path, more: dict[str, Any], sentence: str
-) -> None:
-    before = everything(workspace)
-    ran = rallebench.suite("rgb-noise", f"data={workspace}/rgb/en_fact.jsonl", **more)
-    assert ran.code == 2 and sentence in ran.last and everything(workspace) == before
+    assert sentence in rallebench.refused(f"rgb-{name}", *filled, **{"llm": "reads", **more})
 
 
 def test_without_a_name_all_suites_and_their_settings_are_listed(rallebench: CommandLine) -> None:
@@ -553,14 +441,12 @@ def test_without_a_name_all_suites_and_their_settings_are_listed(rallebench: Com
     assert "noise=0,0.2,0.4,0.6,0.8" in rallebench("suite").out
 
 
-def test_the_table_has_a_line_for_every_share(rallebench: CommandLine, workspace: Path) -> None:
-    data, two = f"data={workspace / 'rgb' / 'en_fact.jsonl'}", ("--limit", "2")
-    ran = rallebench.suite("rgb-noise", data, "noise=0,1", llm="reads", flags=two)
-    assert ran.code == 0, ran.err
-    heads, first, second, note = ran.out.split("\n")[3:7]
-    assert heads.split()[:3] == ["part", "all_rate", "rejection_rate"]
-    assert first.startswith("noise=0  1.0000 n=2") and second.startswith("noise=1")
-    assert note == "Where there is no interval: too few articles."
+@pytest.mark.shared_data
+def test_the_published_folder_at_hand_lacks_the_english_base_set(
+    rallebench: CommandLine, shared_data: Path
+) -> None:
+    line = rallebench.refused("rgb-noise", f"data={shared_data / 'rgb'}", llm="reads")
+    assert "it holds en_fact, zh_fact, zh_int, zh_refine" in line
 
 
 @pytest.mark.slow
@@ -568,10 +454,8 @@ def test_the_table_has_a_line_for_every_share(rallebench: CommandLine, workspace
 def test_the_embedded_reader_answers_published_records(
     rallebench: CommandLine, shared_data: Path
 ) -> None:
-    data, few = (
-        f"data={shared_data / 'rgb'}",
-        {"llm": "extractive-reader", "flags": ("--limit", "12")},
-    )
+    data = f"data={shared_data / 'rgb'}"
+    few: dict[str, Any] = {"llm": "extractive-reader", "flags": ("--limit", "12")}
     report = rallebench.report("rgb-noise", data, "set=en_fact", "noise=0,0.8", **few)
     rates = [numbers(part)["all_rate"] for part in report["parts"]]
     assert report["dataset"] == "en_fact" and rates[0] > 0.5

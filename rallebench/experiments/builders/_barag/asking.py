@@ -1,7 +1,7 @@
-"""What is asked of models, as flows: is an article recent, which questions does it answer, does a question hold.
+"""The requests to models, as flows: is an article recent, which questions does it answer, does a question hold.
 
-Every verdict is a dict with ``prompt`` (where the article stands, its id), ``reply`` as it came, ``value`` (None if nothing
-could be read), ``reason`` and ``tries``. A flow's answer is its verdicts as JSON.
+Every verdict is a dict with ``prompt`` (with the article's id in place of its text), ``reply`` as it came, ``value`` (None if
+nothing could be read), ``reason`` and ``tries``.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ _LEAKS = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Asks:
-    """Who is asked and how. ``forced``: whether the reply's form is demanded as a JSON schema; ``tries``: how often at most,
-    ``again`` is said in between."""
+    """The model that is asked, and how. ``forced``: whether a JSON schema demands the form of the reply; ``tries``: the most
+    requests for one verdict; ``again``: the prompt between two of them."""
 
     llm: str
     temperature: float
@@ -49,7 +49,7 @@ class Asks:
 
 
 Text = tuple[str, str]
-"""What is shown of an article: its id, and its beginning."""
+"""An article's id, and its beginning as a model is shown it."""
 
 
 def mentions_its_text(question: str) -> str:
@@ -94,8 +94,10 @@ def ask(
     for the ``text``."""
     id, words = text or ("", "")
     mark = f"[the first {len(words)} characters of {id}]"
-    visible = filled(template, {**values, **({"ARTICLE": mark} if text else {})})
-    sent = filled(template, {**values, **({"ARTICLE": words} if text else {})})
+    visible, sent = (
+        filled(template, {**values, **({"ARTICLE": article} if text else {})})
+        for article in (mark, words)
+    )
     messages: tuple[Message, ...] = (Message("user", sent),)
     name = next(iter(schema["properties"]))
     form = {"type": "json_schema", "json_schema": {"name": name, "schema": schema}}
@@ -106,8 +108,8 @@ def ask(
         reply = yield Generate(asks.llm, messages, options=options, **drawing)
         value, reason = read(reply)
         words = reply.text or "".join(call.arguments for call in reply.tool_calls)
-        verdict = {"prompt": visible, "reply": words, "value": value, "reason": reason}
-        verdict["tries"] = tries
+        exchange = {"prompt": visible, "reply": words}
+        verdict = {**exchange, "value": value, "reason": reason, "tries": tries}
         if value is not None:
             break
         messages = (*messages, Message("assistant", words or "…"), Message("user", asks.again))
@@ -119,15 +121,11 @@ def boolean(name: str, reason: str = "reason") -> Callable[[Reply], tuple[Any, s
     return lambda reply: (read_boolean(reply, name), text_field(fields_of(reply, name), reason))
 
 
-def asked_once(asking: SubFlow[Verdict]) -> Flow:
-    """The flow of one verdict."""
-    return Outcome(json.dumps((yield from asking)))
-
-
 def checking(
     asks: Asks, checks: Mapping[str, Any], question: str, answers: Sequence[str], text: Text
 ) -> Flow:
-    """``answerable`` from the article; ``without``: whether a model that is not shown it answers right all the same.
+    """The answer is JSON with two verdicts: ``answerable``, from the article; ``without``, whether a model that is not shown it
+    answers right all the same.
 
     ``checks``: whether each is made, and its prompts.
     """

@@ -4,53 +4,42 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from rallebench.core.errors import BadFileError
 from rallebench.core.experiments import ExperimentRequest, Row, RowsRequest
-from rallebench.core.types import Episode, Flow, Outcome, Reply, digest
+from rallebench.core.types import Episode, Flow, Outcome, Reply
 from rallebench.engine.rowfile import RowFile, short
 from rallebench.experiments.builders._barag import asking
 from rallebench.experiments.builders._barag.asking import Asks, Text
-from rallebench.experiments.builders._mediawiki import random_articles
-from rallebench.experiments.builders._near import near_duplicates
-from rallebench.experiments.builders._replies import cleaned, read_questions, without_request
-from rallebench.experiments.builders.articles import (
-    SourceArticle,
-    drawn,
-    read_articles,
-    read_date,
-    text_of,
-)
+from rallebench.experiments.builders._replies import cleaned, read_questions, state_of, used
+from rallebench.experiments.builders._texts import near_duplicates
+from rallebench.experiments.builders.articles import articles_stage, read_date
 
-DRAWN = 100
-"""Articles that are drawn online where no limit is given."""
 KEEP, LEAVE_OUT = "keep", "leave-out"
 
 
 @dataclass(frozen=True, slots=True)
 class BaragPlan:
-    """All that the stages need, checked. ``after`` None: any date."""
+    """The checked inputs of the stages. ``after`` None: any date."""
 
     request: ExperimentRequest
     kind: str
     path: Path
-    stamp: str
     after: datetime | None
     dates: Mapping[str, str]
     prompts: Mapping[str, str]
 
     @property
     def settings(self) -> Mapping[str, Any]:
-        """Those of the builder."""
+        """The builder's."""
         return self.request.settings
 
     @property
     def judge(self) -> str:
-        """Who gives verdicts."""
+        """The model that gives verdicts."""
         return str(self.settings["judge"] or self.request.llm)
 
     def asks(self, llm: str, temperature: float) -> Asks:
@@ -61,15 +50,10 @@ class BaragPlan:
         )
 
     def text(self, store: RowFile, name: str) -> Text:
-        """What is shown of an article: title and content, its beginning."""
+        """The part of an article that a model is shown: the beginning of its title and content."""
         row = store.row(name)
         whole = f"{row.get('title', '')}\n{row.get('content', '')}"
         return name, whole[: self.settings["characters"]]
-
-
-def kept_or(reason: str) -> Row:
-    """What a row says of being kept: left out with a reason, or kept without one."""
-    return {"keep": not reason, "why": reason}
 
 
 # ── 1  articles ──────────────────────────────────────────────────────────────
@@ -78,83 +62,10 @@ def kept_or(reason: str) -> Row:
 def articles(plan: BaragPlan) -> RowsRequest:
     """Long enough, and each only once."""
     s = plan.settings
-    titles: dict[str, str] = {}
-    texts: dict[str, str] = {}
-    summary: dict[str, Any] = {}
-
-    def make(entry: Row) -> list[Row]:
-        article: SourceArticle = entry["article"]
-        text = text_of(article)
-        row = {name: getattr(article, name) for name in ("id", "title", "url", "date")}
-        row["characters"] = len(text)
-        if article.question:
-            row |= {"question": article.question, "answers": list(article.answers)}
-        reason = entry["same"].get("why", "")
-        if len(text) <= s["length"]:
-            reason = "not longer than wanted"
-        return [{**row, **entry["same"], **kept_or(reason), "content": text}]
-
-    def inputs() -> Iterator[Row]:
-        for article in _sourced(plan, summary):
-            same = _same(article, titles, texts) if len(article.text) > s["length"] else {}
-            yield {"id": article.id, "article": article, "same": same}
-
-    online = [s["api"]] if plan.kind == "mediawiki" else []
-    draw = [plan.request.limit, s["pick"], s["seed"] if s["pick"] == "random" else 0]
-    return RowsRequest(
-        "1-articles",
-        "articles",
-        inputs,
-        make,
-        depends_on=lambda entry: [asdict(entry["article"]), entry["same"], s["length"]],
-        source=digest([plan.kind, plan.stamp, *online, *draw, s["length"]]),
-        summary=lambda: summary,
+    at_random, api = s["pick"] == "random", s["api"] if plan.kind == "mediawiki" else ""
+    return articles_stage(
+        plan.request, plan.kind, plan.path, s["length"], at_random=at_random, api=api
     )
-
-
-def _sourced(plan: BaragPlan, summary: dict[str, Any]) -> Iterator[SourceArticle]:
-    if plan.kind == "mediawiki":
-        yield from _online(plan)
-        return
-    s = plan.settings
-    reading, articles = read_articles(plan.kind, plan.path)
-    number = 0
-    for article in drawn(articles, plan.request.limit, s["pick"] == "random", s["seed"]):
-        number += 1
-        yield article
-    bad = reading.source.problems
-    if not number:
-        only = f", only {bad.count} entries that cannot be read; the first: "
-        first = only + bad.first[0].message if bad.count else "."
-        raise BadFileError(f"{plan.path} holds no article{first}")
-    unread = {"cannot be read": bad.count} if bad.count else {}
-    summary["left_out"] = {**unread, **reading.passed_over}
-    summary["problems"] = [problem.message for problem in bad.first]
-    summary["notes"] = reading.notes
-
-
-def _online(plan: BaragPlan) -> Iterator[SourceArticle]:
-    """Those that an earlier session drew, then new ones."""
-    drawn_rows = RowFile(plan.request.folder / "1-articles.jsonl")
-    drawn_rows.settle_all()
-    number = plan.request.limit or DRAWN
-    known = set()
-    for row in drawn_rows:
-        known.add(row["id"])
-        parts = row["id"], row["title"], row["content"], row.get("url", ""), row.get("date", "")
-        yield SourceArticle(*parts)
-    if number > len(known):
-        yield from random_articles(plan.settings["api"], number - len(known), known)
-
-
-def _same(article: SourceArticle, titles: dict[str, str], texts: dict[str, str]) -> Row:
-    """Why and of which earlier article this one is a duplicate; {} if it is none."""
-    title, text = " ".join(article.title.casefold().split()), digest(article.text)[:16]
-    for reason, seen, key in (("same title", titles, title), ("same text", texts, text)):
-        if key and key in seen:
-            return {"why": reason, "same_as": seen[key]}
-    titles[title] = texts[text] = article.id
-    return {}
 
 
 # ── 2  dates ─────────────────────────────────────────────────────────────────
@@ -165,17 +76,16 @@ def dates(plan: BaragPlan, articles: RowFile) -> RowsRequest:
     s = plan.settings
 
     def inputs() -> Iterator[Row]:
-        for row in articles:
-            if row["keep"]:
-                title = row.get("title", "")
-                date = plan.dates.get(row["id"]) or plan.dates.get(title) or row.get("date", "")
-                yield {"id": row["id"], "title": title, "date": date}
+        for row in used(articles):
+            title = row.get("title", "")
+            date = plan.dates.get(row["id"]) or plan.dates.get(title) or row.get("date", "")
+            yield {"id": row["id"], "title": title, "date": date}
 
     return RowsRequest(
         "2-dates",
         "date filter",
         inputs,
-        make=lambda row: [{**row, **kept_or(_early(plan, row["date"]))}],
+        make=lambda row: [{**row, **state_of(_early(plan, row["date"]))}],
         depends_on=lambda row: [row["date"], s["after"], s["undated"]],
     )
 
@@ -201,17 +111,19 @@ def recency(plan: BaragPlan, store: RowFile, dated: RowFile) -> RowsRequest:
 
     def flow(row: Row) -> Flow:
         text, read = plan.text(store, row["id"]), asking.boolean("recent")
-        return asking.asked_once(
-            asking.ask(asks, prompt, {"DATE": date}, text, asking.RECENT, read)
-        )
+        verdict = yield from asking.ask(asks, prompt, {"DATE": date}, text, asking.RECENT, read)
+        return Outcome(json.dumps(verdict))
 
     def read(row: Row, episode: Episode) -> list[Row]:
-        verdict = json.loads(episode.answer) if not episode.error else {"value": None}
+        verdict = _verdict(episode) or {"value": None}
         value = verdict["value"]
-        word = "unknown" if value is None else "recent" if value else "not recent"
+        if value is None:
+            word, state = "unknown", _unknown(plan, episode)
+        else:
+            word = "recent" if value else "not recent"
+            state = state_of("" if value else "content not recent")
         new = {"id": row["id"], "title": row["title"], "verdict": word}
-        reason = "" if value else "content not recent"
-        return [{**new, **_unknown_or(plan, value, reason, episode), "recent": verdict}]
+        return [{**new, **state, "recent": verdict}]
 
     more = [date, prompt, asdict(asks), s["characters"], s["unknown"]]
     inputs = brief(store, dated)
@@ -226,12 +138,15 @@ def recency(plan: BaragPlan, store: RowFile, dated: RowFile) -> RowsRequest:
     )
 
 
-def _unknown_or(plan: BaragPlan, value: bool | None, reason: str, episode: Episode) -> Row:
-    """``keep`` and ``why`` of a verdict; one that could not be read is counted and goes the way that was chosen."""
-    if value is not None:
-        return kept_or(reason)
+def _verdict(episode: Episode) -> Row:
+    """The verdicts of a flow's answer; {} if it failed."""
+    return {} if episode.error else json.loads(episode.answer)
+
+
+def _unknown(plan: BaragPlan, episode: Episode) -> Row:
+    """The state of a row whose verdict could not be read: it is counted, and kept or left out as ``unknown`` says."""
     left = "verdict cannot be read" if plan.settings["unknown"] == LEAVE_OUT else ""
-    return {**kept_or(left), "unknown": True, **_error(episode)}
+    return {**state_of(left), "unknown": True, **_error(episode)}
 
 
 def _error(episode: Episode) -> Row:
@@ -239,14 +154,13 @@ def _error(episode: Episode) -> Row:
 
 
 def brief(store: RowFile, articles: RowFile) -> list[Row]:
-    """What a stage must know of the articles that are kept: id, title and digits over all that a model may be shown."""
-    names = {row["id"] for row in articles if row["keep"]}
+    """The articles that are kept: id, title, and a digest of all that a model may be shown."""
+    names = {row["id"] for row in used(articles)}
     rows = []
     for row in store:
         if row["id"] in names:
-            title = row.get("title", "")
-            sha = short([title, row.get("content", "")])
-            rows.append({"id": row["id"], "title": title, "sha": sha})
+            title, content = row.get("title", ""), row.get("content", "")
+            rows.append({"id": row["id"], "title": title, "sha": short([title, content])})
     return rows
 
 
@@ -273,21 +187,21 @@ def questions(plan: BaragPlan, store: RowFile, articles: RowFile) -> RowsRequest
         return [list(question) for question in read_questions(reply, number)] or None, ""
 
     def flow(row: Row) -> Flow:
-        text = plan.text(store, row["id"])
-        verdict = asking.ask(asks, prompt, {"NUMBER": count}, text, schema, read_reply)
-        return asking.asked_once(verdict)
+        text, values = plan.text(store, row["id"]), {"NUMBER": count}
+        verdict = yield from asking.ask(asks, prompt, values, text, schema, read_reply)
+        return Outcome(json.dumps(verdict))
 
     def read(row: Row, episode: Episode) -> list[Row]:
-        verdict = json.loads(episode.answer) if not episode.error else {}
+        verdict = _verdict(episode)
         exchange = {key: verdict[key] for key in ("prompt", "reply", "tries") if key in verdict}
         rows = [
-            {**_question(row, f"-q{n}", question, own), **kept_or("")}
+            {**_question(row, f"-q{n}", question, own), **state_of("")}
             for n, (question, own) in enumerate(verdict.get("value") or (), 1)
         ]
         if not rows:
             reason = "the request failed" if episode.error else "no question in the reply"
             marks = _error(episode) or {"unknown": True}
-            rows = [{**_question(row, "-q0", "", []), **kept_or(reason), **marks}]
+            rows = [{**_question(row, "-q0", "", []), **state_of(reason), **marks}]
         return [{**rows[0], **exchange}, *rows[1:]]
 
     more = [number, answers, prompt, asdict(asks), s["characters"]]
@@ -316,7 +230,7 @@ def _of_article(store: RowFile, row: Row) -> list[Row]:
     article = store.row(row["id"])
     question = cleaned(str(article.get("question") or ""))
     new = _question(row, "", question, list(article.get("answers") or ()))
-    return [{**new, **kept_or("" if question else "brings no question")}]
+    return [{**new, **state_of("" if question else "brings no question")}]
 
 
 def article_of(row: Row) -> str:
@@ -328,7 +242,7 @@ def article_of(row: Row) -> str:
 
 
 def checks(plan: BaragPlan, store: RowFile, questions: RowFile) -> RowsRequest:
-    """What holds a question back, told without a model where that is enough."""
+    """Why a question is left out; a model is asked only where its words do not decide it."""
     s, asks = plan.settings, plan.asks(plan.judge, 0.0)
     tests = {
         "answerable": s["answerable"],
@@ -339,38 +253,44 @@ def checks(plan: BaragPlan, store: RowFile, questions: RowFile) -> RowsRequest:
     }
     more = [asdict(asks), tests, s["characters"], s["unknown"]]
     inputs = _to_check(plan, store, questions)
-    stage = RowsRequest(
-        "5-checks",
-        "quality checks",
-        lambda: inputs,
-        make=lambda row: [_checked(plan, row, None)],
-        depends_on=lambda row: [{**row}, *more],
-    )
+    label, about = "5-checks", "quality checks"
+
+    def depends_on(row: Row) -> list[Any]:
+        return [{**row}, *more]
+
     if not (s["answerable"] or s["closed_book"]):
-        return stage
+        return RowsRequest(
+            label,
+            about,
+            lambda: inputs,
+            make=lambda row: [_checked(plan, row, None)],
+            depends_on=depends_on,
+        )
 
     def flow(row: Row) -> Flow:
-        if row["near"] or row["leak"]:  # it is left out anyhow
-            return without_request(Outcome("{}"))
+        if row["near"] or row["leak"]:  # left out without a verdict
+            return Outcome("{}")
         text = plan.text(store, row["article"])
-        return asking.checking(asks, tests, row["question"], row["answers"], text)
+        return (yield from asking.checking(asks, tests, row["question"], row["answers"], text))
 
-    return replace(
-        stage,
-        make=None,
+    return RowsRequest(
+        label,
+        about,
+        lambda: inputs,
         flow=flow,
         read=lambda row, episode: [_checked(plan, row, episode)],
+        depends_on=depends_on,
         llms=(plan.judge,),
     )
 
 
 def _to_check(plan: BaragPlan, store: RowFile, questions: RowFile) -> list[Row]:
-    """The questions that are kept, with what can be told of them without a model."""
+    """The questions that are kept, with the checks that need no model."""
     s, shas = plan.settings, {row["id"]: row["sha"] for row in brief(store, store)}
     rows = [
         row
-        for row in questions
-        if row["keep"] and str(row.get("question", "")).strip() and article_of(row) in shas
+        for row in used(questions)
+        if str(row.get("question", "")).strip() and article_of(row) in shas
     ]
     mentions = asking.mentions_its_text if s["leaks"] else lambda question: ""
     leaks = {row["id"]: mentions(row["question"]) for row in rows}
@@ -391,8 +311,7 @@ def _to_check(plan: BaragPlan, store: RowFile, questions: RowFile) -> list[Row]:
 
 
 def _checked(plan: BaragPlan, row: Row, episode: Episode | None) -> Row:
-    failed = episode is not None and bool(episode.error)
-    verdicts = json.loads(episode.answer) if episode is not None and not failed else {}
+    verdicts = _verdict(episode) if episode is not None else {}
     values = {k: verdicts[k]["value"] for k in ("answerable", "without") if k in verdicts}
     reasons = (
         (row["near"], "nearly the same question"),
@@ -400,9 +319,9 @@ def _checked(plan: BaragPlan, row: Row, episode: Episode | None) -> Row:
         (values.get("answerable") is False, "not answered by its article"),
         (values.get("without") is True, "answered without its article"),
     )
-    state = kept_or(next((reason for holds, reason in reasons if holds), ""))
-    if state["keep"] and episode is not None and (failed or None in values.values()):
-        state = _unknown_or(plan, None, "", episode)
+    state = state_of(next((reason for holds, reason in reasons if holds), ""))
+    if state["keep"] and episode is not None and (episode.error or None in values.values()):
+        state = _unknown(plan, episode)
     marks = {key: row[key] for key in ("near", "leak") if row[key]}
     own = {key: row[key] for key in ("id", "article", "question")}
     return {**own, **state, **marks, **verdicts}

@@ -1,6 +1,6 @@
-"""RowFile put into a template: its questions with their answers, and why the others were left out.
+"""The rows of tables put into a template: its questions with their answers, and why the others were left out.
 
-What fits one question is gathered before anything is drawn, so that a question that fits several things is known to.
+All rows that fit a question are gathered before any is drawn, so that a question that fits several things is recognised.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def _groups(
         question = " ".join(_put(template.question, texts).split())
         group = groups.setdefault(question, _Group(" | ".join(texts.values())))
         if template.strata:
-            group.stratum = _text(_value(row, template.strata[0]))
+            group.stratum = _text(_value(row, template.stratum[0]))
         group.things.setdefault(_text(row[key]) if key else str(number), []).append((best, answers))
     return groups
 
@@ -86,7 +86,7 @@ def _groups(
 def _joined(template: Template, tables: Mapping[str, SourceTable]) -> Iterator[tuple[int, Row]]:
     """(number of the base row, the row with what is joined to it)."""
     lookups = []
-    for join in template.joins:
+    for join in template.join:
         lookup: dict[str, list[Row]] = {}
         for row in tables[join.table].rows:
             for value in dict.fromkeys(_values(_value(row, join.right))):
@@ -99,7 +99,7 @@ def _joined(template: Template, tables: Mapping[str, SourceTable]) -> Iterator[t
         if at == len(lookups):
             yield row
             return
-        for value in dict.fromkeys(_values(_value(row, template.joins[at].left))):
+        for value in dict.fromkeys(_values(_value(row, template.join[at].left))):
             for more in lookups[at].get(value, ()):
                 yield from widened({**row, **more}, at + 1)
 
@@ -112,7 +112,7 @@ def _fits(template: Template, row: Row, partly: bool = False) -> bool:
     """Whether the row has what ``where`` asks; ``partly``: as far as it has those columns yet."""
     return all(
         value in _values(_value(row, column))
-        for column, value in template.where
+        for column, value in template.where.items()
         if not partly or indexed(column)[0] in row
     )
 
@@ -144,7 +144,7 @@ def _answers(template: Template, group: _Group, several: str) -> tuple[tuple[str
 def _answer_texts(template: Template, row: Row) -> tuple[str, ...]:
     """The accepted answers of one row; the names of an entity (``tail_names``) are alternatives, any other list is one text."""
     if "{" in template.answer:
-        texts = {column: _text(_value(row, column)) for column in template.answered}
+        texts = {column: _text(_value(row, column)) for column in template.answer_columns}
         return (_put(template.answer, texts),) if all(texts.values()) else ()
     value = _value(row, template.answer)
     if template.answer.endswith("_names") or template.count:
@@ -204,14 +204,14 @@ def _plain(text: str) -> list[str]:
 
 
 def draw(filled: Sequence[Filled], template: Template, number: int, seed: int) -> list[Filled]:
-    """At most so many questions in a random order that depends on seed and template alone.
+    """At most ``number`` questions in a random order that depends on seed and template alone.
 
-    With strata as many of each value as the template says, first of all; where there are fewer, all.
+    With strata, first as many of each value as the template says, or all where there are fewer.
     """
     rng = random.Random(f"{seed} {template.id}")
     mixed = rng.sample(list(filled), len(filled))
     if template.strata:
-        missing = dict(template.strata[1])
+        missing = dict(template.stratum[1])
         chosen = []
         for question in mixed:
             if missing.get(question.stratum, 0) > 0:
@@ -222,7 +222,7 @@ def draw(filled: Sequence[Filled], template: Template, number: int, seed: int) -
 
 
 def in_turn(drawn: Iterable[Sequence[Filled]], number: int) -> list[Filled]:
-    """So many questions, one of each template in turn; a question that two templates make is asked once."""
+    """``number`` questions, one of each template in turn; a question that two templates make is taken once."""
     queues = [iter(questions) for questions in drawn]
     chosen: dict[str, Filled] = {}
     while queues:
@@ -241,5 +241,5 @@ def in_turn(drawn: Iterable[Sequence[Filled]], number: int) -> list[Filled]:
 def missing_strata(template: Template, filled: Sequence[Filled]) -> dict[str, int]:
     """Value → how many questions there are too few of."""
     present = Counter(question.stratum for question in filled)
-    counts = template.strata[1] if template.strata else ()
+    counts = template.stratum[1].items()
     return {value: count - present[value] for value, count in counts if count > present[value]}

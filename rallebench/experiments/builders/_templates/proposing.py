@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from rallebench.core.errors import BackendError, UsageError
 from rallebench.core.prompts import filled
-from rallebench.core.structured import json_of
+from rallebench.core.structured import decoded, json_of
 from rallebench.core.types import Flow, Generate, Message, Outcome
 from rallebench.experiments.builders._replies import text_of_reply
 from rallebench.experiments.builders._templates.tables import SourceTable
@@ -58,14 +57,14 @@ def read_proposals(
     tables: Mapping[str, SourceTable],
     table: str,
     most: int,
-    taken: Mapping[str, str] | None = None,
+    known: Iterable[str] = (),
 ) -> list[tuple[dict[str, Any], str]]:
     """(template as JSON, why it cannot be used or '') of each one that a reply holds, at most ``most``.
 
-    ``taken``: question → id of templates that are there already.
+    ``known``: the questions of earlier templates.
     """
     proposals: list[tuple[dict[str, Any], str]] = []
-    seen = {question.casefold() for question in taken or {}}
+    seen = {question.casefold() for question in known}
     for row in _objects(reply)[:most]:
         question, answer = (
             next((str(row[key]).strip() for key in keys if row.get(key)), "")
@@ -74,9 +73,9 @@ def read_proposals(
         answer = answer.strip("{} ") if answer.count("{") <= 1 else answer
         plain = {"question": question, "answer": answer}
         try:
-            check(template_of({**plain, "table": table}, list(tables), "proposed"), tables)
+            check(template_of({**plain, "table": table}, list(tables), "proposed", "it"), tables)
             why = REPEATED if question.casefold() in seen else ""
-        except (ValueError, UsageError) as wrong:
+        except UsageError as wrong:
             why = str(wrong).replace("The template 'proposed' names", "it names")
         seen.add(question.casefold())
         proposals.append((plain, why))
@@ -91,13 +90,6 @@ def _objects(reply: str) -> list[Mapping[str, Any]]:
         return []
     if isinstance(value, Mapping):
         lists = [item for item in value.values() if isinstance(item, list)]
-        value = lists[0] if lists else _by_line(reply) or [value]
+        by_line = [decoded(line.strip().strip("-* ,")) for line in reply.splitlines()]
+        value = lists[0] if lists else list(filter(None, by_line)) or [value]
     return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list) else []
-
-
-def _by_line(reply: str) -> list[Any]:
-    values = []
-    for line in reply.splitlines():
-        with suppress(ValueError, RecursionError):
-            values.append(json.loads(line.strip().strip("-* ,")))
-    return values

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
+from pydantic import ConfigDict, Field, StrictBool, StrictInt, field_validator, model_validator
+
+from rallebench.core.entries import Strict, parsed
 from rallebench.core.errors import BadFileError, UsageError
 from rallebench.core.files import read_json
 from rallebench.experiments.builders._templates.tables import SourceTable
@@ -18,37 +20,69 @@ PLACE = re.compile(r"\{([^{}]+)\}")
 _INDEX = re.compile(r"(.+)\[(-?\d+)\]$")
 
 
-@dataclass(frozen=True, slots=True)
-class Join:
+class Join(Strict):
     """The rows of ``table`` whose column ``right`` is (or holds) what ``left`` is (or holds), as columns ``name.…``."""
 
-    name: str
-    table: str
-    left: str
-    right: str
+    model_config = ConfigDict(frozen=True)
+
+    table: str = ""
+    name: str = Field("", alias="as")
+    on: str = Field("", coerce_numbers_to_str=True)
+
+    @model_validator(mode="after")
+    def _is_complete(self) -> Join:
+        if not self.left or not self.right:
+            raise ValueError(
+                'a join is {"table": "…", "as": "…", "on": "column = column of that table"}'
+            )
+        return self
+
+    @property
+    def left(self) -> str:
+        """The column of the rows so far."""
+        return self.on.partition("=")[0].strip()
+
+    @property
+    def right(self) -> str:
+        """The column of the joined table."""
+        return self.on.partition("=")[2].strip()
 
 
-@dataclass(frozen=True, slots=True)
-class Template:
+class Template(Strict):
     """``question``: text with ``{column}``; ``answer``: a column, or text with them; ``where``: column → value that it must have.
 
     ``several``: what a question that fits several things becomes; ``best``: a number's column, ``-`` before it for the largest:
-    the row with it answers; ``count``: how many answers there are is the answer. ``strata``: (column, value → how many questions).
+    the row with it answers; ``count``: the number of answers is the answer. ``strata``: column → value → number of questions.
     A column may end with the place of one of its values, ``authors.name[0]``; rows that have it at another place are not looked for.
     """
 
-    id: str
-    question: str
-    answer: str
-    table: str
-    joins: tuple[Join, ...] = ()
-    where: tuple[tuple[str, str], ...] = ()
-    several: str = ""
+    model_config = ConfigDict(frozen=True, str_strip_whitespace=True, coerce_numbers_to_str=True)
+
+    id: str = ""
+    question: str = Field(min_length=1)
+    answer: str = Field(min_length=1)
+    table: str = ""
+    join: tuple[Join, ...] = ()
+    where: dict[str, str] = Field(default_factory=dict)
+    several: Literal["", "drop", "all", "any"] = ""
     best: str = ""
-    count: bool = False
-    number: int = 0
+    count: StrictBool = False
+    number: StrictInt = Field(0, ge=0)
     level: str = ""
-    strata: tuple[str, tuple[tuple[str, int], ...]] | None = None
+    strata: dict[str, dict[str, StrictInt]] = Field(default_factory=dict, max_length=1)
+    about: str = Field("", exclude=True)
+
+    @field_validator("question")
+    @classmethod
+    def _names_a_column(cls, question: str) -> str:
+        if not PLACE.search(question):
+            raise ValueError(f"{question[:80]!r} names no column in braces")
+        return question
+
+    @field_validator("join", mode="before")
+    @classmethod
+    def _several_joins(cls, joins: Any) -> Any:
+        return [joins] if isinstance(joins, Mapping) else joins
 
     @property
     def question_columns(self) -> tuple[str, ...]:
@@ -56,31 +90,25 @@ class Template:
         return tuple(dict.fromkeys(PLACE.findall(self.question)))
 
     @property
-    def answered(self) -> tuple[str, ...]:
+    def answer_columns(self) -> tuple[str, ...]:
         """The columns of the answer."""
         columns = PLACE.findall(self.answer) if "{" in self.answer else [self.answer]
         return tuple(dict.fromkeys(columns))
 
     @property
+    def stratum(self) -> tuple[str, Mapping[str, int]]:
+        """(column, value → number of questions); ('', {}) without strata."""
+        return next(iter(self.strata.items()), ("", {}))
+
+    @property
     def hops(self) -> int:
-        """1 and the tables that are joined."""
-        return 1 + len(self.joins)
+        """1 and the number of joins."""
+        return 1 + len(self.join)
 
     def as_json(self) -> dict[str, Any]:
-        """As a file has it."""
-        value = {name: getattr(self, name) for name in ("id", "question", "answer", "table")}
-        more: dict[str, Any] = {
-            "join": [
-                {"as": j.name, "table": j.table, "on": f"{j.left} = {j.right}"} for j in self.joins
-            ],
-            "where": dict(self.where),
-            **{
-                name: getattr(self, name)
-                for name in ("several", "best", "count", "number", "level")
-            },
-            "strata": {self.strata[0]: dict(self.strata[1])} if self.strata else {},
-        }
-        return value | {key: part for key, part in more.items() if part}
+        """The form of a file."""
+        parts = self.model_dump(mode="json", by_alias=True)
+        return {name: part for name, part in parts.items() if part}
 
 
 def read_templates(path: Path, tables: Iterable[str]) -> tuple[Template, ...]:
@@ -91,112 +119,60 @@ def read_templates(path: Path, tables: Iterable[str]) -> tuple[Template, ...]:
         raise BadFileError(
             f'{path} holds no templates; it is {{"templates": [{{"question": "… {{column}} …?", "answer": "column"}}]}}.'
         )
+    parts = f" The parts of a template are {', '.join(Template.model_fields)}."
     templates: dict[str, Template] = {}
     for number, row in enumerate(rows, 1):
-        try:
-            template = template_of(row, list(tables), f"t{number}")
-        except ValueError as wrong:
-            raise BadFileError(f"{path}, template {number}: {wrong}") from None
+        where = f"{path}, template {number}"
+        template = template_of(row, list(tables), f"t{number}", where, parts)
         if template.id in templates:
             raise BadFileError(f"{path}: two templates have the id {template.id!r}.")
         templates[template.id] = template
     return tuple(templates.values())
 
 
-KEYS = {part.name for part in fields(Template)} - {"joins"} | {"join", "about"}
-"""The parts of a template in a file."""
+def template_of(row: Any, tables: list[str], own_id: str, where: str, more: str = "") -> Template:
+    """A template as JSON gives it, with ``own_id`` if it has no id; ``check`` checks its columns. Raises BadFileError about
+    ``where``; ``more`` ends its sentence about a wrong part."""
+    template = parsed(Template, row, where, more)
+
+    def resolved(join: Join) -> Join:
+        table = _table(join.table, tables, where)
+        return join.model_copy(update={"table": table, "name": join.name or table})
+
+    own = {
+        "id": template.id or own_id,
+        "table": _table(template.table, tables, where),
+        "join": tuple(map(resolved, template.join)),
+    }
+    return template.model_copy(update=own)
 
 
-def template_of(row: Any, tables: list[str], own_id: str) -> Template:
-    """A template as JSON gives it; its columns are checked by ``check``. Raises ValueError, one sentence."""
-    if not isinstance(row, Mapping):
-        raise ValueError('it is no object with "question" and "answer".')
-    unknown = [key for key in row if key not in KEYS]
-    if unknown:
-        raise ValueError(
-            f"{unknown[0]!r} is no part of a template; its parts are {', '.join(sorted(KEYS))}."
-        )
-    question, answer = (str(row.get(key) or "").strip() for key in ("question", "answer"))
-    if not question or not answer:
-        raise ValueError('it needs a "question" and an "answer".')
-    if not PLACE.search(question):
-        raise ValueError(f"its question {question[:80]!r} names no column in braces.")
-    several = str(row.get("several") or "")
-    if several and several not in SEVERAL:
-        raise ValueError(
-            f"several is {several!r}; it must be {', '.join(SEVERAL[:-1])} or {SEVERAL[-1]}."
-        )
-    number = row.get("number", 0)
-    if isinstance(number, bool) or not isinstance(number, int) or number < 0:
-        raise ValueError("number must be a whole number of at least 0.")
-    where = row.get("where") or {}
-    if not isinstance(where, Mapping):
-        raise ValueError('where must be an object, {"column": "value"}.')
-    return Template(
-        str(row.get("id") or own_id),
-        question,
-        answer,
-        _table(row.get("table"), tables),
-        tuple(_joins(row.get("join") or [], tables)),
-        tuple((str(key), str(value)) for key, value in where.items()),
-        several,
-        str(row.get("best") or ""),
-        row.get("count") is True,
-        number,
-        str(row.get("level") or ""),
-        _strata(row.get("strata")),
-    )
-
-
-def _table(name: Any, tables: list[str]) -> str:
+def _table(name: str, tables: list[str], where: str) -> str:
     if not name and len(tables) == 1:
         return tables[0]
+    known = f"they are {', '.join(tables)}."
     if not name:
-        raise ValueError(f'it needs a "table"; they are {", ".join(tables)}.')
+        raise BadFileError(f'{where} needs a "table"; {known}')
     if name not in tables:
-        raise ValueError(f"there is no table {name!r}; they are {', '.join(tables)}.")
-    return str(name)
-
-
-def _joins(rows: Any, tables: list[str]) -> Iterable[Join]:
-    for row in rows if isinstance(rows, list) else [rows]:
-        on = str(row.get("on", "")) if isinstance(row, Mapping) else ""
-        left, _, right = (part.strip() for part in on.partition("="))
-        if not left or not right:
-            raise ValueError(
-                'a join is {"table": "…", "as": "…", "on": "column = column of that table"}.'
-            )
-        table = _table(row.get("table"), tables)
-        yield Join(str(row.get("as") or table), table, left, right)
-
-
-def _strata(value: Any) -> tuple[str, tuple[tuple[str, int], ...]] | None:
-    if not value:
-        return None
-    counts = next(iter(value.values())) if isinstance(value, Mapping) and len(value) == 1 else None
-    if not isinstance(counts, Mapping) or not all(
-        isinstance(count, int) and not isinstance(count, bool) for count in counts.values()
-    ):
-        raise ValueError('strata must be one column with counts, {"column": {"value": 20}}.')
-    return str(next(iter(value))), tuple((str(key), int(count)) for key, count in counts.items())
+        raise BadFileError(f"{where}: there is no table {name!r}; {known}")
+    return name
 
 
 def check(template: Template, tables: Mapping[str, SourceTable]) -> None:
     """Whether every column is there. Raises UsageError, one sentence that names it and those that are."""
     columns = list(tables[template.table].columns)
-    for join in template.joins:
+    for join in template.join:
         _check_column(template, join.left, columns)
         joined = tables[join.table].columns
         _check_column(template, join.right, list(joined), f"table {join.table!r}")
         columns += [f"{join.name}.{column}" for column in joined]
-    needed = [*template.question_columns, *template.answered, *dict(template.where)]
-    needed += [template.best.lstrip("-")] if template.best else []
-    needed += [template.strata[0]] if template.strata else []
-    for column in needed:
-        _check_column(template, column, columns)
-    if set(template.question_columns) & set(template.answered):
+    needed = (*template.question_columns, *template.answer_columns, *template.where)
+    for column in (*needed, template.best.lstrip("-"), template.stratum[0]):
+        if column:
+            _check_column(template, column, columns)
+    if set(template.question_columns) & set(template.answer_columns):
         raise UsageError(
-            f"The template {template.id!r} names its answer {template.answered[0]!r} in its question."
+            f"The template {template.id!r} names its answer {template.answer_columns[0]!r} in its question."
         )
 
 
@@ -206,7 +182,7 @@ def _check_column(template: Template, column: str, columns: list[str], where: st
         near = get_close_matches(name, columns, 1)
         its = f"Its columns are {', '.join(columns)[:300]}."
         mend = f"Did you mean {near[0]!r}?" if near else its
-        joined = " and what is joined to it" if template.joins else ""
+        joined = " and what is joined to it" if template.join else ""
         place = where or f"table {template.table!r}{joined}"
         raise UsageError(
             f"The template {template.id!r} names the column {name!r}, which the {place} does not have. {mend}"

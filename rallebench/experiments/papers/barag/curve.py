@@ -15,7 +15,7 @@ from rallebench.core.errors import UsageError
 from rallebench.core.experiments import Experiment, ExperimentRequest, Figure, Report, Table
 from rallebench.core.runs import Judge, RunRequest, Values
 from rallebench.core.settings import Setting
-from rallebench.core.types import Episode, Example, Flow, Question, Step
+from rallebench.core.types import Episode, Example, Step
 from rallebench.experiments import EXPERIMENTS
 from rallebench.experiments.papers.barag import PAPER, points
 from rallebench.experiments.papers.barag.judged import JUDGE, JUDGING, judge_of, notes_of, report_of
@@ -30,8 +30,6 @@ from rallebench.experiments.papers.barag.study import (
     worth_of,
 )
 from rallebench.experiments.papers.common import failed_note, sentences, string, values_in
-from rallebench.experiments.runs import scored_run
-from rallebench.workflows.barag import BaragAgent
 from rallebench.workflows.barag_decisions import read_boolean
 from rallebench.workflows.barag_uncertain import (
     RULE_SETTINGS,
@@ -161,25 +159,16 @@ def _run(study: Study, rule: Rule, quality: str, judges: tuple[Judge, ...]) -> R
         f"{name}_worth": f"The {text}: {MEASURES[quality]}." for name, text in BRANCHES.items()
     }
     tokens = {f"{name}_tokens": f"Tokens of the {name}, sent and written." for name in BRANCHES}
-    of_rule = {"samples": rule.samples, "draft_passages": rule.draft_passages, "ask": ask}
-
-    def flow(question: Question, agent: BaragAgent) -> Flow:
-        return both(question, agent=agent, rule=rule, ask=ask)
-
-    run = scored_run(
+    return study.run(
         "both branches",
         "barag-both",
-        study.name,
-        study.set.examples,
-        lambda question: flow(question, study.agent),
-        {**study.settings, **of_rule},
+        partial(both, rule=rule, ask=ask),
+        {"samples": rule.samples, "draft_passages": rule.draft_passages, "ask": ask},
         score,
         {**worth, **tokens} if has_worth else tokens,
-        (study.request.llm,),
-        (study.agent.retriever,),
-        judges=judges,
+        judges,
+        decides=ask,
     )
-    return study.deciding(run, flow) if ask else run
 
 
 def _judges(study: Study, rule: Rule) -> tuple[Judge, ...]:

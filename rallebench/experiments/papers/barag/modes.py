@@ -11,7 +11,6 @@ from rallebench.core.errors import UsageError
 from rallebench.core.experiments import Experiment, ExperimentRequest, Report, Table
 from rallebench.core.runs import Judge, RunRequest, RunResult
 from rallebench.core.settings import Setting
-from rallebench.core.types import Flow, Question
 from rallebench.experiments import EXPERIMENTS
 from rallebench.experiments.papers.barag import PAPER
 from rallebench.experiments.papers.barag.judged import JUDGE, JUDGING, judge_of, notes_of, report_of
@@ -36,8 +35,7 @@ from rallebench.experiments.papers.barag.study import (
     worth_of,
 )
 from rallebench.experiments.papers.common import failed_note, values_in
-from rallebench.experiments.runs import scored_run
-from rallebench.workflows.barag import MODES, BaragAgent
+from rallebench.workflows.barag import MODES
 from rallebench.workflows.barag_uncertain import RULE_SETTINGS, Rule, uncertain
 
 ALL = (*MODES, "uncertain")
@@ -140,36 +138,26 @@ def _other_tokens(title: str, counts: Mapping[str, Mapping[str, int | None]]) ->
 
 
 def _run(study: Study, mode: str, judges: tuple[Judge, ...]) -> RunRequest:
-    s = study.request.settings
-    settings = {**study.settings, "mode": mode}
-    make: Any = MODES.get(mode)
-    if (
-        mode == "uncertain"
-    ):  # samples are drawn only where agreement is looked at, and then at least three
+    s, settings = study.request.settings, {"mode": mode}
+    flow: Any = MODES.get(mode)
+    if mode == "uncertain":
+        # Samples are drawn only for agreement, and then at least three.
         samples = max(3, s["samples"]) if s["signal"] == "agreement" else 0
         rule = Rule(s["signal"], s["threshold"], samples, s["draft_passages"])
-        make = partial(uncertain, rule=rule)
-        names = ("signal", "threshold", "samples", "draft_passages")
-        settings |= {name: getattr(rule, name) for name in names}
-
-    def flow(question: Question, agent: BaragAgent) -> Flow:
-        of_mode: Flow = make(question, agent=agent)
-        return of_mode
-
-    run = scored_run(
+        settings |= {name: getattr(rule, name) for name in RULE_SETTINGS}
+        flow = partial(uncertain, rule=rule)
+    return study.run(
         mode,
         f"barag-{mode}",
-        study.name,
-        with_articles(study) if mode == "gt" else study.set.examples,
-        lambda question: flow(question, study.agent),
+        flow,
         settings,
         lambda example, episode: {**costs_of(episode), **worth_of(study, example, episode.answer)},
         {name: DEFINITIONS[name] for name in (*COSTS, "declined", *study.quality)},
-        (study.request.llm,),
-        () if mode in ALONE else (study.agent.retriever,),
-        judges=judges,
+        judges,
+        examples=with_articles(study) if mode == "gt" else None,
+        searches=mode not in ALONE,
+        decides=mode in DECIDING,
     )
-    return study.deciding(run, flow) if mode in DECIDING else run
 
 
 def _notes(mode: str, answered: RunResult) -> Iterator[str]:

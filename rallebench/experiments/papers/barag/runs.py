@@ -5,16 +5,16 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from rallebench.core.errors import BadFileError, NotFoundError, UsageError
 from rallebench.core.experiments import Figure, Table
+from rallebench.core.files import json_lines, read_json
 from rallebench.core.sources import Source
 from rallebench.engine.statistics import Mean, means
-from rallebench.experiments.papers.common import json_lines
 from rallebench.workflows.barag import JOIN
 
 MANIFEST = "runs_manifest.json"
@@ -49,9 +49,8 @@ class AnswerRow:
     @property
     def total(self) -> float | None:
         """Truthfulness + relevance."""
-        if self.truthfulness is None or self.relevance is None:
-            return None
-        return self.truthfulness + self.relevance
+        scores = (self.truthfulness, self.relevance)
+        return None if None in scores else sum(score or 0 for score in scores)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,15 +66,12 @@ class Run:
 
 def read_runs(folder: str) -> tuple[Run, ...]:
     """Every run file of a folder, or one file, by name. Raises UsageError, BadFileError."""
-    if not folder.strip():
-        raise UsageError(
-            "No runs are named; give a folder of run files (JSON lines) with --set runs=FOLDER."
-        )
+    mend = "give a folder of run files (JSON lines) with --set runs=FOLDER."
     path = Path(folder).expanduser()
+    if not folder.strip():
+        raise UsageError(f"No runs are named; {mend}")
     if not path.exists():
-        raise NotFoundError(
-            f"{folder} does not exist; give a folder of run files (JSON lines) with --set runs=FOLDER."
-        )
+        raise NotFoundError(f"{folder} does not exist; {mend}")
     inside = path / "runs" if (path / "runs").is_dir() else path
     files = [path] if path.is_file() else sorted(inside.glob("*.jsonl"))
     if not files:
@@ -90,9 +86,8 @@ def _manifest(folder: Path) -> dict[str, Mapping[str, Any]]:
     if path is None:
         return {}
     try:
-        value = json.loads(path.read_text(encoding="utf-8"))
-        return {str(row["run"]): row for row in value}
-    except (OSError, ValueError, TypeError, KeyError) as error:
+        return {str(row["run"]): row for row in read_json(path)}
+    except (TypeError, KeyError) as error:
         raise BadFileError(f"{path} is no list of runs ({error}).") from None
 
 
@@ -122,39 +117,40 @@ def _run(path: Path, about: Mapping[str, Any]) -> Run:
 
 
 def _row(row: Mapping[str, Any], where: str) -> AnswerRow:
-    """Numbers are None, the flag False where they are absent; a text for a flag is refused: "no" would count as true."""
+    """Numbers are None, the flag False where they are absent. Raises BadFileError."""
     for key in NEEDED:
         if not isinstance(row.get(key), str):
             raise BadFileError(
                 f"{where} has no {key!r}; a run file's row has {', '.join(NEEDED)}, tokens and scores."
             )
-    values = {key: row[key] for key in (*NUMBERS, "retrieved") if row.get(key) is not None}
-    for key, value in values.items():
-        number = isinstance(value, (int, float))
-        if key == "retrieved" and not (number and value in (0, 1)):
-            raise BadFileError(
-                f"{where}: {key!r} is {value!r:.40}; it should be true or false, or 1 or 0."
-            )
-        if key != "retrieved" and not (
-            number and value is not True and value is not False and 0 <= value <= MOST
-        ):
-            raise BadFileError(
-                f"{where}: {key!r} is {value!r:.40}; it should be a number of at least 0, or null."
-            )
-    n_in, n_out, *scores = map(values.get, NUMBERS)
+    for key in (*NUMBERS, "retrieved"):
+        if must_be := _must_be(key, row.get(key)):
+            raise BadFileError(f"{where}: {key!r} is {row[key]!r:.40}; it should be {must_be}.")
+    n_in, n_out, *scores = map(row.get, NUMBERS)
     return AnswerRow(
         "" if row.get("id") is None else str(row["id"]).strip(),
         *(row[key] for key in NEEDED),
         None if n_in is None else int(n_in),
         None if n_out is None else int(n_out),
-        bool(values.get("retrieved", False)),
+        bool(row.get("retrieved")),
         *scores,
         str(row.get("context") or ""),
     )
 
 
-def lines(rows: Sequence[AnswerRow]) -> str:
-    """The rows as a run file."""
+def _must_be(key: str, value: Any) -> str:
+    """What a number or the flag should be, '' if it is so. A text for the flag is refused: "no" would count as true."""
+    if value is None:
+        return ""
+    is_number = isinstance(value, (int, float))
+    if key == "retrieved":
+        return "" if is_number and value in (0, 1) else "true or false, or 1 or 0"
+    fits = is_number and not isinstance(value, bool) and 0 <= value <= MOST
+    return "" if fits else "a number of at least 0, or null"
+
+
+def lines(rows: Sequence[AnswerRow]) -> Iterator[str]:
+    """The rows as the lines of a run file."""
     return json_lines(
         {JSON_NAMES.get(name, name): value for name, value in asdict(row).items()} for row in rows
     )
@@ -193,17 +189,10 @@ class Summary:
 
     @property
     def cells(self) -> tuple[Any, ...]:
-        """As a row of a table, in the order of ``COLUMNS``."""
-        scored = self.scored > 0
-        return (
-            self.truthfulness if scored else None,
-            self.relevance if scored else None,
-            self.n_in,
-            self.n_out,
-            self.retrieved,
-            self.perfect if scored else None,
-            self.n,
-        )
+        """A row of a table, in the order of ``COLUMNS``."""
+        scores = (self.truthfulness, self.relevance) if self.scored else (None, None)
+        perfect = self.perfect if self.scored else None
+        return (*scores, self.n_in, self.n_out, self.retrieved, perfect, self.n)
 
     def as_json(self) -> dict[str, Any]:
         """For a report."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -10,7 +10,7 @@ from rallebench.core.answers import answer_tokens
 from rallebench.core.errors import UsageError
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.prompts import check_own, prompt_text
-from rallebench.core.runs import Backends, FlowFactory, RunRequest, RunResult, Values
+from rallebench.core.runs import Backends, FlowFactory, Judge, RunRequest, RunResult, Values
 from rallebench.core.types import (
     Episode,
     Example,
@@ -26,6 +26,7 @@ from rallebench.core.types import (
 from rallebench.experiments.papers.barag.articles import ArticleSet, find_file, read_set
 from rallebench.experiments.papers.barag.runs import PERFECT, AnswerRow, read_runs, total_of
 from rallebench.experiments.papers.common import own_prompts, string
+from rallebench.experiments.runs import scored_run
 from rallebench.metrics import METRICS
 from rallebench.metrics.cost import completion_tokens_of, prompt_tokens_of
 from rallebench.metrics.exact_match import exact_match
@@ -93,9 +94,40 @@ class Study:
         settings = asdict(self.agent)
         return {key: settings[key] for key in settings if key not in ("llm", "retriever")}
 
-    def deciding(self, run: RunRequest, flow: Callable[[Question, BaragAgent], Flow]) -> RunRequest:
-        """``run`` with flows that ask for decisions by tools, with ``calls=auto`` in words where the model drops tools."""
-        if self.agent.calls != "tools":
+    def run(
+        self,
+        label: str,
+        workflow: str,
+        flow: Callable[..., Flow],
+        settings: Mapping[str, Any],
+        score: Callable[[Example, Episode], Values],
+        columns: Mapping[str, str],
+        judges: tuple[Judge, ...] = (),
+        *,
+        examples: tuple[Example, ...] | None = None,
+        searches: bool = True,
+        decides: bool = False,
+    ) -> RunRequest:
+        """The questions, or ``examples``, answered by ``flow(question, agent=agent)``.
+
+        ``settings``: all that changes an answer beside the agent's; ``score``, ``columns``, ``judges``: as of ``scored_run``.
+        ``searches``: whether the flow reads the index; ``decides``: whether it asks the model for decisions. With ``calls=auto``
+        a decision is asked for in words where the model drops tools.
+        """
+        run = scored_run(
+            label,
+            workflow,
+            self.name,
+            self.set.examples if examples is None else examples,
+            lambda question: flow(question, agent=self.agent),
+            {**self.settings, **settings},
+            score,
+            columns,
+            (self.request.llm,),
+            (self.agent.retriever,) if searches else (),
+            judges=judges,
+        )
+        if not decides or self.agent.calls != "tools":
             return run
         always = self.request.settings["calls"] == "tools"
 
@@ -103,8 +135,9 @@ class Study:
             llm = backends.llms.get(self.agent.llm)
 
             def make_flow(question: Question) -> Flow:
-                takes = always or getattr(llm, "calls_tools", True)
-                return flow(question, self.agent if takes else replace(self.agent, calls="text"))
+                takes = always or getattr(llm, "calls_tools", True)  # a server is asked only now
+                agent = self.agent if takes else replace(self.agent, calls="text")
+                return flow(question, agent=agent)
 
             return make_flow
 

@@ -1,27 +1,23 @@
-"""Tables I to III of the boolean-agent study from run files; nothing is asked.
+"""Tables I to III of the boolean-agent study (arXiv:2402.16874) from run files; nothing is asked.
 
-The published data may hold a part of each run only: the means over the rows that are there stand beside the whole run's own
-figures, where a manifest gives them, and beside what the paper prints.
+The published data may hold a part of each run only: the means over the rows present are shown beside the whole run's own
+figures, where a manifest gives them, and beside what the paper prints. A printed cell agrees with a figure if rounding it to
+the cell's digits gives the cell.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from decimal import ROUND_HALF_EVEN, ROUND_HALF_UP, Decimal
+from typing import Any, NamedTuple
 
 from rallebench.core.experiments import Experiment, ExperimentRequest, Figure, Report, Table
 from rallebench.experiments import EXPERIMENTS
 from rallebench.experiments.papers.barag import PAPER
 from rallebench.experiments.papers.barag.points import choice_table
-from rallebench.experiments.papers.barag.published import (
-    RUNS,
-    Runs,
-    disagreements,
-    exact,
-    printed_rows,
-    printed_table,
-)
 from rallebench.experiments.papers.barag.runs import (
     COLUMNS,
+    Run,
     Summary,
     histogram_plot,
     read_runs,
@@ -29,8 +25,153 @@ from rallebench.experiments.papers.barag.runs import (
     summary_of,
 )
 from rallebench.experiments.papers.common import string
+from rallebench.experiments.published import published_table
 
+HEAD = {
+    "truthfulness": "Truthfulness",
+    "relevance": "Relevance",
+    "n_in": "Input tokens",
+    "n_out": "Output tokens",
+    "retrieved": "Retrieved",
+}
+"""Printed figure → its column."""
+ABOUT = {
+    "Table I": "BARAG, Table I: answers without retrieval",
+    "Table II": "BARAG, Table II: 300 articles of A_r",
+    "Table III": "BARAG, Table III: 256 articles of A_f",
+}
+RUNS: Mapping[str, Mapping[str, str]] = {
+    "Table I": {
+        "A_r": "A_r_first300_20240123_100214",
+        "A_d": "A_d_20240123_100407",
+        "A_f": "A_f_20240123_100424",
+        "A_f_GT": "",
+    },
+    "Table II": {
+        "Baseline": "A_r_first300_20240123_100214",
+        "NRAG": "A_r_first300_20240123_150039",
+        "BARAG": "A_r_first300_20240125_111901",
+    },
+    "Table III": {
+        "Baseline": "A_f_20240123_100424",
+        "NRAG": "A_f_20240123_100551",
+        "BARAG": "A_f_20240125_112730",
+    },
+}
+"""Table → label of a row → the released run that it is made from, '' if its answers were not released."""
+
+
+ALWAYS = "retrieval is by definition, the file's own flag is 0"
 COSTS = (("n_in", "input"), ("n_out", "output"))
+Runs = Mapping[str, tuple[Run, Summary]]
+
+
+class Printed(NamedTuple):
+    """A printed row. ``run``: '' if it was not released; ``cells``: key of ``HEAD`` → the text of the cell."""
+
+    label: str
+    run: str
+    cells: Mapping[str, str]
+
+
+def printed_rows(name: str) -> tuple[Printed, ...]:
+    """The rows of Table I, II or III."""
+    table, runs = published_table(f"barag_table{name.count('I')}"), RUNS[name]
+    if name == "Table I":  # printed with a column for every set of articles
+        cells = {
+            label: {row.settings["metric"]: table.printed(row, label) for row in table.rows}
+            for label in runs
+        }
+    else:
+        columns = dict(zip(HEAD, table.columns))
+        cells = {
+            row.system: {field: table.printed(row, column) for field, column in columns.items()}
+            for row in table.rows
+        }
+    return tuple(
+        Printed(label.replace("_GT", " GT"), runs[label], of_row) for label, of_row in cells.items()
+    )
+
+
+def printed_table(name: str, runs: Runs) -> Table:
+    """One printed table, three lines a row: over the rows present, of the whole run, as printed; and whether the last two agree."""
+    rows: list[tuple[Any, ...]] = []
+    fields = tuple(printed_rows(name)[0].cells)
+    for printed in printed_rows(name):
+        label, verdict = printed.label, "not to be compared"
+        if printed.run in runs:
+            run, summary = runs[printed.run]
+            present = dict(zip(HEAD, summary.cells))
+            rows.append((label, f"present, {summary.n} rows", *(present[f] for f in fields), ""))
+            if run.whole:
+                values = (exact(run.whole.get(field)) for field in fields)
+                rows.append((label, f"whole run, {run.whole['n']} rows", *values, ""))
+                phrases = (
+                    "Retrieved by definition"
+                    if field == "retrieved" and not value
+                    else f"{HEAD[field]} should be {rounded(cell, value)}"
+                    for field, cell, value in _wrong(printed, run.whole)
+                )
+                verdict = "; ".join(phrases) or "agrees"
+        rows.append((label, "printed", *(printed.cells[field] for field in fields), verdict))
+    return Table(ABOUT[name], ("Row", "Source", *(HEAD[f] for f in fields), "Verdict"), tuple(rows))
+
+
+def _wrong(printed: Printed, whole: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
+    """(field, the printed cell, the whole run's value) of every cell that the whole run does not give."""
+    for field, cell in printed.cells.items():
+        value = whole.get(field)
+        if value is not None and not agrees(cell, value):
+            yield field, cell, value
+
+
+def exact(value: Any) -> Any:
+    """A mean with the four digits that the manifest has; a count as it is."""
+    return f"{value:.4f}" if isinstance(value, float) else value
+
+
+def disagreements(printed: Printed, runs: Runs) -> Iterator[str]:
+    """What of a printed row the whole run does not give, one phrase each."""
+    if printed.run not in runs:
+        return
+    run, _ = runs[printed.run]
+    for field, cell, value in _wrong(printed, run.whole):
+        if field == "retrieved" and value == 0:
+            lost = int(cell) - int(run.whole["n"])
+            yield ALWAYS + (f", and {lost} of {cell} answers is missing" if lost else "")
+            continue
+        others = (
+            other.name
+            for other, _ in runs.values()
+            if other.name != run.name
+            and other.dataset == run.dataset
+            and agrees(cell, other.whole.get(field))
+        )
+        name = next(others, "")
+        whose = f" and is that of another run, {name}" if name else ""
+        yield f"{field} is printed {cell}; the run gives {rounded(cell, value)} ({value}){whose}"
+
+
+def agrees(cell: str, value: Any) -> bool:
+    """Whether a printed cell is the value, rounded either way at a half.
+
+    >>> agrees("3.9", 3.9033), agrees("14k", 13883), agrees("2.48", 2.4863), agrees("4.67", 4.685)
+    (True, True, False, False)
+    """
+    ways = (ROUND_HALF_UP, ROUND_HALF_EVEN)
+    return value is not None and any(cell == rounded(cell, value, how) for how in ways)
+
+
+def rounded(cell: str, value: Any, how: str = ROUND_HALF_UP) -> str:
+    """The value with as many digits as the cell.
+
+    >>> rounded("4.67", 4.685), rounded("14k", 13883)
+    ('4.69', '14k')
+    """
+    number, thousands = Decimal(str(value)), cell.endswith("k")
+    unit = Decimal(1).scaleb(-len(cell.removesuffix("k").partition(".")[2]))
+    number = (number / 1000 if thousands else number).quantize(unit, rounding=how)
+    return f"{number}{'k' if thousands else ''}"
 
 
 @EXPERIMENTS.register(

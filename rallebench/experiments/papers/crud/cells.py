@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Generator, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
+from statistics import fmean
 from typing import Any
 
-from rallebench.core.errors import UsageError
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.prompts import check_own, filled, prompt_text
 from rallebench.core.runs import RunRequest, RunResult, Values
@@ -27,7 +27,7 @@ from rallebench.core.types import (
 )
 from rallebench.encoders.references import check_encoder
 from rallebench.engine.clusters import clusters_of
-from rallebench.experiments.papers.common import is_original
+from rallebench.experiments.papers.common import behind_api, is_original
 from rallebench.experiments.papers.crud import files
 from rallebench.experiments.papers.crud.questing import (
     PROMPTS,
@@ -37,34 +37,16 @@ from rallebench.experiments.papers.crud.questing import (
     store_questions,
 )
 from rallebench.experiments.papers.crud.records import CrudTask, Record, RecordSet
-from rallebench.experiments.papers.crud.retrieval import joined, reciprocal_rank, separator_of
+from rallebench.experiments.papers.crud.retrieval import joined
+from rallebench.experiments.papers.crud.scoring import (
+    DEFINITIONS,
+    RETRIEVAL,
+    reciprocal_ranks,
+    text_values,
+)
 from rallebench.experiments.runs import REUSED, replay, scored_run
-from rallebench.metrics.crud_bleu import ORDERS, precisions, unpenalised
-from rallebench.metrics.judges.ragquesteval import COLUMNS
-from rallebench.metrics.rouge import rouge_lcs_score
+from rallebench.metrics.crud_bleu import ORDERS
 from rallebench.metrics.similarity import similarity
-from rallebench.metrics.words import jieba_words
-
-SEPARATORS = {"line": "\n", "blank": "\n\n"}
-ANSWERED = "Over the answers that are not empty."
-RANK = "1 / rank of each gold document among the passages, 0 if it is not there, the mean over a record's gold documents."
-DEFINITIONS: Mapping[str, str] = {
-    "bleu-avg": f"BLEU of one answer on jieba's words, geometric mean of bleu-1 … bleu-4, no brevity penalty, no smoothing. {ANSWERED}",
-    **{
-        f"bleu-{n}": f"The share of the answer's {n}-grams of jieba's words that the reference has. {ANSWERED}"
-        for n in range(1, 5)
-    },
-    "rouge-L": f"F-measure of the longest common subsequence of jieba's words. {ANSWERED}",
-    "similarity": f"Cosine of the sentence embeddings of answer and reference; CRUD-RAG calls it bertScore. {ANSWERED}",
-    "length": f"Characters of the answer. {ANSWERED}",
-    "mrr": f"{RANK} Over the answers that are not empty of records whose gold documents are known.",
-    **{column.name: column.definition for column in COLUMNS},
-}
-RETRIEVAL: Mapping[str, str] = {
-    "mrr": f"{RANK} Over the records whose gold documents are known.",
-    "gold_found": "The share of a record's gold documents of which a passage was found. Over the records whose gold documents are known.",
-}
-"""What is measured without a model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +69,8 @@ class CellPlan:
     earlier: Mapping[str, str] = field(default_factory=dict)
 
     def query(self, record: Record) -> str:
-        """What is sent to the retriever: CRUD-RAG's paper has more of it than its code."""
-        return record.query((self.original and self.task.original_query) or self.task.query)
+        """What is sent to the retriever."""
+        return self.task.query(record.values, self.original)
 
     @property
     def metrics(self) -> Mapping[str, str]:
@@ -129,23 +111,11 @@ def check_prompts(request: ExperimentRequest, tasks: Iterable[CrudTask]) -> None
     )
 
 
-def searched_by(request: ExperimentRequest) -> tuple[str, int, str]:
-    """(retriever, k, what parts two documents) of the settings index, k and join. Raises UsageError."""
-    s = request.settings
-    if not s["k"]:
-        return "", 0, SEPARATORS.get(s["join"], "\n\n")
-    if not s["index"]:
-        raise UsageError(
-            "CRUD-RAG retrieves: name a retriever with --set index=NAME, or ask without one with --set k=0."
-        )
-    by_kind = separator_of(request.workspace, s["index"])
-    return s["index"], s["k"], SEPARATORS.get(s["join"], by_kind)
-
-
 def plan_cell(
     request: ExperimentRequest, task: CrudTask, records: RecordSet, searched: tuple[str, int, str]
 ) -> CellPlan:
-    """Check all that can be wrong before anything is asked. ``searched``: see ``searched_by``. Raises UsageError.
+    """Check all that can be wrong before anything is asked. ``searched``: the retriever, k, what stands between two documents.
+    Raises UsageError.
 
     Of ``request.settings``: temperature, top_p, top_k, max_tokens, prompts, compat, similarity, reuse, quest,
     quest_precision, gold.
@@ -157,9 +127,8 @@ def plan_cell(
         return plan
     if s["similarity"]:
         check_encoder(s["similarity"])
-    behind_api = request.workspace.llm(request.llm).backend == "openai_compatible"
     # behind an API a top_k of 0 leaves it to the model's entry
-    drawing = {"top_p": s["top_p"], "top_k": s["top_k"] or (0 if behind_api else 5)}
+    drawing = {"top_p": s["top_p"], "top_k": s["top_k"] or (0 if behind_api(request) else 5)}
     decoding = {
         "temperature": s["temperature"],
         "max_tokens": s["max_tokens"],
@@ -284,11 +253,10 @@ def example_of(plan: CellPlan, record: Record) -> Example:
 
 def values_of(plan: CellPlan, record: Record, episode: Episode) -> Values:
     """Every number of one answer; none of an empty one. Without a model: of what was retrieved."""
+    ranks = reciprocal_ranks(record.gold, episode.hits)
+    mrr = fmean(ranks) if ranks else None
     if not plan.request.llm:
-        ranks = [reciprocal_rank((document,), episode.hits) or 0.0 for document in record.gold]
-        n_ranked = sum(rank > 0 for rank in ranks)
-        n = len(ranks)
-        return {"mrr": sum(ranks) / n, "gold_found": n_ranked / n} if n else {}
+        return {"mrr": mrr, "gold_found": fmean(rank > 0 for rank in ranks)} if ranks else {}
     if not episode.answer:
         return {}
     values = text_values(episode.answer, record.reference)
@@ -296,21 +264,9 @@ def values_of(plan: CellPlan, record: Record, episode: Episode) -> Values:
         pair = (episode, Gold((record.reference,)))
         values["similarity"] = similarity([pair], plan.similarity)[0]
     if plan.k and not _is_reused(episode):  # what was retrieved for an earlier answer is not known
-        values["mrr"] = reciprocal_rank(record.gold, episode.hits)
+        values["mrr"] = mrr
     return values
 
 
 def _is_reused(episode: Episode) -> bool:
     return episode.outcome is not None and episode.outcome.stop_reason == REUSED
-
-
-def text_values(answer: str, reference: str) -> dict[str, float | None]:
-    """BLEU, its four precisions, ROUGE-L and the length of one answer."""
-    orders = precisions(answer, reference)
-    rouge = rouge_lcs_score(jieba_words(answer), jieba_words(reference))
-    return {
-        "bleu-avg": unpenalised(orders),
-        **{f"bleu-{n}": value for n, value in enumerate(orders, 1)},
-        "rouge-L": rouge,
-        "length": float(len(answer)),
-    }

@@ -9,7 +9,6 @@ from typing import Any
 
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.experiments import ExperimentRequest
-from rallebench.core.registry import unknown
 from rallebench.core.settings import Setting
 from rallebench.corpora.chunking import Chunking
 from rallebench.encoders.references import check_encoder
@@ -22,13 +21,14 @@ WORDS = "bm25"
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """``chunk``: tokens; ``overlap``: % of them; ``embedding``: '' where no vectors are searched; ``llm``: '' for none."""
+    """A field per factor. ``chunk``: tokens; ``overlap``: % of them; ``embedding``: '' where no vectors are searched; ``llm``: ''
+    for none."""
 
     chunk: int
     overlap: int
     embedding: str
     retriever: str
-    k: int
+    topk: int
     llm: str
 
     @property
@@ -39,21 +39,19 @@ class Config:
 
 @dataclass(frozen=True, slots=True)
 class GridFactor:
-    """``name``: as it is asked for; ``field``: of Config; ``ordered``: whether its values are numbers. ``setting``: where its values
-    are given, ``papers``: those of the paper."""
+    """``heading``: of tables; ``setting``: where its values are given, ``papers``: those of the paper. ``low``, ``high``: the bounds
+    of its values if these are numbers, else None."""
 
-    name: str
-    field: str
     heading: str
     setting: str
     papers: tuple[Any, ...]
-    low: int = 0
-    high: int = 0
+    low: int | None = None
+    high: int | None = None
 
     @property
     def ordered(self) -> bool:
         """Whether its values are numbers."""
-        return self.high > 0
+        return self.high is not None
 
 
 _EMBEDDINGS = (
@@ -73,17 +71,14 @@ _LLMS = (
     "qwen2-7b",
 )
 FACTORS: Mapping[str, GridFactor] = {
-    factor.name: factor
-    for factor in (
-        GridFactor("chunk", "chunk", "chunk", "chunks", (64, 128, 256, 512), 1, 1_000_000),
-        GridFactor("overlap", "overlap", "overlap %", "overlaps", (0, 10, 30, 50, 70), 0, 95),
-        GridFactor("embedding", "embedding", "embedding", "embeddings", _EMBEDDINGS),
-        GridFactor("retriever", "retriever", "retriever", "retrievers", RETRIEVERS),
-        GridFactor("topk", "k", "top-k", "ks", (2, 4, 6, 8, 10), 1, 1000),
-        GridFactor("llm", "llm", "LLM", "llms", _LLMS),
-    )
+    "chunk": GridFactor("chunk", "chunks", (64, 128, 256, 512), 1, 1_000_000),
+    "overlap": GridFactor("overlap %", "overlaps", (0, 10, 30, 50, 70), 0, 95),
+    "embedding": GridFactor("embedding", "embeddings", _EMBEDDINGS),
+    "retriever": GridFactor("retriever", "retrievers", RETRIEVERS),
+    "topk": GridFactor("top-k", "ks", (2, 4, 6, 8, 10), 1, 1000),
+    "llm": GridFactor("LLM", "llms", _LLMS),
 }
-"""CRUD-RAG's section 4: what is varied, and to what."""
+"""Field of Config → how it is varied (CRUD-RAG's section 4)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,33 +115,34 @@ def grid_of(request: ExperimentRequest) -> Grid:
     impossible: dict[tuple[str, Any], str] = {}
     for name, of_factor in values.items():
         factor = FACTORS[name]
-        own = getattr(base, factor.field)
-        for value in _values(factor, s[factor.setting], own):
+        own = getattr(base, name)
+        for value in _values(name, s[factor.setting], own):
             explicit = bool(s[factor.setting].strip()) or value == own
-            why = _refused(request, factor, value, explicit)
+            why = _refused(request, name, value, explicit)
             if name == "embedding" and base.retriever == WORDS and value != own:
                 why = why or (
                     "the base searches words, and no encoder is asked (--set retriever=dense)."
                 )
             if why:
                 impossible[name, value] = why
-            else:
-                changed: dict[str, Any] = {factor.field: value}
-                if name == "chunk":  # with chunks of another size as many tokens are read as before
-                    changed["k"] = max(1, base.k * base.chunk // value)
-                of_factor[value] = _plain(replace(base, **changed))
+                continue
+            changed: dict[str, Any] = {name: value}
+            if name == "chunk":  # with chunks of another size as many tokens are read as before
+                changed["topk"] = max(1, base.topk * base.chunk // value)
+            of_factor[value] = _plain(replace(base, **changed))
     base = _plain(base)
     retriever_of(base, {}, s["reranker"])
     if base.embedding:
         check_encoder(base.embedding)
     unlike = dict.fromkeys([base, *(config for row in values.values() for config in row.values())])
-    return Grid(base, values, _ordered(base, list(unlike)), impossible)
+    return Grid(base, values, _ordered(list(unlike)), impossible)
 
 
-def _values(factor: GridFactor, text: str, base: Any) -> list[Any]:
-    """The values of a factor with the base's among them, numbers in order."""
-    low, high = factor.low, factor.high
-    setting = Setting(int, low, low, high) if factor.ordered else Setting(str, "")
+def _values(name: str, text: str, base: Any) -> list[Any]:
+    """The values of a factor with the base's among them, numbers in order. Raises SettingError."""
+    factor, choices = FACTORS[name], RETRIEVERS if name == "retriever" else ()
+    kind = int if factor.ordered else str
+    setting = Setting(kind, factor.low, factor.low, factor.high, choices)
     values = [base, *(values_in(factor.setting, text, setting) or factor.papers)]
     return sorted(set(values)) if factor.ordered else list(dict.fromkeys(values))
 
@@ -156,35 +152,34 @@ def _plain(config: Config) -> Config:
     return replace(config, embedding="") if config.retriever == WORDS else config
 
 
-def _refused(request: ExperimentRequest, factor: GridFactor, value: Any, explicit: bool) -> str:
-    """Why a value is not asked for, '' if it is. Raises UsageError for an unknown one that the user named (``explicit``)."""
+def _refused(request: ExperimentRequest, name: str, value: Any, explicit: bool) -> str:
+    """Why a value of a factor is not asked for, '' if it is. Raises UsageError for an unknown one that the user named (``explicit``)."""
     try:
-        if factor.name == "llm" and (explicit or value in request.workspace.llms()):
+        if name == "llm" and (explicit or value in request.workspace.llms()):
             request.workspace.llm(value)
-        elif factor.name == "llm":
+        elif name == "llm":
             return "the workspace has no model of this name (nothing is fetched unasked; --set llms=… names others)."
-        elif factor.name == "embedding":
+        elif name == "embedding":
             check_encoder(value)
-        elif factor.name == "retriever" and value not in RETRIEVERS:
-            raise UsageError(unknown("retriever of CRUD-RAG", value, list(RETRIEVERS)))
         elif value == "hybrid-rerank" and not request.settings["reranker"].strip():
             return "no cross-encoder is named (--set reranker=FOLDER)."
     except RalleError as error:
         if explicit:
-            raise UsageError(f"--set {factor.setting}: {error}") from None
+            raise UsageError(f"--set {FACTORS[name].setting}: {error}") from None
         return str(error)
     return ""
 
 
-def _ordered(base: Config, configs: list[Config]) -> tuple[Config, ...]:
-    """One model after another; of one, what searches the same index together, the deepest first: of a query the deepest retrieval
-    is remembered, and what is less deep is the beginning of it."""
-    ordered: list[Config] = []
-    for llm in dict.fromkeys(config.llm for config in (base, *configs)):
-        mine = [config for config in configs if config.llm == llm]
-        indexes = list(dict.fromkeys(config.index for config in (base, *mine)))
-        ordered += sorted(mine, key=lambda config: (indexes.index(config.index), -config.k))
-    return tuple(ordered)
+def _ordered(configs: list[Config]) -> tuple[Config, ...]:
+    """One model after another; of one model those of the same index together, the deepest first: the cache answers the less deep
+    retrievals of a query from its deepest."""
+    llms = list(dict.fromkeys(config.llm for config in configs))
+    indexes = list(dict.fromkeys(config.index for config in configs))
+
+    def place(config: Config) -> tuple[int, int, int]:
+        return llms.index(config.llm), indexes.index(config.index), -config.topk
+
+    return tuple(sorted(configs, key=place))
 
 
 def indexes_of(request: ExperimentRequest, config: Config) -> dict[str, Described]:
@@ -217,7 +212,7 @@ def describe(index: Described) -> str:
 def retriever_of(config: Config, names: Mapping[str, str], reranker: str) -> str:
     """The retriever of a configuration, given the names of its indexes."""
     dense, words = names.get("dense", ""), names.get(WORDS, "")
-    return variant(config.retriever, dense, words, config.k, reranker)
+    return variant(config.retriever, dense, words, config.topk, reranker)
 
 
 def parts_of(config: Config, names: Mapping[str, str]) -> tuple[str, ...]:

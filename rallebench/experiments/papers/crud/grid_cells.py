@@ -9,14 +9,9 @@ from typing import Any
 from rallebench.core.errors import RalleError, StoppedError
 from rallebench.core.experiments import ExperimentRequest, IndexRequest, IndexResult, Release
 from rallebench.core.runs import RunRequest
-from rallebench.experiments.papers.crud.cells import (
-    SEPARATORS,
-    Cell,
-    CellPlan,
-    perform_cell,
-    plan_cell,
-)
+from rallebench.experiments.papers.crud.cells import Cell, CellPlan, perform_cell, plan_cell
 from rallebench.experiments.papers.crud.configurations import (
+    WORDS,
     Config,
     Grid,
     describe,
@@ -25,6 +20,7 @@ from rallebench.experiments.papers.crud.configurations import (
     retriever_of,
 )
 from rallebench.experiments.papers.crud.records import CrudTask, RecordSet
+from rallebench.experiments.papers.crud.retrieval import separator
 from rallebench.workspace.indexes.ensure import Described
 
 Place = tuple[Config, str]
@@ -64,14 +60,9 @@ def perform_grid(
         if held and any(describe(recipe) not in outcomes.indexes for recipe in recipes.values()):
             yield Release(tuple(reversed(held)))  # a new index needs the room of those before it
             held = {}
-        yield from _indexes(outcomes, recipes)
-        results = {kind: outcomes.indexes[describe(recipe)] for kind, recipe in recipes.items()}
-        names = {kind: r.name for kind, r in results.items() if isinstance(r, IndexResult)}
-        error = next((r for r in results.values() if isinstance(r, RalleError)), None)
         for task in tasks:
             try:
-                if error is not None:
-                    raise error
+                names = yield from _indexes(outcomes, recipes)
                 retriever = retriever_of(config, names, request.settings["reranker"])
                 held |= dict.fromkeys([*names.values(), *parts_of(config, names), retriever])
                 plan = _plan(request, config, task, records[task.name], retriever)
@@ -90,8 +81,8 @@ def perform_grid(
 
 def _indexes(
     outcomes: Outcomes, recipes: Mapping[str, Described]
-) -> Generator[IndexRequest, IndexResult, None]:
-    """Have the indexes that are not there yet, or why they cannot be had."""
+) -> Generator[IndexRequest, IndexResult, dict[str, str]]:
+    """Kind of list → the name of its index, each requested once. Raises its RalleError if one cannot be had."""
     for recipe in recipes.values():
         label = describe(recipe)
         if label not in outcomes.indexes:
@@ -101,13 +92,19 @@ def _indexes(
                 raise
             except RalleError as problem:
                 outcomes.indexes[label] = problem
+    names = {}
+    for kind, recipe in recipes.items():
+        result = outcomes.indexes[describe(recipe)]
+        if isinstance(result, RalleError):
+            raise result
+        names[kind] = result.name
+    return names
 
 
 def _plan(
     request: ExperimentRequest, config: Config, task: CrudTask, records: RecordSet, retriever: str
 ) -> CellPlan:
     """One cell's plan; its index is named only here, as it may have been built a moment ago."""
-    by_kind = "\n" if config.retriever == "bm25" else "\n\n"
-    separator = SEPARATORS.get(request.settings["join"], by_kind)
+    between = separator(request.settings["join"], config.retriever == WORDS)
     mine = replace(request, llm=config.llm)
-    return plan_cell(mine, task, records, (retriever, config.k, separator))
+    return plan_cell(mine, task, records, (retriever, config.topk, between))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from rallebench.analysis.paired import PairedComparison
@@ -79,7 +80,7 @@ def factor_plots(
             yield figure
 
 
-Compared = Mapping[str, Mapping[tuple[str, str], Sequence[Versus]]]
+Compared = Mapping[str, Mapping[tuple[str, str], Versus]]
 
 
 def compared_of(outcomes: Outcomes, grid: Grid, tasks: Sequence[CrudTask]) -> Compared:
@@ -95,9 +96,9 @@ def compared_of(outcomes: Outcomes, grid: Grid, tasks: Sequence[CrudTask]) -> Co
 def at_a_glance(compared: Compared, grid: Grid, tasks: Sequence[CrudTask], metric: str) -> Table:
     """Rows: every value of every factor; columns: tasks; cells: the difference to the base of the deciding metric."""
     cells = {
-        (task, factor, versus.value): _gap(versus.paired, 1)
+        (task, factor, value): _gap(pair, 1)
         for (task, factor), row in compared.get(metric, {}).items()
-        for versus in row
+        for value, pair in row.items()
     }
     rows = tuple(
         (f"{FACTORS[factor].heading} {value}", *row)
@@ -114,17 +115,17 @@ def differences(compared: Compared) -> Table:
     """Every value against the base in every metric, with p."""
     rows = tuple(
         (
-            f"{task} · {FACTORS[factor].heading} {versus.value}",
+            f"{task} · {FACTORS[factor].heading} {value}",
             HEADS[metric],
-            _gap(versus.paired),
-            versus.p,
-            versus.paired.wins,
-            versus.paired.ties,
-            versus.paired.losses,
+            _gap(pair),
+            pair.corrected,
+            pair.wins,
+            pair.ties,
+            pair.losses,
         )
         for metric, places in compared.items()
         for (task, factor), row in places.items()
-        for versus in row
+        for value, pair in row.items()
     )
     columns = ("", "metric", "difference", "p, corrected", "higher", "equal", "lower")
     return Table("Differences to the base, question by question", columns, rows, note=NOTE)
@@ -181,7 +182,7 @@ def report_of(
     return {
         "headline": metric,
         "tasks": [task.name for task in tasks],
-        "base": {name: getattr(grid.base, factor.field) for name, factor in FACTORS.items()},
+        "base": asdict(grid.base),
         "cells": {
             "a task": grid.cells,
             "different": len(grid.order),
@@ -201,5 +202,5 @@ def report_of(
 
 def _remark(factor: str, config: Config, base: Config) -> str:
     """Which value is the base's, and how many passages are read where that changes with it."""
-    more = [f"top {config.k}"] * (factor == "chunk") + ["base"] * (config == base)
+    more = [f"top {config.topk}"] * (factor == "chunk") + ["base"] * (config == base)
     return f" ({', '.join(more)})" if more else ""

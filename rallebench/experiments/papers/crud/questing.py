@@ -173,32 +173,23 @@ def judged_of(
 
 
 def store_questions(judging: Judging, records: Sequence[Record], answered: RunResult) -> None:
-    """Store the questions that are new, for all later cells."""
+    """Add the new questions to the file, for all later cells; entries that are there stay as they are.
+
+    The key of an entry is the record's id, or, where that has another entry, the id and the digest of the reference.
+    """
     entries = dict(judging.known)
+    judgements = answered.judgements.get(judging.judge.name, {})
     for record in records:
-        episode = answered.judgements.get(judging.judge.name, {}).get(record.id)
-        content = _content(episode) if episode is not None else {}
+        content = _content(judgements[record.id]) if record.id in judgements else {}
         if content.get("question") and judging.entries[record.id] is None:
-            entries |= new_entry(entries, record.id, record.reference, content, judging.judge.llm)
-    add_entries(judging.file, entries)
-
-
-def new_entry(
-    entries: Mapping[str, Entry], record: str, reference: str, content: Entry, llm: str
-) -> dict[str, Entry]:
-    """The entry of questions that ``llm`` made of a reference, by its key: the record's id, or beside what is there of
-    another reference or without use."""
-    mark = digest(reference)
-    key = f"{record} {mark[:8]}" if record in entries else record
-    return {key: {**{k: content[k] for k in QUESTIONS}, "reference": mark, "llm": llm}}
-
-
-def add_entries(path: Path, entries: Mapping[str, Entry]) -> None:
-    """Add entries to the file; those that are there stay as they are."""
-    before = read_cache(path)
+            mark = digest(record.reference)
+            key = f"{record.id} {mark[:8]}" if record.id in entries else record.id
+            questions = {name: content[name] for name in QUESTIONS}
+            entries[key] = {**questions, "reference": mark, "llm": judging.judge.llm}
+    before = read_cache(judging.file)
     after = {**entries, **before}
     if after != before:
-        write_json(path, after)
+        write_json(judging.file, after)
 
 
 def _content(episode: Episode) -> dict[str, Any]:

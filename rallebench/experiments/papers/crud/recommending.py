@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
-from rallebench.analysis.paired import PairedComparison, compare, shared_scores, with_holm
+from rallebench.analysis.paired import PairedComparison, Sides, compare_all
 from rallebench.core.experiments import Table
 from rallebench.engine.statistics import TOO_FEW
 from rallebench.experiments.papers.crud.configurations import FACTORS, Config, Grid, GridFactor
 from rallebench.experiments.papers.crud.grid_cells import Outcomes
-from rallebench.experiments.papers.crud.records import TASKS
 from rallebench.experiments.published import published_table
 
 LEVEL = 0.05
@@ -25,61 +23,47 @@ SCENARIOS: Mapping[str, tuple[str, ...]] = {
     "Update": ("error correction", "hallucination"),
 }
 """What users do, as the paper has it → what its table calls that, and the tasks that stand for it."""
-HEADS: Mapping[str, str] = {
+PAPERS_COLUMNS: Mapping[str, str] = {
     "topk": "top-k",
     "chunk": "chunk_size",
     "overlap": "chunk_overlap",
     "retriever": "retriever",
     "llm": "llm",
 }
-"""GridFactor → its column in the paper's table."""
-Scores = dict[str, "float | None"]
-COLUMNS = ("topk", "chunk", "overlap", "retriever", "llm", "embedding")
+"""Factor → its column in the paper's table."""
+COLUMNS = (*PAPERS_COLUMNS, "embedding")
 GROWING = ("mrr", "gold_found")
 """These cannot fall with a larger top-k."""
 ASIDE = {"QA_avg_F1": "precision", "QA_recall": "recall"}
 """Metrics of which a recommendation of their own is told, as the paper does."""
 
 
-@dataclass(frozen=True, slots=True)
-class Versus:
-    """A value against the base on the questions that both have scored."""
-
-    value: Any
-    paired: PairedComparison
-
-    @property
-    def p(self) -> float | None:
-        """Corrected for all comparisons."""
-        return self.paired.corrected
+Scores = dict[str, "float | None"]
+Versus = Mapping[Any, PairedComparison]
+"""A factor's value → its comparison with the base, on the questions that both have scored."""
 
 
 def versus(
     outcomes: Outcomes, grid: Grid, metric: str, groups: Mapping[str, Sequence[str]]
-) -> dict[tuple[str, str], list[Versus]]:
+) -> dict[tuple[str, str], Versus]:
     """(group, factor) → its values against the base; p (Holm) and interval (Bonferroni) count all that are returned."""
-    places: list[tuple[tuple[str, str], Any]] = []
-    sides: list[tuple[Scores, Scores, dict[str, str]]] = []
-    for group, tasks in groups.items():
-        for factor, values in grid.values.items():
-            for value, config in values.items():
-                side = _sides(outcomes, grid.base, config, tasks, metric)
-                if config != grid.base and shared_scores(*side[:2]):
-                    places.append(((group, factor), value))
-                    sides.append(side)
-    pairs = with_holm(
-        [compare(metric, a, b, clusters=of, comparisons=len(sides)) for a, b, of in sides]
-    )
-    compared: dict[tuple[str, str], list[Versus]] = {}
-    for (place, value), pair in zip(places, pairs):
-        compared.setdefault(place, []).append(Versus(value, pair))
+    sides = {
+        (group, factor, value): _sides(outcomes, grid.base, config, tasks, metric)
+        for group, tasks in groups.items()
+        for factor, values in grid.values.items()
+        for value, config in values.items()
+        if config != grid.base
+    }
+    compared: dict[tuple[str, str], dict[Any, PairedComparison]] = {}
+    for (group, factor, value), pair in compare_all(sides).items():
+        compared.setdefault((group, factor), {})[value] = pair
     return compared
 
 
 def _sides(
     outcomes: Outcomes, base: Config, config: Config, tasks: Sequence[str], metric: str
-) -> tuple[Scores, Scores, dict[str, str]]:
-    """The scores of the base and of a configuration over several tasks, and the cluster of every question."""
+) -> Sides:
+    """The base and a configuration over several tasks."""
     scores: tuple[Scores, Scores] = {}, {}
     clusters: dict[str, str] = {}
     for name in tasks:
@@ -89,25 +73,24 @@ def _sides(
             for side, cell in zip(scores, cells):
                 values = cell.answered.values.get(metric, {}) if cell else {}
                 side |= {f"{name} {qid}": value for qid, value in values.items()}
-    return *scores, clusters
+    return metric, *scores, clusters
 
 
 def recommended(
-    factor: GridFactor, base: Any, values: Sequence[Any], compared: Sequence[Versus]
+    factor: GridFactor, base: Any, values: Sequence[Any], compared: Versus
 ) -> tuple[str, Any]:
     """(what is recommended of a factor, in words; the value, None where no difference is shown).
 
     The best of the values that are shown to be better than the base; the base where others are only shown to be worse.
     """
-    significant = [versus for versus in compared if versus.paired.significant]
-    better = [versus for versus in significant if (versus.paired.difference or 0) > 0]
-    if better:
-        best = max(better, key=lambda versus: versus.paired.difference or 0)
-        return f"{word(factor, best.value, values)}, {_gap(best)}", best.value
-    if significant:
-        worse = ", ".join(f"{versus.value} {_gap(versus)}" for versus in significant)
+    gaps = {value: pair.difference or 0.0 for value, pair in compared.items() if pair.significant}
+    best = max(gaps, key=lambda value: gaps[value], default=None)
+    if best is not None and gaps[best] > 0:
+        return f"{word(factor, best, values)}, {_gap(compared[best])}", best
+    if gaps:
+        worse = ", ".join(f"{value} {_gap(compared[value])}" for value in gaps)
         return f"{word(factor, base, values)} (as the base; worse: {worse})", base
-    untested = compared and all(versus.p is None for versus in compared)
+    untested = compared and all(pair.corrected is None for pair in compared.values())
     return (TOO_FEW if untested else NONE_SHOWN), None
 
 
@@ -124,9 +107,8 @@ def word(factor: GridFactor, value: Any, values: Sequence[Any]) -> str:
     return f"{side} ({value})"
 
 
-def _gap(versus: Versus) -> str:
+def _gap(paired: PairedComparison) -> str:
     """The difference to the base with its interval, in points of 100."""
-    paired = versus.paired
     assert paired.difference is not None
     interval = f"({paired.note})"
     if paired.low is not None and paired.high is not None:
@@ -157,32 +139,19 @@ def table_of(outcomes: Outcomes, grid: Grid, metric: str, heading: str) -> Table
     )
     if metric in GROWING:
         note += f"Of top-k a larger one can only find more, so nothing is recommended for it by {heading}. "
+    doubts = "; ".join(published_table("crud_table3").doubts)
     return Table(
         "Recommendations (CRUD-RAG's Table 9)",
         ("scenario", *(FACTORS[name].heading for name in COLUMNS)),
         tuple(rows),
-        note=note + _doubts(),
+        note=f"{note}The paper's own measurements (Table 3) do not agree with it: {doubts}.",
     )
 
 
 def papers_row(scenario: str) -> dict[str, str]:
-    """GridFactor → what the paper recommends in a scenario, in its words."""
+    """Factor → what the paper recommends in a scenario, in its words."""
     values = published_table("crud_table9").row(task=SCENARIOS[scenario][0]).values
-    return {name: values[column] for name, column in HEADS.items()}
-
-
-def _doubts() -> str:
-    """Where the paper's recommendations and its measurements differ."""
-    sizes = published_table("crud_table3")
-    small, large = (
-        sizes.row(f"chunk_size={size}", task=TASKS["hallucination"].printed).values["bleu"]
-        for size in (64, 512)
-    )
-    return (
-        "For Update the paper's table recommends larger chunks, while its own measurements and text say that smaller ones are "
-        f"better (BLEU {small:.2f} with chunks of 64, {large:.2f} with 512); for Delete its measurements show the reverse of what the "
-        "table says of recall and precision."
-    )
+    return {name: values[column] for name, column in PAPERS_COLUMNS.items()}
 
 
 def _cell(
@@ -190,13 +159,13 @@ def _cell(
     group: str,
     name: str,
     metric: str,
-    compared: Mapping[str, Mapping[tuple[str, str], Sequence[Versus]]],
+    compared: Mapping[str, Mapping[tuple[str, str], Versus]],
 ) -> str | None:
     """What is said of a factor in a scenario; None where nothing was compared."""
     place, factor = (group, name), FACTORS[name]
     if not compared[metric].get(place) or (name == "topk" and metric in GROWING):
         return None
-    base, values = getattr(grid.base, factor.field), list(grid.values[name])
+    base, values = getattr(grid.base, name), list(grid.values[name])
     text, chosen = recommended(factor, base, values, compared[metric][place])
     parts = [text]
     for other, noun in ASIDE.items():

@@ -3,7 +3,7 @@ records of one task as JSON or JSON lines."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -35,10 +35,9 @@ class CrudTask:
     original_query: tuple[str, ...] = ()
     ranked: bool = False
 
-    @property
-    def query(self) -> tuple[str, ...]:
-        """The names that are sent to the retriever."""
-        return tuple(self.fields)
+    def query(self, values: Mapping[str, str], original: bool) -> str:
+        """What is sent to the retriever of a record's ``values``: CRUD-RAG's paper has more of it than its code."""
+        return "\n".join(values[name] for name in (original and self.original_query) or self.fields)
 
     @property
     def prompt(self) -> str:
@@ -146,10 +145,6 @@ class Record:
     values: Mapping[str, str]
     reference: str
     gold: tuple[GoldDocument, ...] = ()
-
-    def query(self, fields: Iterable[str]) -> str:
-        """What is sent to the retriever."""
-        return "\n".join(self.values[name] for name in fields)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,14 +1,11 @@
-"""What CRUD-RAG retrieves with, how documents stand in a prompt, and at which rank the gold ones were found."""
+"""CRUD-RAG's retrievers, and how the documents that they find stand in a prompt."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from rallebench.core.errors import UsageError
-from rallebench.core.registry import unknown
 from rallebench.core.types import Hit
-from rallebench.experiments.papers.crud.records import GoldDocument
 from rallebench.retrievers.composites import INDEX
 from rallebench.workspace.paths import STARTER_INDEXES, Workspace
 
@@ -16,13 +13,10 @@ RETRIEVERS = ("dense", "bm25", "hybrid", "hybrid-rerank")
 """The paper's; its code calls the first ``base``."""
 ECHO_ENDS = "\nGiven the context information"
 """Where the original cuts what a mock model echoed, and so any document that holds it."""
-LEAST = 20
-"""Characters that a passage must have to be told from its text alone."""
-_HEAD = re.compile(r"^.{0,60}?正文：")
 
 
 def variant(kind: str, dense: str, bm25: str, k: int, reranker: str = "") -> str:
-    """CRUD-RAG's four ways to retrieve, as a retriever's name over two of the workspace's.
+    """CRUD-RAG's four ways to retrieve (``kind`` of RETRIEVERS), as a retriever's name over two of the workspace's.
 
     ``hybrid``: 0.5 / (60 + rank) in each list of k, items with the same text being one. ``hybrid-rerank``: the
     2·k best of the fused lists by a cross-encoder; CRUD-RAG judges the union of two lists of k, which is the same
@@ -31,10 +25,8 @@ def variant(kind: str, dense: str, bm25: str, k: int, reranker: str = "") -> str
     >>> variant("hybrid", "bge", "words", 8)
     'rrf:words,bge?weights=0.5,0.5&constant=60&depth=8&equal=text'
 
-    Raises UsageError for another kind, or no reranker where one is needed.
+    Raises UsageError where a reranker is needed and none named.
     """
-    if kind not in RETRIEVERS:
-        raise UsageError(unknown("retriever of CRUD-RAG", kind, list(RETRIEVERS)))
     if kind in ("dense", "bm25"):
         return dense if kind == "dense" else bm25
     fused = f"rrf:{bm25},{dense}?weights=0.5,0.5&constant=60&depth={k}&equal=text"
@@ -47,49 +39,27 @@ def variant(kind: str, dense: str, bm25: str, k: int, reranker: str = "") -> str
     return f"rerank:({fused})?model={reranker}&depth={2 * k}"
 
 
-def separator_of(workspace: Workspace, index: str) -> str:
-    """What CRUD-RAG puts between two documents: a line end behind BM25, else a blank line. Raises UsageError."""
+def separator(join: str, words: bool) -> str:
+    """What stands between two documents: a ``line`` end or a ``blank`` line; else as in CRUD-RAG a line end where ``words`` are
+    searched.
+
+    >>> separator("auto", True), separator("auto", False), separator("blank", True)
+    ('\\n', '\\n\\n', '\\n\\n')
+    """
+    return "\n" if join == "line" or (join == "auto" and words) else "\n\n"
+
+
+def searches_words(workspace: Workspace, index: str) -> bool:
+    """Whether a retriever is BM25 alone. Raises UsageError."""
     composite = workspace.retriever(index)
     if composite is not None and composite.kind != INDEX:
-        return "\n\n"
+        return False
     (name,) = workspace.indexes_of(index)
     manifest = workspace.manifests().get(name)
-    kind = manifest.kind if manifest else STARTER_INDEXES.get(name, "")
-    return "\n" if kind == "bm25" else "\n\n"
+    return (manifest.kind if manifest else STARTER_INDEXES.get(name)) == "bm25"
 
 
 def joined(hits: Sequence[Hit], separator: str, original: bool) -> str:
     """The documents as they stand in a prompt, best first; '' for none."""
     text = separator.join(hit.passage.text for hit in hits)
     return text.split(ECHO_ENDS)[0] if original else text
-
-
-def reciprocal_rank(gold: Sequence[GoldDocument], hits: Sequence[Hit]) -> float | None:
-    """The mean over the gold documents of 1 / the rank of the first passage of each, 0 for one that was not found.
-
-    A passage is known by its own id, its page's, that of the document of which it is a chunk, or by its text. CRUD-RAG,
-    figures 7 and 8. None where no gold document is known.
-    """
-    if not gold:
-        return None
-    shapes = []
-    for hit in hits:
-        passage = hit.passage
-        names = {passage.doc_id, passage.page_id, passage.doc_id.rsplit("#", 1)[0]} - {""}
-        shapes.append((names, _plain(passage.text)))
-
-    def reciprocal(document: GoldDocument) -> float:
-        text = _plain(document.text)
-        for rank, (names, passage) in enumerate(shapes, 1):
-            long = len(passage) >= LEAST and len(text) >= LEAST
-            same = not document.ids and long and (passage in text or text in passage)
-            if same or document.ids & names:
-                return 1 / rank
-        return 0.0
-
-    return sum(map(reciprocal, gold)) / len(gold)
-
-
-def _plain(text: str) -> str:
-    """Without white space and the date that stands before a report."""
-    return "".join(_HEAD.sub("", text).split())

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from rallebench.core.errors import UsageError
 from rallebench.core.experiments import Experiment, ExperimentRequest, Figure, Report, Table
 from rallebench.core.settings import Setting
 from rallebench.engine.statistics import Mean
@@ -20,7 +21,6 @@ from rallebench.experiments.papers.common import (
     listed,
     own_prompts,
     register_each,
-    sentences,
     string,
 )
 from rallebench.experiments.papers.crud import PAPER
@@ -29,7 +29,6 @@ from rallebench.experiments.papers.crud.cells import (
     check_prompts,
     perform_cell,
     plan_cell,
-    searched_by,
 )
 from rallebench.experiments.papers.crud.files import results_of, results_path
 from rallebench.experiments.papers.crud.records import (
@@ -39,6 +38,7 @@ from rallebench.experiments.papers.crud.records import (
     read_tasks,
     tasks_of,
 )
+from rallebench.experiments.papers.crud.retrieval import searches_words, separator
 from rallebench.experiments.published import published_table
 from rallebench.workspace.paths import READER
 
@@ -128,6 +128,12 @@ def notes_of(cells: Sequence[Cell]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(notes))
 
 
+NOTES = {
+    "empty": "answers are empty; they are counted here and in no mean",
+    "without_documents": "questions were asked without documents, as nothing was found",
+    "reused": "answers are of an earlier time and were not asked again; mrr leaves them out",
+    "unknown_gold": "records have no known gold documents; mrr leaves them out",
+}
 QUEST_NOTES = {
     "quest_no_questions": "have no questions that could be read and are in neither of RAGQuestEval's means",
     "quest_unparsed": "have a judge's reply that could not be read and are in neither of RAGQuestEval's means",
@@ -135,37 +141,21 @@ QUEST_NOTES = {
     "quest_unanswerable": "have no question that the reference answers; RAGQuestEval counts 0 for them",
     "quest_nothing_answered": "answer none of the questions; RAGQuestEval counts 0 for them",
 }
+"""A cell's count → what so many of its questions, or of the answers that were judged, are."""
 
 
 def _notes_of_cell(cell: Cell) -> Iterator[str]:
-    name, plan, counts = f"{cell.plan.task.name}:", cell.plan, cell.counts
-    n = counts["asked"]
+    name, plan, counts = cell.plan.task.name, cell.plan, cell.counts
     for why, ids in plan.records.left_out.items():
-        yield f"{name} {len(ids)} of {plan.records.total} records {why} and were left out: {listed(ids)}."
-    yield from failed_note(name[:-1], cell.answered, "counted here and in no mean")
-    unknown = sum(not record.gold for record in plan.chosen)
-    yield from sentences(
-        (
-            counts["empty"],
-            f"{name} {counts['empty']} of {n} answers are empty; they are counted here and in no mean.",
-        ),
-        (
-            counts["without_documents"],
-            f"{name} for {counts['without_documents']} of {n} questions nothing was found; they were asked without documents.",
-        ),
-        (
-            counts["reused"],
-            f"{name} {counts['reused']} answers are of an earlier time and were not asked again; mrr leaves them out.",
-        ),
-        (
-            plan.task.ranked and plan.k and unknown,
-            f"{name} of {unknown} of {len(plan.chosen)} records the gold documents are not known; mrr leaves them out.",
-        ),
-    )
+        yield f"{name}: {len(ids)} of {plan.records.total} records {why} and were left out: {listed(ids)}."
+    yield from failed_note(name, cell.answered, "counted here and in no mean")
+    ranked = plan.task.ranked and plan.k
+    unknown = sum(not record.gold for record in plan.chosen) if ranked else 0
+    of_all = counted({**counts, "unknown_gold": unknown}, NOTES, f"of {counts['asked']}")
     of_judged = counted(counts, QUEST_NOTES, f"of {counts.get('quest_asked')} answers")
-    yield from (f"{name} {sentence}" for sentence in of_judged)
+    yield from (f"{name}: {sentence}" for sentence in (*of_all, *of_judged))
     if references := counts.get("quest_new_references"):
-        yield f"{name} questions were made of {references} references; those that could be read are kept."
+        yield f"{name}: questions were made of {references} references; those that could be read are kept."
 
 
 SETTINGS = {
@@ -204,11 +194,23 @@ SETTINGS = {
 }
 
 
+def _searched_by(request: ExperimentRequest) -> tuple[str, int, str]:
+    """(retriever, k, what stands between two documents) of the settings index, k and join. Raises UsageError."""
+    index, k, join = (request.settings[name] for name in ("index", "k", "join"))
+    if not k:
+        return "", 0, separator(join, words=False)
+    if not index:
+        raise UsageError(
+            "CRUD-RAG retrieves: name a retriever with --set index=NAME, or ask without one with --set k=0."
+        )
+    return index, k, separator(join, searches_words(request.workspace, index))
+
+
 def crud_tasks(request: ExperimentRequest, tasks: tuple[CrudTask, ...]) -> Experiment:
     """These tasks, one cell each."""
     records = read_tasks(request.workspace.data(request.settings["data"], DATA_IS), tasks)
     check_prompts(request, tasks)
-    searched = searched_by(request)
+    searched = _searched_by(request)
     plans = [plan_cell(request, task, records[task.name], searched) for task in tasks]
     cells: list[Cell] = []
     for plan in plans:

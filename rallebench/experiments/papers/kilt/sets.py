@@ -1,4 +1,4 @@
-"""KILT's eleven sets (Petroni et al. 2021, arXiv:2009.02252) as RaLLe names and scores them (arXiv:2308.10633).
+"""KILT's eleven sets (Petroni et al. 2021, arXiv:2009.02252) as RaLLe names and scores them (arXiv:2308.10633), and their files.
 
 ``sets.json`` holds them. Rows and bytes are those of the official files. Of TriviaQA, KILT gives ids only; its script joins
 the questions to a file whose size is not published. WNED's and CWEB's one file with answers serves as both splits.
@@ -6,16 +6,18 @@ the questions to a file whose size is not published. WNED's and CWEB's one file 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rallebench.chains.overrides import override
-from rallebench.core.errors import UsageError
+from rallebench.core.errors import BadFileError, NotFoundError, UsageError
 from rallebench.core.experiments import ExperimentRequest
-from rallebench.core.files import read_json
-from rallebench.core.types import Chain
-from rallebench.experiments.papers.common import names_in
+from rallebench.core.files import read_json, sha256_file
+from rallebench.core.types import Chain, Example
+from rallebench.datasets.reading import read_examples
+from rallebench.experiments.papers.common import in_folder, names_in
 from rallebench.workspace.checking import check_chain
 
 TASKS: Mapping[str, str] = {
@@ -28,6 +30,13 @@ TASKS: Mapping[str, str] = {
 }
 MODES = ("read", "closed-book", "retrieve", "three-action")
 """The ways to answer a set; all can be retrieved for, the others have a chain each."""
+MARKS: Mapping[str, tuple[str, ...]] = {
+    "linking": ("[START_ENT]", "[END_ENT]"),
+    "slots": ("[SEP]",),
+}
+"""Task → the marks in every input."""
+VERDICTS = frozenset({"SUPPORTS", "REFUTES"})
+FOLDER = "--set data=FOLDER of KILT's files"
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,3 +136,150 @@ def chain_of(request: ExperimentRequest, kilt_set: KiltSet, mode: str) -> Chain 
     chain = override(chain, request.llm, s["retriever"], k)
     check_chain(workspace, chain)
     return chain
+
+
+# ── the files ────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class Questions:
+    """The questions of a set. ``rows`` of the whole file; ``differs``: how it is not the official one, '' if it is."""
+
+    kilt: KiltSet
+    name: str
+    path: Path
+    sha256: str
+    examples: tuple[Example, ...]
+    rows: int
+    differs: str
+
+
+def files_of(request: ExperimentRequest, sets: Sequence[KiltSet]) -> dict[str, tuple[str, Path]]:
+    """Set name → (name, file) of its questions: those of the setting ``file``, the rest from the folder ``data``.
+
+    Without ``sets``: all that are there. ``file``: a file or a question set, with several sets ``nq=FILE,hopo=FILE``; of one set
+    ``data`` may be that, too. Raises UsageError, NotFoundError.
+    """
+    data, file, split = (request.settings[name] for name in ("data", "file", "split"))
+    workspace, folder = request.workspace, None
+    if data.strip():
+        folder = workspace.data(data, "the folder of KILT's files, as nq-dev-kilt.jsonl")
+    if folder is not None and folder.is_file():
+        if len(sets) != 1 or file.strip():
+            raise UsageError(
+                f"--set data={data} is one question set; give the folder of KILT's files, or say whose it is: --set file=nq={data}."
+            )
+        folder, file = None, data.strip()
+    own = {name: workspace.dataset(reference) for name, reference in _written(file, sets).items()}
+    files = {}
+    for kilt_set in sets or SETS.values():
+        path = _official(folder, kilt_set, split) if folder else None
+        if kilt_set.name in own:
+            files[kilt_set.name] = own[kilt_set.name]
+        elif path is not None:
+            files[kilt_set.name] = (path.name.split(".jsonl")[0], path.resolve())
+        elif sets and folder is None:
+            raise UsageError(
+                f"No questions of {kilt_set.label} are named; give {FOLDER}, or --set file=FILE."
+            )
+        elif sets:
+            names = sorted(path.name for path in folder.glob("*.jsonl*"))
+            raise NotFoundError(
+                f"{data} holds no {kilt_set.file_name(split)}, KILT's file of {kilt_set.label}. It holds: "
+                f"{', '.join(names) or 'no JSON lines'}. For another file: --set file={kilt_set.name}=FILE."
+            )
+    if not files:
+        raise UsageError(
+            f"No questions are named; give {FOLDER}, or --set datasets=nq --set file=FILE."
+        )
+    return files
+
+
+def _written(file: str, sets: Sequence[KiltSet]) -> dict[str, str]:
+    """Set name → what ``file`` names for it.
+
+    >>> _written("a.jsonl", [SETS["nq"]]), _written("nq=a,b.jsonl,T-REx=c.jsonl", ())
+    ({'nq': 'a.jsonl'}, {'nq': 'a,b.jsonl', 'trex': 'c.jsonl'})
+    """
+    known = "|".join(
+        re.escape(name)
+        for kilt_set in SETS.values()
+        for name in {kilt_set.name, kilt_set.label, kilt_set.stem}
+    )
+    first, *pairs = re.split(rf"(?:^|,)\s*({known})=", file, flags=re.IGNORECASE)
+    if not pairs:
+        if file.strip() and len(sets) != 1:
+            raise UsageError(
+                "With several sets, --set file says which file is whose: file=nq=FILE,hopo=FILE."
+            )
+        return {sets[0].name: file.strip()} if file.strip() else {}
+    files = {set_of(name).name: path.strip() for name, path in zip(pairs[::2], pairs[1::2])}
+    names = {kilt_set.name for kilt_set in sets}
+    strange = [name for name in files if sets and name not in names] or [first.strip()]
+    if strange[0]:
+        raise UsageError(f"--set file={file}: {strange[0]!r} is not among the requested sets.")
+    return files
+
+
+def _official(folder: Path, kilt_set: KiltSet, split: str) -> Path | None:
+    name = kilt_set.file_name(split)
+    if path := in_folder(folder, (name, f"{name}.gz")):
+        return path
+    bare = folder / re.sub(r"-(dev|train)-kilt", r"-\1_id-kilt", name)
+    if bare.is_file():
+        raise BadFileError(
+            f"{bare} holds TriviaQA's ids without its questions; KILT's script get_triviaqa_input.py joins them to {name}."
+        )
+    return None
+
+
+def read(
+    kilt_set: KiltSet, name: str, path: Path, split: str, limit: int | None = None
+) -> Questions:
+    """The first ``limit`` questions, after every row was checked. Raises BadFileError for questions of another kind."""
+    examples: list[Example] = []
+    rows = 0
+    for example in read_examples(path, form="kilt"):
+        rows += 1
+        if problem := _problem(kilt_set, example):
+            raise BadFileError(
+                f"{path} is no file of {kilt_set.label}: its question {example.question.qid!r} {problem}"
+            )
+        if limit is None or len(examples) < limit:
+            examples.append(example)
+    if not rows:
+        raise BadFileError(f"{path} holds no question.")
+    differs = _differs(kilt_set, path, split, rows)
+    return Questions(kilt_set, name, path, sha256_file(path), tuple(examples), rows, differs)
+
+
+def _problem(kilt_set: KiltSet, example: Example) -> str:
+    """Why the question cannot be of this set, '' if it can."""
+    text, answers = example.question.text, example.gold.answers
+    own = MARKS.get(kilt_set.task, ())
+    places = [text.find(mark) for mark in own]
+    if -1 in places:
+        return f"lacks {own[places.index(-1)]}."
+    if places != sorted(places):
+        return "has [END_ENT] before [START_ENT]."
+    others = [mark for marks in MARKS.values() for mark in marks if mark in text]
+    if others and kilt_set.task in ("fact", "qa"):
+        return f"holds {others[0]}, as another of KILT's tasks does."
+    if not answers and not example.gold.pages:
+        return "has no gold; KILT keeps the answers of its test files, so take the dev file."
+    strange = [answer for answer in answers if answer not in VERDICTS]
+    if kilt_set.task == "fact" and strange:
+        return f"has the answer {strange[0][:60]!r}, where SUPPORTS or REFUTES should stand."
+    return ""
+
+
+def _differs(kilt_set: KiltSet, path: Path, split: str, rows: int) -> str:
+    """How a file is not KILT's own, in one sentence; '' if nothing speaks against it."""
+    split = split if split in kilt_set.rows else "dev"
+    official = f"KILT's {kilt_set.file_name(split)}"
+    if rows != kilt_set.rows[split]:
+        return f"{path.name} has {rows:,} rows and {official} {kilt_set.rows[split]:,}, so it is not the official file."
+    size, expected = path.stat().st_size, kilt_set.size.get(split)
+    if expected and path.suffix != ".gz" and size != expected:
+        return f"{path.name} has as many rows as {official}, but {size:,} bytes instead of {expected:,}, so it was changed."
+    return ""

@@ -26,8 +26,17 @@ from rallebench.experiments.papers.common import (
     values_in,
 )
 from rallebench.experiments.papers.kilt import PAPER
-from rallebench.experiments.papers.kilt.data import Questions, files_of, read
-from rallebench.experiments.papers.kilt.sets import MODES, SETS, TASKS, KiltSet, chain_of, sets_of
+from rallebench.experiments.papers.kilt.sets import (
+    MODES,
+    SETS,
+    TASKS,
+    KiltSet,
+    Questions,
+    chain_of,
+    files_of,
+    read,
+    sets_of,
+)
 from rallebench.experiments.papers.kilt.tables import SetResult, averages, figures_of, tables_of
 from rallebench.experiments.runs import definitions_of, scored_by, scored_run
 from rallebench.metrics import metric

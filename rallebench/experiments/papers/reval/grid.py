@@ -39,8 +39,8 @@ class TaskQuestions:
 def tasks_of(request: ExperimentRequest, domain: str = "") -> list[TaskQuestions]:
     """The tasks that are named, or all (of a ``domain``) whose questions are there, each read and checked.
 
-    Raises UsageError, NotFoundError, BadFileError. The setting ``instances``: so many are drawn, as R-Eval draws them; with
-    ``compat=original`` the first answer of the gold counts alone.
+    Raises UsageError, NotFoundError, BadFileError. The setting ``instances``: the number of questions that
+    are drawn, as R-Eval draws them; with ``compat=original`` only the first answer of the gold counts.
     """
     files = _files(request, domain)
     tasks = [_task(request, name, path) for name, path in files.items()]

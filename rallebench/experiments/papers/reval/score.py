@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from rallebench.analysis.agents import EpisodeSummary
 from rallebench.analysis.agents.errors import CLASSES, ORIGINAL, classify
-from rallebench.analysis.agents.logs import NOT_FOUND, named_by, reason_of, rows_of
-from rallebench.analysis.agents.traces import observed_in
-from rallebench.core.types import Episode, Gold, Outcome
+from rallebench.analysis.agents.logs import (
+    NOT_FOUND,
+    episode_of,
+    example_of,
+    named_by,
+    rows_of,
+)
+from rallebench.analysis.agents.reading import summarize
+from rallebench.core.types import Gold
 from rallebench.datasets.reading import read_questions
 from rallebench.experiments.papers import SCORERS
 from rallebench.experiments.papers.common import (
@@ -20,7 +26,7 @@ from rallebench.experiments.papers.common import (
     not_in_gold,
     sentences,
 )
-from rallebench.metrics import METRICS, read_card
+from rallebench.metrics import read_card
 
 SCORED: Mapping[str, str] = {
     "reward": "f1_yes_no",
@@ -45,30 +51,14 @@ def score_reval(guess: Path, gold: Path | None = None) -> dict[str, Any]:
     check_file(guess, "a log of R-Eval, a JSON object a line")
     rows = rows_of(guess)
     golds, missing, notes = _golds(rows, guess, gold)
-    answers = [golds[row["question"], row["answer"]][:1] for row in rows]
-    scores = []
-    for row, accepted in zip(rows, answers):
-        episode = Episode("", "", (), Outcome(row["prediction"]))
-        truth = Gold(answers=accepted)
-        scores.append({name: METRICS[ours](episode, truth) for name, ours in SCORED.items()})
-    rewards = [of_row["reward"] for of_row in scores]
+    summaries = []
+    for row in rows:
+        accepted = Gold(answers=golds[row["question"], row["answer"]][:1])
+        summaries.append(summarize(replace(example_of(row), gold=accepted), episode_of(row)))
     errors = {"original": dict.fromkeys(ORIGINAL, 0), "corrected": dict.fromkeys(CLASSES, 0)}
-    for row, accepted, of_row in zip(rows, answers, scores):
-        if of_row["reward"] is not None:
-            summary = EpisodeSummary(
-                "",
-                row["question"],
-                accepted,
-                row["prediction"],
-                *of_row.values(),
-                reason_of(row).replace("halted", ""),
-                row["scratchpad"],
-                observed_in(row["scratchpad"]),
-                row["halted"],
-                row["error"],
-            )
-            for way, counts in errors.items():
-                counts[classify(summary, original=way == "original")] += 1
+    for summary in summaries:
+        for way, counts in errors.items() if summary.reward is not None else ():
+            counts[classify(summary, original=way == "original")] += 1
     repeated = sum(row["repeated"] for row in rows)
     again = f"{repeated} rows stand there again with the same question and answer; the last of each counts."
     system, dataset = named_by(guess)
@@ -82,12 +72,19 @@ def score_reval(guess: Path, gold: Path | None = None) -> dict[str, Any]:
         "halted": sum(row["halted"] for row in rows),
         "error": sum(row["error"] for row in rows),
         "rewards_differ": sum(
-            abs((reward or 0.0) - row["reward"]) > CLOSE for row, reward in zip(rows, rewards)
+            abs((summary.reward or 0.0) - row["reward"]) > CLOSE
+            for row, summary in zip(rows, summaries)
         ),
         "environment_failed": sum(
-            NOT_FOUND in row["scratchpad"] and not reward for row, reward in zip(rows, rewards)
+            NOT_FOUND in summary.scratchpad and not summary.reward for summary in summaries
         ),
-        "metrics": means_of({name: [of_row[name] for of_row in scores] for name in SCORED}),
+        "metrics": means_of(
+            {
+                "reward": [summary.reward for summary in summaries],
+                "correct": [summary.correct for summary in summaries],
+                "position_match": [summary.position for summary in summaries],
+            }
+        ),
         "errors": errors,
         "definitions": {**definitions, **CLASSES},
         "notes": [*notes, *sentences((repeated, again))],

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -15,15 +15,13 @@ from rallebench.experiments.papers.rgb.records import RgbRecord
 
 SEED = 2333
 
-Kinded = tuple[str, str]
-"""(``positive``, ``negative`` or ``wrong``, the document)."""
-
 
 @dataclass(frozen=True, slots=True)
 class Documents:
-    """A record's list. ``short``: it holds fewer documents than were asked for."""
+    """A record's list of (``positive``, ``negative`` or ``wrong``, the document). ``short``: it holds fewer documents than
+    were asked for."""
 
-    items: tuple[Kinded, ...]
+    items: tuple[tuple[str, str], ...]
     short: bool = False
 
     @property
@@ -47,22 +45,17 @@ def share(number: int, rate: float, original: bool = False) -> int:
 
 
 def base(record: RgbRecord, number: int, noise: float, *, original: bool = False) -> Documents:
-    """The first positives and negatives; what lacks of one kind is made up from the other, but never at noise 1."""
+    """The first positives and negatives. Where one kind is too few the other fills up, but never at noise 1."""
     negatives = share(number, noise, original)
-    positives = number - negatives
     if noise == 1:
-        negatives, positives = number, 0
+        negatives = number
     elif negatives > len(record.negative):
         negatives = len(record.negative)
-        positives = number - negatives
-    elif positives > len(record.flat):
-        positives = len(record.flat)
-        negatives = number - positives
-    return _shuffled(
-        [*_of("positive", record.flat[:positives]), *_of("negative", record.negative[:negatives])],
-        number,
-        random.Random(SEED),
-    )
+    else:
+        negatives = max(negatives, number - len(record.flat))
+    positives = number - negatives
+    kinds = {"positive": record.flat[:positives], "negative": record.negative[:negatives]}
+    return _shuffled(kinds, number, random.Random(SEED))
 
 
 def integration(
@@ -76,23 +69,21 @@ def integration(
         return Documents(())
     positives = number - share(number, noise, original)
     chance = random.Random(SEED)
-    groups = []
-    for group in record.positive:
-        mixed = list(group)
-        chance.shuffle(mixed)
-        groups.append(mixed)
+    groups = [list(group) for group in record.positive]
+    for group in groups:
+        chance.shuffle(group)
     deepest = max(map(len, groups), default=0)
     chosen = [group[0] for group in groups if group]
     later = [group[depth] for depth in range(1, deepest) for group in groups if len(group) > depth]
     chosen += later[: max(0, positives - len(chosen))]
     noisy = record.negative[: max(0, number - len(chosen))]
-    return _shuffled([*_of("positive", chosen), *_of("negative", noisy)], number, chance)
+    return _shuffled({"positive": chosen, "negative": noisy}, number, chance)
 
 
 def counterfactual(
     record: RgbRecord, number: int, noise: float, correct: float, *, original: bool = False
 ) -> Documents:
-    """Wrong copies of some positives, true ones of others, then noise: of no passage are both copies there."""
+    """Wrong copies of some positives, true ones of others, then noise; never both copies of one passage."""
     if not number:
         return Documents(())
     negatives, trues = share(number, noise, original), share(number, correct, original)
@@ -102,18 +93,17 @@ def counterfactual(
     wrong = chance.sample(places, min(len(places), max(0, number - negatives - trues)))
     rest = [place for place in places if place not in wrong]
     right = chance.sample(rest, min(len(rest), trues)) if trues and rest else []
-    items = [
-        *_of("wrong", [record.wrong[place] for place in wrong]),
-        *_of("positive", [record.flat[place] for place in right]),
-        *_of("negative", record.negative[:negatives]),
-    ]
-    return _shuffled(items, number, chance)
+    kinds = {
+        "wrong": [record.wrong[place] for place in wrong],
+        "positive": [record.flat[place] for place in right],
+        "negative": record.negative[:negatives],
+    }
+    return _shuffled(kinds, number, chance)
 
 
-def _of(kind: str, texts: Sequence[str]) -> list[Kinded]:
-    return [(kind, text) for text in texts]
-
-
-def _shuffled(items: list[Kinded], number: int, chance: random.Random) -> Documents:
+def _shuffled(
+    texts_by_kind: dict[str, Iterable[str]], number: int, chance: random.Random
+) -> Documents:
+    items = [(kind, text) for kind, texts in texts_by_kind.items() for text in texts]
     chance.shuffle(items)
     return Documents(tuple(items), len(items) < number)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from rallebench.core.answers import find_answers
@@ -22,71 +22,46 @@ from rallebench.datasets.reading import read_questions
 from rallebench.engine.store import RunFolder
 from rallebench.experiments import EXPERIMENTS
 from rallebench.experiments.papers.common import counted, json_lines, string
-from rallebench.experiments.papers.rgb import PAPER, writing
+from rallebench.experiments.papers.rgb import PAPER
 from rallebench.experiments.papers.rgb.documents import SEED
 from rallebench.experiments.papers.rgb.records import (
-    Required,
+    RgbRecord,
+    answer_of,
     bare_example,
     read_records,
     required_of,
 )
-from rallebench.experiments.papers.rgb.scoring import assess, is_right
-from rallebench.experiments.papers.rgb.writing import SourceQuestion, SourceQuestions
+from rallebench.experiments.papers.rgb.scoring import assess
+from rallebench.experiments.papers.rgb.writing import SourceQuestions, questions_of
 from rallebench.experiments.runs import scored_run
 
 Row = dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Split:
-    """The passages of a question: ``groups`` of positives, one per required answer, and negatives."""
-
-    groups: tuple[tuple[str, ...], ...]
-    negative: tuple[str, ...]
-
-    @property
-    def complete(self) -> bool:
-        """Every required answer is in some document."""
-        return bool(self.groups) and all(self.groups)
-
-    @property
-    def positives(self) -> int:
-        """How many documents hold an answer."""
-        return sum(map(len, self.groups))
-
-
-def split_by_answer(required: Required, texts: Sequence[str]) -> Split:
-    """Documents, best first, by the required answer that they contain, at word boundaries; each text once, and one that
-    holds several answers where the fewest are so far."""
-    groups: list[list[str]] = [[] for _ in required]
+def with_documents(question: RgbRecord, texts: Sequence[str]) -> RgbRecord:
+    """A question with documents, best first, sorted by the required answer that they contain, at word boundaries; each text
+    once, and one that holds several answers where the fewest are so far."""
+    groups: list[list[str]] = [[] for _ in question.required]
     negative: list[str] = []
     for text in dict.fromkeys(texts):
-        held = [groups[i] for i, group in enumerate(required) if find_answers(text, group)]
+        held = [groups[i] for i, group in enumerate(question.required) if find_answers(text, group)]
         (min(held, key=len) if held else negative).append(text)
-    return Split(tuple(map(tuple, groups)), tuple(negative))
+    positive, grouped = tuple(map(tuple, groups)), len(groups) > 1
+    documents = {"positive": positive, "negative": tuple(negative), "wrong": ()}
+    return replace(question, grouped=grouped, **documents)
 
 
-def answer_of(required: Required) -> Any:
-    """The answer as RGB writes it.
-
-    >>> answer_of((("Rome",),)), answer_of((("Rome", "Roma"),))
-    ('Rome', [['Rome', 'Roma']])
-    """
-    if len(required) == 1 and len(required[0]) == 1:
-        return required[0][0]
-    return [group[0] if len(group) == 1 else list(group) for group in required]
-
-
-def row_of(question: SourceQuestion, documents: Split) -> Row:
-    """A record of a base set, or of an integration set where several answers are required."""
-    groups = [list(group) for group in documents.groups]
-    return {
-        "id": question.id,
-        "query": question.query,
-        "answer": answer_of(question.required),
-        "positive": groups if len(groups) > 1 else groups[0],
-        "negative": list(documents.negative),
+def row_of(record: RgbRecord) -> Row:
+    """A line of a base set; of an integration set where positives are grouped, of a fact set where there are false copies."""
+    row = {
+        "id": record.id,
+        "query": record.query,
+        "answer": record.answer,
+        "positive": list(map(list, record.positive)) if record.grouped else list(record.flat),
+        "negative": list(record.negative),
     }
+    false = {"fakeanswer": record.fake, "positive_wrong": list(record.wrong)}
+    return {**row, **false} if record.wrong else row
 
 
 def replaced(text: str, aliases: Sequence[str], fake: str) -> str:
@@ -113,7 +88,7 @@ def shape_of(answer: str) -> str:
     return " ".join(re.sub(r"\d", "9", word) for word in words)
 
 
-def fakes_of(questions: Sequence[SourceQuestion]) -> Mapping[str, str]:
+def fakes_of(questions: Sequence[RgbRecord]) -> Mapping[str, str]:
     """Question id → a false answer: its own, else another question's that looks alike. Questions for which there
     is none, or with several required answers, are absent."""
     single = [question for question in questions if len(question.required) == 1]
@@ -167,9 +142,9 @@ SENTENCES: Mapping[str, str] = {
     "without_negatives": "have no document without the answer",
     "without_false_answer": "have no false copies: no other answer looks like theirs",
     "not_known": "have no false copies: the model does not know them",
+    "unanswered": "have no answer and were left out",
 }
-"""Count of the report → what it says of so many questions; so, too:"""
-UNANSWERED = {"unanswered": "have no answer and were left out"}
+"""Count of the report → what it says of so many questions."""
 
 
 @EXPERIMENTS.register(
@@ -184,35 +159,23 @@ def testbed(request: ExperimentRequest) -> Experiment:
     """RGB's records from a question set and an index: positives, negatives, false copies by the answer."""
     s = request.settings
     _check(request)
-    if s["articles"]:
-        source = yield from writing.questions_of(request)
-    else:
-        source = _read(request)
+    source = (yield from questions_of(request)) if s["articles"] else _read(request)
     questions, known = source.questions, _known(request, source.questions)
-    splits: dict[str, Split] = {}
-    result = yield _documents_run(request, source, splits)
-    for question in questions:
-        if question.id in result.episodes and question.id not in splits:
-            splits[question.id] = _split(question, result.episodes[question.id])
-    sets, counts = _records(questions, splits, s["positives"], known)
-    unanswered = {"unanswered": source.unanswered}
+    records: dict[str, RgbRecord] = {}
+    result = yield _documents_run(request, source, records)
+    for question in questions:  # those of an earlier run, which are not scored again
+        if question.id in result.episodes and question.id not in records:
+            records[question.id] = _with_hits(question, result.episodes[question.id])
+    answered = [records[question.id] for question in questions if question.id in records]
+    sets, counts = _sets(answered, s["positives"], fakes_of(questions), known)
+    counts |= source.counts
     sets = {f"{s['language']}{end}": rows for end, rows in sets.items()}
+    files = {f"{name}.jsonl": json_lines(rows) for name, rows in sets.items() if rows}
+    sizes = {name: len(rows) for name, rows in sets.items()}
     return Report(
-        {
-            "questions": len(questions),
-            **unanswered,
-            "records": {name: len(rows) for name, rows in sets.items()},
-            **source.counts,
-            **counts,
-        },
-        (
-            *writing.notes_of(source.counts),
-            *counted({**counts, **unanswered}, {**SENTENCES, **UNANSWERED}, "questions"),
-        ),
-        {
-            **source.files,
-            **{f"{name}.jsonl": json_lines(rows) for name, rows in sets.items() if rows},
-        },
+        {"questions": len(questions), "records": sizes, **counts},
+        (*source.notes, *counted(counts, SENTENCES, "questions")),
+        {**source.files, **files},
     )
 
 
@@ -239,9 +202,9 @@ def _check(request: ExperimentRequest) -> None:
 
 
 def _documents_run(
-    request: ExperimentRequest, source: SourceQuestions, splits: dict[str, Split]
+    request: ExperimentRequest, source: SourceQuestions, records: dict[str, RgbRecord]
 ) -> RunRequest:
-    """The run that searches the documents of every question; scoring it fills ``splits``."""
+    """The run that searches the documents of every question; scoring it fills ``records``."""
     index, k = request.settings["index"], request.settings["k"]
     questions = {question.id: question for question in source.questions}
 
@@ -251,17 +214,17 @@ def _documents_run(
 
     def score(example: Example, episode: Episode) -> Values:
         qid = example.question.qid
-        splits[qid] = _split(questions[qid], episode)
+        records[qid] = record = _with_hits(questions[qid], episode)
         return {
-            "positives": float(splits[qid].positives),
-            "negatives": float(len(splits[qid].negative)),
+            "positives": float(sum(map(len, record.positive))),
+            "negatives": float(len(record.negative)),
         }
 
     return scored_run(
         "documents",
         WORKFLOW,
         source.name,
-        tuple(bare_example(q.id, q.query, q.required) for q in source.questions),
+        tuple(map(bare_example, source.questions)),
         flow,
         {"k": k},
         score,
@@ -270,41 +233,36 @@ def _documents_run(
     )
 
 
-def _split(question: SourceQuestion, episode: Episode) -> Split:
-    return split_by_answer(question.required, [hit.passage.text for hit in episode.hits])
+def _with_hits(question: RgbRecord, episode: Episode) -> RgbRecord:
+    return with_documents(question, [hit.passage.text for hit in episode.hits])
 
 
-def _records(
-    questions: Sequence[SourceQuestion],
-    splits: Mapping[str, Split],
+def _sets(
+    records: Sequence[RgbRecord],
     positives: int,
+    fakes: Mapping[str, str],
     known: frozenset[str] | None,
 ) -> tuple[dict[str, list[Row]], dict[str, int]]:
     """(end of a set's name → its rows, how many questions lack what). ``known``: see ``_known``."""
-    fakes = fakes_of(questions)
     sets: dict[str, list[Row]] = {"": [], "_int": [], "_fact": []}
     counts = dict.fromkeys(SENTENCES, 0)
-    for question in questions:
-        documents = splits.get(question.id)
-        if documents is None:
-            continue
-        counts["without_negatives"] += not documents.negative
-        if not documents.complete or documents.positives < positives:
-            counts["too_few_positives" if documents.complete else "without_positives"] += 1
-            continue
-        several = len(question.required) > 1
-        sets["_int" if several else ""].append(row_of(question, documents))
-        if several:
-            continue
-        if known is not None and question.id not in known:
-            counts["not_known"] += 1
-        elif question.id in fakes:
-            fake, (aliases,) = fakes[question.id], question.required
-            wrong = [replaced(text, aliases, fake) for text in documents.groups[0]]
-            row = {**row_of(question, documents), "fakeanswer": fake, "positive_wrong": wrong}
-            sets["_fact"].append(row)
+    for record in records:
+        counts["without_negatives"] += not record.negative
+        if not all(record.positive):
+            counts["without_positives"] += 1
+        elif sum(map(len, record.positive)) < positives:
+            counts["too_few_positives"] += 1
+        elif record.grouped:
+            sets["_int"].append(row_of(record))
         else:
-            counts["without_false_answer"] += 1
+            sets[""].append(row_of(record))
+            if known is not None and record.id not in known:
+                counts["not_known"] += 1
+            elif fake := fakes.get(record.id):
+                wrong = tuple(replaced(text, record.required[0], fake) for text in record.flat)
+                sets["_fact"].append(row_of(replace(record, fake=fake, wrong=wrong)))
+            else:
+                counts["without_false_answer"] += 1
     return sets, counts
 
 
@@ -313,8 +271,7 @@ def _read(request: ExperimentRequest) -> SourceQuestions:
     name, path = request.workspace.dataset(request.settings["data"])
     _, first = next(iter(Source(path).objects()), (0, {}))
     if "query" in first:
-        records = read_records(path).records
-        questions = [SourceQuestion(r.id, r.query, r.required, r.fake) for r in records]
+        questions = list(read_records(path).records)
     else:
         questions = list(map(_question, read_questions(path)))
     answerable = [question for question in questions if question.required]
@@ -322,21 +279,21 @@ def _read(request: ExperimentRequest) -> SourceQuestions:
         raise UsageError(
             f"No question of {path} has an answer, so no document is positive or negative."
         )
-    return SourceQuestions(name, answerable[: request.limit], len(questions) - len(answerable))
+    unanswered = len(questions) - len(answerable)
+    return SourceQuestions(name, answerable[: request.limit], {"unanswered": unanswered})
 
 
-def _question(example: Example) -> SourceQuestion:
+def _question(example: Example) -> RgbRecord:
     # A KILT record may carry RGB's own answer, in which several are required.
     record: Mapping[str, Any] = example.record
     own = required_of(record["answer"]) if "answer" in record else ()
     required = own or ((example.gold.answers,) if example.gold.answers else ())
     fake = str(record.get("fakeanswer") or "")
-    return SourceQuestion(example.question.qid, example.question.text, required, fake)
+    qid, text = example.question.qid, example.question.text
+    return RgbRecord(qid, text, answer_of(required), required, fake=fake)
 
 
-def _known(
-    request: ExperimentRequest, questions: Sequence[SourceQuestion]
-) -> frozenset[str] | None:
+def _known(request: ExperimentRequest, questions: Sequence[RgbRecord]) -> frozenset[str] | None:
     """The questions that a run answered right; None if no run was named. Raises UsageError."""
     run, language = request.settings["known"], request.settings["language"]
     if not run:
@@ -347,7 +304,7 @@ def _known(
         for question in questions
         if (episode := episodes.get(question.id)) is not None
         and not episode.error
-        and is_right(assess(episode.answer, question.required, language).labels)
+        and assess(episode.answer, question.required, language).right
     )
     if not right:
         raise UsageError(

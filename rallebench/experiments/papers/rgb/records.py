@@ -6,14 +6,13 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any
 
 from rallebench.core.errors import BadFileError, NotFoundError
 from rallebench.core.sources import Source
 from rallebench.core.types import Example, Gold, Question
 from rallebench.experiments.papers.common import in_folder
 
-Language = Literal["en", "zh"]
 Required = tuple[tuple[str, ...], ...]
 """Every group must be met; any alias of a group meets it."""
 
@@ -44,11 +43,12 @@ class RgbRecord:
 
 @dataclass(frozen=True, slots=True)
 class RgbRecords:
-    """A file of records. ``without``: what is absent (answers, positives …) → the ids of those that lack it."""
+    """A file of records. ``language``: ``en`` or ``zh``; ``without``: what is absent (answers, positives …) → the ids of
+    the records that lack it."""
 
     name: str
     path: Path
-    language: Language
+    language: str
     records: tuple[RgbRecord, ...]
     without: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
@@ -70,7 +70,7 @@ def required_of(answer: Any) -> Required:
 
 
 def _aliases(value: Any) -> Iterator[Any]:
-    """What is no list in a value, in order, however deep lists are nested."""
+    """Everything in nested lists that is no list, in order."""
     left = [value]
     while left:
         element = left.pop()
@@ -80,11 +80,23 @@ def _aliases(value: Any) -> Iterator[Any]:
             yield element
 
 
-def bare_example(qid: str, query: str, required: Required) -> Example:
+def answer_of(required: Required) -> Any:
+    """Required answers as RGB writes them.
+
+    >>> answer_of((("Rome",),)), answer_of((("Rome", "Roma"),))
+    ('Rome', [['Rome', 'Roma']])
+    """
+    if len(required) == 1 and len(required[0]) == 1:
+        return required[0][0]
+    return [group[0] if len(group) == 1 else list(group) for group in required]
+
+
+def bare_example(record: RgbRecord) -> Example:
     """A question with its gold, of which any alias answers, and without documents."""
-    aliases = tuple(dict.fromkeys(alias.strip() for group in required for alias in group))
-    row = {"id": qid, "input": query, "output": [{"answer": alias} for alias in aliases]}
-    return Example(Question(qid, query), Gold(aliases, required), row)
+    aliases = dict.fromkeys(alias.strip() for group in record.required for alias in group)
+    output = [{"answer": alias} for alias in aliases]
+    row = {"id": record.id, "input": record.query, "output": output}
+    return Example(Question(record.id, record.query), Gold(tuple(aliases), record.required), row)
 
 
 def read_records(path: Path, language: str = "") -> RgbRecords:
@@ -106,8 +118,8 @@ def read_records(path: Path, language: str = "") -> RgbRecords:
     if not records:
         raise BadFileError(f"{path} holds no record.")
     name = path.name.split(".json")[0]
-    spoken = language or language_of(name, [record.query for record in records.values()])
-    return RgbRecords(name, path, cast(Language, spoken), tuple(records.values()), without)
+    language = language or language_of(name, [record.query for record in records.values()])
+    return RgbRecords(name, path, language, tuple(records.values()), without)
 
 
 def _lacking(record: RgbRecord) -> Iterator[str]:
@@ -121,7 +133,7 @@ def _lacking(record: RgbRecord) -> Iterator[str]:
         yield "negatives"
 
 
-def language_of(name: str, questions: Sequence[str]) -> Language:
+def language_of(name: str, questions: Sequence[str]) -> str:
     """The language that a file's name says first, before any that a model's name says; else that of most questions.
 
     >>> language_of("zh_int", ()), language_of("mine", ["谁?", "Who?", "何时？"]), language_of("prediction_en_llama3-zh", ())
@@ -129,7 +141,7 @@ def language_of(name: str, questions: Sequence[str]) -> Language:
     """
     for part in re.split(r"[^a-z]+", name.lower()):
         if part in ("zh", "en"):
-            return cast(Language, part)
+            return part
     chinese = sum(bool(_CHINESE.search(question)) for question in questions)
     return "zh" if 2 * chinese > len(questions) else "en"
 

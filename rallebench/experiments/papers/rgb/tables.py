@@ -1,9 +1,9 @@
-"""The paper's tables (Chen et al. 2023, arXiv:2309.01431) with ours above its own row, and lines over the shares of noise."""
+"""The paper's tables (Chen et al. 2023, arXiv:2309.01431) with ours above its own row; errors that a person named, by category."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +13,7 @@ from rallebench.core.runs import RunResult
 from rallebench.core.sources import Source
 from rallebench.core.table_files import csv_lines
 from rallebench.engine.statistics import Mean
-from rallebench.experiments.papers.common import sentences
-from rallebench.experiments.papers.rgb.scoring import is_right
+from rallebench.experiments.papers.common import bars, listed, sentences
 from rallebench.experiments.papers.rgb.testing import Answered, Testbed
 from rallebench.experiments.published import published_table
 
@@ -22,12 +21,6 @@ SYSTEM = "ChatGPT"
 MODEL = f"RGB's paper: {SYSTEM}"
 KNOWS = 0.7
 """Error detection is reported for models that know more than this share of the answers without documents."""
-SETS: Mapping[str, tuple[str, ...]] = {
-    "noise": ("", "_refine"),
-    "integration": ("_int",),
-    "facts": ("_fact",),
-}
-"""Test → the ends of the names of the sets that the printed figures are of, or corrections of them."""
 NOISE = {"noise": "rgb_table1", "integration": "rgb_table5"}
 """Test → the paper's table of its accuracy over shares of noise."""
 REJECTION = {
@@ -47,68 +40,62 @@ COUNTERFACTUAL = {
 }
 """The paper's correction rate is over the judge's detections."""
 
-Means = Mapping[str, "Mean | None"]
-Columns = Mapping[str, tuple[str, str]]
+Row = tuple[Any, ...]
 
 
-def over_noise(answered: Answered, kind: str) -> tuple[Table, Figure]:
-    """Accuracy and rejections at every share of noise. ``kind``: ``noise`` or ``integration``."""
+def over_noise(answered: Answered) -> tuple[Table, Figure]:
+    """Accuracy and rejections at every share of noise."""
     tests, results = zip(*answered.values())
     testbed, ratios = tests[0].testbed, [test.noise for test in tests]
-    cells, language = _printed(NOISE[kind]), testbed.records.language
-    printed = {r: cells[key] for r in ratios if (key := f"{language}_{r:g}") in cells}
-    title = "Accuracy over shares of noise" + ", information integration" * (kind == "integration")
-    rows: list[tuple[Any, ...]] = []
-    series: dict[str, tuple[tuple[Any, Any], ...]] = {}
+    cells = _printed(NOISE[testbed.name], testbed)
+    printed = {ratio: cells[key] for ratio in ratios if (key := f"{ratio:g}") in cells}
+    title = "Accuracy over shares of noise"
+    title += ", information integration" * (testbed.name == "integration")
+    rows: list[Row] = []
+    series: dict[str, Any] = {}
     for name, metric in (("right", "all_rate"), ("declined", "rejection_rate")):
         means = [result.means.get(metric) for result in results]
         rows.append((f"{testbed.request.llm}: {name}", *means))
-        series[name] = _scored(zip(ratios, means))
+        series[name] = zip(ratios, means)
     if any(test.other_noise for test in tests):
         rows.append(("noise among the documents", *(test.noisy for test in tests)))
     if printed:
         rows.append((MODEL, *map(printed.get, ratios)))
-        series[MODEL] = tuple(printed.items())
+        series[MODEL] = printed.items()
     columns = ("", *(f"noise {ratio:g}" for ratio in ratios))
-    note = _note(testbed, kind) if printed else ""
-    figure = Figure(title, "share of noise", "share of the answers", series)
+    note = _note(testbed) if printed else ""
+    figure = bars(title, "share of noise", "share of the answers", series, "line")
     return Table(title, columns, tuple(rows), True, note), figure
 
 
 def rejection(testbed: Testbed, result: RunResult) -> tuple[Table, Figure]:
     """Rej, lucky hits and RGB's sum of the two, and Rej* where a judge was asked."""
-    language = f"{testbed.records.language}_"
-    cells = {
-        key.removeprefix(language): value
-        for key, value in _printed("rgb_table3").items()
-        if key.startswith(language)
-    }
+    cells = _printed("rgb_table3", testbed)
     columns, *rows = _rows(testbed, REJECTION, result.means, cells)
-    title, note = "Negative rejection, nothing but noise", _note(testbed, "noise")
-    table = Table(title, columns, tuple(rows), True, note)
-    return table, _bars("Negative rejection", columns, *rows)
+    title = "Negative rejection, nothing but noise"
+    table = Table(title, columns, tuple(rows), True, _note(testbed))
+    return table, _figure("Negative rejection", columns, *rows)
 
 
 def counterfactual(testbed: Testbed, alone: RunResult, result: RunResult) -> tuple[Table, Figure]:
     """What is known without documents and with false ones, errors found, and corrected: over those found by RGB's words and
     over those that the judge saw, which is the paper's."""
+    published = published_table("rgb_table7")
+    cells = published.shares(published.row(SYSTEM, language=testbed.records.language))
     accuracies = {"acc": alone.means.get("all_rate"), "acc_doc": result.means.get("all_rate")}
-    cells = _printed("rgb_table7", language=testbed.records.language)
-    means = {**result.means, **accuracies}
-    columns, ours, printed = _rows(testbed, COUNTERFACTUAL, means, cells)
-    note = f"RGB reports only models whose Acc is above {KNOWS:.0%}; its CR is of ED*. {_note(testbed, 'facts')}"
+    columns, *rows = _rows(testbed, COUNTERFACTUAL, {**result.means, **accuracies}, cells)
     known = (
-        ("yes" if reported(acc) else "no: not to be compared")
+        ("yes" if reported(acc) else "no: not to be compared",)
         for acc in (alone.mean("all_rate"), cells["Acc"])
     )
     table = Table(
         "Counterfactual robustness, false documents",
         (*columns, f"Acc above {KNOWS:.0%}"),
-        tuple((*row, word) for row, word in zip((ours, printed), known)),
+        tuple(row + word for row, word in zip(rows, known)),
         True,
-        note,
+        f"RGB reports only models whose Acc is above {KNOWS:.0%}; its CR is of ED*. {_note(testbed)}",
     )
-    return table, _bars("Counterfactual robustness", columns, ours, printed)
+    return table, _figure("Counterfactual robustness", columns, *rows)
 
 
 def reported(accuracy: float | None) -> bool:
@@ -116,39 +103,39 @@ def reported(accuracy: float | None) -> bool:
     return accuracy is not None and accuracy > KNOWS
 
 
-def _printed(table: str, **settings: Any) -> dict[str, float]:
-    """The paper's column → share, of its row of ``SYSTEM``."""
-    published = published_table(table)
-    return published.shares(published.row(SYSTEM, **settings))
+def _printed(table: str, testbed: Testbed) -> dict[str, float]:
+    """The paper's column → share, of its row of ``SYSTEM``, in a table whose columns begin with the language."""
+    published, language = published_table(table), f"{testbed.records.language}_"
+    shares = published.shares(published.row(SYSTEM))
+    return {
+        column.removeprefix(language): share
+        for column, share in shares.items()
+        if column.startswith(language)
+    }
 
 
 def _rows(
-    testbed: Testbed, columns: Columns, means: Means, cells: Mapping[str, float]
-) -> tuple[tuple[Any, ...], tuple[Any, ...], tuple[Any, ...]]:
+    testbed: Testbed,
+    columns: Mapping[str, tuple[str, str]],
+    means: Mapping[str, Mean | None],
+    cells: Mapping[str, float],
+) -> tuple[Row, Row, Row]:
     """The head of a table, our row, and the paper's."""
     ours, theirs = zip(*columns.values())
     row = (testbed.request.llm, *map(means.get, columns))
     return ("", *ours), row, (MODEL, *map(cells.get, theirs))
 
 
-def _note(testbed: Testbed, test: str) -> str:
+def _note(testbed: Testbed) -> str:
     records = testbed.records
-    sets = [f"{records.language}{end}" for end in SETS[test]]
+    sets = [f"{records.language}{end}" for end in testbed.kind.ends]
     ours = "" if records.name in sets else f"; ours are of {records.name}"
-    return f"The paper's row is of {sets[0]}, five documents, temperature 0.7{ours}."
+    return f"The paper's row is of {sets[-1]}, five documents, temperature 0.7{ours}."
 
 
-def _scored(points: Iterable[tuple[Any, Mean | None]]) -> tuple[tuple[Any, Mean], ...]:
-    """The points of a series that have a value."""
-    return tuple((x, mean) for x, mean in points if mean is not None and mean.value is not None)
-
-
-def _bars(
-    title: str, columns: Sequence[str], ours: Sequence[Any], printed: Sequence[Any]
-) -> Figure:
-    theirs = tuple((x, value) for x, value in zip(columns[1:], printed[1:]) if value is not None)
-    series = {"ours": _scored(zip(columns[1:], ours[1:])), MODEL: theirs}
-    return Figure(title, "rate", "share", series, "bar")
+def _figure(title: str, columns: Row, ours: Row, printed: Row) -> Figure:
+    series = {name: zip(columns[1:], row[1:]) for name, row in (("ours", ours), (MODEL, printed))}
+    return bars(title, "rate", "share", series)
 
 
 FILE = "errors-to-label.csv"
@@ -159,7 +146,6 @@ CATEGORIES: Mapping[str, tuple[str, ...]] = {
     "noise": ("long distance", "evidence uncertainty", "concept confusion"),
 }
 """Test → what the paper's authors called its errors, by hand."""
-PRINTED: Mapping[str, str] = {"integration": "rgb_table6"}
 
 WrongAnswer = Mapping[str, str]
 """An answer that is not right, a rejection too: the columns of its row in the file."""
@@ -172,7 +158,7 @@ def wrong_answers(answered: Answered) -> list[WrongAnswer]:
     rows = []
     for part, (test, result) in answered.items():
         for example, assessment in test.assessments(result):
-            if not is_right(assessment.labels):
+            if not assessment.right:
                 question = example.question
                 required = " + ".join(" / ".join(group) for group in example.gold.required)
                 cells = (part, question.qid, "", question.text, required, assessment.text)
@@ -182,9 +168,8 @@ def wrong_answers(answered: Answered) -> list[WrongAnswer]:
 
 def to_fill_in(wrong: Sequence[WrongAnswer]) -> dict[str, str]:
     """The file with an empty column ``category``; {} if nothing was wrong."""
-    return (
-        {FILE: csv_lines([LABEL_COLUMNS, *(list(row.values()) for row in wrong)])} if wrong else {}
-    )
+    rows = [LABEL_COLUMNS, *(list(row.values()) for row in wrong)]
+    return {FILE: csv_lines(rows)} if wrong else {}
 
 
 def read_labels(file: str) -> Categories:
@@ -215,16 +200,15 @@ def _label_rows(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
         for line, row in Source(path).objects():
             yield line, {key: "" if value is None else str(value) for key, value in row.items()}
         return
-    names: list[str] | None = None
-    for line, fields in Source(path).table():
-        if names is None:
-            names = [name.strip().lower() for name in fields]
-        elif any(field.strip() for field in fields):
-            yield line, dict(zip(names, fields))
-    if names is None:
+    rows = Source(path).table()
+    _, header = next(rows, (0, None))
+    if header is None:
         raise BadFileError(
             f"{path} is empty; its first row should name the columns qid and category."
         )
+    names = [name.strip().lower() for name in header]
+    for line, fields in rows:
+        yield line, dict(zip(names, fields))
 
 
 def error_table(
@@ -236,7 +220,7 @@ def error_table(
     parts = list(dict.fromkeys(part for part, _ in places))
     counts, totals = Counter(zip((part for part, _ in places), named)), Counter(named)
     labelled, own = len(wrong) - totals[NO_LABEL], CATEGORIES[test]
-    printed = _printed_errors(test)
+    printed = _printed_errors() if test == "integration" else {}
     rows = []
     for category in (*own, *sorted(totals.keys() - {*own, NO_LABEL}), NO_LABEL):
         share = f"{totals[category] / labelled:.0%}" if labelled and category != NO_LABEL else None
@@ -246,18 +230,14 @@ def error_table(
     columns = ("", *parts, "all", "share", *(f"RGB's paper: {system}" for system in printed))
     known = {*places, *(("", qid) for _, qid in places)}
     strange = [place[1] for place in categories if place not in known]
-    sentence = (
-        f"{len(strange)} labels are of answers that are not wrong here: {', '.join(strange[:5])}."
-    )
+    sentence = f"{len(strange)} labels are of answers that are not wrong here: {listed(strange)}."
     table = Table("Errors by category", columns, tuple(rows), False, note)
     return table, sentences((strange, sentence))
 
 
-def _printed_errors(test: str) -> dict[str, dict[str, str]]:
-    """The system whose errors the paper counts → category → share of them."""
-    if test not in PRINTED:
-        return {}
-    table = published_table(PRINTED[test])
+def _printed_errors() -> dict[str, dict[str, str]]:
+    """The system whose errors of integration the paper counts → category → share of them."""
+    table = published_table("rgb_table6")
     shares = {
         row.settings["error_type"]: f"{table.shares(row)['share_of_errors']:.0%}"
         for row in table.rows

@@ -24,33 +24,57 @@ from rallebench.core.types import (
     Passage,
     Question,
 )
-from rallebench.experiments.papers.common import is_original, json_lines
-from rallebench.experiments.papers.rgb.documents import Documents, share
+from rallebench.experiments.papers.common import behind_api, is_original, json_lines, plain_name
+from rallebench.experiments.papers.rgb.documents import (
+    Documents,
+    base,
+    counterfactual,
+    integration,
+    share,
+)
+from rallebench.experiments.papers.rgb.predictions import (
+    PredictionRow,
+    fits,
+    read_rows,
+    result_of,
+    row_of,
+)
 from rallebench.experiments.papers.rgb.records import (
-    Language,
     RgbRecord,
     RgbRecords,
     bare_example,
     find_file,
     read_records,
 )
-from rallebench.experiments.papers.rgb.scoring import (
-    Assessment,
-    PredictionRow,
-    assess,
-    file_name,
-    fits,
-    named,
-    read_rows,
-    result_of,
-    row_of,
-)
+from rallebench.experiments.papers.rgb.scoring import Assessment, assess, named
 from rallebench.experiments.runs import replay, scored_run
 from rallebench.metrics import METRICS
 
 FOLDER = "suites/rgb"
-JOIN = "\n"
-"""Between two documents."""
+WORKFLOW = "rgb"
+
+
+@dataclass(frozen=True, slots=True)
+class TestKind:
+    """One of RGB's tests. ``ends``: of the names of its sets, the corrected one first, last the one of the printed figures;
+    ``build``: (record, number, share of noise, for ``facts`` also the share of true documents; ``original=``) → its documents;
+    ``judge``: '' for none."""
+
+    ends: tuple[str, ...]
+    build: Callable[..., Documents]
+    metrics: tuple[str, ...] = ("all_rate", "rejection_rate")
+    judge: str = ""
+    facts: bool = False
+
+
+LUCKY = ("rejection_rate", "lucky_rate", "all_rate")
+FACTS = ("all_rate", "rejection_rate", "fact_check_rate", "correct_rate")
+KINDS: Mapping[str, TestKind] = {
+    "noise": TestKind(("_refine", ""), base),
+    "integration": TestKind(("_int",), integration),
+    "rejection": TestKind(("_refine", ""), base, LUCKY, "rgb-rejection"),
+    "counterfactual": TestKind(("_fact",), counterfactual, FACTS, "rgb-errors", facts=True),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,21 +87,16 @@ class Prompt:
     merged: bool = False
 
 
-def names_of(language: Language) -> tuple[str, str]:
-    """The files of a language: the system's text, and the user's."""
-    return f"system-{language}.txt", f"user-{language}.txt"
-
-
-def read_prompt(language: Language, folder: str = "", merged: bool = False) -> Prompt:
+def read_prompt(language: str, folder: str = "", merged: bool = False) -> Prompt:
     """The prompt of a language. Raises BadFileError."""
-    system, user = names_of(language)
-    text = prompt_text(FOLDER, user, folder, ("DOCS", "QUERY"))
-    return Prompt(prompt_text(FOLDER, system, folder), text, merged)
+    system = prompt_text(FOLDER, f"system-{language}.txt", folder)
+    user = prompt_text(FOLDER, f"user-{language}.txt", folder, ("DOCS", "QUERY"))
+    return Prompt(system, user, merged)
 
 
 def messages(prompt: Prompt, question: Question) -> tuple[Message, ...]:
-    """The messages of a question. Without documents the system's text is not sent."""
-    documents = JOIN.join(passage.text for passage in question.passages)
+    """The messages of a question, its documents a line each. Without documents the system's text is not sent."""
+    documents = "\n".join(passage.text for passage in question.passages)
     user = filled(prompt.user, {"DOCS": documents, "QUERY": question.text})
     if not question.passages:
         return (Message("user", user),)
@@ -103,23 +122,20 @@ def answering(question: Question, llm: str, prompt: Prompt, decoding: Mapping[st
     return Outcome(reply.text)
 
 
-WORKFLOW = "rgb"
-JUDGING = ("rgb-rejection", "rgb-errors")
-Build = Callable[..., Documents]
-"""(record, number, share of noise, with false documents also the share of true ones; ``original=``) → its documents."""
-
-
 @dataclass(frozen=True, slots=True)
 class Testbed:
-    """What all tests of an experiment share. ``facts``: the documents are false."""
+    """What all runs of an experiment share. ``name``: of the test, in KINDS."""
 
     request: ExperimentRequest
+    name: str
     records: RgbRecords
-    build: Build
     prompt: Prompt
     decoding: Mapping[str, Any]
-    facts: bool
-    metrics: Mapping[str, str]
+
+    @property
+    def kind(self) -> TestKind:
+        """Its documents and metrics."""
+        return KINDS[self.name]
 
     @property
     def original(self) -> bool:
@@ -149,8 +165,8 @@ class Test:
 
     @property
     def short(self) -> int:
-        """How many lists hold fewer documents than were asked for."""
-        return sum(documents.short for documents in self.documents.values())
+        """How many lists hold fewer documents than were asked for; 0 where none were."""
+        return sum(documents.short for documents in self.documents.values()) if self.number else 0
 
     @property
     def other_noise(self) -> int:
@@ -169,10 +185,11 @@ class Test:
 
     def file(self, part: str = "") -> str:
         """Where RGB would write this test's predictions, or with ``_result`` its result."""
-        records, temperature = self.testbed.records, self.testbed.decoding["temperature"]
-        shares = temperature, self.noise, self.number, self.correct
-        llm = self.testbed.request.llm
-        return file_name(records.name, records.language, llm, *shares, part)
+        records = self.testbed.records
+        name = f"prediction_{records.name}_{plain_name(self.testbed.request.llm)}"
+        temperature = float(self.testbed.decoding["temperature"])
+        rates = f"temp{temperature}_noise{float(self.noise)}_passage{self.number}_correct{float(self.correct)}"
+        return f"result-{records.language}/{name}_{rates}{part}.json"
 
     def assess(self, example: Example, answer: str) -> Assessment:
         """What an answer is worth."""
@@ -189,34 +206,25 @@ Answered = Mapping[str, "tuple[Test, RunResult]"]
 """Label of the run → the test and its answers."""
 
 
-def read_testbed(
-    request: ExperimentRequest,
-    names: tuple[str, ...],
-    build: Build,
-    *,
-    facts: bool = False,
-    metrics: tuple[str, ...] = ("all_rate", "rejection_rate"),
-) -> Testbed:
-    """Read data and prompts. ``names``: the sets that the test is made for, best first. Raises UsageError."""
+def read_testbed(request: ExperimentRequest, name: str) -> Testbed:
+    """Read data and prompts of the test ``name``. Raises UsageError."""
     s = request.settings
     language = "" if s["language"] == "auto" else s["language"]
     data = request.workspace.data(s["data"], "the folder or file of RGB's records")
-    path = find_file(
-        data, s["set"], tuple(name.format(language=language or "en") for name in names)
-    )
+    sets = tuple(f"{language or 'en'}{end}" for end in KINDS[name].ends)
+    path = find_file(data, s["set"], sets)
     records = read_records(path, language)
-    api = request.workspace.llm(request.llm).backend == "openai_compatible"
     decoding = {
         "temperature": s["temperature"],
-        "top_p": (s["top_p"] or (1.0 if api else 0.8)) if s["temperature"] else 0.0,
+        "top_p": (s["top_p"] or (1.0 if behind_api(request) else 0.8)) if s["temperature"] else 0.0,
         "max_tokens": s["max_tokens"],
         "seed": request.seed,
     }
-    kinds = JUDGING if s.get("judge") else ()
-    judging = [name for kind in kinds for name in METRICS.entry(kind).traits["judge"].prompts]
-    check_own(s["prompts"], [*names_of(records.language), *judging])
+    judging = METRICS.entry(KINDS[name].judge).traits["judge"].prompts if s.get("judge") else ()
+    own = [f"{role}-{records.language}.txt" for role in ("system", "user")]
+    check_own(s["prompts"], [*own, *judging])
     prompt = read_prompt(records.language, s["prompts"], s["system"] == "merged")
-    testbed = Testbed(request, records, build, prompt, decoding, facts, named(*metrics))
+    testbed = Testbed(request, name, records, prompt, decoding)
     if not testbed.usable:
         raise UsageError(f"No record of {path} has an answer, so nothing can be scored.")
     return testbed
@@ -227,9 +235,9 @@ def make_test(
 ) -> Test:
     """Every record's documents, and which rows of an earlier time can be used again. Raises UsageError."""
     number = testbed.request.settings["passages"] if number is None else number
-    shares = (noise, correct) if testbed.facts else (noise,)
+    shares = (noise, correct) if testbed.kind.facts else (noise,)
     built = {
-        record.id: testbed.build(record, number, *shares, original=testbed.original)
+        record.id: testbed.kind.build(record, number, *shares, original=testbed.original)
         for record in testbed.usable
     }
     # The original asks such a question without documents, and so without the system's text: another test.
@@ -249,15 +257,14 @@ def make_test(
     folder = Path(reuse).expanduser()
     if not folder.is_dir():
         raise UsageError(f"--set reuse={reuse}: there is no such folder.")
-    rows = read_rows(folder / test.file())
-    fitting = {
+    file = folder / test.file()
+    rows = read_rows(file)
+    earlier = {
         record.id: rows[record.id]
         for record in records
         if fits(rows.get(record.id), record, lists[record.id], testbed.original)
     }
-    return replace(
-        test, earlier=fitting, earlier_sha256=sha256_file(folder / test.file()) if rows else ""
-    )
+    return replace(test, earlier=earlier, earlier_sha256=sha256_file(file) if rows else "")
 
 
 def rgb_run(test: Test, label: str, judges: tuple[Judge, ...] = ()) -> RunRequest:
@@ -286,7 +293,7 @@ def rgb_run(test: Test, label: str, judges: tuple[Judge, ...] = ()) -> RunReques
         "reuse": test.earlier_sha256,
     }
     examples = tuple(example_of(record, test.documents[record.id]) for record in test.records)
-    name, columns = testbed.records.name, testbed.metrics
+    name, columns = testbed.records.name, named(*testbed.kind.metrics)
     return scored_run(
         label, WORKFLOW, name, examples, flow, settings, score, columns, (llm,), judges=judges
     )
@@ -294,7 +301,7 @@ def rgb_run(test: Test, label: str, judges: tuple[Judge, ...] = ()) -> RunReques
 
 def example_of(record: RgbRecord, documents: Documents) -> Example:
     """The question with its documents; the gold stays outside of it, also in the passages' ids."""
-    bare = bare_example(record.id, record.query, record.required)
+    bare = bare_example(record)
     passages = tuple(Passage(f"document {n}", text) for n, text in enumerate(documents.texts, 1))
     kinds = [{"kind": kind, "text": text} for kind, text in documents.items]
     row = {**bare.record, "rgb": {"answer": record.answer, "docs": kinds}}
@@ -308,6 +315,6 @@ def files_of(test: Test, result: RunResult) -> dict[str, str]:
     for example, assessment in test.assessments(result):
         record = records[example.question.qid]
         rows.append(row_of(record, test.documents[record.id], test.noise, assessment))
-    value = result_of(rows, test.noise, test.testbed.facts)
+    value = result_of(rows, test.noise, test.testbed.kind.facts)
     text = json.dumps(value, ensure_ascii=False, indent=4)
     return {test.file(): json_lines(rows), test.file("_result"): text}

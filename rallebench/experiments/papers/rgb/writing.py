@@ -9,7 +9,6 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Generator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
@@ -19,7 +18,7 @@ from rallebench.core.errors import BackendError, UsageError
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.prompts import check_own, filled, prompt_text
 from rallebench.core.runs import RunRequest, RunResult, Values
-from rallebench.core.structured import in_form, json_of
+from rallebench.core.structured import json_in
 from rallebench.core.types import (
     Episode,
     Example,
@@ -30,20 +29,19 @@ from rallebench.core.types import (
     Outcome,
     Passage,
     Question,
+    Reply,
 )
 from rallebench.corpora.reading import read_corpus
 from rallebench.experiments.papers.common import counted, json_lines
-from rallebench.experiments.papers.rgb.records import Required
+from rallebench.experiments.papers.rgb.records import RgbRecord, answer_of
 from rallebench.experiments.papers.rgb.testing import FOLDER
 from rallebench.experiments.runs import scored_run
 
 WORKFLOW = "rgb-questions"
 LONGEST = 8000
 """Characters of an article that are shown."""
-QUESTION, ANSWER = (
-    ("question", "query"),
-    ("answers", "answer", "key_information", "key information"),
-)
+QUESTION = ("question", "query")
+ANSWER = ("answers", "answer", "key_information", "key information")
 USABLE = {
     "usable": "The reply holds a question whose every answer stands in the article. Over the articles that did not fail."
 }
@@ -56,25 +54,15 @@ SENTENCES: Mapping[str, str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class SourceQuestion:
-    """A question of a testbed; ``fake``: the false answer that its record names, '' to have one chosen."""
-
-    id: str
-    query: str
-    required: Required
-    fake: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class SourceQuestions:
-    """``questions`` that can be used; ``unanswered``: how many others have no answer; ``files``: those that were written, in
-    KILT's form; ``counts``: what became of the other articles."""
+    """``questions`` that can be used. ``counts``: what became of the other questions or articles, of the latter in ``notes``, too;
+    ``files``: those that were written, in KILT's form."""
 
     name: str
-    questions: Sequence[SourceQuestion]
-    unanswered: int = 0
+    questions: Sequence[RgbRecord]
+    counts: Mapping[str, int]
+    notes: tuple[str, ...] = ()
     files: Mapping[str, str] = field(default_factory=dict)
-    counts: Mapping[str, int] = field(default_factory=dict)
 
 
 def questions_of(
@@ -148,7 +136,8 @@ def _usable(result: RunResult, articles: Sequence[Passage], parts: int) -> Sourc
         counts[fault] += 1
         if fault:
             continue
-        questions.append(SourceQuestion(qid, query, tuple((answer,) for answer in answers)))
+        required = tuple((answer,) for answer in answers)
+        questions.append(RgbRecord(qid, query, answer_of(required), required))
         page = [{"wikipedia_id": article.page_id, "title": article.title}]
         several: dict[str, Any] = {"answer": answers} if len(answers) > 1 else {}
         output = [{"answer": answer, "provenance": page} for answer in answers]
@@ -159,7 +148,8 @@ def _usable(result: RunResult, articles: Sequence[Passage], parts: int) -> Sourc
         )
     faults = {"articles": result.n, **{fault: counts[fault] for fault in SENTENCES}}
     name, files = result.request.dataset.name, {"questions.jsonl": json_lines(rows)}
-    return SourceQuestions(name, questions, 0, files, faults)
+    notes = counted(faults, SENTENCES, f"of {result.n}")
+    return SourceQuestions(name, questions, faults, notes, files)
 
 
 def read_question(reply: str, article: str, parts: int = 1) -> tuple[tuple[str, list[str]], str]:
@@ -172,8 +162,7 @@ def read_question(reply: str, article: str, parts: int = 1) -> tuple[tuple[str, 
     """
     schema = {"type": "object", "anyOf": [{"required": [name]} for name in QUESTION]}
     fields: dict[str, Any] = {}
-    with suppress(BackendError):
-        value = json_of(in_form(reply, schema)[0])
+    for value in json_in(Reply(reply), schema):
         if isinstance(value, Mapping):
             fields = {str(key).strip().lower(): content for key, content in value.items()}
     query = next((q for name in QUESTION if isinstance(q := fields.get(name), str)), "").strip()
@@ -191,8 +180,3 @@ def read_question(reply: str, article: str, parts: int = 1) -> tuple[tuple[str, 
     else:
         fault = "too_few_parts" if len(answers) < parts else ""
     return (query, answers), fault
-
-
-def notes_of(counts: Mapping[str, int]) -> tuple[str, ...]:
-    """What became of the articles without a question, one sentence each."""
-    return counted(counts, SENTENCES, f"of {counts.get('articles')}")

@@ -1,4 +1,4 @@
-"""``score --suite rgb``: predictions that RGB's own script, or any other program, wrote in its form."""
+"""RGB's own result files, predictions as JSON lines and the result as JSON, and ``score --suite rgb``, which reads them."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 
 from rallebench.core.errors import BadFileError
 from rallebench.core.settings import Setting
+from rallebench.core.sources import Source
 from rallebench.experiments.papers import SCORERS
 from rallebench.experiments.papers.common import (
     check_file,
@@ -16,21 +17,84 @@ from rallebench.experiments.papers.common import (
     not_in_gold,
     sentences,
 )
+from rallebench.experiments.papers.rgb.documents import Documents
 from rallebench.experiments.papers.rgb.records import (
     Required,
+    RgbRecord,
     language_of,
     read_records,
     required_of,
 )
-from rallebench.experiments.papers.rgb.scoring import (
-    PredictionRow,
-    assess,
-    named,
-    read_rows,
-    result_of,
-)
+from rallebench.experiments.papers.rgb.scoring import Assessment, assess, counts, named
 
 METRICS = ("all_rate", "rejection_rate", "lucky_rate", "fact_check_rate", "correct_rate")
+
+PredictionRow = Mapping[str, Any]
+
+
+def row_of(
+    record: RgbRecord, documents: Documents, noise: float, assessment: Assessment
+) -> PredictionRow:
+    """A line of the predictions."""
+    return {
+        "id": record.id,
+        "query": record.query,
+        "ans": record.answer,
+        "label": list(assessment.labels),
+        "prediction": assessment.text,
+        "docs": list(documents.texts),
+        "noise_rate": noise,
+        "factlabel": int(assessment.errors),
+    }
+
+
+def result_of(rows: Sequence[PredictionRow], noise: float, facts: bool) -> dict[str, Any]:
+    """The result as RGB counts it, whatever ``compat`` says: over the rows there are, a rejection at noise 1 and
+    one that found the errors passing as right."""
+    right = sum(counts(row["label"], noise) for row in rows)
+    value: dict[str, Any] = {
+        "all_rate": right / len(rows) if rows else 0,
+        "noise_rate": noise,
+        "tt": right,
+        "nums": len(rows),
+    }
+    if facts:
+        noticed = [row for row in rows if row["factlabel"] == 1]
+        corrected = sum(0 not in row["label"] for row in noticed)
+        value |= {
+            "fact_check_rate": len(noticed) / len(rows) if rows else 0,
+            "correct_rate": corrected / len(noticed) if noticed else 0,
+            "fact_tt": len(noticed),
+            "correct_tt": corrected,
+        }
+    return value
+
+
+def read_rows(path: Path) -> dict[str, PredictionRow]:
+    """The rows of a file of predictions by id, {} if there is none. Raises BadFileError for other rows."""
+    rows: dict[str, PredictionRow] = {}
+    for line, row in Source(path).objects() if path.is_file() else ():
+        whole = {"id", "query", "ans", "prediction"} <= row.keys()
+        if not whole or not isinstance(row["prediction"], str):
+            raise BadFileError(
+                f"{path}, line {line} is no row of RGB's predictions (id, query, ans, prediction)."
+            )
+        qid = str(row["id"]).strip()
+        if qid in rows:
+            raise BadFileError(
+                f"{path}, line {line} repeats the id {qid!r}; keep one prediction for each, and each noise_rate in a file of its own."
+            )
+        rows[qid] = row
+    return rows
+
+
+def fits(
+    row: PredictionRow | None, record: RgbRecord, documents: Documents, original: bool
+) -> bool:
+    """Whether an earlier row answers this record: the same id, query and answer and, but in the original, the same documents."""
+    if row is None or row["query"] != record.query or row["ans"] != record.answer:
+        return False
+    return original or list(row.get("docs") or ()) == list(documents.texts)
 
 
 @SCORERS.register("rgb")
@@ -48,7 +112,7 @@ def score_rgb(guess: Path, gold: Path | None = None) -> dict[str, Any]:
         )
     answers, missing, notes = _answers(rows, guess, gold)
     language = language_of(guess.name, [str(row["query"]) for row in rows.values()])
-    by_share: dict[float, list[str]] = {}
+    by_share: dict[float, list[tuple[PredictionRow, Required]]] = {}
     for qid, row in rows.items():
         try:
             share = Setting(float, 0.0, 0, 1).reads(row.get("noise_rate", 0))
@@ -56,22 +120,19 @@ def score_rgb(guess: Path, gold: Path | None = None) -> dict[str, Any]:
             raise BadFileError(
                 f"{guess}: the row {row['id']!r} has the noise_rate {row['noise_rate']!r}; it must be {must_be}."
             ) from None
-        by_share.setdefault(share, []).append(qid)
+        scored = by_share.setdefault(share, [])
+        if answers[qid]:
+            scored.append((row, answers[qid]))
     without = sum(not required for required in answers.values())
+    not_scored = sentences((without, f"{without} rows have no answer and are not scored."))
     return {
         "suite": "rgb",
         "language": language,
         "n": len(rows),
         "missing": missing,
-        "shares": [
-            _share(noise, [(rows[qid], answers[qid]) for qid in qids if answers[qid]], language)
-            for noise, qids in sorted(by_share.items())
-        ],
+        "shares": [_share(noise, by_share[noise], language) for noise in sorted(by_share)],
         "definitions": named(*METRICS),
-        "notes": [
-            *notes,
-            *sentences((without, f"{without} rows have no answer and are not scored.")),
-        ],
+        "notes": [*notes, *not_scored],
     }
 
 
@@ -105,8 +166,8 @@ def _share(
     assessments = [assess(str(row["prediction"]), required, language) for row, required in rows]
     rates = [assessment.rates(noise) for assessment in assessments]
     labelled = [
-        {**row, "label": list(own.labels), "factlabel": int(own.errors)}
-        for (row, _), own in zip(rows, assessments)
+        {"label": list(assessment.labels), "factlabel": int(assessment.errors)}
+        for assessment in assessments
     ]
     differ = sum(
         "label" in row and list(row["label"] or ()) != new["label"]
@@ -114,7 +175,7 @@ def _share(
     )
     return {
         "noise_rate": noise,
-        "n": len(labelled),
+        "n": len(rows),
         "labels_differ": differ,
         "metrics": means_of({name: [row[name] for row in rates] for name in METRICS}),
         "as_rgb_counts": result_of(labelled, noise, True),

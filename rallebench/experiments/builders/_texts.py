@@ -1,4 +1,4 @@
-"""Texts cut and grouped for tasks in CRUD-RAG's form: halves, openings, articles that belong together."""
+"""Texts cut between sentences and compared by their words: articles that belong together, questions that ask nearly the same."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 
-from rallebench.metrics.words import has_cjk, jieba_words, words
+from rallebench.metrics.words import has_cjk, jieba_words
+from rallebench.metrics.words import words as words_of
 
 END = re.compile(r"[。！？；…]+[”’」』）》]*|[.!?]+[\"'”’)\]]*(?=\s|$)|\n\s*\n")
 LEAST = 10
@@ -23,11 +24,7 @@ def halves(text: str) -> tuple[str, str] | None:
     ('第一句话说了很多内容。第二句话。', '第三句话也说了很多的内容。')
     """
     text = text.strip()
-    ends = [
-        end
-        for end_mark in END.finditer(text)
-        if LEAST <= (end := end_mark.end()) <= len(text) - LEAST
-    ]
+    ends = [end for end in _ends(text) if LEAST <= end <= len(text) - LEAST]
     if not ends:
         return None
     cut = min(ends, key=lambda end: abs(end - len(text) / 2))
@@ -37,7 +34,7 @@ def halves(text: str) -> tuple[str, str] | None:
 def opening(text: str) -> tuple[str, str] | None:
     """The first sentences, up to 120 characters and half of the text, and those behind them, up to 240; None for a text of one."""
     text = text.strip()
-    ends, most = [end_mark.end() for end_mark in END.finditer(text)], min(OPENING, len(text) // 2)
+    ends, most = _ends(text), min(OPENING, len(text) // 2)
     first = next(
         (end for end in reversed(ends) if LEAST <= end <= most),
         next((end for end in ends if end > most), 0),
@@ -48,6 +45,11 @@ def opening(text: str) -> tuple[str, str] | None:
     return text[:first].strip(), text[first:last].strip()
 
 
+def _ends(text: str) -> list[int]:
+    """The places behind each sentence."""
+    return [match.end() for match in END.finditer(text)]
+
+
 def is_changed(text: str, true: str) -> bool:
     """Whether a text is the other with a few words changed: not the same, and at least half of the words shared.
 
@@ -55,9 +57,8 @@ def is_changed(text: str, true: str) -> bool:
     (True, False, False)
     """
     changed_words, true_words = Counter(_words(text)), Counter(_words(true))
-    return changed_words != true_words and 2 * sum((changed_words & true_words).values()) >= max(
-        sum(changed_words.values()), sum(true_words.values())
-    )
+    most = max(changed_words.total(), true_words.total())
+    return changed_words != true_words and 2 * (changed_words & true_words).total() >= most
 
 
 def groups(texts: Mapping[str, str], size: int) -> list[tuple[str, ...]]:
@@ -82,11 +83,12 @@ def groups(texts: Mapping[str, str], size: int) -> list[tuple[str, ...]]:
         for term in terms:
             holders[term].append(name)
     near = {name: _near(name, terms, holders, weights, bags) for name, terms in rare.items()}
+
+    def distance(name: str) -> float:
+        return -near[name][size - 2][1] if len(near[name]) >= size - 1 else 0.0
+
     free, chosen = set(texts), []
-    for name in sorted(
-        texts,
-        key=lambda name: (-near[name][size - 2][1] if len(near[name]) >= size - 1 else 0.0, name),
-    ):
+    for name in sorted(texts, key=lambda name: (distance(name), name)):
         others = [other for other, _ in near[name] if other in free][: size - 1]
         if name in free and len(others) == size - 1:
             chosen.append((name, *others))
@@ -119,7 +121,34 @@ def _near(
     ]
 
 
+def near_duplicates(questions: Sequence[tuple[str, str]], least: float) -> Mapping[str, str]:
+    """Id → id of the first earlier question whose words overlap by ``least`` (0..1, more than 0) or more; each kept one only.
+
+    >>> near_duplicates([("a", "Who wrote Emma?"), ("b", "Who wrote Emma"), ("c", "Who wrote Persuasion?")], 0.8)
+    {'b': 'a'}
+    """
+    words = {name: frozenset(words_of(text.lower(), "char")) for name, text in questions}
+    often = Counter(word for bag in words.values() for word in bag)
+    # Two bags that overlap by t share one of the rarest |a| - ceil(t |a|) + 1 words of each.
+    by_word: dict[str, list[str]] = defaultdict(list)
+    places = {name: place for place, (name, _) in enumerate(questions)}
+    near: dict[str, str] = {}
+    for name, _ in questions:
+        bag = words[name]
+        rare = sorted(bag, key=lambda word: (often[word], word))[
+            : len(bag) - math.ceil(least * len(bag)) + 1
+        ]
+        candidates = {other for word in rare for other in by_word[word]}
+        alike = [o for o in candidates if len(bag & words[o]) >= least * len(bag | words[o])]
+        if bag and alike:
+            near[name] = min(alike, key=places.__getitem__)
+            continue
+        for word in rare:
+            by_word[word].append(name)
+    return near
+
+
 def _words(text: str) -> list[str]:
     """Words of more than one character, and all numbers."""
-    parts = jieba_words(text) if has_cjk(text) else words(text, "words")
+    parts = jieba_words(text) if has_cjk(text) else words_of(text, "words")
     return [word for word in parts if len(word.strip()) > 1 or word.isdigit()]

@@ -1,4 +1,4 @@
-"""What a reader of RGB's numbers must know of the records behind them."""
+"""RGB's four tests (Chen et al. 2023, arXiv:2309.01431): noise, rejection, integration and counterfactual documents."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from rallebench.experiments import EXPERIMENTS
 from rallebench.experiments.papers.common import (
     compat,
     failed_note,
-    listed,
+    note_on,
     own_prompts,
     sentences,
     string,
     values_in,
 )
-from rallebench.experiments.papers.rgb import PAPER, documents, tables
+from rallebench.experiments.papers.rgb import PAPER, tables
 from rallebench.experiments.papers.rgb.records import RgbRecord
 from rallebench.experiments.papers.rgb.scoring import as_scored, assess, is_right, labels_of, named
 from rallebench.experiments.papers.rgb.tables import (
@@ -34,6 +34,7 @@ from rallebench.experiments.papers.rgb.tables import (
 )
 from rallebench.experiments.papers.rgb.testing import (
     Answered,
+    Test,
     Testbed,
     files_of,
     make_test,
@@ -47,39 +48,47 @@ from rallebench.metrics.judges.named import judge_named
 def notes_of(answered: Answered) -> Iterator[str]:
     """What a reader of the numbers must know of the records, one sentence each."""
     first, _ = next(iter(answered.values()))
-    records, facts = first.testbed.records, first.testbed.facts
+    records, facts = first.testbed.records, first.testbed.kind.facts
     for what, ids in records.without.items():
-        done = " and were left out" if what == "answers" else ""
-        yield f"{len(ids)} of {len(records.records)} records of {records.name} have no {what}{done}: {listed(ids)}."
-    bare = [record.id for record in first.records if not record.wrong]
-    if facts and bare:
-        yield f"{len(bare)} records have no false copies of their positives: {listed(bare)}."
-    blurred = [record.id for record in first.records if facts and holds_the_true_one(record)]
-    if blurred:
-        yield f"Of {len(blurred)} records the false answer holds the true one, so repeating it counts as right: {listed(blurred)}."
-    for test, result in answered.values():
-        n, label, number = len(test.records), f"{result.request.label}:", test.number
-        if out := test.left_out:
-            yield f"{label} {len(out)} records have no document for it and were left out: {listed(out)}."
-        if number and test.short:
-            yield f"{label} {test.short} of {n} records have fewer than {number} documents."
-        if number and test.other_noise and not facts:
-            yield (
-                f"{label} {test.other_noise} of {n} records lack positives or negatives for this share of noise and "
-                f"got more of the other, as in RGB; {test.noisy:.0%} of all documents are noise."
-            )
-        yield from failed_note(label[:-1], result, "counted here and in no rate")
-        if test.earlier:
-            yield f"{label} {len(test.earlier)} answers are of an earlier time and were not asked again."
+        end = " and were left out" if what == "answers" else ""
+        yield from note_on(
+            ids, f"of {len(records.records)} records of {records.name} have no {what}{end}"
+        )
+    if facts:
+        bare = [record.id for record in first.records if not record.wrong]
+        yield from note_on(bare, "records have no false copies of their positives")
+        blurred = [record.id for record in first.records if holds_the_true_one(record)]
+        why = "records have a false answer that holds the true one, so repeating it counts as right"
+        yield from note_on(blurred, why)
+    for label, test_and_result in answered.items():
+        yield from (f"{label}: {sentence}" for sentence in _notes_of_test(*test_and_result))
     if not facts and any(record.wrong for record in first.records):
         yield f"{records.name} is a counterfactual set; only its true positives are used."
-    spaced = [
-        record.id
-        for record in first.records
-        if any(all(" " in alias for alias in group) for group in record.required)
-    ]
-    if records.language == "zh" and spaced:
-        yield f"{len(spaced)} records require an answer with a space, which RGB's scoring of Chinese can never find: {listed(spaced)}."
+    if records.language == "zh":
+        spaced = [
+            record.id
+            for record in first.records
+            if any(all(" " in alias for alias in group) for group in record.required)
+        ]
+        why = (
+            "records require an answer with a space, which RGB's scoring of Chinese can never find"
+        )
+        yield from note_on(spaced, why)
+
+
+def _notes_of_test(test: Test, result: RunResult) -> Iterator[str]:
+    n, reused = len(test.records), len(test.earlier)
+    yield from note_on(test.left_out, "records have no document for it and were left out")
+    if test.short:
+        yield f"{test.short} of {n} records have fewer than {test.number} documents."
+    if test.number and test.other_noise and not test.testbed.kind.facts:
+        yield (
+            f"{test.other_noise} of {n} records lack positives or negatives for this share of noise and "
+            f"got more of the other, as in RGB; {test.noisy:.0%} of all documents are noise."
+        )
+    yield from failed_note("", result, "counted here and in no rate")
+    if reused:
+        yield f"{reused} answers are of an earlier time and were not asked again."
 
 
 def holds_the_true_one(record: RgbRecord) -> bool:
@@ -93,8 +102,8 @@ JUDGED = {
 }
 
 
-def judges_of(kind: str, testbed: Testbed) -> tuple[Judge, ...]:
-    """The judge of that kind, in a tuple, if the setting ``judge`` names its model. Raises UsageError, BadFileError.
+def judges_of(testbed: Testbed) -> tuple[Judge, ...]:
+    """The judge of the test, in a tuple, if the setting ``judge`` names its model. Raises UsageError, BadFileError.
 
     In the original a reply that says neither yes nor no counts as a no.
     """
@@ -102,30 +111,29 @@ def judges_of(kind: str, testbed: Testbed) -> tuple[Judge, ...]:
     model, prompts = request.settings["judge"], request.settings["prompts"]
     if not model:
         return ()
-    judge = judge_named(f"{kind}:{model}", request.workspace.llm_mark, prompts)
-    verdict_name, *corrected = JUDGED[kind]
+    name = testbed.kind.judge
+    judge = judge_named(f"{name}:{model}", request.workspace.llm_mark, prompts)
+    verdict_name, *corrected = columns = JUDGED[name]
 
     def ask(example: Example, answer: str) -> Flow | None:
         return judge.ask(example, as_scored(answer, language))
 
     def scores(example: Example, answer: str, judgement: Episode) -> Values:
         verdict = judgement_of(judgement).values.get(VERDICT, 0.0 if testbed.original else None)
-        right = float(is_right(assess(answer, example.gold.required, language).labels))
+        right = float(assess(answer, example.gold.required, language).right)
         return {verdict_name: verdict, **dict.fromkeys(corrected, right if verdict else None)}
 
-    ranges = dict.fromkeys(JUDGED[kind], (0.0, 1.0))
-    return (replace(judge, columns=JUDGED[kind], ask=ask, scores=scores, ranges=ranges),)
+    ranges = dict.fromkeys(columns, (0.0, 1.0))
+    return (replace(judge, columns=columns, ask=ask, scores=scores, ranges=ranges),)
 
 
-def report_of(
-    result: RunResult, judges: Sequence[Judge], testbed: Testbed
-) -> tuple[dict[str, Any], tuple[str, ...]]:
+def judged_of(result: RunResult, testbed: Testbed) -> tuple[dict[str, int], tuple[str, ...]]:
     """(how many answers were judged and how many verdicts are none, the same in sentences); nothing without a judge."""
     summaries = result.report.get("judges", {})
-    summary = next((summaries[judge.name] for judge in judges if judge.name in summaries), None)
-    if summary is None:
+    names = [judge.name for judge in result.request.judges if judge.name in summaries]
+    if not names:
         return {}, ()
-    n, unparsed, failed = (summary[key] for key in ("judged", "unparsed", "failed"))
+    n, unparsed, failed = (summaries[names[0]][key] for key in ("judged", "unparsed", "failed"))
     how = "taken for a no, as the original does" if testbed.original else "not scored"
     notes = sentences(
         (unparsed, f"{unparsed} of {n} verdicts could not be read and are {how}."),
@@ -155,11 +163,6 @@ LABELS = {
         "errors named by hand, CSV or JSON lines: qid, category, and part if they differ by part"
     )
 }
-BASE, INTEGRATION, FACTS = (
-    ("{language}_refine", "{language}"),
-    ("{language}_int",),
-    ("{language}_fact",),
-)
 
 
 @EXPERIMENTS.register(
@@ -174,7 +177,7 @@ BASE, INTEGRATION, FACTS = (
 )
 def noise(request: ExperimentRequest) -> Experiment:
     """RGB, noise robustness: right answers while ever more documents are beside the point."""
-    return (yield from _over_noise(_base(request), "noise"))
+    return (yield from _over_noise(_testbed(request, "noise")))
 
 
 @EXPERIMENTS.register(
@@ -185,22 +188,17 @@ def noise(request: ExperimentRequest) -> Experiment:
 )
 def integration(request: ExperimentRequest) -> Experiment:
     """RGB, information integration: answers whose parts stand in different documents."""
-    testbed = read_testbed(request, INTEGRATION, documents.integration)
-    if not any(record.grouped for record in testbed.records.records):
-        raise UsageError(
-            f"{testbed.records.path} does not group its positives by parts of the question; rgb-noise takes it."
-        )
-    return (yield from _over_noise(testbed, "integration"))
+    return (yield from _over_noise(_testbed(request, "integration")))
 
 
 @EXPERIMENTS.register("rgb-rejection", place="suites", paper=PAPER, form={**SETTINGS, **JUDGE})
 def rejection(request: ExperimentRequest) -> Experiment:
     """RGB, negative rejection: nothing but noise, and the model should say so. Lucky hits stand apart."""
-    testbed = _base(request, ("rejection_rate", "lucky_rate", "all_rate"))
-    judges = judges_of("rgb-rejection", testbed)
+    testbed = _testbed(request, "rejection")
+    judges = judges_of(testbed)
     test = make_test(testbed, 1.0)
     result = yield rgb_run(test, "noise=1", judges)
-    judged, notes = report_of(result, judges, testbed)
+    judged, notes = judged_of(result, testbed)
     headline = "all_rate" if testbed.original else "rejection_rate"
     table, figure = tables.rejection(testbed, result)
     answered = {"noise=1": (test, result)}
@@ -220,18 +218,17 @@ def rejection(request: ExperimentRequest) -> Experiment:
 )
 def counterfactual(request: ExperimentRequest) -> Experiment:
     """RGB, counterfactual robustness: the documents are false; is that noticed, and the answer right all the same?"""
-    metrics = ("all_rate", "rejection_rate", "fact_check_rate", "correct_rate")
-    testbed = read_testbed(request, FACTS, documents.counterfactual, facts=True, metrics=metrics)
+    testbed = read_testbed(request, "counterfactual")
     shares = request.settings["noise"], request.settings["correct"]
     _check_facts(testbed, *shares)
-    judges = judges_of("rgb-errors", testbed)
+    judges = judges_of(testbed)
     alone, test = make_test(testbed, 0.0, number=0), make_test(testbed, *shares)
     known = yield rgb_run(alone, "without documents")
     label = f"noise={shares[0]:g}, correct={shares[1]:g}"
     result = yield rgb_run(test, label, judges)
     accuracy = known.mean("all_rate")
     is_reported = tables.reported(accuracy)
-    judged, notes = report_of(result, judges, testbed)
+    judged, notes = judged_of(result, testbed)
     low = f"RGB reports this test only for models that answer more than {KNOWS:.0%} without documents; here it is {accuracy or 0:.1%}."
     report = {
         "headline": "fact_check_rate",
@@ -262,18 +259,22 @@ def _check_facts(testbed: Testbed, noise: float, correct: float) -> None:
         )
 
 
-def _base(
-    request: ExperimentRequest, metrics: tuple[str, ...] = ("all_rate", "rejection_rate")
-) -> Testbed:
-    testbed = read_testbed(request, BASE, documents.base, metrics=metrics)
-    if any(record.grouped for record in testbed.records.records):
+def _testbed(request: ExperimentRequest, name: str) -> Testbed:
+    """The testbed of a test of true documents. Raises UsageError for a set of the other kind."""
+    testbed = read_testbed(request, name)
+    grouped = any(record.grouped for record in testbed.records.records)
+    if grouped and name != "integration":
         raise UsageError(
             f"{testbed.records.path} groups its positives by parts of the question; rgb-integration takes it."
+        )
+    if name == "integration" and not grouped:
+        raise UsageError(
+            f"{testbed.records.path} does not group its positives by parts of the question; rgb-noise takes it."
         )
     return testbed
 
 
-def _over_noise(testbed: Testbed, kind: str) -> Experiment:
+def _over_noise(testbed: Testbed) -> Experiment:
     settings = testbed.request.settings
     ratios = values_in("noise", settings["noise"], Setting(float, 0, 0, 1, required=True))
     categories = read_labels(settings["labels"])
@@ -281,12 +282,12 @@ def _over_noise(testbed: Testbed, kind: str) -> Experiment:
     answered: dict[str, Any] = {}
     for label, test in tests.items():
         answered[label] = test, (yield rgb_run(test, label))
-    table, figure = tables.over_noise(answered, kind)
+    table, figure = tables.over_noise(answered)
     report_tables, wrong = [table], wrong_answers(answered)
     how = f"To tell errors apart by hand, fill in the column category of {FILE} and give it with --set labels=FILE."
     notes = sentences((wrong, how))
     if settings["labels"]:
-        by_category, notes = error_table(kind, categories, wrong)
+        by_category, notes = error_table(testbed.name, categories, wrong)
         report_tables.append(by_category)
     report = {"headline": "all_rate", "wrong": len(wrong)}
     return _report(answered, report, report_tables, figure, notes, to_fill_in(wrong))
@@ -305,8 +306,8 @@ def _report(
     records = testbed.records
     counts, files = {}, {}
     for label, (test, result) in answered.items():
-        short = test.short if test.number else 0
-        counts[label] = {"asked": test.number, "short": short, "left_out": len(test.left_out)}
+        left_out = len(test.left_out)
+        counts[label] = {"asked": test.number, "short": test.short, "left_out": left_out}
         files |= files_of(test, result)
     data = {
         "dataset": records.name,
