@@ -15,7 +15,7 @@ from rallebench.core.tables import Table
 from rallebench.gui.wording import on_page
 from rallebench.render.numbers import text
 
-SIGNS = {"right": "✓", "wrong": "✕", "lost": "✕", "format": "≈", "failed": "!", "none": "·"}
+SIGNS = dict(zip(("right", "wrong", "lost", "format", "failed", "none"), "✓✕✕≈!·"))
 VERDICTS = {
     "right": "right",
     "wrong": "wrong",
@@ -151,9 +151,15 @@ def number(value: float | None, digits: int = 1, unit: str = "") -> str:
     ('<span class="num">−2.3</span>', '<span class="num">–</span>', '<span class="num">51.8<u>%</u></span>')
     """
     if value is None:
-        return '<span class="num">–</span>'
-    words = f"{value:,.{digits}f}".replace("-", "−")
-    return f'<span class="num">{words}{f"<u>{unit}</u>" if unit else ""}</span>'
+        return figure("–")
+    return figure(f"{value:,.{digits}f}".replace("-", "−"), unit)
+
+
+def figure(words: str, unit: str = "", more: str = "") -> str:
+    """Words in tabular figures, with a unit and what stands small beside them."""
+    unit = f"<u>{unit}</u>" if unit else ""
+    more = f"<small>{more}</small>" if more else ""
+    return f'<span class="num">{e(words)}{unit}{more}</span>'
 
 
 def amount(count: int) -> str:
@@ -162,11 +168,9 @@ def amount(count: int) -> str:
     >>> amount(0), amount(240), amount(8_300), amount(84_400_000)
     ('0 KB', '1 KB', '8 KB', '84 MB')
     """
-    return (
-        f"{-(-count // 1000) if count < 1000 else count / 1000:.0f} KB"
-        if count < 100_000
-        else size(count)
-    )
+    if count >= 100_000:
+        return size(count)
+    return f"{-(-count // 1000) if count < 1000 else count / 1000:.0f} KB"
 
 
 def duration(seconds: float | None) -> str:
@@ -187,13 +191,15 @@ def percent(mean: Any, *, share: bool = True) -> str:
 
     ``share``: a fraction from 0 to 1; else a quantity of its own unit.
     """
-    found = mean_of(mean)
-    if found is None or found["value"] is None:
-        return number(None) if found is not None or mean is None else number(100 * mean, unit="%")
+    stats = mean_of(mean)
+    if stats is None:
+        return number(None if mean is None else 100 * mean, unit="" if mean is None else "%")
+    if stats["value"] is None:
+        return number(None)
     if not share:
-        return f'<span class="num">{e(text(found["value"]))}</span>'
-    half = half_width(found)
-    return f'<span class="num">{100 * found["value"]:.1f}<u>%</u>{f"<small>± {half:.1f}</small>" if half else ""}</span>'
+        return figure(text(stats["value"]))
+    half = half_width(stats)
+    return figure(f"{100 * stats['value']:.1f}", "%", f"± {100 * half:.1f}" if half else "")
 
 
 def quantity(mean: Any, unit: str) -> str:
@@ -202,27 +208,24 @@ def quantity(mean: Any, unit: str) -> str:
     >>> quantity({"value": 0.1603, "low": 0.14, "high": 0.18, "n": 20}, "seconds")
     '<span class="num">0.16 s<small>± 20 ms</small></span>'
     """
-    found = mean_of(mean)
-    if unit == "fraction" or found is None or found["value"] is None:
+    stats = mean_of(mean)
+    if unit == "fraction" or stats is None or stats["value"] is None:
         return percent(mean)
     words = duration if unit == "seconds" else partial(text, format="quantity")
-    whole = words(found["value"])
-    half = "" if found["low"] is None else words((found["high"] - found["low"]) / 2)
-    return f'<span class="num">{whole}{f"<small>± {half}</small>" if half else ""}</span>'
+    half = half_width(stats)
+    return figure(words(stats["value"]), more=f"± {words(half)}" if half is not None else "")
 
 
 def gap(difference: Any, unit: str = "fraction") -> str:
     """A difference with its interval, a value with ``low`` and ``high``: of shares in points, else in its unit."""
-    found = mean_of(difference)
-    if found is None or found["value"] is None:
+    stats = mean_of(difference)
+    if stats is None or stats["value"] is None:
         return "–"
-    if unit != "fraction":
-        return f'<span class="num">{gap_words(found["value"], unit)}</span>'
     ends = ""
-    if found["low"] is not None and found["high"] is not None:
-        low, high = (f"{100 * found[end]:+.1f}".replace("-", "−") for end in ("low", "high"))
-        ends = f"<small>{low} to {high}</small>"
-    return f'<span class="num">{points(found["value"])}{ends}</span>'
+    if unit == "fraction" and half_width(stats) is not None:
+        low, high = (f"{100 * stats[end]:+.1f}".replace("-", "−") for end in ("low", "high"))
+        ends = f"{low} to {high}"
+    return figure(gap_words(stats["value"], unit), more=ends)
 
 
 def gap_words(difference: float, unit: str) -> str:
@@ -234,28 +237,28 @@ def gap_words(difference: float, unit: str) -> str:
 
 
 def half_width(mean: Mapping[str, Any]) -> float | None:
-    """Half of the 95 % interval of a share, in points; None where it has none."""
+    """Half of the 95 % interval of a mean; None where it has none."""
     if mean["low"] is None or mean["high"] is None:
         return None
-    return float(50 * (mean["high"] - mean["low"]))
+    return float(mean["high"] - mean["low"]) / 2
 
 
-def points(delta: float | None, *, sign: bool = True) -> str:
-    """A difference of shares in points: "−2.3 points"."""
-    if delta is None:
-        return "–"
-    words = f"{100 * delta:+.1f}" if sign else f"{100 * abs(delta):.1f}"
-    words = words.removeprefix("+").removeprefix("-") if words in ("+0.0", "-0.0") else words
-    return f"{words.replace('-', '−')} points"
+def points(delta: float) -> str:
+    """A difference of shares in points.
+
+    >>> points(-0.023), points(-0.0001)
+    ('−2.3 points', '0.0 points')
+    """
+    words = f"{100 * delta:+.1f}".replace("-", "−")
+    return f"{'0.0' if words[1:] == '0.0' else words} points"
 
 
 def interval_bar(mean: Any) -> str:
     """A mean and its interval on a scale from 0 to 100 %."""
-    found = mean_of(mean)
-    if found is None or found["value"] is None:
+    stats = mean_of(mean)
+    if stats is None or (value := stats["value"]) is None:
         return ""
-    value = found["value"]
-    ends = (value if found[end] is None else found[end] for end in ("low", "high"))
+    ends = (value if stats[end] is None else stats[end] for end in ("low", "high"))
     low, high, at = (min(100.0, max(0.0, 100 * x)) for x in (*ends, value))
     return f'<span class="ci" aria-hidden="true"><b style="left:{low:.1f}%;width:{high - low:.1f}%"></b><i style="left:{at:.1f}%"></i></span>'
 
@@ -360,16 +363,16 @@ def rows(
     *,
     kind: str = "",
     addresses: Sequence[str] = (),
+    abouts: Sequence[str] = (),
 ) -> str:
-    """A table of HTML cells. A heading that begins with ">" is a column of numbers; ``addresses``: one a row."""
-    kinds = ["n" if head.startswith(">") else "" for head in heads]
-    top = "".join(
-        f'<th scope="col" class="{align}">{e(head.lstrip(">"))}</th>'
-        for align, head in zip(kinds, heads)
-    )
-    body = ""
+    """A table of HTML cells. A heading that begins with ">" is a column of numbers; ``addresses``: one a row; ``abouts``: one
+    a heading."""
+    sides, top, body = ["n" if head.startswith(">") else "" for head in heads], "", ""
+    for index, head in enumerate(heads):
+        about = f' title="{e(abouts[index])}"' if abouts else ""
+        top += f'<th scope="col" class="{sides[index]}"{about}>{e(head.lstrip(">"))}</th>'
     for index, line in enumerate(lines):
-        cells = "".join(f'<td class="{align}">{cell}</td>' for align, cell in zip(kinds, line))
+        cells = "".join(f'<td class="{side}">{cell}</td>' for side, cell in zip(sides, line))
         target = f' data-href="{e(addresses[index])}" tabindex="0"' if addresses else ""
         body += f"<tr{target}>{cells}</tr>"
     return f'<table class="t {kind}"><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>'
@@ -377,17 +380,13 @@ def rows(
 
 def table(value: Table) -> str:
     """A table of results, every mean with its interval, every head with its definition."""
-    heads = "".join(
-        f'<th scope="col" class="{"n" if i else ""}" title="{e(c.help)}">{e(c.label)}</th>'
-        for i, c in enumerate(value.heads)
-    )
-    body = ""
-    means = [[mean_of(row[j]) for row in value.rows] for j in range(len(value.heads))]
+    columns, lines = value.heads, []
+    means = [[mean_of(row[j]) for row in value.rows] for j in range(len(columns))]
     shares = [all(m is None or abs(m["value"] or 0) <= 1 for m in column) for column in means]
     for i, row in enumerate(value.rows):
-        cells = ""
-        for j, (cell, column) in enumerate(zip(row, value.heads)):
-            mean = mean_of(cell)
+        cells = []
+        for j, (cell, column) in enumerate(zip(row, columns)):
+            mean = means[j][i]
             unit = value.units.get(i) or ("fraction" if shares[j] else "")
             if mean is not None and column.format == "delta":
                 shown = gap(mean, unit)
@@ -397,10 +396,12 @@ def table(value: Table) -> str:
                 shown = number(100 * cell, unit="%")
             else:
                 shown = e(text(cell, column.format))
-            cells += f'<td class="{"n" if j else ""}">{f"<b>{shown}</b>" if (i, j) in value.best else shown}</td>'
-        body += f"<tr>{cells}</tr>"
+            cells.append(f"<b>{shown}</b>" if (i, j) in value.best else shown)
+        lines.append(cells)
+    heads = [f">{column.label}" if j else column.label for j, column in enumerate(columns)]
+    drawn = rows(heads, lines, abouts=[column.help for column in columns])
     title = heading(value.title) if value.title else ""
-    return f'{title}<div class="wide"><table class="t"><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table></div>{note(value.note)}'
+    return f'{title}<div class="wide">{drawn}</div>{note(value.note)}'
 
 
 def window(

@@ -10,6 +10,7 @@ from rallebench.core.types import Chain
 from rallebench.gui import form, html
 from rallebench.gui.frame import Event, Page
 from rallebench.gui.html import attributes, e
+from rallebench.gui.places import _published
 from rallebench.gui.places._bench import bench_of
 from rallebench.services import catalog, designs, experiment_design
 from rallebench.services.designs import Choice, Variable
@@ -284,8 +285,8 @@ def _suite(page: Page, event: Event, design: Design) -> Steps:
     if asks and "models" not in known:
         llms = list(page.workbench.workspace.llms())
         what += form.chooser("Model", "llm", llms, design.llm, blank="none")
-    table = f"{'ralle' if paper == 'kilt' else paper}:1"
-    tables = html.link("The paper's tables", html.address("experiments/published", table=table))
+    printed = _published.address(_published.FIRST_TABLES.get(paper, ""))
+    tables = html.link("The paper's tables", printed)
     folded = designs.advanced(known)
     over = {n for n in known if n in DATA and n not in folded}
     size = form.fields(form.chooser("How many", "limit", SIZES, design.limit))

@@ -14,7 +14,7 @@ from rallebench.core.tables import Figure, Section, Table
 from rallebench.gui import form, html
 from rallebench.gui.frame import Event, Page, Patch
 from rallebench.gui.html import attributes, e, warning
-from rallebench.gui.places import _runs_list
+from rallebench.gui.places import _published, _runs_list
 from rallebench.gui.wording import on_page
 from rallebench.render import experiments, report, svg
 from rallebench.render.numbers import text
@@ -23,13 +23,6 @@ from rallebench.services.experiment_groups import AXES, Ranking, plain_label
 from rallebench.services.experiments import StoredExperiment
 from rallebench.services.jobs import Job
 
-PAPER_TABLES = {
-    "rgb": "rgb:1",
-    "crud": "crud:2",
-    "barag": "barag:1",
-    "kilt": "ralle:2",
-    "reval": "reval:2",
-}
 EXPORTS = (("CSV", "csv"), ("LaTeX", "tex"), ("HTML report", "html"), ("JSON", "json"))
 MOST_FILES = 100
 
@@ -83,14 +76,11 @@ def _buttons(page: Page, stored: StoredExperiment) -> str:
         if job := _job(page, name):
             return html.state("running") + html.button("Stop", "jobs.stop", id=job.id)
         return html.button("Continue", "experiments.resume", kind="primary", id=name)
-    variants = stored.report.get("variants")
     use = ""
-    if variants:
+    if variants := stored.report.get("variants"):
         use = use_in_build(variants[0]["run"], "Use the winner in Build", "button primary")
-    saves = [
-        html.button(f"Save as {label}", "experiments.export", id=name, suffix=suffix)
-        for label, suffix in EXPORTS
-    ]
+    export = "experiments.export"
+    saves = [html.button(f"Save as {x}", export, id=name, suffix=y) for x, y in EXPORTS]
     saves.append(html.button("Send to MLflow", "experiments.to_mlflow", id=name))
     again = html.button("Run again with changes", "experiments.again", id=name)
     return again + use + html.menu(*saves, label="Export")
@@ -242,9 +232,8 @@ def _suite(page: Page, event: Event, stored: StoredExperiment) -> str:
     document = stored.report or {}
     parts, notes = document.get("parts", ()), document.get("notes", ())
     drawn = paper_tables(document)
-    if paper := PAPER_TABLES.get(stored.kind.partition("-")[0], ""):
-        printed = html.address("experiments/published", table=paper)
-        own = html.link("The paper's own tables", printed)
+    if printed := _published.FIRST_TABLES.get(stored.kind.partition("-")[0]):
+        own = html.link("The paper's own tables", _published.address(printed))
         drawn += f'<p class="note">{own}</p>'
     drawn += plots([Figure(**value) for value in document.get("plots", ())])
     if notes:
@@ -323,13 +312,12 @@ def _files(page: Page, stored: StoredExperiment) -> str:
     if drawn:
         hint = "Give each error a category, then run again: your counts stand beside the paper's."
         drawn = html.heading("Errors") + html.note(hint) + drawn
-    if not names:
+    lines = []
+    for name in names[:MOST_FILES]:
+        data = {"id": stored.name, "file": name}
+        lines.append([html.button("Save", "experiments.save_file", kind="quiet", **data), e(name)])
+    if not lines:
         return drawn
-    save = "experiments.save_file"
-    lines = [
-        [html.button("Save", save, kind="quiet", id=stored.name, file=name), e(name)]
-        for name in names[:MOST_FILES]
-    ]
     table, gist = html.rows(("", "File"), lines, kind="x-files"), f"{len(names)} files"
     return drawn + html.fold("Files", table, gist=gist, id="x-files")
 

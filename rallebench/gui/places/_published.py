@@ -8,8 +8,20 @@ from rallebench.gui.frame import Event, Page, Patch
 from rallebench.gui.html import e
 from rallebench.services import published
 
-FIRST = "ralle:2"
-SUITES = {"ralle": "kilt", "rgb": "rgb", "crud": "crud", "barag": "barag", "reval": "reval"}
+FIRST_TABLES = {
+    "kilt": "ralle:2",
+    "rgb": "rgb:1",
+    "crud": "crud:2",
+    "barag": "barag:1",
+    "reval": "reval:2",
+}
+"""Paper of a benchmark → the printed table to show beside its results."""
+SUITES = {table.partition(":")[0]: suite for suite, table in FIRST_TABLES.items()}
+
+
+def address(table: str) -> str:
+    """The address of a table."""
+    return html.address("experiments/published", table=table)
 
 
 def register(page: Page) -> None:
@@ -20,7 +32,7 @@ def register(page: Page) -> None:
 
 def open_table(page: Page, event: Event) -> Patch:
     """A table beside the list of all. Raises NotFoundError."""
-    chosen = event.query.get("table") or FIRST
+    chosen = event.query.get("table") or FIRST_TABLES["kilt"]
     value = published.opened(chosen)
     paper = chosen.partition(":")[0]
     table = published.as_table(value)
@@ -62,8 +74,7 @@ def _list(chosen: str) -> str:
         items = ""
         for name, about in tables:
             on, current = ("on", " aria-current=true") if name == chosen else ("", "")
-            address = html.address("experiments/published", table=name)
-            items += f'<a href="{address}" class="{on}"{current}><b>{e(_number(name).capitalize())}</b><small>{e(about)}</small></a>'
+            items += f'<a href="{address(name)}" class="{on}"{current}><b>{e(_number(name).capitalize())}</b><small>{e(about)}</small></a>'
         title, gist = published.PAPERS.get(paper, paper), f"{len(tables)} tables"
         opened = chosen.startswith(f"{paper}:")
         drawn += html.fold(title, items, gist=gist, id=f"x-paper-{paper}", opened=opened)

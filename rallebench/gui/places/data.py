@@ -105,10 +105,10 @@ def table(
 
 def named(name: str, view: str, about: str = "", title: str = "") -> str:
     """The name of a row, which opens it."""
-    small = f"<small>{e(about)}</small>" if about else ""
     link = html.link(name, html.address(f"data/{view}", id=name), "nm")
-    kind = "" if about else "nowrap"
-    return f'<span class="{kind}" title="{e(title)}">{link}{small}</span>'
+    if about:
+        return f"{link}<small>{e(about)}</small>"
+    return f'<span class="nowrap" title="{e(title)}">{link}</span>'
 
 
 def delete_button(what: str, name: str, able: bool) -> str:
