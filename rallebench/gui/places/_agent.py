@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from rallebench.core.errors import UsageError
-from rallebench.gui import form, html
+from rallebench.gui import figures, form, html
 from rallebench.gui.frame import Event, Page, Patch
 from rallebench.gui.html import e
 from rallebench.gui.places._bench import bench_of
@@ -170,7 +170,7 @@ def watch(page: Page, name: str) -> Iterator[Patch]:
     while (state := page.workbench.asking.episodes.get(name)) is not None:
         if state.mark != seen:
             seen = state.mark
-            so_far = f"{len(state.steps)} steps · {html.duration(state.seconds)}"
+            so_far = f"{len(state.steps)} steps · {figures.duration(state.seconds)}"
             yield {
                 "#agent-episode": episode_html(page, state),
                 "#agent-side": outcome(page, state),
@@ -227,7 +227,7 @@ def _requests(page: Page, state: EpisodeState) -> str:
         html.fold(
             f"{n} {type(step.request).__name__}",
             output(step, gold, None, prices),
-            gist=html.dotted(html.duration(step.seconds), tokens(step)),
+            gist=html.dotted(figures.duration(step.seconds), tokens(step)),
         )
         for n, step in enumerate(state.steps, 1)
     )
@@ -269,7 +269,7 @@ def outcome(page: Page, state: EpisodeState | None) -> str:
     price_of_all = price(state.steps, page.workbench.models.prices())
     facts = numbers_box(
         (f"{len(state.steps)}", "steps"),
-        (html.duration(state.seconds), "time"),
+        (figures.duration(state.seconds), "time"),
         (price_of_all, "price"),
     )
     kept = html.button("Keep as a run", "agent.keep", disabled=episode is None)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.types import Chain, Episode, Gold, Message, Retrieve, Step
-from rallebench.gui import html
+from rallebench.gui import figures, html
 from rallebench.gui.frame import Event, Page, Patch
 from rallebench.gui.html import attributes, e
 from rallebench.gui.markdown import safe_markdown
@@ -145,7 +145,7 @@ def steps_fold(page: Page, index: int, turn: Turn) -> str:
     """The steps of a turn, with what they took."""
     prices = page.workbench.models.prices()
     facts = html.dotted(
-        html.duration(sum(step.seconds for step in turn.steps)),
+        figures.duration(sum(step.seconds for step in turn.steps)),
         tokens(turn.steps[-1]),
         f"price {price(turn.steps, prices)}",
         f"{len(sources(turn.question, turn.steps))} sources",

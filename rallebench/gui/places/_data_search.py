@@ -8,7 +8,7 @@ from typing import Any
 
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.types import Example, Gold
-from rallebench.gui import form, html
+from rallebench.gui import figures, form, html
 from rallebench.gui.frame import Event, Page, Patch
 from rallebench.gui.html import e
 from rallebench.gui.wording import on_page
@@ -179,7 +179,7 @@ def hits(result: Search, gold: Gold, k: int) -> str:
         where = f"first gold page at rank {rank}" + (f": k = {k} cuts it off" if rank > k else "")
     elif gold.pages:
         where = f"no gold page among the first {result.depth}"
-    took = html.duration(result.milliseconds / 1000)
+    took = figures.duration(result.milliseconds / 1000)
     head = html.heading("Passages", html.dotted(f"{len(result.hits)} of k = {k}", took, where))
     items = ""
     for number, hit in enumerate(result.hits, 1):
@@ -208,8 +208,8 @@ def about(page: Page, line: RetrieverLine) -> str:
             ("Without a page", f"{manifest.passages_without_page:,}"),
             ("Encoder", encoder),
             ("Chunking", words_of_cut(manifest.chunking)),
-            ("Disk", html.amount(manifest.bytes)),
-            ("Built in", html.duration(manifest.seconds)),
+            ("Disk", figures.amount(manifest.bytes)),
+            ("Built in", figures.duration(manifest.seconds)),
             ("Fingerprint", manifest.fingerprint),
         ]
         title, whole = "Manifest", manifest.model_dump()

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import base64
-import mimetypes
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
-from rallebench.core.numbers import mean_of
-from rallebench.core.table_files import csv_table, latex
-from rallebench.core.tables import Figure, Section, Table
-from rallebench.gui import form, html
+from rallebench.core.tables import Figure, Table
+from rallebench.gui import figures, form, html
 from rallebench.gui.frame import Event, Page, Patch
 from rallebench.gui.html import attributes, e, warning
-from rallebench.gui.places import _published, _runs_list
+from rallebench.gui.places import _experiment_files, _published, _runs_list
 from rallebench.gui.wording import on_page
-from rallebench.render import experiments, report, svg
+from rallebench.render import experiments, svg
 from rallebench.render.numbers import text
 from rallebench.services import experiment_groups, experiment_jobs
 from rallebench.services.experiment_groups import AXES, Ranking, plain_label
@@ -24,13 +19,11 @@ from rallebench.services.experiments import StoredExperiment
 from rallebench.services.jobs import Job
 
 EXPORTS = (("CSV", "csv"), ("LaTeX", "tex"), ("HTML report", "html"), ("JSON", "json"))
-MOST_FILES = 100
 
 
 def register(page: Page) -> None:
     """Add this view."""
     page.view("experiments/one", open_one)
-    page.actions("experiments", save_file, edit_file, save_labels, export, to_mlflow)
 
 
 def address(name: str) -> str:
@@ -66,7 +59,7 @@ def open_one(page: Page, event: Event) -> Patch:
         body = _BODIES.get(stored.kind, _suite)(page, event, stored)
     buttons = _buttons(page, stored)
     crumb = html.crumb("Experiments", "#/experiments/list", title, about, buttons=buttons)
-    body = f'<div class="wrap-page wide x-one" data-on="none"{follow}>{crumb}{body}{_files(page, stored)}</div>'
+    body = f'<div class="wrap-page wide x-one" data-on="none"{follow}>{crumb}{body}{_experiment_files.draw(page, stored)}</div>'
     return {"#v-experiments-one": body, "title": title}
 
 
@@ -148,12 +141,12 @@ def ranking(value: Ranking) -> str:
         line = [
             f"<small>{i + 1}</small>",
             html.link(plain_label(row["variant"]), _runs_list.address(run), "nm"),
-            html.percent(mean, share=share) if mean else "–",
-            html.interval_bar(mean) if mean and share else "",
+            figures.percent(mean, share=share) if mean else "–",
+            figures.interval_bar(mean) if mean and share else "",
         ]
         if i:
             delta = {"value": row["difference"], "low": row["low"], "high": row["high"], "n": 0}
-            gap = html.gap(delta) if share else text(row["difference"], "delta")
+            gap = figures.gap(delta) if share else text(row["difference"], "delta")
             line += [gap, text(row["p_corrected"], "p")]
         else:
             line += ["best", ""]
@@ -175,14 +168,14 @@ def _all_metrics(value: Ranking) -> str:
     rows = tuple((plain_label(str(row[0])), *row[1:-3]) for row in whole.rows)
     short = Table("", (whole.columns[0], *whole.columns[1:-3]), rows)
     gist = f"{len(value.metrics)} metrics"
-    return html.fold("Every metric", html.table(short), gist=gist, id="x-metrics")
+    return html.fold("Every metric", figures.table(short), gist=gist, id="x-metrics")
 
 
-def plots(figures: Sequence[Figure]) -> str:
+def plots(drawings: Sequence[Figure]) -> str:
     """Drawings two in a row, each with its links."""
     drawn = "".join(
         f'<figure class="x-plot"><figcaption>{e(figure.title)}</figcaption>{svg.saveable(figure, figure.title or "plot")}</figure>'
-        for figure in figures
+        for figure in drawings
         if svg.figure(figure)
     )
     return f'<div class="x-plots">{drawn}</div>' if drawn else ""
@@ -204,7 +197,7 @@ def _tradeoff(page: Page, event: Event, stored: StoredExperiment) -> str:
     note = f"{value.n:,} questions of {value.dataset}, {gold:,} with gold pages, k {value.k}."
     if any(p.recall is None and not p.error for p in value.points):
         note += " Recall is told of vector indexes that have an exact index over the same passages beside them."
-    table = html.table(experiment_groups.tradeoff_table(value.points))
+    table = figures.table(experiment_groups.tradeoff_table(value.points))
     figure = experiment_groups.tradeoff_figure(value.points, across, up)
     return (
         f'{say(_best_point(page, stored))}{warnings_of(failed)}<div class="wide">{table}</div>{html.note(note)}'
@@ -224,7 +217,7 @@ def _best_point(page: Page, stored: StoredExperiment) -> str:
 def _baselines(page: Page, event: Event, stored: StoredExperiment) -> str:
     document = stored.report or {}
     run = html.link(document["run"], _runs_list.address(document["run"]))
-    table = html.table(experiment_groups.baseline_table(document))
+    table = figures.table(experiment_groups.baseline_table(document))
     return f'<p class="say">The run {run} between its baselines.</p>{warnings_of(document["failed"])}{table}{_runs(stored)}'
 
 
@@ -242,24 +235,19 @@ def _suite(page: Page, event: Event, stored: StoredExperiment) -> str:
         drawn += html.fold("Notes", inside, gist=gist, id="x-notes", opened=len(notes) < 3)
     drawn += _beside(page, event, stored)
     if parts:
-        inside = "".join(map(html.table, experiments.parts(document)))
+        inside = "".join(map(figures.table, experiments.parts(document)))
         drawn += html.fold("Parts", inside, gist=f"{len(parts)} runs", id="x-parts")
     return drawn + _runs(stored)
 
 
-def tables_of(document: Mapping[str, Any]) -> list[Table]:
-    """The tables of a report."""
-    return [Table.from_json(value) for value in document.get("tables", ())]
-
-
 def paper_tables(document: Mapping[str, Any]) -> str:
     """The tables of a report, each drawn by ``paper_table``."""
-    return "".join(map(paper_table, tables_of(document)))
+    return "".join(map(paper_table, _experiment_files.tables_of(document)))
 
 
 def paper_table(value: Table) -> str:
     """A table in which the paper's rows are told from ours."""
-    drawn = html.table(value)
+    drawn = figures.table(value)
     for row in value.rows:
         if isinstance(row[0], str) and experiment_groups.is_printed(row[0]):
             drawn = drawn.replace(
@@ -282,7 +270,7 @@ def _beside(page: Page, event: Event, stored: StoredExperiment) -> str:
     links = html.dotted(*(compare(label, a, b) for label, (a, b) in pairs.items()))
     theirs = paper_tables(page.workbench.experiments.store.open(other).report or {})
     theirs = html.fold(f"The tables of {other}", theirs, id="x-theirs")
-    return f'{chooser}{html.table(differences)}<p class="note">Question by question: {links}</p>{theirs}'
+    return f'{chooser}{figures.table(differences)}<p class="note">Question by question: {links}</p>{theirs}'
 
 
 def _runs(stored: StoredExperiment) -> str:
@@ -297,116 +285,3 @@ def _runs(stored: StoredExperiment) -> str:
 
 
 _BODIES = {"sweep": _ranked, "batch": _ranked, "tradeoff": _tradeoff, "baselines": _baselines}
-
-
-# files
-
-
-def _files(page: Page, stored: StoredExperiment) -> str:
-    names, drawn = experiment_groups.files(page.workbench, stored.name), ""
-    for name in names:
-        if "label" in name:
-            data = {"id": stored.name, "file": name}
-            button = html.button("Label the errors", "experiments.edit_file", **data)
-            drawn += f'<div class="row"><span>{e(name)}</span>{button}</div>'
-    if drawn:
-        hint = "Give each error a category, then run again: your counts stand beside the paper's."
-        drawn = html.heading("Errors") + html.note(hint) + drawn
-    lines = []
-    for name in names[:MOST_FILES]:
-        data = {"id": stored.name, "file": name}
-        lines.append([html.button("Save", "experiments.save_file", kind="quiet", **data), e(name)])
-    if not lines:
-        return drawn
-    table, gist = html.rows(("", "File"), lines, kind="x-files"), f"{len(names)} files"
-    return drawn + html.fold("Files", table, gist=gist, id="x-files")
-
-
-def save_file(page: Page, event: Event) -> Patch:
-    """A file of the experiment."""
-    path = experiment_groups.file_path(page.workbench, event.text("id"), event.text("file"))
-    kind = mimetypes.guess_type(path.name)[0] or "application/octet-stream"
-    content = base64.b64encode(path.read_bytes()).decode()
-    return {"download": {"name": path.name, "base64": content, "type": kind}}
-
-
-def edit_file(page: Page, event: Event) -> Patch:
-    """A drawer with a file of labels: a row an error, its category a field."""
-    name, file = event.text("id"), event.text("file")
-    _, lines = experiment_groups.label_rows(page.workbench, name, file)
-    fields = ""
-    for i, row in enumerate(lines):
-        field = form.text(f"c:{i}", "Category", row["category"], more=' list="x-categories"')
-        fields += f'<div class="x-label"><b>{e(row["question"])}</b><small>needed {e(row["required"])}</small><p>{e(row["prediction"][:600])}</p>{field}</div>'
-    data = {"id": name, "file": file}
-    save = html.button("Save the labels", "experiments.save_labels", kind="primary", **data)
-    note = html.note(f"{len(lines)} answers that are not right.")
-    offered = experiment_groups.categories(page.workbench, name)
-    body = f'<div data-form>{fields}<div class="buttons">{save}</div></div>'
-    parts = (note, form.suggestions("x-categories", offered), body)
-    return {"drawer": html.drawer("Errors to label", *parts)}
-
-
-def save_labels(page: Page, event: Event) -> Patch:
-    """Write the categories into the file; the benchmark reads them when it is run again."""
-    name, file = event.text("id"), event.text("file")
-    chosen = {int(key[2:]): event.text(key) for key in event.data if key.startswith("c:")}
-    path = experiment_groups.write_labels(page.workbench, name, file, chosen)
-    if (design := event.session.get("design")) is not None:
-        stored = page.workbench.experiments.store.open(name)
-        design.settings.setdefault(stored.kind, {})["labels"] = str(path)
-    return {"drawer": "", "say": "Saved. Run again with changes counts your categories."}
-
-
-# exports
-
-
-def _tables(page: Page, stored: StoredExperiment) -> tuple[list[Table], list[Figure], str]:
-    """(tables, figures, verdict) of an experiment for files."""
-    document, groups = stored.report or {}, experiment_groups
-    if stored.kind in ("sweep", "batch"):
-        value = groups.ranking(page.workbench, stored)
-        return [groups.ranking_table(value)], groups.figures(value), groups.verdict(value)
-    if stored.kind == "tradeoff":
-        points = page.workbench.experiments.open_tradeoff(stored.name).points
-        figure = groups.tradeoff_figure(points, "single_ms", "recall")
-        return [groups.tradeoff_table(points)], [figure], ""
-    if stored.kind == "baselines":
-        return [groups.baseline_table(document)], [], ""
-    tables = tables_of(document)
-    tables += experiments.parts(document) if document.get("parts") else []
-    figures = [Figure(**value) for value in document.get("plots", ())]
-    return tables, figures, " ".join(document.get("notes", ()))
-
-
-def _means(value: Table) -> Table:
-    """The table with bare means, for LaTeX; shares as percentages."""
-    rows = tuple(
-        tuple(c["value"] if (c := mean_of(cell)) else cell for cell in row) for row in value.rows
-    )
-    heads = tuple(replace(c, format="percent") if c.format == "score" else c for c in value.heads)
-    return Table(value.title, heads, rows, True)
-
-
-def export(page: Page, event: Event) -> Patch:
-    """The experiment as a file."""
-    name, suffix = event.text("id"), event.text("suffix")
-    stored = page.workbench.experiments.store.open(name)
-    tables, figures, verdict = _tables(page, stored)
-    if suffix == "csv":
-        content = "\n".join(csv_table(value) for value in tables)
-    elif suffix == "tex":
-        content = "\n".join(latex(_means(value)) for value in tables)
-    elif suffix == "json":
-        content = experiment_groups.report_text(page.workbench, name)
-    else:
-        sections = [Section("", (verdict, *tables)), *(Section(f.title, (f,)) for f in figures)]
-        content = "".join(report.page(name, sections))
-    return {"download": {"name": f"{name}.{suffix}", "text": content}}
-
-
-def to_mlflow(page: Page, event: Event) -> Patch:
-    """Put the experiment's runs below one parent in MLflow."""
-    stored = page.workbench.experiments.store.open(event.text("id"))
-    problem = page.workbench.tracking.track_experiment(stored.report or {}, stored.kind)
-    return {"say": on_page(problem) if problem else f"{stored.name} is in MLflow."}

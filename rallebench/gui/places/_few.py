@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from rallebench.core.errors import UsageError
 from rallebench.core.types import Chain, Example
-from rallebench.gui import form, html
+from rallebench.gui import figures, form, html
 from rallebench.gui.frame import Event, Page, Patch
 from rallebench.gui.html import e
 from rallebench.gui.places._bench import Bench, bench_of
@@ -132,7 +132,7 @@ def head(base: Chain, chain: Chain, index: int, examples: Sequence[Example], gri
             label=f"More for {name}",
         )
         beside = against(paired(base, chain, examples, grid.cells))
-    return f'<span class="vn">{e(name)}<span class="gap"></span>{more}</span><div class="vs">{html.number(mean, unit="%")}</div><small>{beside}</small>'
+    return f'<span class="vn">{e(name)}<span class="gap"></span>{more}</span><div class="vs">{figures.number(mean, unit="%")}</div><small>{beside}</small>'
 
 
 def against(pair: PairedComparison) -> str:
@@ -142,7 +142,7 @@ def against(pair: PairedComparison) -> str:
     ends = ""
     if pair.low is not None and pair.high is not None:
         ends = f" [{100 * pair.low:+.1f}, {100 * pair.high:+.1f}]".replace("-", "−")
-    return f"{html.points(pair.difference)}{ends} · {pair.wins} better, {pair.losses} worse of {pair.n}"
+    return f"{figures.points(pair.difference)}{ends} · {pair.wins} better, {pair.losses} worse of {pair.n}"
 
 
 def cell(base: Chain, chain: Chain, x: Example, grid: Grid, index: int) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.memory import size
-from rallebench.gui import form, html
+from rallebench.gui import figures, form, html
 from rallebench.gui.frame import Event, Page, Patch
 from rallebench.gui.html import e
 from rallebench.gui.places._models_add import QUANTIZATIONS, key_field, price_fields, priced
@@ -91,7 +91,7 @@ def answer(job: Job | None) -> str:
     if result.prompt_tokens is not None and result.completion_tokens is not None:
         tokens = f"{result.prompt_tokens:,} + {result.completion_tokens:,} tokens"
     speed = f"{result.speed:.1f} tokens/s" if result.speed else ""
-    words = html.dotted(html.duration(result.seconds), tokens, speed)
+    words = html.dotted(figures.duration(result.seconds), tokens, speed)
     text = e(result.answer or "The answer is empty.")
     return f'{html.heading("Answer", words)}<div class="pre box">{text}</div>'
 

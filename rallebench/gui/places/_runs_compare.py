@@ -6,9 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from rallebench.core.errors import UsageError
-from rallebench.gui import form, html
+from rallebench.gui import figures, form, html
+from rallebench.gui.figures import gap_words
 from rallebench.gui.frame import Event, Page, Patch
-from rallebench.gui.html import VERDICTS, e, gap_words
+from rallebench.gui.html import VERDICTS, e
 from rallebench.gui.places._runs_list import address, metric_label, unread
 from rallebench.gui.places._runs_more import agents
 from rallebench.gui.places._steps import marked
@@ -113,10 +114,10 @@ def duel(page: Page, compared: run_views.Comparison, both: Sequence[RunRow]) -> 
     for row in both:
         report = page.workbench.runs.open(row.name).report() or {}
         mean = {**report.get("metrics", {}), **report.get("suite", {})}.get(compared.metric)
-        bar = html.interval_bar(mean) if compared.unit == "fraction" else ""
+        bar = figures.interval_bar(mean) if compared.unit == "fraction" else ""
         lines += html.link(row.title, address(row.name), "nm")
-        lines += f"<span>{html.quantity(mean, compared.unit)}</span><span>{bar}</span>"
-        lines += f'<span class="n">{html.duration(row.seconds)}</span>'
+        lines += f"<span>{figures.quantity(mean, compared.unit)}</span><span>{bar}</span>"
+        lines += f'<span class="n">{figures.duration(row.seconds)}</span>'
     return f'<div class="duel">{lines}</div>'
 
 
@@ -178,7 +179,7 @@ def folds(page: Page, both: Sequence[RunRow], metric: str) -> str:
     runs = [page.workbench.runs.open(name) for name in names]
     parts = [run_questions.lost_parts(run_questions.questions(page.workbench, run)) for run in runs]
     bars = "".join(
-        f"<p>{e(row.title)}</p>{html.waterfall_bar(lost, tall=True)}"
+        f"<p>{e(row.title)}</p>{figures.waterfall_bar(lost, tall=True)}"
         for row, lost in zip(both, parts)
     )
     before, after = ({kind: count for kind, _, count in lost} for lost in parts)
@@ -191,9 +192,9 @@ def folds(page: Page, both: Sequence[RunRow], metric: str) -> str:
         )
     )
     gist = f"{len(compared.metrics)} metrics, paired"
-    took = f"{html.duration(first.seconds)} → {html.duration(second.seconds)} a question"
+    took = f"{figures.duration(first.seconds)} → {figures.duration(second.seconds)} a question"
     drawn = (
-        html.fold("Every metric", html.table(every), gist=gist, id="compare-metrics"),
+        html.fold("Every metric", figures.table(every), gist=gist, id="compare-metrics"),
         html.fold("Where questions were lost", bars, gist=moved, id="compare-lost"),
         html.fold("Time and price", f"<p>{took}</p>", gist=took, id="compare-cost"),
         *plots(page, names, compared.metric),
@@ -208,7 +209,7 @@ def plots(page: Page, names: Sequence[str], metric: str) -> Iterator[str]:
         shown = svg.figure(figure) if figure.series else ""
         title = f"By {axes.removeprefix('meta.').replace('_', ' ')}"
         gist = numbers.plural(len(value.rows), "kind")
-        yield html.fold(title, shown + html.table(value), gist=gist, id=f"compare-by-{axes}")
+        yield html.fold(title, shown + figures.table(value), gist=gist, id=f"compare-by-{axes}")
     for label, key in run_views.COSTS.items():
         points, notes = run_views.quality_and_cost(page.workbench, names, metric, key)
         if points is not None:
@@ -239,7 +240,7 @@ def ranking(page: Page, names: Sequence[str], metric: str) -> str:
     titles = {name: run_list.row_of(page.workbench, name).title for name in names}
     every, _ = run_views.tables_of(compared)
     labels = tuple(titles.get(x, x) if isinstance(x, str) else x for x in every.columns)
-    table, gist = html.table(replace(every, columns=labels)), f"{len(compared.metrics)} metrics"
+    table, gist = figures.table(replace(every, columns=labels)), f"{len(compared.metrics)} metrics"
     why = f"{len(names)} runs on {len(compared.common):,} shared questions, against {e(titles[names[0]])}; p is corrected for {len(names) - 1} comparisons (Holm)."
     drawn = (
         html.fold("Every metric", table, gist=gist, id="rank-metrics"),
@@ -273,15 +274,15 @@ def ranked(compared: run_views.MultiRunComparison, titles: Mapping[str, str]) ->
     cells.sort(key=lambda cell: cell[1].value or 0.0, reverse=up is not False)
     lines = []
     for name, mean in cells:
-        bar = html.interval_bar(mean) if unit == "fraction" else ""
-        line = [html.link(titles[name], address(name), "nm"), html.quantity(mean, unit), bar]
+        bar = figures.interval_bar(mean) if unit == "fraction" else ""
+        line = [html.link(titles[name], address(name), "nm"), figures.quantity(mean, unit), bar]
         if (result := against.get(name)) is None:
             lines.append([*line, "the base", "", "", "", ""])
             continue
         pair = result.paired
         delta = {"value": pair.difference, "low": pair.low, "high": pair.high, "n": pair.n}
         words = f"<small>{e(run_views.verdict(result, up))}</small>"
-        line += [html.gap(delta, unit) + words, numbers.text(result.corrected, "p")]
+        line += [figures.gap(delta, unit) + words, numbers.text(result.corrected, "p")]
         line.append(f"{pair.wins:,} / {pair.ties:,} / {pair.losses:,}")
         line.append(f"{pair.needed:,}" if pair.needed else "–")
         lines.append([*line, html.link("compare", html.address("runs/compare", a=base, b=name))])

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from rallebench.core.errors import RalleError, UsageError
-from rallebench.gui import form, html
+from rallebench.gui import figures, form, html
 from rallebench.gui.frame import Event, Page, Patch
 from rallebench.gui.html import e
 from rallebench.gui.jobs import counted, share_of, stop_button
@@ -179,11 +179,11 @@ def run_row(page: Page, row: RunRow) -> str:
     cells = (
         f'<span><a class="nm" href="{e(place)}" title="{e(row.name)}">{e(row.title)}</a><small>{e(about)}</small></span>',
         f"<span>{e(row.dataset)}<small>{questions_of(row)}</small></span>",
-        f'<span class="n">{html.percent(row.mean) if row.mean else "–"}<small>{e(metric_label(row.metric))}</small></span>',
-        f"<span>{html.interval_bar(row.mean)}</span>",
-        f'<span class="n">{html.percent(row.precision)}</span>',
+        f'<span class="n">{figures.percent(row.mean) if row.mean else "–"}<small>{e(metric_label(row.metric))}</small></span>',
+        f"<span>{figures.interval_bar(row.mean)}</span>",
+        f'<span class="n">{figures.percent(row.precision)}</span>',
         f"<span>{lost(page, row)}</span>",
-        f'<span class="n">{html.duration(row.seconds)}</span>',
+        f'<span class="n">{figures.duration(row.seconds)}</span>',
         f'<span class="n">{price}</span>',
         f"<span>{more}</span>",
     )
@@ -215,7 +215,7 @@ def lost(page: Page, row: RunRow) -> str:
         parts = run_questions.lost_parts(run_questions.questions(page.workbench, run))
     except RalleError:
         return ""
-    return html.waterfall_bar(parts, address=f"{address(row.name)}&only={{verdict}}")
+    return figures.waterfall_bar(parts, address=f"{address(row.name)}&only={{verdict}}")
 
 
 # actions

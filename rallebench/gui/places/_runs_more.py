@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from rallebench.core.errors import RalleError, UsageError
-from rallebench.gui import form, html
+from rallebench.gui import figures, form, html
 from rallebench.gui.frame import Event, Page, Patch
 from rallebench.gui.html import e
 from rallebench.render import report as reports
@@ -163,7 +163,7 @@ def agents(page: Page, names: Sequence[str]) -> str:
     for aspect, label in ASPECTS.items():
         try:
             result = analyse_agents(page.workbench, names, aspect)
-            inside = "".join(map(html.table, result.tables))
+            inside = "".join(map(figures.table, result.tables))
             inside += "".join(map(svg.figure, result.figures.values()))
             inside += "".join(map(html.warning, result.notes))
         except RalleError as error:

@@ -9,7 +9,7 @@ from typing import Any
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.numbers import independence
 from rallebench.core.types import Generate, Gold, Retrieve, Step
-from rallebench.gui import html
+from rallebench.gui import figures, html
 from rallebench.gui.frame import Event, Page, Patch
 from rallebench.gui.html import attributes, e
 from rallebench.gui.places._questions import filter_field, position, verdict_chips
@@ -126,14 +126,14 @@ def tiles(page: Page, run: RunFolder, report: Mapping[str, Any]) -> str:
         n, below = tile.mean.get("n", 0), tile.about[:60]
         if tile.label == "EM":
             below = f"{round((tile.mean.get('value') or 0) * n):,} of {n:,} right"
-        boxes += _tile(tile.label, html.percent(tile.mean, share=tile.share), below, tile.about)
+        boxes += _tile(tile.label, figures.percent(tile.mean, share=tile.share), below, tile.about)
     mean, total = run_views.seconds_of(report), (report.get("cost") or {}).get("total") or {}
     if mean:
         half = ""
         if mean.get("low") is not None and mean["high"] - mean["low"] >= 0.01:
             half = f" <small>± {(mean['high'] - mean['low']) / 2:.2f}</small>"
         whole = f"{numbers.text(report.get('seconds') or 0, 'duration')} in all"
-        boxes += _tile("Time a question", html.number(mean["value"], 2, "s") + half, whole)
+        boxes += _tile("Time a question", figures.number(mean["value"], 2, "s") + half, whole)
     usd = total.get("usd")
     if usd:
         each = f"{numbers.text(usd / max(1, total['questions']), 'usd')} a question"
@@ -181,9 +181,7 @@ def bar(page: Page, run: RunFolder) -> str:
     if shown and not run_questions.stages_known(page.workbench, run):
         legend += READING.format(do="runs.stages", more=attributes(run=run.name))
     target = f"{address(run.name)}&only={{verdict}}"
-    return (
-        f'{html.waterfall_bar(parts, tall=True, address=target)}<div class="legend">{legend}</div>'
-    )
+    return f'{figures.waterfall_bar(parts, tall=True, address=target)}<div class="legend">{legend}</div>'
 
 
 def listed(page: Page, run: RunFolder, query: Mapping[str, str]) -> str:
@@ -249,7 +247,7 @@ def detail(page: Page, run: RunFolder, qid: str) -> str:
     accepted = f"<small>gold</small> <mark>{e(gold.answers[0])}</mark>" if gold.answers else ""
     steps, spent = "", ""
     if episode:
-        took = html.duration(sum(step.seconds for step in episode.steps))
+        took = figures.duration(sum(step.seconds for step in episode.steps))
         spent = f"{took} · price {price(episode.steps, prices)}"
         steps = "".join(_step(*item, gold, answer, prices) for item in enumerate(episode.steps, 1))
     record = html.fold("Record of the dataset", html.as_json(dict(example.record)), id="run-record")
@@ -285,7 +283,7 @@ def metrics(page: Page, run: RunFolder) -> str:
         if is_share and mean.get("low") is not None:
             interval = f"{100 * mean['low']:.1f} to {100 * mean['high']:.1f}"
         about = f"<small>{e(run_views.definition(report, name))}</small>"
-        figure = html.percent(mean, share=is_share)
+        figure = figures.percent(mean, share=is_share)
         lines.append(
             [f'<b class="nm">{e(name)}</b>{about}', figure, interval, f"{mean.get('n', 0):,}"]
         )
@@ -329,7 +327,7 @@ def _action_cost(part: Mapping[str, Any]) -> list[str]:
         both = ((part.get(f"{key}_tokens") or {}).get("mean") for key in ("prompt", "completion"))
         tokens = " + ".join(numbers.text(mean, "count") for mean in both)
     name = f"{part['action']} {e(part['kind'])} {e(part['target'])}"
-    times = [html.duration(spread.get(key)) for key in ("mean", "median", "p95")]
+    times = [figures.duration(spread.get(key)) for key in ("mean", "median", "p95")]
     return [name, *times, tokens, f"{part.get('cached', 0):,}"]
 
 

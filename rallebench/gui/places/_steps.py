@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from rallebench.core.types import Example, Generate, Gold, Hit, Retrieve, Step
-from rallebench.gui import html
+from rallebench.gui import figures, html
 from rallebench.gui.html import e
 from rallebench.render.numbers import text as in_words
 from rallebench.services.steps import Prices, is_span, prompt_of, spans, wiki_id_title
@@ -94,7 +94,7 @@ def gist(step: Step, gold: Gold) -> str:
         words = f"<span dir=auto>{e(' '.join(step.reply.text.split())[:60])}</span>"
     about = "The reply was in the cache; its time is that of the original call."
     cached = f'<span title="{about}">cached</span>' if step.cached else ""
-    return html.dotted(words, html.duration(step.seconds), cached)
+    return html.dotted(words, figures.duration(step.seconds), cached)
 
 
 def answer_of(text: str) -> str:
@@ -112,10 +112,10 @@ def output(
     """The output of an action: the result now beside the one before, the prompt as sent, the reply as it came."""
     if isinstance(step.request, Retrieve):
         return _retrieval(step, step.request.query, gold)
-    facts = html.dotted(html.duration(step.seconds), tokens(step))
+    facts = html.dotted(figures.duration(step.seconds), tokens(step))
     versions = _version("Now", step, facts, verdicts[0])
     if before is not None:
-        versions += _version("Before", before, html.duration(before.seconds), verdicts[1])
+        versions += _version("Before", before, figures.duration(before.seconds), verdicts[1])
     system = ""
     if isinstance(step.request, Generate):
         system = "".join(
@@ -143,7 +143,7 @@ def _retrieval(step: Step, query: str, gold: Gold) -> str:
     size = f"{len(step.reply.text):,} characters"
     return (
         f'<h5>Query as sent</h5><p class="q" dir="auto">{e(query)}</p>'
-        f'<h5>Passages <small>{html.duration(step.seconds)}</small></h5><ol class="tiny">{listed}</ol>'
+        f'<h5>Passages <small>{figures.duration(step.seconds)}</small></h5><ol class="tiny">{listed}</ol>'
         f"{html.fold('As later templates see it', texts, gist=size)}"
     )
 
@@ -218,8 +218,8 @@ def facts(steps: Sequence[Step], verdict: Verdict, prices: Prices) -> str:
     counted = tokens_of(steps)
     return numbers_box(
         ("–" if verdict.em is None else f"{verdict.em:.0f}", "EM"),
-        ("–" if verdict.f1 is None else html.number(100 * verdict.f1, unit="%"), "F1"),
-        (html.duration(sum(step.seconds for step in steps)), "time"),
+        ("–" if verdict.f1 is None else figures.number(100 * verdict.f1, unit="%"), "F1"),
+        (figures.duration(sum(step.seconds for step in steps)), "time"),
         (f"{counted[0]:,} + {counted[1]:,}" if counted else "–", "tokens"),
         (price(steps, prices), "price"),
     )

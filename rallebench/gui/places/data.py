@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from rallebench.core.errors import RalleError, UsageError
-from rallebench.gui import html
+from rallebench.gui import figures, html
 from rallebench.gui.frame import PLACES, Event, Page, Patch
 from rallebench.gui.html import e
 from rallebench.gui.places import (
@@ -130,7 +130,7 @@ def corpora_table(lines: list[CorpusLine]) -> str:
             label=f"Actions for {line.name}",
         )
         pages = "–" if line.pages is None else f"{line.pages:,}"
-        name, size = named(line.name, "corpus", line.about), html.amount(line.bytes)
+        name, size = named(line.name, "corpus", line.about), figures.amount(line.bytes)
         rows.append([name, f"{line.passages:,}", pages, size, menu])
     return table("Corpora", ["Name", ">Passages", ">Pages", ">Size", ""], rows)
 
@@ -141,7 +141,7 @@ def index_table(lines: list[RetrieverLine]) -> str:
     for line in lines:
         about = f"{line.kind}: {line.about or ' + '.join(line.parts)}"
         kind = KINDS.get(line.kind, line.kind) or "–"
-        size = "–" if line.bytes is None else html.amount(line.bytes)
+        size = "–" if line.bytes is None else figures.amount(line.bytes)
         rows.append(
             [
                 named(line.name, "index"),
@@ -257,10 +257,10 @@ def more(page: Page) -> str:
     rows = []
     for about, passages, size, what, key in files:
         delete = html.button("Delete", "data.ask_delete", kind="quiet", what=what, id=key)
-        rows.append([e(about), f"{passages:,}", html.amount(size), delete])
+        rows.append([e(about), f"{passages:,}", figures.amount(size), delete])
     gist, inside = "none", html.note(NOTHING_KEPT)
     if rows:
-        gist = f"{plural(len(rows), 'file')}, {html.amount(sum(file[2] for file in files))}"
+        gist = f"{plural(len(rows), 'file')}, {figures.amount(sum(file[2] for file in files))}"
         inside = html.rows(["What", ">Passages", ">Size", ""], rows)
     return html.fold("Kept for further builds", inside, gist=gist, id="data-kept")
 

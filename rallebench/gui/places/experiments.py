@@ -8,11 +8,11 @@ from datetime import datetime
 from rallebench.core.errors import UsageError
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.runs import RunOptions
-from rallebench.gui import form, html
+from rallebench.gui import figures, form, html
 from rallebench.gui.frame import PLACES, Event, Page, Patch
-from rallebench.gui.html import e, points
+from rallebench.gui.html import e
 from rallebench.gui.jobs import counted, share_of, stop_button
-from rallebench.gui.places import _experiment, _published
+from rallebench.gui.places import _experiment, _experiment_files, _published
 from rallebench.gui.places._design import (
     KINDS,
     cards,
@@ -38,8 +38,8 @@ def experiments(page: Page) -> None:
     page.view("experiments/list", open_list)
     page.actions("experiments", change, show_plan, add_field, drop_field, ask_prompt, add_prompt)
     page.actions("experiments", choose_paper, run, estimate, resume, again, news)
-    _experiment.register(page)
-    _published.register(page)
+    for part in (_experiment, _experiment_files, _published):
+        part.register(page)
 
 
 def open_list(page: Page, event: Event) -> Iterator[Patch]:
@@ -280,8 +280,8 @@ def _line(group: ExperimentRow, active: bool, ended: Job | None) -> list[str]:
         mean = bar = ""
         if group.mean:
             label = f"<small>{e(experiment_groups.label_of(group.metric))}</small>"
-            mean = html.percent(group.mean, share=group.share) + label
-            bar = html.interval_bar(group.mean) if group.share else ""
+            mean = figures.percent(group.mean, share=group.share) + label
+            bar = figures.interval_bar(group.mean) if group.share else ""
         return [name, e(group.winner), mean, bar, beside(group), when]
     if active:
         return [name, html.state("running"), "", "", "", when]
@@ -297,7 +297,7 @@ def beside(group: ExperimentRow) -> str:
         return e(group.beside)
     words = "no difference"
     if abs(group.difference) >= 5e-4:
-        words = points(abs(group.difference) if group.share else group.difference)
+        words = figures.points(abs(group.difference) if group.share else group.difference)
         if not group.sure:
             words += ", too few questions" if group.sure is None else ", not shown"
     return f"{e(words)}<small>beside {e(group.beside)}</small>"

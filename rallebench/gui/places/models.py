@@ -6,7 +6,7 @@ import re
 import time
 
 from rallebench.core.errors import RalleError
-from rallebench.gui import html
+from rallebench.gui import figures, html
 from rallebench.gui.frame import PLACES, Event, Page, Patch
 from rallebench.gui.html import e
 from rallebench.gui.places import _models_add, _models_one
@@ -120,7 +120,7 @@ def last_test(line: ModelLine) -> str:
     clock = time.strftime("%H:%M", time.localtime(test.ended))
     if test.result is None:
         return f"failed, {clock}"
-    return f"{html.duration(test.result.seconds)}, {clock}"
+    return f"{figures.duration(test.result.seconds)}, {clock}"
 
 
 def price(line: ModelLine) -> str:
