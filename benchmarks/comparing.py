@@ -19,7 +19,7 @@ from _report import Fact, Measure, Report
 from mlflow_logging import CHAIN, text
 
 from rallebench.analysis.paired import compare
-from rallebench.analysis.runs import compare_runs
+from rallebench.analysis.ranking import compare_two
 from rallebench.chains.saved import chain_to_json
 from rallebench.core.types import (
     Episode,
@@ -157,8 +157,10 @@ def measure(questions: int, rounds: int, simulations: int) -> Report:
         a = make_run(workspace.runs, "a", questions, 0.5, 1)
         b = make_run(workspace.runs, "b", questions, 0.53, 2)
         small = make_run(workspace.runs, "small", min(1000, questions), 0.5, 3)
-        compared = [_report.timed(lambda: compare_runs(a, b, "em")) for _ in range(rounds)]
-        pair = compared[0][1][0]
+        compared = [
+            _report.timed(lambda: compare_two(a, b, "em", every=False)) for _ in range(rounds)
+        ]
+        _, pair = compared[0][1]
         columns = [np.array(list(_scores(run).values())) for run in (a, b)]
         bare = [_report.timed(lambda: by_scipy(*columns)) for _ in range(rounds)]
         table = [_report.timed(lambda: rows_of(a))[0].wall for _ in range(rounds)]

@@ -31,6 +31,14 @@ def shared_data() -> Path:
 
 
 @pytest.fixture
+def workspace(tmp_path: Path) -> Path:
+    """A small workspace of a test's own, where its module has none."""
+    from small_workspace import make_workspace
+
+    return make_workspace(tmp_path / "workspace")
+
+
+@pytest.fixture
 def rallebench(capfd: pytest.CaptureFixture[str], workspace: Path) -> CommandLine:
     """The command line over the ``workspace`` of a test's module."""
     from small_workspace import CommandLine

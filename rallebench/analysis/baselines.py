@@ -7,18 +7,19 @@ perfect extractor with this retrieval.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from typing import Any
 
-from rallebench.analysis.ranking import scores_of
+from rallebench.analysis.paired import Scores
+from rallebench.analysis.ranking import answered, means_over, scores_of
 from rallebench.core.answers import dpr_tokens
 from rallebench.core.types import Episode, Gold, Outcome
-from rallebench.engine.clusters import Clusters, clusters_of
+from rallebench.engine.clusters import clusters_of
 from rallebench.engine.score import examples_of, metrics_of, ranges_of
-from rallebench.engine.statistics import Mean, means
 from rallebench.engine.store import RunFolder
 from rallebench.metrics import metric
-from rallebench.metrics.columns import columns
+from rallebench.metrics.columns import columns as columns_of
 
 LABELS: Mapping[str, str] = {
     "closed-book": "closed book",
@@ -33,22 +34,6 @@ COLUMNS: Mapping[str, str] = {**LABELS, CEILING: "retrieval ceiling"}
 
 _OF_THE_PROMPT = "answer_in_"
 """The prefix of metrics that need gold answers but score the retrieval."""
-
-
-@dataclass(frozen=True, slots=True)
-class BaselineComparison:
-    """``lines``: baseline → its run. ``cells``: metric → column (``run``, the baselines, ``ceiling``) → mean
-    over the ``n`` questions that all of these have scored; without columns that the metric cannot
-    score."""
-
-    run: str
-    lines: Mapping[str, str]
-    cells: Mapping[str, Mapping[str, Mean]]
-
-    @property
-    def columns(self) -> list[str]:
-        """The columns after the run's own, in order."""
-        return [column for column in COLUMNS if any(column in row for row in self.cells.values())]
 
 
 def ceiling(episode: Episode, gold: Gold) -> Episode:
@@ -67,50 +52,58 @@ def _tokens(text: str) -> str:
     return f" {' '.join(dpr_tokens(text))} "
 
 
-def compare_baselines(run: RunFolder, baselines: Mapping[str, RunFolder]) -> BaselineComparison:
-    """The means of the run, of its ``baselines`` (name → run) with any answer, and of the ceiling.
+def compare_baselines(run: RunFolder, baselines: Mapping[str, RunFolder]) -> dict[str, Any]:
+    """The run, its ``baselines`` (name → run) with any answer, and the ceiling, as JSON.
 
-    Raises RalleError for a damaged run.
+    ``lines``: baseline → its run. ``columns``: those after the run's own. ``metrics``: metric → column → mean over the questions
+    that all columns have scored, without columns that the metric cannot score. Raises RalleError for a damaged run.
     """
-    examples, episodes = examples_of(run), run.episodes()
-    names = metrics_of(run)
+    examples, names = examples_of(run), metrics_of(run)
     baselines = {
         baseline: folder
         for baseline, folder in baselines.items()
         if any(not line.get("error") for line in folder.heads().values())
     }
-    scores = {"run": scores_of(run, names)} | {
-        baseline: scores_of(folder, names) for baseline, folder in baselines.items()
+    scores = {
+        column: scores_of(folder, names) for column, folder in {"run": run, **baselines}.items()
     }
-    answered = [example for example in examples if example.question.qid in episodes]
-    judged = [name for name in names if _judges_answers(name)]
-    pairs = [
-        (ceiling(episodes[e.question.qid], e.gold), e.gold) for e in answered if e.gold.answers
-    ]
-    best = columns(judged, pairs) if pairs else {}
-    qids = [e.question.qid for e in answered if e.gold.answers]
-    scores[CEILING] = {name: dict(zip(qids, column.values)) for name, column in best.items()}
-    rows = {
-        name: _row({column: values[name] for column, values in scores.items() if name in values})
-        for name in names
+    scores[CEILING] = _ceiling_scores(run, names)
+    clusters, bounds = clusters_of(examples), ranges_of(names)
+    cells = {}
+    for name in names:
+        columns = {column: values[name] for column, values in scores.items() if name in values}
+        counted, qids = _comparable(columns)
+        if counted:
+            shared = {column: columns[column] for column in counted}
+            cells[name] = means_over(qids, shared, clusters, bounds[name])
+    return {
+        "run": run.name,
+        "lines": {baseline: folder.name for baseline, folder in baselines.items()},
+        "columns": [column for column in COLUMNS if any(column in row for row in cells.values())],
+        "metrics": {
+            name: {column: asdict(mean) for column, mean in row.items()}
+            for name, row in cells.items()
+        },
     }
-    cells = _means({name: row for name, row in rows.items() if row}, clusters_of(examples))
-    return BaselineComparison(
-        run.name, {baseline: folder.name for baseline, folder in baselines.items()}, cells
-    )
+
+
+def _ceiling_scores(run: RunFolder, names: Sequence[str]) -> dict[str, dict[str, float | None]]:
+    """Metric → question → score of the ceiling, for the metrics that judge an answer."""
+    pairs = [(ceiling(episode, e.gold), e.gold) for e, episode in answered(run) if e.gold.answers]
+    best = columns_of([name for name in names if _judges_answers(name)], pairs) if pairs else {}
+    qids = [episode.qid for episode, _ in pairs]
+    return {name: dict(zip(qids, column.values)) for name, column in best.items()}
 
 
 def _judges_answers(name: str) -> bool:
     """Whether a metric scores an answer against gold answers, one question at a time."""
-    entry = metric(name)
-    needs = entry.traits.get("needs", "").split("+")
-    return (
-        "answers" in needs and "batch" not in entry.traits and not name.startswith(_OF_THE_PROMPT)
-    )
+    traits = metric(name).traits
+    by_answers = "answers" in traits.get("needs", "").split("+")
+    return by_answers and "batch" not in traits and not name.startswith(_OF_THE_PROMPT)
 
 
-def _row(columns: Mapping[str, Mapping[str, float | None]]) -> dict[str, dict[str, float | None]]:
-    """Column → question → score, for the questions that all columns have scored.
+def _comparable(columns: Mapping[str, Scores]) -> tuple[list[str], list[str]]:
+    """The columns that count, and the questions that all of them have scored; nothing without a score of the run.
 
     A baseline without a score is left out. So is a ceiling that does not score all of these questions:
     otherwise only questions that it answers would count.
@@ -121,24 +114,8 @@ def _row(columns: Mapping[str, Mapping[str, float | None]]) -> dict[str, dict[st
     }
     counted = [column for column in scored if scored[column] and column != CEILING]
     if "run" not in counted:
-        return {}
+        return [], []
     common = set.intersection(*(scored[column] for column in counted))
-    if CEILING in scored and common and common <= scored[CEILING]:
+    if common and common <= scored.get(CEILING, set()):
         counted.append(CEILING)
-    qids = [qid for qid in columns["run"] if qid in common]
-    return {column: {qid: columns[column][qid] for qid in qids} for column in counted}
-
-
-def _means(
-    rows: Mapping[str, Mapping[str, Mapping[str, float | None]]], clusters: Clusters
-) -> dict[str, dict[str, Mean]]:
-    """Metric → column → mean."""
-    bounds = ranges_of(rows)
-    return {
-        name: means(
-            {column: list(scores.values()) for column, scores in row.items()},
-            clusters.labels(list(row["run"])),
-            dict.fromkeys(row, bounds[name]),
-        )
-        for name, row in rows.items()
-    }
+    return counted, [qid for qid in columns["run"] if qid in common]

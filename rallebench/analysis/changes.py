@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import itertools
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -34,23 +35,25 @@ def changes(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[Change]:
 
 
 def _chain(a: Mapping[str, Any], b: Mapping[str, Any]) -> Iterator[Change]:
-    left, right = a.get("actions", []), b.get("actions", [])
-    for number in range(max(len(left), len(right))):
-        if number >= len(left) or number >= len(right):
-            action = (left if number < len(left) else right)[number]
-            label = f"{action.get('kind')} {action.get('target', '')}".strip()
-            sides = (label, ABSENT) if number < len(left) else (ABSENT, label)
-            yield Change(f"action {number + 1}", *sides)
-            continue
-        yield from _values(f"action {number + 1}", left[number], right[number])
+    for number, (left, right) in enumerate(
+        itertools.zip_longest(a.get("actions", ()), b.get("actions", ())), 1
+    ):
+        where = f"action {number}"
+        if left and right:
+            yield from _values(where, left, right)
+        else:
+            labels = (
+                f"{x['kind']} {x.get('target', '')}".strip() if x else ABSENT for x in (left, right)
+            )
+            yield Change(where, *labels)
 
 
 def _values(where: str, a: Any, b: Any) -> Iterator[Change]:
-    if (isinstance(a, Mapping) and (b is None or isinstance(b, Mapping))) or (
-        a is None and isinstance(b, Mapping)
-    ):
-        for key in {**(a or {}), **(b or {})}:
-            yield from _values(f"{where}: {_words_of(key)}", (a or {}).get(key), (b or {}).get(key))
+    sides = [side for side in (a, b) if side is not None]
+    if sides and all(isinstance(side, Mapping) for side in sides):
+        left, right = a or {}, b or {}
+        for key in {**left, **right}:
+            yield from _values(f"{where}: {_words_of(key)}", left.get(key), right.get(key))
     elif a != b:
         yield Change(where, _text(a), _text(b))
 
@@ -85,12 +88,6 @@ def pieces(a: str, b: str) -> tuple[list[tuple[str, bool]], list[tuple[str, bool
 
 
 def _words(text: str) -> list[str]:
-    """Words with their trailing space, so that they join to the text again."""
-    words: list[str] = []
-    for part in text.splitlines(keepends=True):
-        start = 0
-        for end in range(1, len(part) + 1):
-            if end == len(part) or (part[end - 1].isspace() and not part[end].isspace()):
-                words.append(part[start:end])
-                start = end
-    return words
+    """Words with their trailing space, line by line, so that they join to the text again."""
+    lines = text.splitlines(keepends=True)
+    return [word for line in lines for word in re.findall(r"\S+\s*|\s+", line)]

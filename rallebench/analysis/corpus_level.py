@@ -45,43 +45,32 @@ def corpus_level(
     import numpy as np
 
     traits = metric(name).traits
-    score_all, counting, option = (
-        traits.get("over_all"),
-        traits.get("over_all_counts"),
-        traits.get("chosen", ""),
-    )
+    score_all, option = traits.get("over_all"), traits.get("chosen", "")
     if score_all is None:
         return ()
     runs = [[(answered[e.question.qid], e.gold) for e in examples] for answered in episodes]
     if not examples:
         return tuple(CorpusScore(None, None, None, 0) for _ in runs)
-    values = [score_all(pairs, option) for pairs in runs]
-    clusters = clusters_of(examples)
+    first, *others = [
+        CorpusScore(score_all(pairs, option), None, None, len(examples)) for pairs in runs
+    ]
+    scores = [first, *(replace(s, difference=_less(s.value, first.value)) for s in others)]
+    clusters, counting = clusters_of(examples), traits.get("over_all_counts")
     if counting is None or clusters.as_json()["n"] < FEWEST_PAIRED:
-        first = values[0]
-        gaps = [
-            None,
-            *(None if value is None or first is None else value - first for value in values[1:]),
-        ]
-        return tuple(
-            CorpusScore(value, None, None, len(examples), gap) for value, gap in zip(values, gaps)
-        )
+        return tuple(scores)
     weights = _weights(clusters.labels([e.question.qid for e in examples]), seed)
-    resampled = [_resampled(counting(pairs, option), weights) for pairs in runs]
-    scores = []
-    for number, (value, draws) in enumerate(zip(values, resampled)):
-        low, high = np.percentile(draws, [2.5, 97.5])
-        score = CorpusScore(value, float(low), float(high), len(examples))
+    draws = [_resampled(counting(pairs, option), weights) for pairs in runs]
+    for number, own in enumerate(draws):
+        low, high = map(float, np.percentile(own, [2.5, 97.5]))
+        scores[number] = replace(scores[number], low=low, high=high)
         if number:
-            less, more = np.percentile(draws - resampled[0], [2.5, 97.5])
-            score = replace(
-                score,
-                difference=value - values[0],
-                difference_low=float(less),
-                difference_high=float(more),
-            )
-        scores.append(score)
+            low, high = map(float, np.percentile(own - draws[0], [2.5, 97.5]))
+            scores[number] = replace(scores[number], difference_low=low, difference_high=high)
     return tuple(scores)
+
+
+def _less(value: float | None, first: float | None) -> float | None:
+    return None if value is None or first is None else value - first
 
 
 def _weights(labels: Sequence[int], seed: int) -> list[Any]:

@@ -9,23 +9,15 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from rallebench.analysis.agents import logs
-from rallebench.analysis.ranking import scores_of
+from rallebench.analysis.ranking import answered, scores_of
 from rallebench.core.table_files import csv_lines
-from rallebench.core.types import Episode, Example, Hit
+from rallebench.core.types import Hit
 from rallebench.engine.ralle_files import reduced_row
 from rallebench.engine.score import examples_of, metrics_of, score_episode
 from rallebench.engine.store import RunFolder
 from rallebench.metrics.recorded import IMPORTED
 
 TAG = re.compile(r"\s+")
-
-
-def answered(run: RunFolder) -> Iterator[tuple[Example, Episode]]:
-    """Every answered or failed question, in the run's order; a failed one has its ``error``."""
-    episodes = run.episodes()
-    for example in examples_of(run):
-        if example.question.qid in episodes:
-            yield example, episodes[example.question.qid]
 
 
 def trec_run(run: RunFolder) -> Iterator[str]:

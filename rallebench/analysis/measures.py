@@ -11,10 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rallebench.core.errors import NotFoundError, UsageError
+from rallebench.core.errors import Hint, NotFoundError, UsageError
 from rallebench.engine.score import metrics_of
 from rallebench.engine.store import RunFolder
-from rallebench.metrics import METRICS, card, metric, read_card
+from rallebench.metrics import METRICS, Card, card, metric, read_card
 
 HEADLINES = ("em", "accuracy", "f1", "rougel", "Rprec")
 """The default measures, in order of preference; then a suite's own."""
@@ -23,6 +23,9 @@ OF_AGENTS = ("f1_yes_no", "model_calls")
 """Further measures of agents: R-Eval's reward, and the turns."""
 
 UNDEFINED = "A metric of the suite's own; its run keeps no definition."
+
+
+Bounds = tuple["float | None", "float | None"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +43,15 @@ class Measure:
         return higher
 
     @property
+    def bounds(self) -> Bounds:
+        """The (lowest, highest) value; None = no bound."""
+        low, high = self.about["range"]
+        return low, high
+
+    @property
     def unit(self) -> str:
         """ "fraction" for a share of 1, else the unit of its values, "" where it is not known."""
-        is_share = list(self.about.get("range") or ()) == [0, 1]
+        is_share = self.bounds == (0, 1)
         unit = str(self.about.get("unit", ""))
         return "fraction" if is_share else "" if unit == "fraction" else unit
 
@@ -67,97 +76,69 @@ def measure(name: str, runs: Sequence[RunFolder]) -> Measure:
 
 
 def _measure(
-    name: str, runs: Sequence[RunFolder], suite_metrics: Sequence[Mapping[str, str]]
+    name: str, runs: Sequence[RunFolder], definitions: Sequence[Mapping[str, str]]
 ) -> Measure:
-    without = [run.name for run, definitions in zip(runs, suite_metrics) if name not in definitions]
+    """``definitions``: of each run's own suite."""
+    without = [run.name for run, own in zip(runs, definitions) if name not in own]
     if len(without) == len(runs):
         try:
             entry = metric(name)
         except NotFoundError as error:
-            common = (
-                [
-                    candidate
-                    for candidate in suite_metrics[0]
-                    if all(candidate in definitions for definitions in suite_metrics)
-                ]
-                if suite_metrics
-                else []
-            )
+            common = ", ".join(_in_all(definitions))
             raise NotFoundError(
-                f"{error} The suite's own: {', '.join(common)}." if common else str(error)
+                f"{error} The suite's own: {common}." if common else str(error)
             ) from None
         return Measure(entry.name, card(entry.name))
     if without:
         raise UsageError(
             f"{name} is a suite's own metric; {', '.join(without)} has no values of it. Choose another metric."
         )
-    bounds = ((runs[0].report() or {}).get("ranges") or {}).get(name) or (None, None)
-    about = _card(
-        name, list(dict.fromkeys(definitions[name] for definitions in suite_metrics)), bounds
-    )
+    different = list(dict.fromkeys(own[name] for own in definitions))
+    low, high = ((runs[0].report() or {}).get("ranges") or {}).get(name) or (None, None)
+    about = Card(
+        name,
+        name,
+        different[0],
+        traps=f"The runs define it differently: {' / '.join(different)}" if different[1:] else "",
+        range=(low, high),
+        higher_is_better=None,
+    ).as_json()
+    about["direction"] = "its definition says which direction is better"
     if judge := METRICS.judge_of(name):
         card_of_judge = read_card(judge.name)
         about["higher_is_better"] = card_of_judge.higher_is_better
         about["direction"] = card_of_judge.direction
-    return Measure(
-        name,
-        about,
-        True,
-    )
+    return Measure(name, about, True)
 
 
-def _card(name: str, definitions: Sequence[str], bounds: Sequence[float | None]) -> dict[str, Any]:
-    """The card of a suite's own metric. Its caveats name different definitions of the runs."""
-    differ = (
-        f"The runs define it differently: {' / '.join(definitions)}" if len(definitions) > 1 else ""
-    )
-    return {
-        "name": name,
-        "label": name,
-        "definition": definitions[0],
-        "details": "",
-        "normalisation": "",
-        "not_scored": "",
-        "over_all": "",
-        "option": "",
-        "source": "",
-        "traps": differ,
-        "needs": "",
-        "wants": "",
-        "tool": "",
-        "higher_is_better": None,
-        "unit": "",
-        "range": list(bounds),
-        "k": None,
-        "direction": "its definition says which direction is better",
-        "bounds": "any number",
-        "needed": "nothing",
-    }
+def _in_all(definitions: Sequence[Mapping[str, str]]) -> list[str]:
+    """The metrics that every run's own suite has."""
+    first, *others = definitions or [{}]
+    return [name for name in first if all(name in other for other in others)]
 
 
 def shared_measures(runs: Sequence[RunFolder]) -> dict[str, Measure]:
     """The measures that all runs share, by name: a suite's own, then metrics, then stop reasons."""
     suite_metrics = [own_of(run) for run in runs]
     lists = [metrics_of(run) for run in runs]
-    names = [
-        name
-        for name in suite_metrics[0]
-        if all(name in definitions for definitions in suite_metrics)
-    ]
+    names = _in_all(suite_metrics)
     names += [name for name in lists[0] if all(name in other for other in lists)]
-    agents = [run for run in runs if by_agent(run)]
-    if agents:
+    if any(map(by_agent, runs)):
         names += [*OF_AGENTS, *(f"ended:{reason}" for reason in reasons(runs))]
     return {name: _measure(name, runs, suite_metrics) for name in dict.fromkeys(names)}
 
 
-def headline(measures: Mapping[str, Measure]) -> str:
-    """The default measure, '' if there is none."""
-    suite_metrics = [name for name, candidate in measures.items() if candidate.own]
-    return next(
-        (name for name in HEADLINES if name in measures),
-        next(iter([*suite_metrics, *measures]), ""),
-    )
+def headline(measures: Mapping[str, Measure]) -> Measure:
+    """The default measure of runs. Raises UsageError if they share none."""
+    suite_metrics = (name for name, shared in measures.items() if shared.own)
+    preferred = (name for name in HEADLINES if name in measures)
+    name = next(iter([*preferred, *suite_metrics, *measures]), "")
+    if not name:
+        raise UsageError(
+            "The runs share no metric; choose one to score them all by.",
+            hint=Hint("choose", "metric"),
+        )
+    return measures[name]
 
 
 def by_agent(run: RunFolder) -> bool:

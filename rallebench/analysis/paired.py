@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from rallebench.engine.statistics import FEWEST_PAIRED, LEVEL, NOISE, Difference
 from rallebench.engine.statistics import difference as difference_of
@@ -13,6 +13,9 @@ from rallebench.metrics import METRICS
 
 Z_95, Z_POWER_80 = 1.959964, 0.841621
 Key = TypeVar("Key")
+
+Scores = Mapping[str, "float | None"]
+"""Question id → score; None or NaN: not scored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +62,8 @@ class PairedComparison:
 
 def compare(
     metric: str,
-    a: Mapping[str, float | None],
-    b: Mapping[str, float | None],
+    a: Scores,
+    b: Scores,
     *,
     higher_is_better: bool = True,
     clusters: Mapping[str, int | str] | None = None,
@@ -125,9 +128,7 @@ def with_holm(pairs: Sequence[PairedComparison]) -> list[PairedComparison]:
     return adjusted
 
 
-Sides = tuple[
-    str, Mapping[str, "float | None"], Mapping[str, "float | None"], Mapping[str, "int | str"]
-]
+Sides = tuple[str, Scores, Scores, Mapping[str, "int | str"]]
 """A metric, the scores of runs A and B by it, question id → cluster."""
 
 
@@ -153,12 +154,13 @@ def _bounded(metric: str, pair: Difference) -> tuple[float | None, float | None]
     return max(pair.low, low - high), min(pair.high, high - low)
 
 
-def shared_scores(a: Mapping[str, float | None], b: Mapping[str, float | None]) -> list[str]:
+def shared_scores(a: Scores, b: Scores) -> list[str]:
     """The questions that both have scored, in the order of ``a``."""
-    return [qid for qid in a if _is_number(a[qid]) and _is_number(b.get(qid))]
+    return [qid for qid in a if is_scored(a[qid]) and is_scored(b.get(qid))]
 
 
-def _is_number(value: Any) -> bool:
+def is_scored(value: float | None) -> bool:
+    """Whether a score is a number."""
     return value is not None and not math.isnan(value)
 
 

@@ -7,7 +7,7 @@ has pages and no answers.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -33,17 +33,12 @@ from rallebench.engine.run_file import write_run
 from rallebench.engine.score import choose_metrics
 from rallebench.engine.store import RunFolder, checked_run_name
 from rallebench.metrics import metric
-from rallebench.metrics.recorded import IMPORTED
+from rallebench.metrics.recorded import IMPORTED, unrecorded
 from rallebench.workspace.paths import Workspace
 
-WORKFLOW = IMPORTED
 ANSWERS = ("answer", "prediction", "predicted", "output", "response")
-COSTS = frozenset({"seconds", "tokens"})
-"""Units of metrics that predictions do not have."""
-MAX_EXAMPLES = 5
-"""The most identifiers in an error."""
-MAX_ID = 60
-"""The most characters of an identifier in an error."""
+MAX_EXAMPLES, MAX_ID = 5, 60
+"""The most identifiers in an error, and the most characters of one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,21 +76,20 @@ def import_run(
     predictions = _checked(
         list(READERS[form](file)), {e.question.qid for e in examples}, file, dataset_name, skip_bad
     )
-    metrics = _metrics(predictions, examples, dataset_name)
     # If all lists are empty, nothing was retrieved.
     any_pages = any(prediction.pages for prediction in predictions.values())
-    settings = {"file": file.name, "sha256": sha256_file(file)}
-    request = RunRequest(
-        imported_flow(WORKFLOW, settings),
-        workspace.dataset_ref(dataset),
-        examples,
-        metrics,
-        name=name,
-    )
     episodes = [
-        _episode(example, predictions.get(example.question.qid), file, any_pages)
+        _episode(example, predictions.get(example.question.qid), file.name, any_pages)
         for example in examples
     ]
+    settings = {"file": file.name, "sha256": sha256_file(file)}
+    request = RunRequest(
+        imported_flow(IMPORTED, settings),
+        workspace.dataset_ref(dataset),
+        examples,
+        _metrics(episodes, examples, dataset_name),
+        name=name,
+    )
     return write_run(workspace.runs, request, episodes)
 
 
@@ -103,18 +97,14 @@ def form_of(file: Path) -> str:
     """The form of a file, by its ending and first line. Raises UsageError if it is unknown."""
     if not file.is_file():
         raise UsageError(f"There is no file {file}; give a file of predictions.")
-    ending = (
-        file.with_suffix("").suffix.lower() if file.suffix.lower() == ".gz" else file.suffix.lower()
-    )
+    ending = Path(file.name.lower().removesuffix(".gz")).suffix
     if ending in (".csv", ".tsv"):
         return "csv"
-    if ending in (".jsonl", ".json"):
-        return "jsonl"
     _, first = next(Source(file).lines(), (0, ""))
+    if ending in (".jsonl", ".json") or first.lstrip().startswith("{"):
+        return "jsonl"
     if len(first.split()) == 6 and first.split()[1] == "Q0":
         return "trec"
-    if first.lstrip().startswith("{"):
-        return "jsonl"
     raise UsageError(
         f"{file} is in no known form of predictions ({', '.join(READERS)}).",
         hint=Hint("choose", "format"),
@@ -232,77 +222,59 @@ def _ranked(pages: list[Any] | None) -> tuple[tuple[str, float], ...] | None:
 def _checked(
     predictions: list[Prediction], qids: set[str], file: Path, dataset: str, skip_bad: bool
 ) -> Mapping[str, Prediction]:
+    """Question → its first prediction."""
     accepted: dict[str, Prediction] = {}
-    unknown = [prediction for prediction in predictions if prediction.qid not in qids]
-    repeated = []
+    bad: dict[str, list[Prediction]] = {"unknown": [], "repeated": []}
     for prediction in predictions:
-        if prediction.qid in accepted:
-            repeated.append(prediction)
-        elif prediction.qid in qids:
-            accepted[prediction.qid] = prediction
+        if prediction.qid not in qids:
+            bad["unknown"].append(prediction)
+        elif accepted.setdefault(prediction.qid, prediction) is not prediction:
+            bad["repeated"].append(prediction)
     if not predictions:
         raise UsageError(f"{file} holds no prediction; give a file with one prediction a line.")
     if not accepted:
         raise UsageError(
             f"No id of {file} is a question of {dataset}; give the dataset that it answers."
         )
-    for bad, what in (
-        (unknown, f"ids that {dataset} does not have"),
-        (repeated, "repeated ids"),
-    ):
-        if bad and not skip_bad:
-            examples = ", ".join(
-                f"{prediction.qid[:MAX_ID]!r} in line {prediction.line}"
-                for prediction in bad[:MAX_EXAMPLES]
-            )
-            more = f" and {len(bad) - MAX_EXAMPLES} more" if len(bad) > MAX_EXAMPLES else ""
+    words = {"unknown": f"ids that {dataset} does not have", "repeated": "repeated ids"}
+    for kind, refused in bad.items():
+        if refused and not skip_bad:
+            names = [f"{p.qid[:MAX_ID]!r} in line {p.line}" for p in refused[:MAX_EXAMPLES]]
+            more = len(refused) - len(names)
+            examples = ", ".join(names) + (f" and {more} more" if more else "")
             raise BadFileError(
-                f"{file} has {what}: {examples}{more}; mend them.", hint=Hint("skip-bad")
+                f"{file} has {words[kind]}: {examples}; mend them.", hint=Hint("skip-bad")
             )
     return accepted
 
 
 def _metrics(
-    predictions: Mapping[str, Prediction], examples: tuple[Example, ...], dataset: str
+    episodes: Sequence[Episode], examples: tuple[Example, ...], dataset: str
 ) -> tuple[str, ...]:
-    """The metrics of the file's answers and pages; no costs."""
-    answers = any(prediction.answer is not None for prediction in predictions.values())
-    pages = any(prediction.pages for prediction in predictions.values())
-    names = []
-    for name in choose_metrics(None, examples, dataset):
-        traits = metric(name).traits
-        needs = set(filter(None, traits.get("needs", "").split("+")))
-        fits = (answers or "answers" not in needs) and (pages or "provenance" not in needs)
-        if (
-            fits
-            and needs
-            and traits.get("unit") not in COSTS
-            and name.split("@")[0] != "answer_in_context"
-        ):
-            names.append(name)
+    """The metrics of which some prediction says something."""
+    answered = [episode for episode in episodes if not episode.error]
+    names = tuple(
+        name
+        for name in choose_metrics(None, examples, dataset)
+        if any(not unrecorded(episode, metric(name)) for episode in answered)
+    )
     if not names:
         raise UsageError(f"The file holds neither answers nor pages that {dataset} has a gold for.")
-    return tuple(names)
+    return names
 
 
 def _episode(
-    example: Example, prediction: Prediction | None, file: Path, any_pages: bool
+    example: Example, prediction: Prediction | None, file: str, any_pages: bool
 ) -> Episode:
     qid = example.question.qid
     pages = prediction.pages if prediction is not None and any_pages else None
     if prediction is None or (prediction.answer is None and pages is None):
-        return Episode(
-            qid, WORKFLOW, (), None, f"{file.name} holds no prediction for this question."
-        )
+        return Episode(qid, IMPORTED, (), None, f"{file} holds no prediction for this question.")
     steps = []
     if pages is not None:
         hits = tuple(Hit(Passage(page, "", "", page), score) for page, score in pages)
-        steps.append(
-            Step(
-                Retrieve(file.name, example.question.text, len(hits)),
-                Reply("; ".join(hit.passage.page_id for hit in hits), hits),
-            )
-        )
+        request = Retrieve(file, example.question.text, len(hits))
+        steps.append(Step(request, Reply("; ".join(page for page, _ in pages), hits)))
     if prediction.answer is not None:
         steps.append(Step(Note(prediction.answer), Reply(prediction.answer)))
-    return Episode(qid, WORKFLOW, tuple(steps), Outcome(prediction.answer or ""))
+    return Episode(qid, IMPORTED, tuple(steps), Outcome(prediction.answer or ""))

@@ -8,15 +8,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from rallebench.analysis.measures import Measure, headline, measure, shared_measures
-from rallebench.analysis.ranking import mean_of, scores_of
+from rallebench.analysis.ranking import mean_of, means_over, scored_by_all, scores_of
 from rallebench.core.errors import UsageError
 from rallebench.core.tables import Figure, Table
 from rallebench.core.types import Example, digest
-from rallebench.engine.clusters import Clusters, clusters_of
+from rallebench.engine.clusters import clusters_of
 from rallebench.engine.score import examples_of
-from rallebench.engine.statistics import Mean, means
+from rallebench.engine.statistics import Mean
 from rallebench.engine.store import RunFolder
-from rallebench.metrics import card
 
 DATASETS = "question set"
 """The name of the axes that are no field of a record."""
@@ -27,25 +26,19 @@ LONGEST = 60
 
 @dataclass(frozen=True, slots=True)
 class Radar:
-    """``lines``: name → a mean per axis, or None. ``by``: the name of the axes."""
+    """``lines``: name → a mean per axis, None without a run. ``by``: the name of the axes."""
 
     by: str
-    metric: str
+    measure: Measure
     axes: tuple[str, ...]
     lines: Mapping[str, tuple[Mean | None, ...]]
-    measure: Measure | None = None
-
-    @property
-    def about(self) -> Mapping[str, Any]:
-        """The metric's card."""
-        return self.measure.about if self.measure else card(self.metric)
 
 
 def figure(radar: Radar) -> Figure:
     """A polygon per line. The rim is 1 for a metric of 0 … 1, else a little more than the largest mean."""
     values = [m.value for row in radar.lines.values() for m in row if m and m.value is not None]
-    high = 1.0 if radar.about.get("range", [None, None])[1] == 1 else max(values, default=0) * 1.1
-    title = f"{radar.about['label']} by {radar.by}"
+    high = 1.0 if radar.measure.bounds[1] == 1 else max(values, default=0) * 1.1
+    title = f"{radar.measure.about['label']} by {radar.by}"
     series = {name: tuple(zip(radar.axes, row)) for name, row in radar.lines.items()}
     empty = "A radar needs three axes; the table has the means."
     return Figure(title, radar.by, title, series, "radar", high=high or 1.0, empty=empty)
@@ -54,7 +47,7 @@ def figure(radar: Radar) -> Figure:
 def table(radar: Radar) -> Table:
     """Axis by line, means with their intervals over articles."""
     rows = tuple(zip(radar.axes, *radar.lines.values()))
-    title = f"{radar.about['label']}, mean and 95 % interval over articles"
+    title = f"{radar.measure.about['label']}, mean and 95 % interval over articles"
     return Table(title, (radar.by, *radar.lines), rows)
 
 
@@ -68,7 +61,7 @@ def over_datasets(runs: Sequence[RunFolder], chosen: str = "") -> Radar:
         raise UsageError(
             f"All runs are of {datasets[0] if datasets else 'no dataset'}; choose runs of several datasets."
         )
-    measured = _measure(runs, chosen)
+    measured = measure(chosen, runs) if chosen else headline(shared_measures(runs))
     lines: dict[str, dict[str, RunFolder]] = {}
     contents: dict[str, str] = {}
     for run in runs:
@@ -77,13 +70,11 @@ def over_datasets(runs: Sequence[RunFolder], chosen: str = "") -> Radar:
         if contents.setdefault(label, content) != content or dataset in lines.get(label, {}):
             label = run.name
         lines.setdefault(label, {})[dataset] = run
-    means_of = {
-        label: tuple(
-            _mean(runs_of[name], measured) if name in runs_of else None for name in datasets
-        )
-        for label, runs_of in lines.items()
+    means = {
+        label: tuple(mean_of(own[name], measured) if name in own else None for name in datasets)
+        for label, own in lines.items()
     }
-    return Radar(DATASETS, measured.name, datasets, means_of, measured)
+    return Radar(DATASETS, measured, datasets, means)
 
 
 def over_field(runs: Sequence[RunFolder], common: Sequence[Example], chosen: str, by: str) -> Radar:
@@ -95,18 +86,16 @@ def over_field(runs: Sequence[RunFolder], common: Sequence[Example], chosen: str
     names = _values(common, by)
     if len(names) < 2:
         raise UsageError(f"The questions have no kinds by {by!r}; choose another field.")
-    columns = [scores_of(run, (chosen,))[chosen] for run in runs]
-    scored = [
-        e for e in common if all(column.get(e.question.qid) is not None for column in columns)
-    ]
-    axes = tuple(name for name, _ in names.most_common(MOST_AXES))
-    groups = {axis: [e.question.qid for e in scored if _field(e, by) == axis] for axis in axes}
     measured, clusters = measure(chosen, runs), clusters_of(common)
-    lines = {
-        run.name: tuple(_mean_over(groups[axis], column, measured, clusters) for axis in axes)
-        for run, column in zip(runs, columns)
-    }
-    return Radar(by, chosen, axes, lines, measured)
+    columns = {run.name: scores_of(run, (measured.name,))[measured.name] for run in runs}
+    axes = tuple(name for name, _ in names.most_common(MOST_AXES))
+    by_axis = []
+    for axis in axes:
+        qids = [e.question.qid for e in common if _field(e, by) == axis]
+        scored = scored_by_all(columns.values(), qids)
+        by_axis.append(means_over(scored, columns, clusters, measured.bounds))
+    lines = {run: tuple(means[run] for means in by_axis) for run in columns}
+    return Radar(by, measured, axes, lines)
 
 
 def share_nothing(runs: Sequence[RunFolder]) -> bool:
@@ -169,26 +158,3 @@ def _chain(run: RunFolder) -> tuple[str, str]:
     spec = run.spec()["spec"]
     chain = spec["settings"].get("chain")
     return (str(chain["name"]), digest(chain)) if chain else (run.name, run.name)
-
-
-def _measure(runs: Sequence[RunFolder], chosen: str) -> Measure:
-    if chosen:
-        return measure(chosen, runs)
-    measures = shared_measures(runs)
-    name = headline(measures)
-    if not name:
-        raise UsageError("The runs share no metric; choose one to score them all by.")
-    return measures[name]
-
-
-def _mean_over(
-    qids: Sequence[str], column: Mapping[str, float | None], measured: Measure, clusters: Clusters
-) -> Mean:
-    return means(
-        {"": [column[qid] for qid in qids]}, clusters.labels(qids), {"": measured.about["range"]}
-    )[""]
-
-
-def _mean(run: RunFolder, measured: Measure) -> Mean | None:
-    mean = mean_of(run, measured)
-    return mean if mean.value is not None else None

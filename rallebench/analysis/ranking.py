@@ -1,4 +1,4 @@
-"""Several runs of one dataset: every metric with its interval, and each run against the first.
+"""Two or more runs of one dataset: every metric with its interval, and each run against the first.
 
 Only questions that all runs share are counted. Runs after the first are compared with it, question by question,
 with Holm's p, intervals that hold together (Bonferroni), and articles, not questions, as units.
@@ -7,24 +7,24 @@ with Holm's p, intervals that hold together (Bonferroni), and articles, not ques
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence, Set
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from rallebench.analysis.corpus_level import CorpusScore, corpus_level
 from rallebench.analysis.measures import (
-    HEADLINES,
+    Bounds,
     Measure,
     headline,
     measure,
     own_of,
     shared_measures,
 )
-from rallebench.analysis.paired import PairedComparison, compare, with_holm
+from rallebench.analysis.paired import PairedComparison, Scores, compare, is_scored, with_holm
 from rallebench.core.errors import UsageError
 from rallebench.core.memory import uncollected
 from rallebench.core.numbers import independence
-from rallebench.core.types import Example
+from rallebench.core.types import Episode, Example
 from rallebench.engine.clusters import Clusters, clusters_of
 from rallebench.engine.score import examples_of, examples_of_runs
 from rallebench.engine.statistics import NOISE, Mean, means
@@ -32,30 +32,15 @@ from rallebench.engine.store import RunFolder
 from rallebench.metrics import metric
 from rallebench.metrics.columns import columns
 
-__all__ = [
-    "HEADLINES",
-    "MultiRunComparison",
-    "PairedResult",
-    "RunSummary",
-    "compare_many",
-    "scores_of",
-    "shared_by",
-    "with_mean",
-]
-
 MOST_RUNS = 64
-
-Scores = Mapping[str, "float | None"]
 
 
 @dataclass(frozen=True, slots=True)
 class RunSummary:
-    """One run. ``questions``: how many it has; ``left_out``: questions that another run does not share;
-    ``failed``, ``unfinished``: shared questions that failed or are not answered yet."""
+    """One run. ``left_out``: questions that another run does not share; ``failed``, ``unfinished``: shared questions that failed or
+    are not answered yet."""
 
     name: str
-    dataset: str
-    questions: int
     left_out: int
     failed: int
     unfinished: int
@@ -68,40 +53,33 @@ class RunSummary:
 
 
 @dataclass(frozen=True, slots=True)
-class PairedResult:
-    """A run compared with the first."""
-
-    name: str
-    paired: PairedComparison
-
-    @property
-    def corrected(self) -> float | None:
-        """Its p, corrected for all comparisons; None without a comparison."""
-        return self.paired.corrected
-
-
-@dataclass(frozen=True, slots=True)
 class MultiRunComparison:
-    """``cells``: metric → one mean per run, over the questions that *all* runs have scored. ``best``: metric →
-    the indexes of the runs with the best mean. ``against``: the runs after the first, by ``metric``, over
-    the same questions. ``corpus_level``: metric → one corpus-level score per run. ``measures``: metric →
-    its card."""
+    """``cells``: metric → one mean per run, over the questions that *all* runs have scored. ``against``: each run after the first,
+    compared with it by ``metric`` over the same questions. ``corpus_level``: metric → one corpus-level score per run.
+    ``measures``: the metrics that all runs share, and their cards."""
 
     sides: tuple[RunSummary, ...]
     common: tuple[Example, ...]
     metric: str
-    metrics: tuple[str, ...]
     cells: Mapping[str, tuple[Mean, ...]]
-    best: Mapping[str, frozenset[int]]
-    against: tuple[PairedResult, ...]
-    corpus_level: Mapping[str, tuple[CorpusScore, ...]] = field(default_factory=dict)
-    measures: Mapping[str, Measure] = field(default_factory=dict)
-    clusters: Clusters = field(default_factory=lambda: Clusters("question", {}))
+    against: Mapping[str, PairedComparison]
+    corpus_level: Mapping[str, tuple[CorpusScore, ...]]
+    measures: Mapping[str, Measure]
+    clusters: Clusters
 
     @property
     def measure(self) -> Measure:
         """The measure of the differences."""
         return self.measures[self.metric]
+
+    def best(self, name: str) -> frozenset[int]:
+        """The indexes of the runs with the best mean; none where all are equal or no direction is better."""
+        upward = self.measures[name].higher_is_better
+        values = {i: m.value for i, m in enumerate(self.cells[name]) if m.value is not None}
+        if not values or upward is None or _same(min(values.values()), max(values.values())):
+            return frozenset()
+        top = max(values.values()) if upward else min(values.values())
+        return frozenset(i for i, value in values.items() if _same(value, top))
 
     @property
     def warnings(self) -> list[str]:
@@ -130,10 +108,13 @@ class MultiRunComparison:
 
 
 @uncollected()
-def compare_many(runs: Sequence[RunFolder], chosen: str = "") -> MultiRunComparison:
-    """All metrics of 2 to MOST_RUNS runs; ``chosen``: the metric of the differences ('' = ``headline``).
+def compare_many(
+    runs: Sequence[RunFolder], chosen: str = "", *, every: bool = True
+) -> MultiRunComparison:
+    """All metrics of 2 to MOST_RUNS runs; ``chosen``: the metric of the differences ('' = the headline).
 
-    Raises UsageError for too few runs, one run twice, no common question, or no common metric.
+    ``every``: with the means of all shared metrics, not of the chosen one alone. Raises UsageError for too few runs, one run
+    twice, no common question, or no common metric.
     """
     if len(runs) < 2:
         raise UsageError("Choose at least two runs to compare.")
@@ -144,65 +125,74 @@ def compare_many(runs: Sequence[RunFolder], chosen: str = "") -> MultiRunCompari
     if len({run.name for run in runs}) < len(runs):
         raise UsageError("One run is chosen twice; compare different runs.")
     examples = examples_of_runs(runs)
-    common = shared_by(examples)
+    common = _shared_by(examples)
     if not common:
         run_names = ", ".join(run.name for run in runs)
         raise UsageError(f"The runs {run_names} share no question, so they cannot be compared.")
-    measures = _measures(runs, chosen)
-    names, chosen = tuple(measures), measure(chosen, runs).name if chosen else headline(measures)
-    columns = [scores_of(run, names) for run in runs]
-    qids = [e.question.qid for e in common]
-    clusters = clusters_of(common)
-    cells = _rows(
-        {name: [column[name] for column in columns] for name in names}, qids, clusters, measures
-    )
-    sides = tuple(summary_of(run, own, set(qids)) for run, own in zip(runs, examples))
-    best = {name: _best(measures[name], row) for name, row in cells.items()}
-    against = _against(runs, columns, qids, measures[chosen], clusters)
-    corpus_scores = _corpus_level(
-        runs, columns, common, [name for name, candidate in measures.items() if not candidate.own]
-    )
+    measures = shared_measures(runs)
+    by = measure(chosen, runs) if chosen else headline(measures)
+    measures[by.name] = by
+    names = tuple(measures) if every else (by.name,)
+    qids, clusters = [e.question.qid for e in common], clusters_of(common)
+    of_runs = {run.name: scores_of(run, names) for run in runs}
+    cells, scored_by = {}, {}
+    for name in names:
+        scores = {run: of_run[name] for run, of_run in of_runs.items()}
+        # The same questions for means and differences, so that they never contradict each other.
+        scored_by[name] = scored_by_all(scores.values(), qids)
+        cells[name] = tuple(
+            means_over(scored_by[name], scores, clusters, measures[name].bounds).values()
+        )
+    summaries = (_summary(run, own, set(qids)) for run, own in zip(runs, examples))
     return MultiRunComparison(
-        sides, tuple(common), chosen, names, cells, best, against, corpus_scores, measures, clusters
+        tuple(summaries),
+        tuple(common),
+        by.name,
+        cells,
+        _against(
+            {run: of_run[by.name] for run, of_run in of_runs.items()},
+            scored_by[by.name],
+            by,
+            clusters,
+        ),
+        _corpus_level(runs, common, {n: q for n, q in scored_by.items() if not measures[n].own}),
+        measures,
+        clusters,
     )
 
 
-def shared_by(examples: Sequence[Sequence[Example]]) -> list[Example]:
+def compare_two(
+    a: RunFolder, b: RunFolder, chosen: str = "", *, every: bool = True
+) -> tuple[MultiRunComparison, PairedComparison]:
+    """Run ``b`` against run ``a``, see ``compare_many``. Raises UsageError without a question that is scored in both."""
+    compared = compare_many([a, b], chosen, every=every)
+    pair = compared.against[b.name]
+    if not pair.n:
+        raise UsageError(
+            f"No question that {a.name!r} and {b.name!r} share is scored by {pair.metric} in both; choose another metric."
+        )
+    return compared, pair
+
+
+def _shared_by(examples: Sequence[Sequence[Example]]) -> list[Example]:
     """The questions of the first run that all runs have, with the same text."""
     texts = [{e.question.qid: e.question.text for e in own} for own in examples]
     return [e for e in examples[0] if all(t.get(e.question.qid) == e.question.text for t in texts)]
 
 
 def _corpus_level(
-    runs: Sequence[RunFolder],
-    columns: Sequence[Mapping[str, Scores]],
-    common: Sequence[Example],
-    names: Sequence[str],
+    runs: Sequence[RunFolder], common: Sequence[Example], scored_by: Mapping[str, Sequence[str]]
 ) -> dict[str, tuple[CorpusScore, ...]]:
-    """The corpus-level scores, over the questions of the means."""
-    corpus_metrics = [name for name in names if "over_all" in metric(name).traits]
-    if not corpus_metrics:
+    """The corpus-level scores of the metrics that have them. ``scored_by``: metric → the questions of its means."""
+    names = [name for name in scored_by if "over_all" in metric(name).traits]
+    if not names:
         return {}
     episodes = [run.episodes() for run in runs]
-    scored = {
-        name: [
-            e
-            for e in common
-            if all(_is_number(column[name].get(e.question.qid)) for column in columns)
-        ]
-        for name in corpus_metrics
+    examples = {e.question.qid: e for e in common}
+    return {
+        name: corpus_level(name, [examples[qid] for qid in scored_by[name]], episodes)
+        for name in names
     }
-    return {name: corpus_level(name, scored[name], episodes) for name in corpus_metrics}
-
-
-def _measures(runs: Sequence[RunFolder], chosen: str) -> dict[str, Measure]:
-    measures = shared_measures(runs)
-    if chosen:
-        chosen_measure = measure(chosen, runs)
-        measures.setdefault(chosen_measure.name, chosen_measure)
-    if not measures:
-        raise UsageError("The runs share no metric; choose one to score them all by.")
-    return measures
 
 
 def scores_of(run: RunFolder, names: Sequence[str]) -> dict[str, dict[str, float | None]]:
@@ -216,12 +206,18 @@ def scores_of(run: RunFolder, names: Sequence[str]) -> dict[str, dict[str, float
             scores[line["metric"]][line["qid"]] = line.get("value")
     absent = [name for name in names if not scores[name]]
     if absent and (absent := [name for name in absent if name not in own_of(run)]):
-        episodes = run.episodes()
-        answered = [e for e in examples_of(run) if e.question.qid in episodes]
-        computed = columns(absent, [(episodes[e.question.qid], e.gold) for e in answered])
-        for name, column in computed.items():
-            scores[name] = {e.question.qid: value for e, value in zip(answered, column.values)}
+        pairs = [(episode, example.gold) for example, episode in answered(run)]
+        for name, column in columns(absent, pairs).items():
+            scores[name] = {e.qid: value for (e, _), value in zip(pairs, column.values)}
     return scores
+
+
+def answered(run: RunFolder) -> Iterator[tuple[Example, Episode]]:
+    """Every answered or failed question, in the run's order; a failed one has its ``error``."""
+    episodes = run.episodes()
+    for example in examples_of(run):
+        if example.question.qid in episodes:
+            yield example, episodes[example.question.qid]
 
 
 def with_mean(run: RunFolder, name: str) -> dict[str, Any]:
@@ -232,90 +228,54 @@ def with_mean(run: RunFolder, name: str) -> dict[str, Any]:
     return {**report, "metrics": {**report.get("metrics", {}), name: mean}}
 
 
-def mean_of(run: RunFolder, measured: Measure) -> Mean:
+def mean_of(run: RunFolder, by: Measure) -> Mean:
     """A run's mean over all its questions."""
-    scores, examples = scores_of(run, (measured.name,))[measured.name], examples_of(run)
-    qids = [e.question.qid for e in examples]
-    column = [scores.get(qid) for qid in qids]
-    return means(
-        {measured.name: column},
-        clusters_of(examples).labels(qids),
-        {measured.name: measured.about["range"]},
-    )[measured.name]
+    examples = examples_of(run)
+    qids, scores = [e.question.qid for e in examples], scores_of(run, (by.name,))
+    return means_over(qids, scores, clusters_of(examples), by.bounds)[by.name]
 
 
-def _rows(
-    table: Mapping[str, Sequence[Scores]],
-    qids: Sequence[str],
-    clusters: Clusters,
-    measures: Mapping[str, Measure],
-) -> dict[str, tuple[Mean, ...]]:
-    """Metric → a mean per run, over the questions that all runs have scored."""
-    rows = {}
-    for name, scored in table.items():
-        shared = [qid for qid in qids if all(_is_number(column.get(qid)) for column in scored)]
-        columns, bounds = (
-            {str(i): [column[qid] for qid in shared] for i, column in enumerate(scored)},
-            measures[name].about["range"],
-        )
-        rows[name] = tuple(
-            means(columns, clusters.labels(shared), dict.fromkeys(columns, bounds)).values()
-        )
-    return rows
+def scored_by_all(columns: Iterable[Scores], qids: Sequence[str]) -> list[str]:
+    """The questions that every column has scored."""
+    every = list(columns)
+    return [qid for qid in qids if all(is_scored(column.get(qid)) for column in every)]
 
 
-def _is_number(value: float | None) -> bool:
-    return value is not None and not math.isnan(value)
-
-
-def _best(measured: Measure, row: Sequence[Mean]) -> frozenset[int]:
-    values = [mean.value for mean in row]
-    numbers = [value for value in values if value is not None]
-    if not numbers or _same(min(numbers), max(numbers)) or measured.higher_is_better is None:
-        return frozenset()
-    top = max(numbers) if measured.higher_is_better else min(numbers)
-    return frozenset(i for i, value in enumerate(values) if value is not None and _same(value, top))
+def means_over(
+    qids: Sequence[str], columns: Mapping[str, Scores], clusters: Clusters, bounds: Bounds
+) -> dict[str, Mean]:
+    """Column → its mean over these questions. ``bounds``: the (lowest, highest) value of all columns."""
+    values = {name: [column.get(qid) for qid in qids] for name, column in columns.items()}
+    return means(values, clusters.labels(qids), dict.fromkeys(columns, bounds))
 
 
 def _same(a: float, b: float) -> bool:
     return math.isclose(a, b, rel_tol=NOISE, abs_tol=NOISE)
 
 
-def summary_of(run: RunFolder, examples: Sequence[Example], common: Set[str]) -> RunSummary:
+def _summary(run: RunFolder, examples: Sequence[Example], common: Set[str]) -> RunSummary:
     """The run with its ``examples``; ``common``: the ids of the shared questions."""
     lines = {qid: line for qid, line in run.heads().items() if qid in common}
     failed = sum(bool(line.get("error")) for line in lines.values())
-    return RunSummary(
-        run.name,
-        str(run.spec()["spec"]["dataset"]),
-        len(examples),
-        len(examples) - len(common),
-        failed,
-        len(common) - len(lines),
-    )
+    return RunSummary(run.name, len(examples) - len(common), failed, len(common) - len(lines))
 
 
 def _against(
-    runs: Sequence[RunFolder],
-    columns: Sequence[Mapping[str, Scores]],
-    qids: Sequence[str],
-    measured: Measure,
-    clusters: Clusters,
-) -> tuple[PairedResult, ...]:
-    name, higher = measured.name, measured.higher_is_better is not False
-    # The same questions as for the means, so that no difference contradicts them.
-    scored = [qid for qid in qids if all(_is_number(column[name].get(qid)) for column in columns)]
-    scores = [{qid: column[name].get(qid) for qid in scored} for column in columns]
-    others = scores[1:]
+    columns: Mapping[str, Scores], scored: Sequence[str], by: Measure, clusters: Clusters
+) -> dict[str, PairedComparison]:
+    """The runs after the first, compared with it. ``columns``: run → its scores; ``scored``: the questions that count."""
+    (_, first), *others = [
+        (run, {qid: column.get(qid) for qid in scored}) for run, column in columns.items()
+    ]
     pairs = [
         compare(
-            name,
-            scores[0],
-            other,
-            higher_is_better=higher,
+            by.name,
+            first,
+            scores,
+            higher_is_better=by.higher_is_better is not False,
             clusters=clusters.of,
             comparisons=len(others),
         )
-        for other in others
+        for _, scores in others
     ]
-    return tuple(PairedResult(run.name, pair) for run, pair in zip(runs[1:], with_holm(pairs)))
+    return dict(zip((run for run, _ in others), with_holm(pairs)))

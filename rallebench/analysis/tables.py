@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rallebench.analysis.changes import Change
-from rallebench.analysis.corpus_level import CorpusScore
-from rallebench.analysis.ranking import MultiRunComparison, PairedResult
+from rallebench.analysis.paired import PairedComparison
+from rallebench.analysis.ranking import MultiRunComparison
 from rallebench.core.numbers import independence
 from rallebench.core.tables import Column, Mean, Table
 from rallebench.metrics import card
@@ -35,16 +35,17 @@ def comparison(compared: MultiRunComparison) -> Table:
     rows: list[tuple[Any, ...]] = []
     best: set[tuple[int, int]] = set()
     units: dict[int, str] = {}
-    for name in compared.metrics:
-        units[len(rows)] = compared.measures[name].unit
-        about, means = compared.measures[name].about, compared.cells[name]
-        best |= {(len(rows), i + 1) for i in compared.best[name]}
+    for name, means in compared.cells.items():
+        about, unit = compared.measures[name].about, compared.measures[name].unit
+        units[len(rows)] = unit
+        best |= {(len(rows), i + 1) for i in compared.best(name)}
         less = " ↓" if about.get("higher_is_better", True) is False else ""
         rows.append((f"{about['label']}{less}", *means, means[0].n))
         if scores := compared.corpus_level.get(name, ()):
             label = f"{about['label']}, over all answers"
-            units[len(rows)] = compared.measures[name].unit
-            rows.append((label, *map(_corpus_mean, scores), scores[0].n))
+            units[len(rows)] = unit
+            over_all = (Mean(score.value, score.low, score.high, score.n) for score in scores)
+            rows.append((label, *over_all, scores[0].n))
     names = (side.name for side in compared.sides)
     note = (
         f"{len(compared.common)} questions that all runs share. Mean, 95 % interval and number of questions; bold: the best mean of the row. "
@@ -54,26 +55,21 @@ def comparison(compared: MultiRunComparison) -> Table:
     return Table("", columns, tuple(rows), note=note, best=frozenset(best), units=units)
 
 
-def _corpus_mean(score: CorpusScore) -> Mean:
-    return Mean(score.value, score.low, score.high, score.n)
-
-
 def differences(compared: MultiRunComparison) -> Table:
     """Every run against the first by the chosen metric."""
     about, upward = compared.measure.about, compared.measure.higher_is_better
     more, less = ("higher", "lower") if upward is None else ("better", "worse")
     rows = tuple(
         (
-            result.name,
-            verdict(result, upward),
+            run,
+            verdict(pair, upward),
             None if pair.difference is None else Mean(pair.difference, pair.low, pair.high, pair.n),
             pair.p,
-            result.corrected,
+            pair.corrected,
             *(pair.wins, pair.ties, pair.losses),
             pair.needed,
         )
-        for result in compared.against
-        for pair in (result.paired,)
+        for run, pair in compared.against.items()
     )
     caveats = f" Beware: {about['traps']}" if about.get("traps") else ""
     several = OF_SEVERAL.format(len(rows)) if len(rows) > 1 else ""
@@ -93,9 +89,8 @@ def differences(compared: MultiRunComparison) -> Table:
     return Table("", columns, rows, note=note, units=units)
 
 
-def verdict(result: PairedResult, upward: bool | None) -> str:
+def verdict(pair: PairedComparison, upward: bool | None) -> str:
     """What the difference shows, by its sign: most questions may gain a little while the mean falls."""
-    pair = result.paired
     if pair.difference is None:
         return "no question is scored in both"
     if pair.corrected is None:

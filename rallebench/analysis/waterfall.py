@@ -16,11 +16,17 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from rallebench.core.answers import passage_has_answer
+from rallebench.core.errors import RalleError
+from rallebench.core.memory import uncollected
 from rallebench.core.tables import Figure, Table
 from rallebench.core.types import Episode, Example, Generate, Gold, Note, Passage, Retrieve
+from rallebench.engine.score import examples_of
+from rallebench.engine.store import RunFolder
 from rallebench.metrics import METRICS
 from rallebench.metrics.recorded import IMPORTED, has_pages
 from rallebench.metrics.words import has_cjk
+from rallebench.workspace.coverage import MOST_PASSAGES, corpus_pages
+from rallebench.workspace.paths import Workspace
 
 STAGES = {
     "failed": "the question failed, so nothing else is known",
@@ -142,13 +148,12 @@ def table(named: Sequence[tuple[str, Waterfall]]) -> Table:
 
 def notes(named: Sequence[tuple[str, Waterfall]]) -> list[str]:
     """The caveats of the waterfalls, one sentence each."""
-    sentences = []
     traced = [(name, fall) for name, fall in named if fall.tells]
-    for name, fall in traced:
-        if fall.imported:
-            sentences.append(
-                f"{name}: imported predictions; no prompt is recorded, and where no page is, no retrieval either."
-            )
+    sentences = [
+        f"{name}: imported predictions; no prompt is recorded, and where no page is, no retrieval either."
+        for name, fall in traced
+        if fall.imported
+    ]
     if unknown := [name for name, fall in traced if fall.misses_corpus]:
         sentences.append(
             f"{', '.join(unknown)}: the index is not in this workspace, so it is unknown whether the corpus holds the "
@@ -182,17 +187,8 @@ def waterfall(
         for episode in episodes
         if episode.qid in by_qid
     )
-    retrieves = any(
-        isinstance(step.request, Retrieve) or step.reply.hits
-        for episode in episodes
-        for step in episode.steps
-    )
-    return Waterfall(
-        placed,
-        corpus_pages is not None,
-        retrieves,
-        any(episode.workflow == IMPORTED for episode in episodes),
-    )
+    imported = any(episode.workflow == IMPORTED for episode in episodes)
+    return Waterfall(placed, corpus_pages is not None, any(map(_retrieves, episodes)), imported)
 
 
 def _are_long(examples: Sequence[Example]) -> bool:
@@ -204,14 +200,13 @@ def _are_long(examples: Sequence[Example]) -> bool:
 
 def _passages_given(example: Example, episode: Episode) -> tuple[Passage, ...]:
     """The passages given with the question, if nothing was retrieved; RGB's records hold their texts."""
-    if any(isinstance(step.request, Retrieve) or step.reply.hits for step in episode.steps):
+    if _retrieves(episode):
         return ()
     record = example.record.get("rgb")
     documents = record.get("docs") if isinstance(record, Mapping) else None
-    documents = documents if isinstance(documents, list) else []
     texts = [
         document["text"]
-        for document in documents
+        for document in (documents if isinstance(documents, list) else ())
         if isinstance(document, Mapping) and isinstance(document.get("text"), str)
     ]
     return example.question.passages or tuple(
@@ -219,92 +214,82 @@ def _passages_given(example: Example, episode: Episode) -> tuple[Passage, ...]:
     )
 
 
+def _retrieves(episode: Episode) -> bool:
+    return any(isinstance(step.request, Retrieve) or step.reply.hits for step in episode.steps)
+
+
 def _place(
     episode: Episode, example: Example, corpus: Collection[str] | None, long: bool
 ) -> QuestionStage:
-    gold, passages = example.gold, _passages_given(example, episode)
+    provided = _passages_given(example, episode)
+    sets = [pages for pages in example.gold.provenance if pages]
+    basis = "pages" if sets else "given" if provided else "answers"
+    return QuestionStage(episode.qid, _stage(episode, example.gold, provided, corpus, long), basis)
+
+
+def _stage(
+    episode: Episode,
+    gold: Gold,
+    provided: Sequence[Passage],
+    corpus: Collection[str] | None,
+    long: bool,
+) -> str:
     sets = [pages for pages in gold.provenance if pages]
-    basis = "pages" if sets else "given" if passages else "answers"
     if episode.error:
-        return QuestionStage(episode.qid, "failed", basis)
+        return "failed"
     if not gold.answers and not sets:
-        return QuestionStage(episode.qid, "unanswerable", basis)
-    if episode.workflow == IMPORTED:
-        return QuestionStage(episode.qid, _of_imported(episode, sets), basis)
-    supported = _in_prompt(episode, gold, sets, passages)
-    if _is_right(episode, gold) and not long:
-        return QuestionStage(episode.qid, "right" if supported else "right_without_support", basis)
-    if supported:
-        return QuestionStage(episode.qid, _after_prompt(episode, gold, long), basis)
-    if sets and corpus is not None and not any(pages <= set(corpus) for pages in sets):
-        return QuestionStage(episode.qid, "not_in_corpus", basis)
-    if _retrieved(episode, gold, sets, passages):
-        return QuestionStage(episode.qid, "not_in_prompt", basis)
-    # Without gold pages it is unknown whether the corpus holds the gold.
-    unknown = "not_given" if basis == "given" else "not_found"
-    return QuestionStage(
-        episode.qid, "not_retrieved" if sets and corpus is not None else unknown, basis
-    )
-
-
-def _of_imported(episode: Episode, sets: Sequence[frozenset[str]]) -> str:
-    """Predictions record at most the retrieved pages, which need gold pages to compare with."""
-    if not has_pages(episode) or not sets:
-        return "not_recorded"
-    pages_found = {hit.passage.page_id for hit in episode.hits}
-    return "retrieved" if any(pages <= pages_found for pages in sets) else "not_found"
-
-
-def _after_prompt(episode: Episode, gold: Gold, long: bool) -> str:
-    if not gold.answers:
-        return "without_answers"
-    if long:
-        return "in_prompt"
-    return "lost_by_format" if METRICS["has_answer"](episode, gold) else "not_in_answer"
-
-
-def _is_right(episode: Episode, gold: Gold) -> bool:
-    return bool(gold.answers) and METRICS["em"](episode, gold) == 1.0
-
-
-def _retrieved(
-    episode: Episode, gold: Gold, sets: Sequence[frozenset[str]], passages: Sequence[Passage]
-) -> bool:
-    if sets:
-        pages_found = {hit.passage.page_id for hit in episode.hits}
-        return any(pages <= pages_found for pages in sets)
-    return any(_holds(passage.text, gold.answers) for passage in (*passages, *_passages(episode)))
-
-
-def _holds(text: str, answers: Sequence[str]) -> bool:
-    """Whether a text holds an answer: as whole words, or in Chinese, which separates no words, as characters."""
-    return passage_has_answer(text, answers) or any(
-        has_cjk(answer) and answer in text for answer in answers
-    )
-
-
-def _in_prompt(
-    episode: Episode, gold: Gold, sets: Sequence[frozenset[str]], passages: Sequence[Passage]
-) -> bool:
-    """Whether one prompt holds a whole evidence set (or, without pages, a passage with an answer)."""
-    shown_passages = list(passages)
+        return "unanswerable"
+    retrieved = [hit.passage for hit in episode.hits]
     if (
-        passages
-        and not sets
-        and not any(isinstance(step.request, Generate) for step in episode.steps)
-    ):
-        # A reused earlier answer: its prompt held these passages.
-        return any(_holds(passage.text, gold.answers) for passage in passages)
+        episode.workflow == IMPORTED
+    ):  # at most the retrieved pages, which need gold pages to compare with
+        if not has_pages(episode) or not sets:
+            return "not_recorded"
+        return "retrieved" if _is_support(retrieved, gold) else "not_found"
+    supported = _in_prompt(episode, gold, provided)
+    if not long and gold.answers and METRICS["em"](episode, gold) == 1.0:
+        return "right" if supported else "right_without_support"
+    if supported:
+        if not gold.answers:
+            return "without_answers"
+        if long:
+            return "in_prompt"
+        return "lost_by_format" if METRICS["has_answer"](episode, gold) else "not_in_answer"
+    if sets and corpus is not None and not any(pages <= set(corpus) for pages in sets):
+        return "not_in_corpus"
+    if _is_support(retrieved if sets else [*provided, *retrieved], gold):
+        return "not_in_prompt"
+    if sets and corpus is not None:
+        return "not_retrieved"
+    # Without gold pages it is unknown whether the corpus holds the gold.
+    return "not_given" if provided and not sets else "not_found"
+
+
+def _is_support(passages: Sequence[Passage], gold: Gold) -> bool:
+    """Whether passages hold a whole evidence set, or without gold pages a gold answer: as whole words, or in Chinese, which
+    separates no words, as characters."""
+    if any(gold.provenance):
+        pages = {passage.page_id for passage in passages}
+        return any(evidence and evidence <= pages for evidence in gold.provenance)
+    return any(
+        passage_has_answer(passage.text, gold.answers)
+        or any(has_cjk(answer) and answer in passage.text for answer in gold.answers)
+        for passage in passages
+    )
+
+
+def _in_prompt(episode: Episode, gold: Gold, provided: Sequence[Passage]) -> bool:
+    """Whether one prompt holds its support, in passages that were given or retrieved before."""
+    asks = any(isinstance(step.request, Generate) for step in episode.steps)
+    if provided and not asks and not any(gold.provenance):
+        return _is_support(
+            provided, gold
+        )  # a reused earlier answer: its prompt held these passages
+    known = list(provided)
     for step in episode.steps:
-        shown_passages += [hit.passage for hit in step.reply.hits]
-        if isinstance(step.request, Retrieve):
-            continue
+        known += [hit.passage for hit in step.reply.hits]
         prompt = _prompt(step.request)
-        in_this_prompt = [passage for passage in shown_passages if _is_in(passage, prompt)]
-        pages = {passage.page_id for passage in in_this_prompt}
-        if any(gold_pages <= pages for gold_pages in sets):
-            return True
-        if not sets and any(_holds(passage.text, gold.answers) for passage in in_this_prompt):
+        if _is_support([passage for passage in known if _is_in(passage, prompt)], gold):
             return True
     return False
 
@@ -322,5 +307,44 @@ def _prompt(request: object) -> str:
     return request.text if isinstance(request, Note) else ""
 
 
-def _passages(episode: Episode) -> list[Passage]:
-    return [hit.passage for step in episode.steps for hit in step.reply.hits]
+@uncollected()
+def waterfall_of(
+    run: RunFolder,
+    workspace: Workspace,
+    *,
+    at_most: int | None = None,
+    examples: Sequence[Example] | None = None,
+) -> Waterfall:
+    """Where the run lost its questions; corpora are read if their indexes are in the workspace.
+
+    ``at_most``: corpora with more passages together are not read, to save time. ``examples``: the questions
+    that count, default all.
+    """
+    episodes = run.episodes()
+    retrievers = {
+        step.request.retriever
+        for episode in episodes.values()
+        for step in episode.steps
+        if isinstance(step.request, Retrieve)
+    }
+    # An agent may open pages by title without a search; its retriever is in the settings.
+    backends: Mapping[str, str] = run.spec()["spec"]["settings"].get("backends", {})
+    retrievers |= {
+        name.removeprefix("retriever ") for name in backends if name.startswith("retriever ")
+    }
+    questions = examples_of(run) if examples is None else examples
+    return waterfall(
+        questions, episodes.values(), corpus_pages(workspace, retrievers, at_most=at_most)
+    )
+
+
+def lost(run: RunFolder, workspace: Workspace) -> dict[str, float]:
+    """Stage → questions of the waterfall, and ``corpus_known`` as 0 or 1; {} for an unreadable run.
+
+    For logging a finished run: corpora of more than MOST_PASSAGES passages are not read.
+    """
+    try:
+        result = waterfall_of(run, workspace, at_most=MOST_PASSAGES)
+    except RalleError:
+        return {}
+    return {**result.counts(), "corpus_known": float(result.corpus_known)}

@@ -1,6 +1,6 @@
 """What people read of results: tables, figures and the sections of a report, as values that ``render`` draws.
 
-Analyses and experiments return these; ``render`` turns them into text, HTML, plotly or SVG, ``table_files`` into CSV or LaTeX.
+Analyses and experiments return these; ``render`` turns them into text, HTML or SVG, ``table_files`` into CSV or LaTeX.
 """
 
 from __future__ import annotations

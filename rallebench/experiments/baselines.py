@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 from rallebench.analysis.baselines import compare_baselines
 from rallebench.chains.saved import chain_from_json
@@ -19,6 +19,7 @@ from rallebench.core.experiments import Experiment, ExperimentRequest, Release, 
 from rallebench.core.runs import RunRequest
 from rallebench.core.types import Action, Chain, Example, digest
 from rallebench.engine.store import RunFolder
+from rallebench.engine.stored_runs import is_of
 from rallebench.experiments import EXPERIMENTS
 from rallebench.experiments.benchmark import prepare
 from rallebench.workspace.flows import chain_flow
@@ -111,18 +112,8 @@ def baselines(request: ExperimentRequest) -> Experiment:
         except RalleError as error:
             failed[baseline] = str(error)
         yield Release(step.flow.retrievers)
-    comparison = compare_baselines(run, stored_baselines(workspace, run))
-    data = {
-        "run": run.name,
-        "lines": dict(comparison.lines),
-        "columns": comparison.columns,
-        "failed": failed,
-        "metrics": {
-            name: {column: asdict(mean) for column, mean in row.items()}
-            for name, row in comparison.cells.items()
-        },
-    }
-    return Report(data, failed=failed)
+    data = compare_baselines(run, stored_baselines(workspace, run))
+    return Report({**data, "failed": failed}, failed=failed)
 
 
 def baseline_runs(workspace: Workspace, run: RunFolder) -> dict[str, RunRequest]:
@@ -140,6 +131,7 @@ def baseline_runs(workspace: Workspace, run: RunFolder) -> dict[str, RunRequest]
         limit=spec["limit"],
         metrics=tuple(stored["metrics"]),
         name=run.name,
+        seed=spec["seed"],
         resume=True,
     ).request
     if whole.dataset.sha256 != spec["settings"].get("dataset_sha256"):
@@ -150,13 +142,14 @@ def baseline_runs(workspace: Workspace, run: RunFolder) -> dict[str, RunRequest]
     requests = {}
     for baseline, changed in baseline_chains(workspace, chain, dataset, whole.examples).items():
         name = baseline_name(run.name, baseline)
+        request = replace(whole, flow=chain_flow(changed), label=baseline, name=name)
         exists = (workspace.runs / name).exists()
-        if exists and not _is_of(run, RunFolder.open(workspace.runs, name), changed):
+        if exists and not is_of(RunFolder.open(workspace.runs, name), request):
             raise UsageError(
                 f"The run {name!r} exists already and is no baseline of {run.name!r} as it is now; "
                 f"move {workspace.runs / name} away."
             )
-        requests[baseline] = replace(whole, flow=chain_flow(changed), label=baseline, name=name)
+        requests[baseline] = request
     return requests
 
 
@@ -166,22 +159,19 @@ def stored_baselines(workspace: Workspace, run: RunFolder) -> dict[str, RunFolde
     for baseline in KINDS:
         folder = RunFolder(workspace.runs / baseline_name(run.name, baseline))
         try:
-            if folder.path.is_dir() and folder.report() and _is_of(run, folder):
+            if folder.path.is_dir() and folder.report() and _is_baseline_of(run, folder):
                 folders[baseline] = folder
         except RalleError:  # a damaged baseline is none; Runs says what is wrong with it
             continue
     return folders
 
 
-def _is_of(run: RunFolder, other: RunFolder, chain: Chain | None = None) -> bool:
-    """Whether ``other`` was asked the same questions, by ``chain`` or, without it, by some baseline."""
+def _is_baseline_of(run: RunFolder, other: RunFolder) -> bool:
+    """Whether ``other`` was asked the same questions as ``run``, by the chain of some baseline."""
     ours, theirs = run.spec()["spec"], other.spec()["spec"]
-    sums = [spec["settings"].get("dataset_sha256") for spec in (ours, theirs)]
-    same = sums[0] == sums[1] and all(ours[k] == theirs[k] for k in ("dataset", "limit", "seed"))
-    stored = theirs["settings"].get("chain")
-    if stored is None or not same:
+    chain = theirs["settings"].get("chain")
+    if chain is None or any(ours[key] != theirs[key] for key in ("dataset", "limit", "seed")):
         return False
-    their_chain = chain_from_json(stored)
-    if chain is None:
-        return is_baseline(their_chain)
-    return replace(chain, about="") == replace(their_chain, about="")
+    ours, theirs = ours["settings"], theirs["settings"]
+    same = ours.get("dataset_sha256") == theirs.get("dataset_sha256")
+    return same and is_baseline(chain_from_json(chain))

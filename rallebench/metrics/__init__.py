@@ -13,39 +13,22 @@ import functools
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any
 
 from rallebench.core.errors import NotFoundError, UsageError
 from rallebench.core.registry import Entry, Registry
 from rallebench.core.types import Episode, Example, Flow, Gold
 from rallebench.metrics._card import Card, make_card
 
-if TYPE_CHECKING:
-    from rallebench.encoders import Encoder
-
 Metric = Callable[[Episode, Gold], "float | None"]
 
 Pairs = Sequence["tuple[Episode, Gold]"]
-OpenEncoder = Callable[[str], "Encoder"]
-"""From an encoder's name (encoders/references.py) to the encoder, loaded."""
 
 
-class MetricAtK(Protocol):
-    """A metric with a cut-off."""
-
-    def __call__(self, episode: Episode, gold: Gold, k: int) -> float | None:
-        """The value at ``k``, from 1 to MAX_K."""
-        ...
-
-
-class BatchMetric(Protocol):
-    """A metric that is given all answers at once; ``encoders`` opens (or shares) an encoder by its name."""
-
-    def __call__(
-        self, pairs: Pairs, option: str = "", encoders: OpenEncoder | None = None
-    ) -> list[float | None]:
-        """One value for each of ``pairs``."""
-        ...
+MetricAtK = Callable[..., "float | None"]
+"""(episode, gold, k) → the value at the cut-off k, from 1 to MAX_K."""
+BatchMetric = Callable[..., "list[float | None]"]
+"""(pairs, option) → a value for each pair."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,26 +48,12 @@ _AT_K = re.compile(r"(?P<family>.+?)(?:@|_at_)(?P<k>\d{1,9})", re.ASCII)
 DEFAULTS = {"needs": "answers", "higher_is_better": True, "unit": "fraction", "range": (0, 1)}
 
 
-@dataclass(frozen=True, slots=True)
-class _Family:
-    """A metric with a cut-off: the function of (episode, gold, k) and the traits of its members."""
-
-    function: MetricAtK
-    about: str
-    label: str
-    traits: dict[str, Any]
-
-    def member(self, name: str, k: int) -> Entry[Callable[..., Any]]:
-        traits = {**DEFAULTS, **self.traits, "label": f"{self.label}@{k}", "k": k}
-        return Entry(name, functools.partial(self.function, k=k), self.about, traits)
-
-
 class Metrics(Registry[Callable[..., Any]]):
     """The metrics, judges included. One that says no more is a share of the questions, by accepted answers, and more is better."""
 
     def __init__(self, kind: str, package: str, *, traits: Mapping[str, str]) -> None:
         super().__init__(kind, package, traits=traits)
-        self.families: dict[str, _Family] = {}
+        self.families: dict[str, Callable[[int], Entry[Callable[..., Any]]]] = {}
 
     def register(
         self, name: str, *, about: str = "", form: Any = None, **traits: Any
@@ -99,10 +68,15 @@ class Metrics(Registry[Callable[..., Any]]):
 
         def file(function: MetricAtK) -> MetricAtK:
             about = (function.__doc__ or "").strip().split("\n")[0]
-            self.families[family] = _Family(function, about, label, traits)
+
+            def member(k: int) -> Entry[Callable[..., Any]]:
+                own = {**DEFAULTS, **traits, "label": f"{label}@{k}", "k": k}
+                return Entry(f"{family}@{k}", functools.partial(function, k=k), about, own)
+
+            self.families[family] = member
             for k in listed:
-                member = self.families[family].member(f"{family}@{k}", k)
-                self.register(member.name, about=member.about, **member.traits)(member.value)
+                entry = member(k)
+                self.register(entry.name, about=about, **entry.traits)(entry.value)
             return function
 
         return file
@@ -240,7 +214,7 @@ def _derived(name: str) -> Entry[Callable[..., Any]]:
         raise UsageError(
             f"The metric {name!r} asks for a cut-off of {k}; give one from 1 to {MAX_K}."
         )
-    return family.member(f"{match['family']}@{k}", k)
+    return family(k)
 
 
 def _with_option(entry: Entry[Callable[..., Any]], option: str) -> Entry[Callable[..., Any]]:

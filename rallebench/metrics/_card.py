@@ -56,20 +56,20 @@ class Card:
     name: str
     label: str
     definition: str
-    details: str
-    normalisation: str
-    not_scored: str
-    over_all: str
-    option: str
-    source: str
-    traps: str
-    needs: str
-    wants: str
-    tool: str
-    higher_is_better: bool | None
-    unit: str
-    range: tuple[float | None, float | None]
-    k: int | None
+    details: str = ""
+    normalisation: str = ""
+    not_scored: str = ""
+    over_all: str = ""
+    option: str = ""
+    source: str = ""
+    traps: str = ""
+    needs: str = ""
+    wants: str = ""
+    tool: str = ""
+    higher_is_better: bool | None = True
+    unit: str = ""
+    range: tuple[float | None, float | None] = (None, None)
+    k: int | None = None
 
     @property
     def direction(self) -> str:
@@ -96,21 +96,13 @@ class Card:
     @property
     def needed(self) -> str:
         """What the gold must hold and what has to be loaded, in words."""
-        parts = (
-            [self.wants]
-            if self.wants
-            else [NEEDS.get(part, part) for part in self.needs.split("+") if part]
-        )
+        gold = [NEEDS.get(part, part) for part in self.needs.split("+") if part]
+        parts = [self.wants] if self.wants else gold
         return ", ".join([*parts, TOOLS[self.tool]] if self.tool else parts) or "nothing"
 
     def as_json(self) -> dict[str, Any]:
         """Every field, ``range`` as a list, and the four above in words."""
-        words = {
-            "direction": self.direction,
-            "bounds": self.bounds,
-            "needed": self.needed,
-            "interval": self.interval,
-        }
+        words = {key: getattr(self, key) for key in ("direction", "bounds", "needed", "interval")}
         return {**asdict(self), "range": list(self.range), **words}
 
     def facts(self) -> dict[str, str]:
@@ -167,24 +159,9 @@ def parse(doc: str) -> dict[str, str]:
 
 
 def make_card(name: str, about: str, doc: str, traits: Mapping[str, Any]) -> Card:
-    """The card of a registered metric; what its docstring leaves out is looked for among the traits."""
+    """The card of a registered metric, from its docstring and its traits."""
     words = parse(doc)
-    words = {key: text or str(traits.get(key, "")) for key, text in words.items()}
-    low, high = traits.get("range", (None, None))
-    unscored = "no gold." if traits.get("needs") else "where it is not known."
-    defaults = {"normalisation": "none: no texts are compared.", "not_scored": unscored}
-    words = {key: text or defaults.get(key, "") for key, text in words.items()}
-    if about:
-        words["definition"] = about
-    return Card(
-        name=name,
-        label=traits.get("label", name),
-        **words,
-        needs=traits.get("needs", ""),
-        wants=traits.get("wants", ""),
-        tool=traits.get("tool", ""),
-        higher_is_better=traits.get("higher_is_better", True),
-        unit=traits.get("unit", ""),
-        range=(low, high),
-        k=traits.get("k"),
-    )
+    words["definition"] = about or words["definition"]
+    decided = ("needs", "wants", "tool", "higher_is_better", "unit", "range", "k")
+    known = {key: traits[key] for key in decided if key in traits}
+    return Card(name, traits.get("label", name), **words, **known)

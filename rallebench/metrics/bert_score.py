@@ -14,7 +14,7 @@ from typing import Any
 
 from rallebench.core.errors import BadFileError, NotFoundError, UsageError
 from rallebench.encoders.minilm import model_folder
-from rallebench.metrics import METRICS, OpenEncoder, Pairs
+from rallebench.metrics import METRICS, Pairs
 from rallebench.metrics._reading import answer_of
 from rallebench.metrics._single import single
 
@@ -49,9 +49,7 @@ def check_option(option: str) -> None:
 @METRICS.register_batch(
     "bertscore", label="BERTScore", range=(-1, 1), tool="model", check=check_option
 )
-def bertscore(
-    pairs: Pairs, option: str = "", encoders: OpenEncoder | None = None
-) -> list[float | None]:
+def bertscore(pairs: Pairs, option: str = "") -> list[float | None]:
     """F-measure of greedily matched contextual token embeddings with the best-fitting accepted answer.
 
     Without idf weights and without rescaling. An empty answer scores 0.
@@ -65,13 +63,13 @@ def bertscore(
         models and layers cannot be compared. Unrelated texts score far above 0. CRUD-RAG's "bertScore" is
         similarity, not this.
     """
+    best_scores: list[float | None] = [0.0 if gold.answers else None for _, gold in pairs]
     comparisons = [
         (number, answer_of(episode), alias)
         for number, (episode, gold) in enumerate(pairs)
         if answer_of(episode)
         for alias in gold.answers
     ]
-    best_scores: list[float | None] = [0.0 if gold.answers else None for _, gold in pairs]
     if not comparisons:
         return best_scores
     # Like lengths together, so that little is padded; the longest first, so that memory runs out at once or never.

@@ -9,7 +9,7 @@ from typing import Any
 
 from rallebench.core.registry import Entry
 from rallebench.core.types import Episode, Gold
-from rallebench.metrics import OpenEncoder, Pairs, metric, read_card
+from rallebench.metrics import Pairs, metric, read_card
 from rallebench.metrics.recorded import unrecorded
 
 
@@ -26,14 +26,11 @@ class ScoreSeries:
     over_all: float | None = None
 
 
-def columns(
-    names: Sequence[str], pairs: Pairs, encoders: OpenEncoder | None = None
-) -> dict[str, ScoreSeries]:
+def columns(names: Sequence[str], pairs: Pairs) -> dict[str, ScoreSeries]:
     """Canonical name → its scores, for ``pairs`` of an episode and its gold.
 
-    A failed question is not scored, and a value that is no number (NaN, infinite) is none. ``encoders``
-    opens an encoder by its name; without it they are opened anew. Raises as ``metric`` does, and what a
-    metric raises that cannot have its model.
+    A failed question is not scored, and a value that is no number (NaN, infinite) is none. Raises as ``metric`` does, and
+    what a metric raises that cannot have its model.
     """
     entries = list({entry.name: entry for entry in map(metric, names)}.values())
     singly = [entry for entry in entries if "batch" not in entry.traits]
@@ -50,7 +47,7 @@ def columns(
     }
     for entry in entries:
         if "batch" in entry.traits:
-            values[entry.name] = _batch(entry, pairs, encoders)
+            values[entry.name] = _batch(entry, pairs)
     return {entry.name: _column(entry, pairs, values[entry.name]) for entry in entries}
 
 
@@ -65,16 +62,14 @@ def why_not_scored(name: str, episode: Episode, gold: Gold) -> str:
     return f"no gold {' or '.join(missing)}" if missing else f"not scored: {card.not_scored}"
 
 
-def _batch(entry: Entry[Any], pairs: Pairs, encoders: OpenEncoder | None) -> list[float | None]:
+def _batch(entry: Entry[Any], pairs: Pairs) -> list[float | None]:
     numbers = [
         number
         for number, (episode, _) in enumerate(pairs)
         if not (episode.error or unrecorded(episode, entry))
     ]
     values: list[float | None] = [None] * len(pairs)
-    scored = entry.traits["batch"](
-        [pairs[n] for n in numbers], entry.traits.get("chosen", ""), encoders
-    )
+    scored = entry.traits["batch"]([pairs[n] for n in numbers], entry.traits.get("chosen", ""))
     if len(scored) != len(numbers):
         raise ValueError(
             f"The metric {entry.name!r} gave {len(scored)} values for {len(numbers)} answers."
@@ -88,15 +83,12 @@ def _column(entry: Entry[Any], pairs: Pairs, raw: Sequence[float | None]) -> Sco
     values: list[float | None] = []
     notes: list[str] = []
     for (episode, gold), value in zip(pairs, raw):
+        is_number = value is not None and math.isfinite(value)
+        values.append(float(value) if value is not None and is_number else None)
         if value is None:
-            values.append(None)
             notes.append(why_not_scored(entry.name, episode, gold))
-        elif math.isfinite(value):
-            values.append(float(value))
-            notes.append("")
         else:
-            values.append(None)
-            notes.append(f"not scored: the value is no number ({value})")
+            notes.append("" if is_number else f"not scored: the value is no number ({value})")
     over_all = entry.traits.get("over_all")
     scored = [pair for pair, value in zip(pairs, values) if value is not None]
     together = over_all(scored, entry.traits.get("chosen", "")) if over_all and scored else None

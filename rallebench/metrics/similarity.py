@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rallebench.encoders import Encoder
 from rallebench.encoders.references import check_encoder, open_encoder
-from rallebench.metrics import METRICS, OpenEncoder, Pairs
+from rallebench.metrics import METRICS, Pairs
 from rallebench.metrics._reading import answer_of
 from rallebench.metrics._single import single
 
@@ -19,9 +19,7 @@ DEFAULT = "minilm"
     tool="encoder",
     check=check_encoder,
 )
-def similarity(
-    pairs: Pairs, option: str = "", encoders: OpenEncoder | None = None
-) -> list[float | None]:
+def similarity(pairs: Pairs, option: str = "") -> list[float | None]:
     """The cosine of the embeddings of the answer and the nearest accepted answer.
 
     An empty answer scores 0, as in CRUD-RAG.
@@ -33,22 +31,22 @@ def similarity(
     Traps: Values of different encoders cannot be compared, and unrelated texts score above 0. MiniLM reads no
         Chinese, and only the first 256 tokens. A negation changes it little.
     """
-    texts: dict[str, int] = {}
-    for episode, gold in pairs:
-        if gold.answers and answer_of(episode):
-            for text in (answer_of(episode), *gold.answers):
-                texts.setdefault(text, len(texts))
-    if not texts:
-        return [0.0 if gold.answers else None for _, gold in pairs]
-    vectors = (encoders or _opened)(option or DEFAULT).encode(list(texts), role="passage")
+    answers = [answer_of(episode) if gold.answers else "" for episode, gold in pairs]
+    texts = list(
+        dict.fromkeys(
+            text
+            for answer, (_, gold) in zip(answers, pairs)
+            if answer
+            for text in (answer, *gold.answers)
+        )
+    )
+    encoded = _opened(option or DEFAULT).encode(texts, role="passage") if texts else ()
+    vectors = dict(zip(texts, encoded))
     values: list[float | None] = []
-    for episode, gold in pairs:
-        answer = answer_of(episode)
-        if not gold.answers or not answer:
-            values.append(0.0 if gold.answers else None)
-            continue
-        near = max(float(vectors[texts[answer]] @ vectors[texts[alias]]) for alias in gold.answers)
-        values.append(min(1.0, max(-1.0, near)))
+    for answer, (_, gold) in zip(answers, pairs):
+        near = [float(vectors[answer] @ vectors[alias]) for alias in gold.answers if answer]
+        none = 0.0 if gold.answers else None
+        values.append(min(1.0, max(-1.0, *near)) if near else none)
     return values
 
 

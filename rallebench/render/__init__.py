@@ -1,1 +1,1 @@
-"""Values as text, HTML, CSV, LaTeX, plotly and SVG. Pure: nothing here reads a file, a clock or a store."""
+"""Values as text and HTML, figures as SVG. Pure: nothing here reads a file, a clock or a store."""

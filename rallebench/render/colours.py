@@ -1,21 +1,12 @@
-"""Colours of plots, readable on white and on black: the page may be either."""
+"""Colours of plots."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-INK, GRID = "#8391a5", "rgba(128,140,160,.28)"
 SERIES = (
-    "#0d9488",
-    "#d97706",
-    "#4f7fe5",
-    "#c0458b",
-    "#65a30d",
-    "#8b5cf6",
-    "#dc4c3e",
-    "#0891b2",
-    "#a16207",
-    "#64748b",
+    *("#0d9488", "#d97706", "#4f7fe5", "#c0458b", "#65a30d"),
+    *("#8b5cf6", "#dc4c3e", "#0891b2", "#a16207", "#64748b"),
 )
 """Of series, in order."""
 PARTS: Mapping[str, str] = {

@@ -46,19 +46,21 @@ def parts(report: Mapping[str, Any]) -> Iterator[Table]:
 def plan(value: Mapping[str, Any]) -> Table:
     """A row for every part, the sum last; with expected costs where a pilot measured them."""
     pilot = value.get("probe")
+    parts = [*value["plan"], {"label": "all", "depends": False, **value["total"]}]
+    estimates = [*pilot["parts"], pilot["total"]] if pilot else []
     rows = []
-    for i, part in enumerate(value["plan"]):
+    for number, part in enumerate(parts):
         about = "about " if part["depends"] else ""
-        counts = [f"{about}{part['questions']:,}", f"{part['left']:,}"]
-        counts += [
-            about * (part[name]["high"] != 0) + span(part[name])
-            for name in ("generations", "retrievals")
-        ]
-        rows.append((part["label"], *counts, *(_amounts(pilot["parts"][i]) if pilot else ())))
-    total = value["total"]
-    calls = [span(total[name]) for name in ("generations", "retrievals")]
-    counts = [f"{total['questions']:,}", f"{total['left']:,}", *calls]
-    rows.append(("all", *counts, *(_amounts(pilot["total"]) if pilot else ())))
+        calls = [part[name] for name in ("generations", "retrievals")]
+        rows.append(
+            (
+                part["label"],
+                f"{about}{part['questions']:,}",
+                f"{part['left']:,}",
+                *(about * (count["high"] != 0) + span(count) for count in calls),
+                *(_amounts(estimates[number]) if pilot else ()),
+            )
+        )
     columns = (*_PLAN, *(Column(label) for label, _ in _COST.values() if pilot))
     kind = value.get("suite") or value["experiment"]
     return Table(f"{kind}: {value['name']} would run", columns, tuple(rows))
@@ -102,15 +104,12 @@ def amount(value: Mapping[str, float | None], format: Format) -> str:
     >>> amount({"value": 90.0, "low": 60.0, "high": 130.0}, "duration"), amount({"value": None}, "count")
     ('1 min 30 s (1 min to 2 min 10 s)', 'unknown')
     """
-    expected, low, high = (
-        text(_whole(value.get(key), format), format, UNKNOWN) for key in ("value", "low", "high")
-    )
+    numbers = [value.get(key) for key in ("value", "low", "high")]
+    if format == "count":
+        numbers = [None if number is None else round(number) for number in numbers]
+    expected, low, high = (text(number, format, UNKNOWN) for number in numbers)
     bounded = UNKNOWN not in (expected, low, high) and low != high
     return f"{expected} ({low} to {high})" if bounded else expected
-
-
-def _whole(value: float | None, format: Format) -> float | None:
-    return round(value) if value is not None and format == "count" else value
 
 
 def _amounts(estimate: Mapping[str, Mapping[str, float | None]]) -> list[str]:

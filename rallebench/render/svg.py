@@ -23,11 +23,8 @@ AS_PNG = (
     "d.download=a.download.replace(/svg$/,'png');d.click()};i.src=a.href;return false"
 )
 """Draws the SVG that the link before this one saves, twice as large, and saves that."""
-ALLOWED = (
-    "'unsafe-hashes' 'sha256-"
-    + base64.b64encode(hashlib.sha256(AS_PNG.encode()).digest()).decode()
-    + "'"
-)
+_DIGEST = base64.b64encode(hashlib.sha256(AS_PNG.encode()).digest()).decode()
+ALLOWED = f"'unsafe-hashes' 'sha256-{_DIGEST}'"
 """The part of a page's Content-Security-Policy that allows this handler and no other script."""
 
 
@@ -63,6 +60,12 @@ def _text(x: float, y: float, text: str, anchor: str = "start", extra: str = "")
     return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"{extra}>{escape(short)}</text>'
 
 
+def _key(x: float, y: float, colour: str, label: str) -> str:
+    """A square of a colour and what it stands for."""
+    square = f'<rect x="{x}" y="{y}" width="13" height="13" fill="{colour}"/>'
+    return square + _text(x + 20, y + 11, label)
+
+
 def _waterfall(value: Figure) -> str:
     """A bar per series, a part per key."""
     keys = [k for k in value.labels if any(dict(bar).get(k) for bar in value.series.values())]
@@ -85,8 +88,7 @@ def _waterfall(value: Figure) -> str:
     y = 30 + 36 * len(value.series)
     for i, key in enumerate(keys):
         x, at = 20 + 300 * (i % 3), y + 22 * (i // 3)
-        body += f'<rect x="{x}" y="{at}" width="13" height="13" fill="{colours.part(key)}"/>'
-        body += _text(x + 20, at + 11, value.labels[key])
+        body += _key(x, at, colours.part(key), value.labels[key])
     return _svg(930, y + 22 * math.ceil(len(keys) / 3) + 8, body)
 
 
@@ -125,9 +127,7 @@ def _radar(value: Figure) -> str:
         for i, share in known:
             x, y = at(i, share)
             body += f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3.5" fill="{colour}"/>'
-        below = 470 + 20 * number
-        body += f'<rect x="20" y="{below}" width="13" height="13" fill="{colour}"/>'
-        body += _text(40, below + 11, name)
+        body += _key(20, 470 + 20 * number, colour, name)
     return _svg(720, 480 + 20 * len(value.series), _text(20, 22, value.title) + body)
 
 
@@ -256,9 +256,7 @@ def _points(value: Figure) -> str:
         if value.kind == "line":
             line = " ".join(f"{x:.1f},{top:.1f}" for x, top, _ in places)
             body += f'<polyline points="{line}" fill="none" stroke="{colour}" stroke-width="1.8"/>'
-        below = 415 + 20 * number
-        body += f'<rect x="70" y="{below}" width="13" height="13" fill="{colour}"/>'
-        body += _text(90, below + 11, name)
+        body += _key(70, 415 + 20 * number, colour, name)
     return _svg(720, 425 + 20 * len(series), body)
 
 
@@ -277,8 +275,7 @@ def _rings(value: Figure) -> str:
             lines.append((colour, f"{key} {share:.1f}  {value.labels.get(key, '')}"))
             start += length
     for i, (colour, text) in enumerate(lines):
-        body += f'<rect x="360" y="{30 + 22 * i}" width="13" height="13" fill="{colour}"/>'
-        body += _text(380, 41 + 22 * i, text)
+        body += _key(360, 30 + 22 * i, colour, text)
     return _svg(760, max(340, 50 + 22 * len(lines)), body) if lines else ""
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from rallebench.analysis.agents import logs
-from rallebench.analysis.agents.report import ASPECTS
+from rallebench.analysis.agents.aspects import ASPECTS
 from rallebench.analysis.exporting import FORMS
 from rallebench.analysis.predictions import READERS
 from rallebench.core.registry import Entry, Registry

@@ -7,17 +7,15 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from rallebench.analysis import tables
+from rallebench.analysis.agents import Analysis, AnalysisOptions
+from rallebench.analysis.agents.aspects import analyse
 from rallebench.analysis.agents.reading import read
-from rallebench.analysis.agents.report import Analysis, AnalysisOptions, analyse
-from rallebench.analysis.measures import Measure, measure
-from rallebench.analysis.ranking import compare_many
-from rallebench.analysis.runs import as_json, compare_runs, waterfall_of
-from rallebench.analysis.waterfall import STAGES, UNTRACED
+from rallebench.analysis.ranking import MultiRunComparison, compare_many, compare_two
+from rallebench.analysis.waterfall import STAGES, UNTRACED, waterfall_of
 from rallebench.core.errors import UsageError
 from rallebench.core.tables import Table
 from rallebench.engine.score import cost_of
 from rallebench.engine.store import RunFolder
-from rallebench.metrics import metric
 
 if TYPE_CHECKING:
     from rallebench.services.workbench import Workbench
@@ -38,22 +36,17 @@ def compare(
 def _compare_two(
     a: RunFolder, b: RunFolder, name: str
 ) -> tuple[dict[str, Any], list[str], tuple[Table, ...]]:
-    pair, common = compare_runs(a, b, name)
-    warnings = [common.warning] if common.warning else []
-    if pair.n < len(common.qids) and not common.left_out:
-        warnings.append(
-            f"only {pair.n} of the {len(common.qids)} shared questions are scored by {pair.metric} in both."
-        )
-    measured = measure(pair.metric, [a, b])
-    corpus_level = not measured.own and "over_all" in metric(measured.name).traits
-    scores = compare_many([a, b], measured.name).corpus_level if corpus_level else {}
+    compared, pair = compare_two(a, b, name, every=False)
     value = {
-        **as_json(pair, common, a.name, b.name),
-        **_about(measured),
-        "over_all": [asdict(score) for score in scores.get(measured.name, ())],
+        "runs": [a.name, b.name],
+        **asdict(pair),
+        "flipped": [*pair.flipped],
+        "warning": " ".join(compared.warnings),
+        **_about(compared),
+        "over_all": [asdict(score) for score in compared.corpus_level.get(pair.metric, ())],
         "cost": [cost_of(run) for run in (a, b)],
     }
-    return value, warnings, ()
+    return value, compared.warnings, ()
 
 
 def _compare_several(
@@ -61,37 +54,33 @@ def _compare_several(
 ) -> tuple[dict[str, Any], list[str], tuple[Table, ...]]:
     compared = compare_many(runs, name)
     against = [
-        {
-            **{part: getattr(result.paired, part) for part in result.paired.__slots__},
-            "run": result.name,
-            "p_corrected": result.corrected,
-        }
-        for result in compared.against
+        {**asdict(pair), "run": run, "p_corrected": pair.corrected}
+        for run, pair in compared.against.items()
     ]
     value = {
         "runs": [side.name for side in compared.sides],
         "n": len(compared.common),
         "metric": compared.metric,
-        **_about(compared.measure),
+        **_about(compared),
         "metrics": {name: [asdict(mean) for mean in row] for name, row in compared.cells.items()},
         "over_all": {
             name: [asdict(score) for score in row] for name, row in compared.corpus_level.items()
         },
         "against": against,
-        "cluster_basis": compared.clusters.as_json(),
         "warnings": compared.warnings,
         "cost": [cost_of(run) for run in runs],
     }
     drawn = (tables.comparison(compared), tables.differences(compared))
-    return value, list(compared.warnings), drawn
+    return value, compared.warnings, drawn
 
 
-def _about(measured: Measure) -> dict[str, Any]:
+def _about(compared: MultiRunComparison) -> dict[str, Any]:
     """``own``: the metric is the suite's, whose runs alone hold its values."""
     return {
-        "definition": measured.about["definition"],
-        "higher_is_better": measured.higher_is_better,
-        "own": measured.own,
+        "definition": compared.measure.about["definition"],
+        "higher_is_better": compared.measure.higher_is_better,
+        "own": compared.measure.own,
+        "cluster_basis": compared.clusters.as_json(),
     }
 
 

@@ -15,7 +15,7 @@ from rallebench.datasets.pickup import pick_up
 from rallebench.datasets.r_eval import ids_that_hold
 from rallebench.engine.store import RunFolder
 from rallebench.experiments.papers import SCORERS
-from rallebench.experiments.sweeps.results import as_json, opened
+from rallebench.experiments.sweeps.results import opened
 from rallebench.services.grouping import group_of
 from rallebench.services.mlflow_model import log_chain
 from rallebench.workspace.environments import import_scholars
@@ -132,7 +132,7 @@ def track(workbench: Workbench, name: str, kind: str, *, model: bool = False) ->
             hint=Hint("leave-out", "model"),
         )
     report: Mapping[str, Any] | None = (
-        as_json(opened(workbench.workspace, name))  # those of a sweep before it has ended, too
+        opened(workbench.workspace, name)  # those of a sweep before it has ended, too
         if kind == "sweep"
         else workbench.experiments.store.open(name, kind).report
     )

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from rallebench.analysis import deployment
 from rallebench.analysis.baselines import LABELS
-from rallebench.analysis.ranking import HEADLINES
+from rallebench.analysis.measures import HEADLINES
 from rallebench.analysis.suites import differences, pairs_of
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.files import write_text
@@ -23,7 +23,7 @@ from rallebench.engine.statistics import LEVEL
 from rallebench.experiments import BUILDERS, SUITES
 from rallebench.experiments.baselines import baseline_name
 from rallebench.experiments.papers.rgb.tables import CATEGORIES
-from rallebench.experiments.sweeps.results import SweepReport, as_json, opened
+from rallebench.experiments.sweeps.results import opened
 from rallebench.experiments.sweeps.running import variants_of
 from rallebench.experiments.tradeoff import Point
 from rallebench.metrics import metric
@@ -323,7 +323,7 @@ _WINNERS = {
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """The variants of a sweep, or the chains of a folder, best first. ``document``: as ``sweeps.results.as_json`` gives it;
+    """The variants of a sweep, or the chains of a folder, best first. ``document``: as ``sweeps.results.ranked`` gives it;
     ``metrics``: those by which it can be ranked; ``reports``: run → its report."""
 
     document: Mapping[str, Any]
@@ -335,12 +335,8 @@ class Ranking:
 def ranking(workbench: Workbench, stored: StoredExperiment, by: str = "") -> Ranking:
     """The ranking by a metric, the experiment's own by default. Raises UsageError for a metric that decides nothing."""
     if stored.kind == "sweep":
-        sweep: SweepReport = opened(
-            workbench.workspace,
-            stored.name,
-            by or str(stored.request["settings"].get("metric") or ""),
-        )
-        document: Mapping[str, Any] = as_json(sweep)
+        by = by or str(stored.request["settings"].get("metric") or "")
+        document: Mapping[str, Any] = opened(workbench.workspace, stored.name, by)
     else:
         document = stored.report or {
             "variants": [],

@@ -6,7 +6,7 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from rallebench.analysis.ranking import HEADLINES
+from rallebench.analysis.measures import HEADLINES
 from rallebench.core.events import Failed, Finished, Operation, Progress
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.runs import RunResult

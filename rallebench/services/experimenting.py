@@ -15,7 +15,7 @@ from rallebench.engine import estimate
 from rallebench.engine.pilot import QUESTIONS
 from rallebench.experiments import BUILDERS, SUITES
 from rallebench.experiments.sweeps import indexing, remarks
-from rallebench.experiments.sweeps.results import as_json, headline, opened
+from rallebench.experiments.sweeps.results import headline, opened
 from rallebench.experiments.sweeps.running import sweep_settings, variants_of
 from rallebench.experiments.tradeoff.running import QUESTIONS as TRADEOFF_QUESTIONS
 from rallebench.experiments.tradeoff.running import read_swept, tradeoff_settings
@@ -96,7 +96,7 @@ def sweep_plan(
 
 def stored_sweep(workbench: Workbench, name: str, metric: str = "") -> dict[str, Any]:
     """A stored sweep as JSON, ranked by ``metric``. Raises UsageError."""
-    return as_json(opened(workbench.workspace, name, metric))
+    return opened(workbench.workspace, name, metric)
 
 
 # trade-offs

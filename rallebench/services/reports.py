@@ -8,9 +8,7 @@ from typing import Any
 
 from rallebench.analysis import deployment, radar, tables, waterfall
 from rallebench.analysis.changes import changes
-from rallebench.analysis.exporting import answered
-from rallebench.analysis.ranking import MultiRunComparison, compare_many, with_mean
-from rallebench.analysis.runs import waterfall_of
+from rallebench.analysis.ranking import MultiRunComparison, answered, compare_many, with_mean
 from rallebench.chains.chain import prompt_of
 from rallebench.chains.saved import chain_from_json
 from rallebench.core.errors import UsageError
@@ -50,7 +48,7 @@ def _run(run: RunFolder, workspace: Workspace) -> Iterator[Section]:
     yield Section(
         "", (_summary(report), tables.metrics(report), Cost(cost_of(run)), *_failures(report))
     )
-    yield Section(LOST, _waterfall([(run.name, waterfall_of(run, workspace))]))
+    yield Section(LOST, _waterfall([(run.name, waterfall.waterfall_of(run, workspace))]))
     yield Section("What was run", (Code(_settings(run.spec()["spec"]["settings"])),))
     yield Section("Every question", (_question(*pair) for pair in answered(run)))
 
@@ -102,7 +100,7 @@ def _comparison(runs: Sequence[RunFolder], workspace: Workspace, metric: str) ->
     qids = {example.question.qid for example in compared.common}
     yield Section("Every metric", (*compared.warnings, tables.comparison(compared)))
     yield Section("Differences", (tables.differences(compared),))
-    falls = [(run.name, waterfall_of(run, workspace).within(qids)) for run in runs]
+    falls = [(run.name, waterfall.waterfall_of(run, workspace).within(qids)) for run in runs]
     yield Section(LOST, _waterfall(falls))
     reports = [(run.name, with_mean(run, compared.metric)) for run in runs]
     for across, label in deployment.COST_AXES.items():
@@ -113,10 +111,10 @@ def _comparison(runs: Sequence[RunFolder], workspace: Workspace, metric: str) ->
     for by in radar.axes_of(runs, compared.common)[:MOST_RADARS]:
         axes = radar.over(runs, compared.common, compared.metric, by)
         yield Section(f"By {by}", (radar.figure(axes), radar.table(axes)))
-    for other, against in zip(runs[1:], compared.against):
-        blocks = [_changed(runs[0], other)]
-        if against.paired.n:
-            blocks += _flipped(compared, runs[0], other, against.paired.flipped)
+    for other in runs[1:]:
+        blocks, pair = [_changed(runs[0], other)], compared.against[other.name]
+        if pair.n:
+            blocks += _flipped(compared, runs[0], other, pair.flipped)
         else:
             label = compared.measure.about["label"]
             blocks.append(f"No question is scored by {label} in both.")

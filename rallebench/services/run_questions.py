@@ -13,8 +13,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from rallebench.analysis.runs import waterfall_of
-from rallebench.analysis.waterfall import SHORT, STAGES
+from rallebench.analysis.waterfall import SHORT, STAGES, waterfall_of
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.files import read_json, write_json
 from rallebench.core.types import Episode, Example, digest

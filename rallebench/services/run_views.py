@@ -13,7 +13,7 @@ from rallebench.analysis.changes import Change, changes
 from rallebench.analysis.measures import measure
 from rallebench.analysis.paired import PairedComparison
 from rallebench.analysis.ranking import MultiRunComparison, compare_many
-from rallebench.analysis.runs import SharedQuestions, compare_runs
+from rallebench.analysis.ranking import compare_two as compare_pair
 from rallebench.analysis.tables import TEST, verdict
 from rallebench.chains.saved import chain_from_json
 from rallebench.core.errors import RalleError
@@ -112,35 +112,35 @@ def chain_of(run: RunFolder) -> Chain | None:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Run ``b`` against run ``a``. ``higher``: whether more is better, None if neither direction is. ``gained``, ``lost``:
-    the questions that flipped. ``unit``: of the metric, "fraction" for a share of 1."""
+    """Run ``b`` against run ``a``. ``runs``: both by all their metrics; ``pair``: by the one that decides; ``changes``: the
+    settings that differ."""
 
+    runs: MultiRunComparison
     pair: PairedComparison
-    shared: SharedQuestions
-    metric: str
-    higher: bool | None
     changes: Sequence[Change]
-    unit: str
+
+    @property
+    def metric(self) -> str:
+        """The metric that decides."""
+        return self.runs.metric
+
+    @property
+    def unit(self) -> str:
+        """Of the metric, "fraction" for a share of 1."""
+        return self.runs.measure.unit
 
     @property
     def verdict(self) -> str:
-        """ "better", "worse", "higher", "lower", or "" where no difference is picked."""
-        pair = self.pair
-        if pair.difference is None or not pair.significant or not pair.difference:
-            return ""
-        up = pair.difference > 0
-        if self.higher is None:
-            return "higher" if up else "lower"
-        return "better" if up == self.higher else "worse"
+        """ "better", "worse", "higher", "lower", or "" where no difference is shown."""
+        word = verdict(self.pair, self.runs.measure.higher_is_better)
+        return word if self.pair.significant else ""
 
 
 def compare_two(workbench: Workbench, a: str, b: str, metric: str = "") -> Comparison:
     """Compare two runs by one metric ("" the headline). Raises UsageError."""
     first, second = workbench.runs.open(a), workbench.runs.open(b)
-    pair, shared = compare_runs(first, second, metric)
-    measure = next(m for m in shared.metrics if m.name == pair.metric)
-    different = changes(first.spec()["spec"], second.spec()["spec"])
-    return Comparison(pair, shared, pair.metric, measure.higher_is_better, different, measure.unit)
+    runs, pair = compare_pair(first, second, metric)
+    return Comparison(runs, pair, changes(first.spec()["spec"], second.spec()["spec"]))
 
 
 def compare_several(

@@ -43,7 +43,7 @@ class Tracking:
 
     def log_run(self, folder: RunFolder) -> str:
         """Log a run to MLflow, with where it lost its questions; the id it has there. Raises RalleError."""
-        from rallebench.analysis.runs import lost
+        from rallebench.analysis.waterfall import lost
         from rallebench.tracking.runs import log_run
 
         stages = lost(folder, self._workspace)

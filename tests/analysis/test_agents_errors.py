@@ -8,7 +8,7 @@ import pytest
 
 from rallebench import sandbox
 from rallebench.analysis.agents import AgentTask, EpisodeSummary, System, TaskRun
-from rallebench.analysis.agents.errors import CLASSES, ORIGINAL, breakdowns, classify
+from rallebench.analysis.agents.errors import CLASSES, ORIGINAL, breakdown, classify
 from rallebench.analysis.agents.reading import summarize
 from rallebench.analysis.agents.traces import observed_by, observed_in, scratchpad_of
 from rallebench.core.types import (
@@ -106,36 +106,29 @@ CASES = [
 def test_an_episode_is_of_one_class_as_reval_counts_and_of_one_as_we_do(
     case: str, episode: Episode, original: str, ours: str
 ) -> None:
-    assert (classify(row(episode, original=True), original=True), classify(row(episode))) == (
-        original,
-        ours,
-    )
+    assert classify(row(episode, original=True), original=True) == original
+    assert classify(row(episode)) == ours
 
 
 def test_every_class_and_every_reason_has_a_case() -> None:
-    assert {case[2] for case in CASES} == set(ORIGINAL) and {case[3] for case in CASES} == set(
-        CLASSES
-    )
-    assert all(
-        classify(row(Episode("q", "react", (), Outcome("", reason)))) in CLASSES
-        for reason in REASONS
-    )
+    assert {original for _, _, original, _ in CASES} == set(ORIGINAL)
+    assert {ours for *_, ours in CASES} == set(CLASSES)
+    ended = (Episode("q", "react", (), Outcome("", reason)) for reason in REASONS)
+    assert {classify(row(episode)) for episode in ended} <= set(CLASSES)
 
 
 def test_yes_and_no_are_evidence_of_nothing_but_stand_in_every_scratchpad_for_reval() -> None:
     episode = react("yes", "No moon is known.")
     assert classify(row(episode, "no", original=True), original=True) == "GE"
-    assert (
-        classify(row(episode, "no")) == "RE"
-        and classify(row(react("no", "No moon."), "no")) == "AM"
-    )
+    assert classify(row(episode, "no")) == "RE"
+    assert classify(row(react("no", "No moon."), "no")) == "AM"
 
 
 def test_a_reward_of_five_hundredths_is_right() -> None:
-    long = " ".join(f"w{n}" for n in range(38)) + " Huygens"
-    episode = react(long, NOTHING)
-    assert row(episode).reward == pytest.approx(2 / 41) and classify(row(episode)) == "RE"
-    assert classify(row(episode), threshold=0.04) == "AM"
+    for words, reward, expected in ((38, 2 / 41, "RE"), (37, 2 / 40, "AM")):
+        answer = " ".join(f"w{n}" for n in range(words)) + " Huygens"
+        summary = row(react(answer, NOTHING))
+        assert (summary.reward, classify(summary)) == (pytest.approx(reward), expected)
 
 
 def test_scratchpads_are_revals_and_observations_only_the_environments() -> None:
@@ -154,16 +147,9 @@ def test_scratchpads_are_revals_and_observations_only_the_environments() -> None
     ],
 )
 def test_the_models_own_words_in_an_observation_are_no_evidence(echo: str) -> None:
-    assert (
-        classify(row(react(GOLD, echo))) == "AM" and classify(row(react("Galilei", echo))) == "RE"
-    )
+    assert classify(row(react(GOLD, echo))) == "AM"
+    assert classify(row(react("Galilei", echo))) == "RE"
     assert classify(row(react(GOLD, f"Could not find [Titan]. Similar: ['{GOLD}']"))) == "EM"
-
-
-def test_traces_in_which_nothing_was_observed_are_told() -> None:
-    asked = [row(react(GOLD, "")), row(react(GOLD, FOUND))]
-    cell = TaskRun("r", System("w", "m"), EASY, tuple(asked))
-    assert breakdowns([cell])[0].blind == 1
 
 
 def test_a_programs_observations_are_the_answers_to_its_calls() -> None:
@@ -182,10 +168,11 @@ def test_a_programs_observations_are_the_answers_to_its_calls() -> None:
     assert scratchpad_of(episode).endswith(f"{FOUND} Galilei")
 
 
+REACT = System("react", "m")
+
+
 def cell(task: AgentTask, *episodes: Episode, failed: int = 0) -> TaskRun:
-    return TaskRun(
-        "r", System("react", "m"), task, tuple(row(episode) for episode in episodes), failed
-    )
+    return TaskRun("r", REACT, task, tuple(map(row, episodes)), failed)
 
 
 EASY, HARD = AgentTask("soay_easy", "aminer", "KS"), AgentTask("hotpotqa", "wiki", "KA")
@@ -196,28 +183,23 @@ def test_shares_are_of_the_questions_there_are_and_places_weigh_the_same() -> No
         cell(EASY, react(GOLD, FOUND), failed=3),
         cell(HARD, react(GOLD, FOUND), *[react("", NOTHING, "step_limit")] * 3),
     ]
-    (found,) = breakdowns(cells)
-    assert (
-        found.shares["EM"] == (100 + 25) / 2
-        and found.shares["SL"] == 75 / 2
-        and sum(found.shares.values()) == 100
-    )
-    assert (found.n, found.failed, found.counts) == (5, 3, {"EM": 2, "SL": 3})
-    assert (
-        found.stops == {"EM": {"answered": 2}, "SL": {"step_limit": 3}}
-        and len(found.examples["SL"]) == 3
-    )
+    found = breakdown(REACT, cells)
+    assert (found.shares["EM"], found.shares["SL"]) == ((100 + 25) / 2, 75 / 2)
+    assert sum(found.shares.values()) == 100
+    value = found.as_json(list(CLASSES))
+    assert (value["n"], value["failed"], value["counts"]) == (5, 3, {"EM": 2, "SL": 3})
+    assert value["stop_reasons"] == {"EM": {"answered": 2}, "SL": {"step_limit": 3}}
+    assert len(value["examples"]["SL"]) == 3
 
 
 def test_reval_divides_every_count_by_a_hundred() -> None:
-    (found,) = breakdowns(
-        [cell(EASY, react(GOLD, FOUND)), cell(HARD, *[react("", NOTHING, "step_limit")] * 4)],
-        original=True,
-    )
-    assert found.shares["EM"] == 0.5 and found.shares["TE"] == 2.0 and found.shares["SL"] == 0
+    cells = [cell(EASY, react(GOLD, FOUND)), cell(HARD, *[react("", NOTHING, "step_limit")] * 4)]
+    shares = breakdown(REACT, cells, original=True).shares
+    assert (shares["EM"], shares["TE"], shares["SL"]) == (0.5, 2.0, 0)
 
 
-def test_questions_without_an_answer_are_in_no_class() -> None:
+def test_questions_without_an_answer_are_in_no_class_and_blind_traces_are_counted() -> None:
     without = summarize(Example(Question("q", "Who?"), Gold()), react("x", NOTHING))
-    (found,) = breakdowns([TaskRun("r", System("react", "m"), EASY, (without,))])
-    assert (found.n, found.unscored, found.counts) == (0, 1, {})
+    rows = (without, row(react(GOLD, "")), row(react(GOLD, FOUND)))
+    found = breakdown(REACT, [TaskRun("r", REACT, EASY, rows)])
+    assert (found.n, found.unscored, found.blind) == (2, 1, 1)

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from small_workspace import CommandLine, make_workspace
+from small_workspace import CommandLine, write_lines
 
 from rallebench.analysis import deployment
 from rallebench.engine.score import cost_of
@@ -24,16 +24,6 @@ BOTH = [
 
 
 @pytest.fixture
-def workspace(tmp_path: Path) -> Path:
-    return make_workspace(tmp_path / "workspace")
-
-
-@pytest.fixture
-def rallebench(capfd: pytest.CaptureFixture[str], workspace: Path) -> CommandLine:
-    return CommandLine(capfd, workspace)
-
-
-@pytest.fixture
 def imported(rallebench: CommandLine, workspace: Path, tmp_path: Path) -> dict[str, RunFolder]:
     files = {
         "answers": ("a.csv", ANSWERS),
@@ -42,17 +32,7 @@ def imported(rallebench: CommandLine, workspace: Path, tmp_path: Path) -> dict[s
     }
     for name, (file, text) in files.items():
         (tmp_path / file).write_text(text, encoding="utf-8")
-        asked = (
-            "import",
-            tmp_path / file,
-            "--kind",
-            "predictions",
-            "--dataset",
-            "tiny-qa",
-            "--name",
-            name,
-        )
-        assert rallebench(*asked).code == 0
+        assert rallebench.predictions(tmp_path / file, name).code == 0
     return {name: RunFolder.open(workspace / "runs", name) for name in files}
 
 
@@ -82,32 +62,16 @@ def test_where_others_found_pages_a_line_that_found_none_scores_0_as_in_kilts_sc
         {"id": "q3", "output": [{"answer": "Texas"}]},
     ]
     file = tmp_path / "kilt.jsonl"
-    file.write_text("\n".join(map(json.dumps, lines)))
-    assert (
-        rallebench(
-            "import", file, "--kind", "predictions", "--dataset", "tiny-qa", "--name", "kilt"
-        ).code
-        == 0
-    )
+    write_lines(file, lines)
+    assert rallebench.predictions(file, "kilt").code == 0
     run = RunFolder.open(rallebench.workspace / "runs", "kilt")
     assert values(run, "Rprec") == {"q1": 1.0, "q2": 0.0, "q3": None}
     assert values(run, "KILT-em") == {"q1": 1.0, "q2": 0.0, "q3": None}
-    file.write_text(
-        "\n".join(
-            json.dumps({"id": line["id"], "output": [{"answer": "x", "provenance": []}]})
-            for line in lines
-        )
-    )
-    assert (
-        rallebench(
-            "import", file, "--kind", "predictions", "--dataset", "tiny-qa", "--name", "closed"
-        ).code
-        == 0
-    )
-    assert (
-        "Rprec"
-        not in (RunFolder.open(rallebench.workspace / "runs", "closed").report() or {})["metrics"]
-    ), "nobody looked for pages"
+    empty = [{"id": line["id"], "output": [{"answer": "x", "provenance": []}]} for line in lines]
+    write_lines(file, empty)
+    assert rallebench.predictions(file, "closed").code == 0
+    closed = RunFolder.open(rallebench.workspace / "runs", "closed").report() or {}
+    assert "Rprec" not in closed["metrics"], "no line has pages"
 
 
 def test_an_empty_cell_is_an_empty_answer_and_scores_0(
@@ -115,12 +79,7 @@ def test_an_empty_cell_is_an_empty_answer_and_scores_0(
 ) -> None:
     file = tmp_path / "some.csv"
     file.write_text("id,answer\nq1,Titan\nq2,\n")
-    assert (
-        rallebench(
-            "import", file, "--kind", "predictions", "--dataset", "tiny-qa", "--name", "some"
-        ).code
-        == 0
-    )
+    assert rallebench.predictions(file, "some").code == 0
     assert values(RunFolder.open(rallebench.workspace / "runs", "some"), "em") == {
         "q1": 1.0,
         "q2": 0.0,
@@ -158,27 +117,17 @@ def test_what_an_imported_run_cost_is_unknown_everywhere(
     seconds = next(line for line in ran.out.splitlines() if line.startswith("seconds "))
     assert seconds.split() == ["seconds", "unknown", "unknown"]
     assert set(deployment.costs(report).values()) == {None}
-    assert (
-        json.loads(rallebench("export", "answers", "--format", "jsonl").out.splitlines()[0])[
-            "seconds"
-        ]
-        is None
-    )
+    first, *_ = rallebench("export", "answers", "--format", "jsonl").out.splitlines()
+    assert json.loads(first)["seconds"] is None
 
 
 def test_the_waterfall_of_imported_predictions_tells_only_what_is_recorded(
     rallebench: CommandLine, imported: dict[str, RunFolder]
 ) -> None:
-    found = {one["run"]: one for one in rallebench.json("analyse", "answers", "pages")["runs"]}
-    assert {stage: n for stage, n in found["answers"]["waterfall"].items() if n} == {
-        "failed": 5,
-        "not_recorded": 3,
-    }
-    assert {stage: n for stage, n in found["pages"]["waterfall"].items() if n} == {
-        "failed": 5,
-        "retrieved": 2,
-        "not_found": 1,
-    }
+    runs = rallebench.json("analyse", "answers", "pages")["runs"]
+    answers, pages = ({s: n for s, n in run["waterfall"].items() if n} for run in runs)
+    assert answers == {"failed": 5, "not_recorded": 3}
+    assert pages == {"failed": 5, "retrieved": 2, "not_found": 1}
     assert "no retrieval is recorded" in rallebench("analyse", "answers").out
 
 
@@ -186,24 +135,12 @@ def test_of_imported_pages_that_are_all_wrong_nothing_is_claimed_of_a_corpus(
     rallebench: CommandLine, tmp_path: Path
 ) -> None:
     (tmp_path / "wrong.trec").write_text("".join(f"q{n} Q0 p99 1 2.0 t\n" for n in range(1, 9)))
+    assert rallebench.predictions(tmp_path / "wrong.trec", "wrong").code == 0
+    out = rallebench("analyse", "wrong").out
     assert (
-        rallebench(
-            "import",
-            tmp_path / "wrong.trec",
-            "--kind",
-            "predictions",
-            "--dataset",
-            "tiny-qa",
-            "--name",
-            "wrong",
-        ).code
-        == 0
+        "8  the gold was not retrieved within k; it is unknown whether the corpus holds it" in out
     )
-    said = rallebench("analyse", "wrong").out
-    assert (
-        "8  the gold was not retrieved within k; it is unknown whether the corpus holds it" in said
-    )
-    assert "in the corpus" not in said and "could not be looked at" not in said
+    assert "in the corpus" not in out and "could not be looked at" not in out
 
 
 def test_dollars_that_are_known_in_part_do_not_break_the_columns() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from small_suites import small_suites
-from small_workspace import QUESTIONS, RECORDS, CommandLine, make_workspace
+from small_workspace import QUESTIONS, RECORDS, CommandLine
 
 from rallebench.analysis.measures import UNDEFINED, headline, measure, own_of, shared_measures
 from rallebench.analysis.ranking import compare_many, with_mean
@@ -21,35 +21,9 @@ DEFINED = "whether the answer stands in the reply"
 
 
 @pytest.fixture
-def workspace(tmp_path: Path) -> Path:
-    return make_workspace(tmp_path / "workspace")
-
-
-@pytest.fixture
-def rallebench(
-    capfd: pytest.CaptureFixture[str], workspace: Path, small_suites: None
-) -> CommandLine:
-    found = CommandLine(capfd, workspace)
+def runs(rallebench: CommandLine, workspace: Path, small_suites: None) -> list[RunFolder]:
     for llm in ("titan", "echo"):
-        assert (
-            found(
-                "suite",
-                "small-alone",
-                "--llm",
-                llm,
-                "--name",
-                llm,
-                "--set",
-                "times=1",
-                "--no-mlflow",
-            ).code
-            == 0
-        )
-    return found
-
-
-@pytest.fixture
-def runs(rallebench: CommandLine, workspace: Path) -> list[RunFolder]:
+        assert rallebench.suite("small-alone", "times=1", llm=llm, run=llm).code == 0
     return [RunFolder.open(workspace / "runs", f"{llm} time 1") for llm in ("titan", "echo")]
 
 
@@ -57,42 +31,20 @@ def test_two_runs_of_a_suite_are_compared_by_its_own_metric_with_its_definition(
     runs: list[RunFolder], rallebench: CommandLine
 ) -> None:
     found = compare_many(runs)
-    assert found.metric == "right" == headline(found.measures), "before what a question cost"
+    assert found.metric == "right" == headline(found.measures).name, "before what a question cost"
     assert [mean.value for mean in found.cells["right"]] == [1 / 8, 0.0]
-    (one,) = found.against
-    assert (
-        one.paired.difference == -1 / 8
-        and one.paired.note == "too few articles"
-        and one.paired.lost == ("q1",)
-    )
-    said = rallebench("compare", *(run.name for run in runs), "--json").json
-    assert (said["metric"], said["definition"], said["own"], said["flipped"]) == (
-        "right",
-        DEFINED,
-        True,
-        ["q1"],
-    )
+    (pair,) = found.against.values()
+    assert (pair.difference, pair.note, pair.lost) == (-1 / 8, "too few articles", ("q1",))
+    value = rallebench.json("compare", *(run.name for run in runs))
+    expected = {"metric": "right", "definition": DEFINED, "own": True, "flipped": ["q1"]}
+    assert {key: value[key] for key in expected} == expected
     assert f"right: {DEFINED}" in rallebench("compare", *(run.name for run in runs)).out
 
 
 def test_a_suites_own_metric_is_had_only_where_it_was_measured(
     runs: list[RunFolder], rallebench: CommandLine, workspace: Path
 ) -> None:
-    assert (
-        rallebench(
-            "run",
-            "--chain",
-            "read",
-            "--llm",
-            "titan",
-            "--dataset",
-            "tiny-qa",
-            "--name",
-            "plain",
-            "--no-mlflow",
-        ).code
-        == 0
-    )
+    assert rallebench.run("plain").code == 0
     plain = RunFolder.open(workspace / "runs", "plain")
     with pytest.raises(
         UsageError, match="right is a suite's own metric; plain has no values of it"
@@ -155,14 +107,14 @@ def test_agents_are_compared_by_how_they_ended_their_turns_and_their_reward(tmp_
     other = by_agent(tmp_path, "other", ["answered"] * 2 + ["step_limit"] * 5 + ["gave_up"])
     found = compare_many([first, other], "ended:step_limit")
     assert [mean.value for mean in found.cells["ended:step_limit"]] == [0.0, 5 / 8]
-    assert [name for name in found.metrics if name.startswith("ended")] == [
+    assert [name for name in found.cells if name.startswith("ended")] == [
         "ended:answered",
         "ended:step_limit",
         "ended:gave_up",
     ]
     assert [mean.value for mean in found.cells["model_calls"]] == [2.0, 2.75]
-    assert {"em", "f1_yes_no"} <= set(found.metrics)
-    assert found.against[0].paired.wins == 5, "on so many it ended so, and the first did not"
+    assert {"em", "f1_yes_no"} <= set(found.cells)
+    assert found.against["other"].wins == 5, "on so many it ended so, and the first did not"
 
 
 # what is read

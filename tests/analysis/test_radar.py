@@ -20,7 +20,7 @@ from rallebench.analysis.ranking import compare_many
 from rallebench.core.errors import UsageError
 from rallebench.core.tables import Figure, Mean
 from rallebench.engine.store import RunFolder
-from rallebench.render import plotly, svg
+from rallebench.render import report, svg
 from rallebench.services.workbench import Workbench
 
 
@@ -39,29 +39,12 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def runs(capfd: pytest.CaptureFixture[str], workspace: Path) -> dict[str, RunFolder]:
-    rallebench = CommandLine(capfd, workspace)
-    made = [("read", "titan", one) for one in ("kinds", "one", "two", "three")] + [
-        ("read", "echo", "kinds"),
-        ("closed", "titan", "one"),
-        ("closed", "titan", "two"),
-    ]
-    for chain, llm, dataset in made:
-        name = f"{chain}-{llm}-{dataset}"
+def runs(rallebench: CommandLine, workspace: Path) -> dict[str, RunFolder]:
+    names = [f"read-titan-{dataset}" for dataset in ("kinds", "one", "two", "three")]
+    for name in (*names, "read-echo-kinds", "closed-titan-one", "closed-titan-two"):
         if not (workspace / "runs" / name).exists():
-            asked = (
-                "run",
-                "--chain",
-                chain,
-                "--llm",
-                llm,
-                "--dataset",
-                dataset,
-                "--no-mlflow",
-                "--name",
-                name,
-            )
-            assert rallebench(*asked).code == 0
+            chain, llm, dataset = name.split("-")
+            assert rallebench.run(name, llm, "--dataset", dataset, chain=chain).code == 0
     return {run.name: run for run in Workbench(workspace).runs.list()}
 
 
@@ -106,11 +89,8 @@ def test_a_line_is_a_chain_over_question_sets_and_what_it_was_not_asked_stays_op
     )
     assert share_nothing(chosen) and axes_of(chosen, ()) == [DATASETS]
     found = over_datasets(chosen)
-    assert (
-        list(found.lines) == ["read", "closed"]
-        and found.axes == ("one", "two", "three")
-        and svg.figure(radar_figure(found))
-    )
+    assert (list(found.lines), found.axes) == (["read", "closed"], ("one", "two", "three"))
+    assert svg.figure(radar_figure(found))
     assert means(found, "read") == {"one": (1 / 3, 3), "two": (0.0, 3), "three": (0.0, 2)}
     assert means(found, "closed")["three"] is None
 
@@ -136,7 +116,7 @@ def test_drawings_are_whole_svg_and_escape_what_they_show(runs: dict[str, RunFol
     found = over_field(both, compare_many(both).common, "em", "meta.kind")
     evil = Radar(
         "<by>",
-        "em",
+        found.measure,
         tuple(f"<{axis}>" for axis in found.axes),
         {f"<i>{name}": row for name, row in found.lines.items()},
     )
@@ -151,6 +131,6 @@ def test_drawings_are_whole_svg_and_escape_what_they_show(runs: dict[str, RunFol
     )
     for figure in figures:
         assert ET.fromstring(svg.figure(figure)).tag.endswith("svg"), figure.kind
-    two_axes = radar_figure(Radar("x", "em", ("a", "b"), {"one": (None, None)}))
+    two_axes = radar_figure(Radar("x", found.measure, ("a", "b"), {"one": (None, None)}))
     assert svg.figure(two_axes) == "", "two axes span nothing"
-    assert "A radar needs three axes" in str(plotly.figure(two_axes).layout.annotations)
+    assert "A radar needs three axes" in report.block(two_axes)

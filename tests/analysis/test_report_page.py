@@ -7,29 +7,16 @@ from html import unescape
 from pathlib import Path
 
 import pytest
-from small_workspace import CommandLine, make_workspace
+from small_workspace import CommandLine
 
 from rallebench.render.svg import ALLOWED, AS_PNG
 
 
 @pytest.fixture
-def rallebench(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> CommandLine:
-    found = CommandLine(capfd, make_workspace(tmp_path / "workspace"))
-    for name, llm in (("first", "titan"), ("second", "echo")):
-        asked = (
-            "run",
-            "--dataset",
-            "tiny-qa",
-            "--no-mlflow",
-            "--chain",
-            "read",
-            "--name",
-            name,
-            "--llm",
-            llm,
-        )
-        assert found(*asked).code == 0
-    return found
+def rallebench(capfd: pytest.CaptureFixture[str], workspace: Path) -> CommandLine:
+    command = CommandLine(capfd, workspace)
+    assert command.run("first", "titan").code == command.run("second", "echo").code == 0
+    return command
 
 
 def written(rallebench: CommandLine, tmp_path: Path, *runs: str) -> str:
@@ -70,19 +57,10 @@ def test_where_nothing_is_scored_in_both_nothing_is_said_to_be_equal(
 ) -> None:
     file = tmp_path / "pages.run"
     file.write_text("q1 Q0 p1 1 2.0 tag\n", encoding="utf-8")
-    asked = ("import", file, "--kind", "predictions", "--dataset", "tiny-qa", "--name", "pages")
-    assert rallebench(*asked).code == 0
-    assert (
-        rallebench(
-            "report", "first", "pages", "--metric", "has_answer", "--out", tmp_path / "report.html"
-        ).code
-        == 0
-    )
-    text = (tmp_path / "report.html").read_text(encoding="utf-8")
-    assert (
-        "No question is scored by has_answer in both." in text
-        and "No question changed its score." not in text
-    )
+    assert rallebench.predictions(file, "pages").code == 0
+    text = written(rallebench, tmp_path, "first", "pages", "--metric", "has_answer")
+    assert "No question is scored by has_answer in both." in text
+    assert "No question changed its score." not in text
 
 
 def test_the_file_asks_nothing_of_a_network_and_runs_nothing(
@@ -90,11 +68,8 @@ def test_the_file_asks_nothing_of_a_network_and_runs_nothing(
 ) -> None:
     for runs in (("first",), ("first", "second")):
         text = written(rallebench, tmp_path, *runs)
-        assert (
-            not re.search(r"(?:src|href)=\"(?!data:text/csv|data:image/svg|#\")", text)
-            and "url(" not in text
-            and "@import" not in text
-        )
+        assert not re.search(r"(?:src|href)=\"(?!data:text/csv|data:image/svg|#\")", text)
+        assert "url(" not in text and "@import" not in text
         assert "<script" not in text and "default-src 'none'" in text
         handlers = {unescape(found) for found in re.findall(r"\son\w+=\"([^\"]*)\"", text)}
         assert handlers == {AS_PNG} and ALLOWED in text, (

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from rallebench.analysis.waterfall import STAGES, Waterfall, figure, notes, waterfall
@@ -27,6 +29,13 @@ SECOND = Passage("d3", "Saturn is a planet.", "Saturn", "p3")
 CORPUS = {"p1", "p2", "p3"}
 
 
+PAGE = Gold(("Titan",), provenance=(frozenset({"p1"}),))
+BOTH = Gold(("Titan",), provenance=(frozenset({"p1", "p3"}),))
+EITHER = Gold(("Titan",), provenance=(frozenset({"p1", "p3"}), frozenset({"p3"})))
+LONG = Gold((" ".join(["word"] * 30),), provenance=(frozenset({"p1"}),))
+UNANSWERED = Gold(provenance=(frozenset({"p1"}),))
+
+
 def found(*passages: Passage) -> Step:
     hits = tuple(Hit(passage, 1.0 / rank) for rank, passage in enumerate(passages, 1))
     return Step(Retrieve("r", "q", len(hits)), Reply("", hits))
@@ -41,171 +50,109 @@ def asked(prompt: str, reply: str) -> Step:
     return Step(Generate("m", (Message("user", prompt),)), Reply(reply))
 
 
-def stage(
+def placed(
     *steps: Step,
     answer: str = "",
-    gold: Gold | None = None,
+    gold: Gold = PAGE,
     corpus: set[str] | None = CORPUS,
     error: str = "",
-) -> str:
-    gold = gold or Gold(("Titan",), provenance=(frozenset({"p1"}),))
+    given: tuple[str, ...] = (),
+) -> Waterfall:
+    """One question; ``given``: the passages that it came with."""
+    passages = tuple(Passage(f"document {n}", text) for n, text in enumerate(given, 1))
+    example = Example(Question("q", "Which moon?", passages), gold)
     episode = Episode("q", "chain", steps, None if error else Outcome(answer), error)
-    result = waterfall([Example(Question("q", "Which moon?"), gold)], [episode], corpus)
+    result = waterfall([example], [episode], corpus)
     assert sum(result.counts().values()) == 1
-    return result.placed[0].stage
+    return result
 
 
-@pytest.mark.parametrize(
-    ("steps", "answer", "expected"),
-    [
-        ((found(OTHER), asked("Rome is a city.", "no")), "no", "not_retrieved"),
-        ((found(OTHER, GOLD), asked("Rome is a city.", "no")), "no", "not_in_prompt"),
-        ((found(GOLD), asked(f"{GOLD.text} Which moon?", "Rhea")), "Rhea", "not_in_answer"),
-        (
-            (found(GOLD), asked(f"{GOLD.text} Which moon?", "It is Titan")),
-            "It is Titan",
-            "lost_by_format",
-        ),
-        ((found(GOLD), asked(f"{GOLD.text} Which moon?", "Titan")), "Titan", "right"),
-        ((opened(GOLD), asked(f"Observation 1: {GOLD.text}", "Titan")), "Titan", "right"),
-        ((opened(OTHER), asked(f"Observation 1: {OTHER.text}", "no")), "no", "not_retrieved"),
-        ((found(OTHER), asked("Rome is a city.", "Titan")), "Titan", "right_without_support"),
-        ((asked("Which moon?", "Titan"),), "Titan", "right_without_support"),
-        ((asked("Which moon?", "Rhea"),), "Rhea", "not_retrieved"),
-    ],
-)
-def test_a_question_falls_where_it_was_lost(
-    steps: tuple[Step, ...], answer: str, expected: str
-) -> None:
-    assert stage(*steps, answer=answer) == expected
+NO, RHEA, TITAN = (asked(OTHER.text, "no"), asked(GOLD.text, "Rhea"), asked(GOLD.text, "Titan"))
+CASES: dict[str, tuple[tuple[Step, ...], str, str, dict[str, Any]]] = {
+    "not retrieved": ((found(OTHER), NO), "no", "not_retrieved", {}),
+    "retrieved and cut": ((found(OTHER, GOLD), NO), "no", "not_in_prompt", {}),
+    "in the prompt, another answer": ((found(GOLD), RHEA), "Rhea", "not_in_answer", {}),
+    "a sentence around the answer": ((found(GOLD), TITAN), "It is Titan", "lost_by_format", {}),
+    "right": ((found(GOLD), TITAN), "Titan", "right", {}),
+    "a page that was opened": ((opened(GOLD), TITAN), "Titan", "right", {}),
+    "another page was opened": ((opened(OTHER), NO), "no", "not_retrieved", {}),
+    "known without the page": ((found(OTHER), NO), "Titan", "right_without_support", {}),
+    "known without a retrieval": ((NO,), "Titan", "right_without_support", {}),
+    "nothing was retrieved": ((NO,), "Rhea", "not_retrieved", {}),
+    "the corpus lacks the page": ((found(OTHER),), "no", "not_in_corpus", {"corpus": {"p2"}}),
+    "the corpus cannot be read": ((found(OTHER),), "no", "not_found", {"corpus": None}),
+    "gold without pages": ((found(OTHER),), "no", "not_found", {"gold": Gold(("Titan",))}),
+    "failed whatever it retrieved": ((found(GOLD),), "", "failed", {"error": "the model is gone"}),
+    "half an evidence set": ((found(GOLD), TITAN), "no", "not_retrieved", {"gold": BOTH}),
+    "a whole evidence set": (
+        (found(GOLD, SECOND), asked(f"{GOLD.text}\n{SECOND.text}", "Titan")),
+        "Titan",
+        "right",
+        {"gold": BOTH},
+    ),
+    "one of two evidence sets": (
+        (found(SECOND), asked(SECOND.text, "Titan")),
+        "Titan",
+        "right",
+        {"gold": EITHER},
+    ),
+    "two retrievals together": ((found(OTHER), NO, found(GOLD), TITAN), "Titan", "right", {}),
+    "shown before it was retrieved": ((TITAN, found(GOLD)), "no", "not_in_prompt", {}),
+    "a note of the first title": (
+        (found(GOLD), Step(Note("Titan"), Reply("Titan"))),
+        "Titan",
+        "right",
+        {},
+    ),
+    "long gold answers": ((found(GOLD), TITAN), "something", "in_prompt", {"gold": LONG}),
+    "no gold answers": ((found(GOLD), TITAN), "some", "without_answers", {"gold": UNANSWERED}),
+    "no gold answers, empty": ((found(GOLD), TITAN), "", "without_answers", {"gold": UNANSWERED}),
+    "no gold answers, lost": ((found(OTHER), NO), "some", "not_retrieved", {"gold": UNANSWERED}),
+    "no gold at all": ((found(GOLD), TITAN), "Titan", "unanswerable", {"gold": Gold()}),
+}
 
 
-def test_a_gold_page_that_the_corpus_lacks_cannot_be_retrieved() -> None:
-    assert stage(found(OTHER), answer="no", corpus={"p2"}) == "not_in_corpus"
-
-
-def test_nothing_is_said_of_a_corpus_that_cannot_be_looked_at() -> None:
-    assert stage(found(OTHER), answer="no", corpus=None) == "not_found"
-    assert "it is unknown whether the corpus holds it" in STAGES["not_found"]
-    assert stage(found(OTHER), answer="no", gold=Gold(("Titan",))) == "not_found", (
-        "gold without pages says nothing of the corpus"
-    )
-
-
-def test_a_failed_question_is_failed_whatever_it_had_retrieved() -> None:
-    assert stage(found(GOLD), error="the model was gone") == "failed"
-
-
-def test_all_pages_of_an_evidence_set_are_needed_and_one_whole_set_is_enough() -> None:
-    both = Gold(("Titan",), provenance=(frozenset({"p1", "p3"}),))
-    prompt = asked(f"{GOLD.text}\n{SECOND.text}", "Titan")
-    assert stage(found(GOLD), asked(GOLD.text, "no"), answer="no", gold=both) == "not_retrieved"
-    assert stage(found(GOLD, SECOND), prompt, answer="Titan", gold=both) == "right"
-    either = Gold(("Titan",), provenance=(frozenset({"p1", "p3"}), frozenset({"p3"})))
-    assert stage(found(SECOND), asked(SECOND.text, "Titan"), answer="Titan", gold=either) == "right"
-
-
-def test_two_retrievals_are_looked_at_together() -> None:
-    steps = (
-        found(OTHER),
-        asked(OTHER.text, "Saturn's moon?"),
-        found(GOLD),
-        asked(GOLD.text, "Titan"),
-    )
-    assert stage(*steps, answer="Titan") == "right"
-
-
-def test_a_passage_counts_as_shown_only_after_it_was_retrieved() -> None:
-    assert stage(asked(GOLD.text, "no"), found(GOLD), answer="no") == "not_in_prompt"
+@pytest.mark.parametrize("case", CASES)
+def test_a_question_falls_where_it_was_lost(case: str) -> None:
+    steps, answer, expected, more = CASES[case]
+    assert placed(*steps, answer=answer, **more).placed[0].stage == expected
 
 
 def test_without_gold_pages_a_passage_that_holds_an_answer_is_the_support_and_that_is_said() -> (
     None
 ):
-    gold = Gold(("Titan",))
-    episode = Episode("q", "chain", (found(GOLD), asked(GOLD.text, "Titan")), Outcome("Titan"))
-    result = waterfall([Example(Question("q", "Which moon?"), gold)], [episode], CORPUS)
-    assert (result.placed[0].stage, result.placed[0].by, result.without_pages) == (
-        "right",
-        "answers",
-        1,
-    )
+    result = placed(found(GOLD), TITAN, answer="Titan", gold=Gold(("Titan",)))
+    assert (result.placed[0].stage, result.placed[0].by) == ("right", "answers")
+    assert result.without_pages == 1
 
 
-def test_an_identity_action_that_hands_on_the_first_title_shows_its_page() -> None:
-    title = Step(Note("Titan"), Reply("Titan"))
-    assert stage(found(GOLD), title, answer="Titan") == "right"
-
-
-def test_long_gold_answers_are_not_judged_by_exact_match() -> None:
-    long = Gold((" ".join(["word"] * 30),), provenance=(frozenset({"p1"}),))
-    assert (
-        stage(found(GOLD), asked(GOLD.text, "something"), answer="something", gold=long)
-        == "in_prompt"
-    )
-
-
-@pytest.mark.parametrize("answer", ["", "something"])
-def test_gold_with_pages_and_no_answers_has_none_to_be_compared_with(answer: str) -> None:
-    pages = Gold(provenance=(frozenset({"p1"}),))
-    assert (
-        stage(found(GOLD), asked(GOLD.text, answer), answer=answer, gold=pages) == "without_answers"
-    )
-    assert (
-        stage(found(OTHER), asked(OTHER.text, answer), answer=answer, gold=pages) == "not_retrieved"
-    )
-    assert "the gold has no answers" in STAGES["without_answers"]
-
-
-def with_passages(*texts: str, prompt: str, answer: str, wanted: str = "Titan") -> Waterfall:
-    """A question that came with its passages, answered without a retrieval."""
-    question = Question(
-        "q", "Which moon?", tuple(Passage(f"document {n}", text) for n, text in enumerate(texts, 1))
-    )
-    return waterfall(
-        [Example(question, Gold((wanted,)))],
-        [Episode("q", "rgb", (asked(prompt, answer),), Outcome(answer))],
-    )
-
-
-def test_passages_that_came_with_a_question_are_looked_at_and_no_corpus_is_missed() -> None:
-    shown = with_passages(
-        OTHER.text, GOLD.text, prompt=f"{OTHER.text}\n{GOLD.text}\nWhich moon?", answer="Rhea"
-    )
-    assert (shown.placed[0].stage, shown.placed[0].by) == ("not_in_answer", "given")
-    assert (
-        with_passages(GOLD.text, prompt=GOLD.text, answer="It is Titan").placed[0].stage
-        == "lost_by_format"
-    )
-    assert (
-        with_passages(GOLD.text, prompt="Which moon?", answer="Rhea").placed[0].stage
-        == "not_in_prompt"
-    )
-    assert (
-        with_passages(OTHER.text, prompt=OTHER.text, answer="Rhea").placed[0].stage == "not_given"
-    )
-    assert (
-        with_passages("罗马是一座城市。", prompt="罗马是一座城市。", answer="北京", wanted="罗马")
-        .placed[0]
-        .stage
-        == "not_in_answer"
-    )
-    assert (shown.given_passages, shown.without_pages, shown.misses_corpus, shown.tells) == (
-        1,
-        0,
-        False,
-        True,
-    )
-    (note,) = notes([("a", shown)])
+@pytest.mark.parametrize(
+    ("given", "prompt", "answer", "gold", "expected"),
+    [
+        ((OTHER.text, GOLD.text), f"{OTHER.text}\n{GOLD.text}", "Rhea", "Titan", "not_in_answer"),
+        ((GOLD.text,), GOLD.text, "It is Titan", "Titan", "lost_by_format"),
+        ((GOLD.text,), "Which moon?", "Rhea", "Titan", "not_in_prompt"),
+        ((OTHER.text,), OTHER.text, "Rhea", "Titan", "not_given"),
+        (("罗马是一座城市。",), "罗马是一座城市。", "北京", "罗马", "not_in_answer"),
+    ],
+)
+def test_passages_that_came_with_a_question_are_looked_at_and_no_corpus_is_missed(
+    given: tuple[str, ...], prompt: str, answer: str, gold: str, expected: str
+) -> None:
+    step = asked(prompt, answer)
+    result = placed(step, answer=answer, gold=Gold((gold,)), corpus=None, given=given)
+    assert (result.placed[0].stage, result.placed[0].by) == (expected, "given")
+    assert (result.given_passages, result.without_pages) == (1, 0)
+    assert result.tells and not result.misses_corpus
+    (note,) = notes([("a", result)])
     assert note.startswith("a: 1 question came with passages") and "corpus" not in note
 
 
 def test_the_stages_come_in_order_and_every_question_is_in_one() -> None:
-    gold = Gold(("Titan",), provenance=(frozenset({"p1"}),))
-    examples = [Example(Question(f"q{i}", "Which moon?"), gold) for i in range(3)]
+    examples = [Example(Question(f"q{i}", "Which moon?"), PAGE) for i in range(3)]
     episodes = [
         Episode("q0", "chain", (found(OTHER),), Outcome("")),
-        Episode("q1", "chain", (found(GOLD), asked(GOLD.text, "Titan")), Outcome("Titan")),
+        Episode("q1", "chain", (found(GOLD), TITAN), Outcome("Titan")),
         Episode("q2", "chain", (), None, "failed"),
     ]
     result = waterfall(examples, episodes, CORPUS)
@@ -215,12 +162,9 @@ def test_the_stages_come_in_order_and_every_question_is_in_one() -> None:
 
 
 def test_where_nothing_was_retrieved_and_no_pages_are_named_there_is_no_way_to_be_lost_on() -> None:
-    examples = [Example(Question("q", "Which moon?"), Gold(("Titan",)))]
-    alone = waterfall(
-        examples, [Episode("q", "rgb", (asked("Documents: …", "Rhea"),), Outcome("Rhea"))]
-    )
+    alone = placed(NO, answer="Rhea", gold=Gold(("Titan",)), corpus=None)
     assert not alone.tells and not alone.within({"q"}).tells
     (note,) = notes([("a", alone)])
     assert note.startswith("a: nothing was retrieved and no question names gold pages")
     assert not figure([("a", alone)]).series
-    assert waterfall(examples, [Episode("q", "chain", (found(OTHER),), Outcome("Rhea"))]).tells
+    assert placed(found(OTHER), answer="Rhea", gold=Gold(("Titan",)), corpus=None).tells

@@ -88,20 +88,15 @@ def test_a_value_is_a_number_in_its_cards_range_or_none_with_a_reason(name: str)
     for value, note in zip(found.values, found.notes):
         assert (value is None) == bool(note)
         if value is not None:
-            assert (
-                math.isfinite(value)
-                and (low is None or value >= low)
-                and (high is None or value <= high)
-            )
+            assert math.isfinite(value)
+            assert (low is None or value >= low) and (high is None or value <= high)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_without_the_gold_it_needs_a_metric_of_answers_scores_nothing(name: str) -> None:
     if "answers" in read_card(name).needs:
-        found = columns([name], [(episode, gold) for episode, gold in PAIRS if not gold.answers])[
-            name
-        ]
-        assert set(found.values) == {None}
+        pairs = [(episode, gold) for episode, gold in PAIRS if not gold.answers]
+        assert set(columns([name], pairs)[name].values) == {None}
 
 
 @pytest.mark.parametrize("name", NAMES)

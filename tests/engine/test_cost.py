@@ -146,14 +146,14 @@ def test_a_backend_that_counts_none_is_not_scored_0() -> None:
     spent = total(quiet.steps, PRICES)
     assert (spent["prompt_tokens"], spent["completion_tokens"], spent["usd"]) == (None, None, None)
     assert spent["calls_not_counted"] == {"gpt": 1}
-    assert costs.counted(spent) == "tokens not counted"
+    assert costs.tokens(spent) == "tokens not counted"
 
 
 def test_tokens_that_were_counted_in_part_say_how_many_calls_are_missing() -> None:
     spent = total([said(7, 3), said(0, 0, llm="old"), said(0, 0, llm="old")], PRICES)
     assert (spent["prompt_tokens"], spent["completion_tokens"]) == (7, 3)
-    assert costs.counted(spent) == "7 + 3 tokens (2 calls not counted)"
-    assert costs.uncounted(spent) == "2 calls of old"
+    assert costs.tokens(spent) == "7 + 3 tokens (2 calls not counted)"
+    assert spent["calls_not_counted"] == {"old": 2}
 
 
 # ── money ────────────────────────────────────────────────────────────────────

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from performing import sweep
-from small_workspace import CommandLine, make_workspace
+from small_workspace import CommandLine, make_workspace, read_lines
 
 from rallebench.core.errors import UsageError
 from rallebench.core.types import Action, Chain
@@ -26,10 +26,9 @@ CHAIN = Chain(
 )
 
 
-def varied(*texts: str, way: str = "one-factor") -> list[str]:
-    return [
-        cell.label for cell in expand(CHAIN, [factor(text, parse_settings) for text in texts], way)
-    ]
+def varied(*texts: str, strategy: str = "one-factor") -> list[str]:
+    factors = [factor(text, parse_settings) for text in texts]
+    return [variant.label for variant in expand(CHAIN, factors, strategy)]
 
 
 @pytest.fixture
@@ -43,21 +42,34 @@ SWEEP = ("sweep", "--chain", "read", "--dataset", "tiny-qa", "--no-mlflow", "--n
 def test_one_factor_changes_one_field_at_a_time_and_a_grid_all_combinations() -> None:
     assert set(varied("k=2,4", "llm=titan,echo")) == {"k=2", "k=4", "llm=titan", "llm=echo"}
     expected = {"k=2, llm=titan", "k=2, llm=echo", "k=4, llm=titan", "k=4, llm=echo"}
-    assert set(varied("k=2,4", "llm=titan,echo", way="grid")) == expected
+    assert set(varied("k=2,4", "llm=titan,echo", strategy="grid")) == expected
 
 
-def test_the_largest_k_comes_first_because_smaller_ones_are_then_remembered() -> None:
-    assert varied("k=1,10,4") == ["k=10", "k=4", "k=1"]
-
-
-def test_variants_that_are_the_same_chain_are_run_once() -> None:
+def test_the_largest_k_comes_first_and_variants_that_are_one_chain_are_run_once() -> None:
+    assert varied("k=1,10,4") == ["k=10", "k=4", "k=1"], "smaller ones come from the cache"
     assert varied("k=5,3", "retriever=tiny") == ["k=5", "k=3"]
 
 
-def test_a_field_of_one_action_and_a_template_in_a_file_can_be_varied(tmp_path: Path) -> None:
-    (tmp_path / "short.txt").write_text("Q: {question}")
-    (cell,) = expand(CHAIN, [factor(f"2.template={tmp_path / 'short.txt'}", parse_settings)])
-    assert (cell.label, cell.chain.actions[1].template) == ("2.template=short", "Q: {question}")
+def test_a_template_in_a_file_can_be_varied_and_equal_names_are_told_apart(tmp_path: Path) -> None:
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "p.txt").write_text(f"{folder}: {{question}}")
+    (variant,) = expand(CHAIN, [factor(f"2.template={tmp_path}/a/p.txt", parse_settings)])
+    assert (variant.label, variant.chain.actions[1].template) == ("2.template=p", "a: {question}")
+    both = factor(f"2.template={tmp_path}/a/p.txt,{tmp_path}/b/p.txt", parse_settings)
+    assert both.labels == (f"{tmp_path}/a/p.txt", f"{tmp_path}/b/p.txt")
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("retriever=a,(rrf:a,b)", ("a", "rrf:a,b")),
+        ('stop=["a","b"],["c"]', (["a", "b"], ["c"])),
+        ("system=(,x", ("(", "x")),  # what does not close holds nothing together
+    ],
+)
+def test_a_comma_in_brackets_belongs_to_its_value(text: str, values: tuple[Any, ...]) -> None:
+    assert factor(text, parse_settings).values == values
 
 
 @pytest.mark.parametrize(
@@ -69,6 +81,8 @@ def test_a_field_of_one_action_and_a_template_in_a_file_can_be_varied(tmp_path: 
         (("3.k=1",), "^3.k: the chain has 2 actions"),
         (("k=zero",), "^k=zero: k must be a whole number"),
         (("2.template=no-such.txt,{question}",), "There is no template file 'no-such.txt'"),
+        (("temprature=0,1",), "Did you mean 'temperature'"),
+        (("2.temprature=0,1",), "Did you mean 'temperature'"),
         ((), "Nothing is varied"),
         ((f"k={','.join(map(str, range(1, 80)))}",), "more than 64 variants"),
     ],
@@ -79,11 +93,11 @@ def test_what_cannot_be_varied_is_one_sentence(texts: tuple[str, ...], sentence:
 
 
 def test_runs_are_named_after_their_variant_and_never_share_a_name() -> None:
-    one, two = (
+    first, other = (
         run_name("s", expand(CHAIN, [factor(f"retriever={name}", parse_settings)])[0].label)
         for name in ("rrf:a", "rrf|a")
     )
-    assert one.startswith("s retriever=rrf-a ") and one != two
+    assert first.startswith("s retriever=rrf-a ") and first != other
 
 
 def test_a_sweep_names_the_best_and_says_when_no_difference_is_shown(
@@ -96,128 +110,87 @@ def test_a_sweep_names_the_best_and_says_when_no_difference_is_shown(
     assert "Best: llm=titan" in ran.json["verdict"]
     assert "too few articles to show a difference" in ran.json["verdict"]
     assert {path.name for path in (workspace / "runs").iterdir()} == {"s llm=titan", "s llm=echo"}
-    shown = rallebench("sweep", "--name", "s")
-    assert shown.out.startswith("Best: llm=titan")
-
-
-def test_a_comma_in_brackets_belongs_to_its_value() -> None:
-    assert factor("retriever=a,(rrf:a,b)", parse_settings).values == ("a", "rrf:a,b")
-    assert factor('stop=["a","b"],["c"]', parse_settings).values == (["a", "b"], ["c"])
-    assert factor("system=(,x", parse_settings).values == ("(", "x"), (
-        "what does not close holds nothing together"
-    )
-
-
-def test_templates_of_the_same_name_in_two_folders_are_told_apart(tmp_path: Path) -> None:
-    for folder in ("a", "b"):
-        (tmp_path / folder).mkdir()
-        (tmp_path / folder / "p.txt").write_text(f"{folder}: {{question}}")
-    found = factor(f"2.template={tmp_path}/a/p.txt,{tmp_path}/b/p.txt", parse_settings)
-    assert found.labels == (f"{tmp_path}/a/p.txt", f"{tmp_path}/b/p.txt")
-
-
-def test_a_metric_that_the_runs_did_not_keep_decides_by_their_answers(
-    rallebench: CommandLine,
-) -> None:
-    assert rallebench(*SWEEP, "--vary", "llm=echo,titan").code == 0
-    found = rallebench("sweep", "--name", "s", "--metric", "rouge-1", "--json").json
-    means = [row["metrics"]["rouge-1"]["value"] for row in found["variants"]]
-    assert means == sorted(means, reverse=True) and means[0] > means[1]
+    assert rallebench("sweep", "--name", "s").out.startswith("Best: llm=titan")
+    by_rouge = rallebench.json("sweep", "--name", "s", "--metric", "rouge-1")["variants"]
+    means = [row["metrics"]["rouge-1"]["value"] for row in by_rouge]
+    assert means == sorted(means, reverse=True) and means[0] > means[1], "scored from the answers"
 
 
 @pytest.mark.parametrize(
-    ("metric", "sentence"), [("nonsense", "no metric"), ("length", "cannot decide")]
+    ("vary", "more", "sentence"),
+    [
+        ("k=1,2", ("--metric", "nonsense"), "no metric"),
+        ("k=1,2", ("--metric", "length"), "cannot decide"),
+        ("llm=titan,nobody", (), "nobody"),
+    ],
 )
-def test_a_metric_that_decides_nothing_is_refused_before_anything_runs(
-    rallebench: CommandLine, workspace: Path, metric: str, sentence: str
+def test_a_sweep_that_cannot_work_is_refused_before_anything_runs(
+    rallebench: CommandLine, workspace: Path, vary: str, more: tuple[str, ...], sentence: str
 ) -> None:
-    ran = rallebench(*SWEEP, "--vary", "k=1,2", "--metric", metric)
-    assert ran.code == 2 and sentence in ran.last and not (workspace / "runs").exists()
+    ran = rallebench(*SWEEP, "--vary", vary, *more)
+    assert ran.code == 2 and sentence in ran.last
+    assert not (workspace / "runs").exists() and not (workspace / "experiments").exists()
 
 
 def test_the_best_is_the_best_on_the_questions_that_all_variants_have_scored(
     rallebench: CommandLine,
 ) -> None:
-    assert rallebench(*SWEEP, "--vary", "llm=picky,titan,echo").code == 0
-    found = rallebench("sweep", "--name", "s", "--json").json
+    found = rallebench.json(*SWEEP, "--vary", "llm=picky,titan,echo")
+    assert found["failed"] == {}, "questions that failed are no failed variant"
     means = [row["metrics"]["em"]["value"] for row in found["variants"]]
     assert means == sorted(means, reverse=True)
-    assert [row["difference"] for row in found["variants"][1:]] == [
-        mean - means[0] for mean in means[1:]
-    ]
-
-
-def test_a_variant_that_did_not_end_is_still_told_when_the_sweep_is_opened_again(
-    rallebench: CommandLine,
-) -> None:
-    assert rallebench(*SWEEP, "--vary", "llm=misspelt,titan").code == 1
-    actual = "It has no run"
-    assert actual in rallebench("sweep", "--name", "s", "--json").json["failed"]["llm=misspelt"]
+    gaps = [row["difference"] for row in found["variants"][1:]]
+    assert gaps == [mean - means[0] for mean in means[1:]]
 
 
 @pytest.mark.parametrize(
-    ("asked", "sentence"),
+    ("flags", "sentence"),
     [((), "Give --chain"), (("--name", "s", "--vary", "k=1"), "--chain starter")],
 )
 def test_a_sweep_without_a_chain_says_what_is_missing(
-    rallebench: CommandLine, asked: tuple[str, ...], sentence: str
+    rallebench: CommandLine, flags: tuple[str, ...], sentence: str
 ) -> None:
-    ran = rallebench("sweep", *asked)
+    ran = rallebench("sweep", *flags)
     assert ran.code == 2 and sentence in ran.last
 
 
-def test_what_variants_share_is_asked_once(rallebench: CommandLine, workspace: Path) -> None:
-    assert rallebench(*SWEEP, "--vary", "k=1,2,3").code == 0
-    cached = {}
-    for run in (workspace / "runs").iterdir():
-        steps = [
-            s
-            for line in (run / "episodes.jsonl").read_text().splitlines()
-            for s in json.loads(line)["steps"]
-        ]
-        cached[run.name] = sum(step["cached"] for step in steps if step["ask"] == "retrieve")
-    assert cached == {"s k=3": 0, "s k=2": 8, "s k=1": 8}
-
-
-def test_the_same_sweep_again_runs_only_what_is_missing(
+def test_shared_steps_are_asked_once_and_the_same_sweep_again_runs_only_what_is_missing(
     rallebench: CommandLine, workspace: Path
 ) -> None:
-    assert rallebench(*SWEEP, "--vary", "k=1,2").code == 0
-    before = (workspace / "runs" / "s k=1" / "episodes.jsonl").read_bytes()
-    ran = rallebench(*SWEEP, "--vary", "k=1,2")
-    assert ran.code == 0 and "k=1: had ended before" in ran.err
-    assert (workspace / "runs" / "s k=1" / "episodes.jsonl").read_bytes() == before
-
-
-def test_another_sweep_under_a_taken_name_is_refused(rallebench: CommandLine) -> None:
-    assert rallebench(*SWEEP, "--vary", "k=1").code == 0
-    ran = rallebench(*SWEEP, "--vary", "k=2")
-    assert ran.code == 2 and "exists already with another content" in ran.last
+    assert rallebench(*SWEEP, "--vary", "k=1,2,3").code == 0
+    files = {run.name: run / "episodes.jsonl" for run in (workspace / "runs").iterdir()}
+    before = {name: path.read_bytes() for name, path in files.items()}
+    cached = {
+        name: sum(
+            step["cached"]
+            for line in read_lines(path)
+            for step in line["steps"]
+            if step["ask"] == "retrieve"
+        )
+        for name, path in files.items()
+    }
+    assert cached == {"s k=3": 0, "s k=2": 8, "s k=1": 8}
+    again = rallebench(*SWEEP, "--vary", "k=1,2,3")
+    assert again.code == 0 and again.err.count("had ended before") == 3
+    assert {name: path.read_bytes() for name, path in files.items()} == before
+    other = rallebench(*SWEEP, "--vary", "k=2")
+    assert other.code == 2 and "exists already with another content" in other.last
 
 
 def test_a_variant_that_fails_is_told_and_the_others_go_on(rallebench: CommandLine) -> None:
     ran = rallebench(*SWEEP, "--vary", "llm=misspelt,titan", "--json")
-    assert ran.code == 1 and ran.last.startswith(
-        "1 of 2 variants failed: llm=misspelt. Start the sweep again with --name s"
-    ), ran.err
-    assert [row["variant"] for row in ran.json["variants"]] == ["llm=titan"]
+    mend = "1 of 2 variants failed: llm=misspelt. Start the sweep again with --name s"
+    assert ran.code == 1 and ran.last.startswith(mend), ran.err
+    (row,) = ran.json["variants"]
+    assert (row["variant"], row["metrics"]["em"]["n"]) == ("llm=titan", 8)
     assert "dealy" in ran.json["failed"]["llm=misspelt"]
-    assert ran.json["variants"][0]["metrics"]["em"]["n"] == 8
-    expected = "Only llm=titan ended, so there is nothing to compare it with: EM 0.1250, n = 8."
-    assert ran.json["verdict"] == expected
-
-
-def test_the_row_of_the_only_variant_that_ended_has_its_score_and_of_how_many(
-    rallebench: CommandLine,
-) -> None:
-    ran = rallebench(*SWEEP, "--vary", "llm=misspelt,titan")
-    (row,) = [line for line in ran.out.splitlines() if line.startswith("  llm=titan")]
-    assert row.split()[1] == "0.1250" and "n=8" in row
-
-
-def test_questions_that_failed_are_no_failed_variant(rallebench: CommandLine) -> None:
-    ran = rallebench(*SWEEP, "--vary", "llm=picky,titan", "--json")
-    assert ran.code == 0 and ran.json["failed"] == {}
+    verdict = "Only llm=titan ended, so there is nothing to compare it with: EM 0.1250, n = 8."
+    assert ran.json["verdict"] == verdict
+    opened = rallebench.json("sweep", "--name", "s")
+    assert "It has no run" in opened["failed"]["llm=misspelt"]
+    printed = rallebench("sweep", "--name", "s").out.splitlines()
+    (line,) = [line for line in printed if line.startswith("  llm=titan")]
+    assert line.split()[1] == "0.1250" and "n=8" in line
 
 
 def test_a_sweep_that_is_being_run_is_refused_a_second_time_and_goes_on(
@@ -231,18 +204,9 @@ def test_a_sweep_that_is_being_run_is_refused_a_second_time_and_goes_on(
     assert second.code == 2
     expected = "The sweep 's' is being run by another process or page; wait for it or stop it."
     assert second.last == expected
-    found = list(first)[-1]
+    *_, result = first
     bench.close()
-    assert isinstance(found, ExperimentResult)
-    assert found.report.failed == {}
-    assert len(found.runs) == 2
+    assert isinstance(result, ExperimentResult)
+    assert result.report.failed == {}
+    assert len(result.runs) == 2
     assert [path.name for path in (workspace / "experiments").iterdir()] == ["s"]
-
-
-def test_a_variant_that_cannot_work_is_refused_before_the_first_runs(
-    rallebench: CommandLine, workspace: Path
-) -> None:
-    ran = rallebench(*SWEEP, "--vary", "llm=titan,nobody")
-    assert ran.code == 2 and "nobody" in ran.last
-    assert not (workspace / "runs").exists() or not list((workspace / "runs").iterdir())
-    assert not (workspace / "experiments").exists()

@@ -73,7 +73,6 @@ HEAVY = {
     "milvus_lite",
     "mlflow",
     "openai",
-    "plotly",
     "pymilvus",
     "sacrebleu",
     "sentence_transformers",
@@ -149,9 +148,8 @@ def test_heavy_packages_are_imported_only_inside_functions(name: str) -> None:
     assert not {target.split(".")[0] for target in names} & HEAVY
 
 
-def test_gradio_stays_in_the_page_plotly_in_the_renderers_and_mlflow_in_tracking() -> None:
+def test_gradio_stays_in_the_page_and_mlflow_in_tracking() -> None:
     for name, path in modules().items():
         names = {target.split(".")[0] for target in imports(path)}
         assert "gradio" not in names or name.split(".")[0] == "gui", name
         assert "mlflow" not in names or name.split(".")[0] == "tracking", name
-        assert "plotly" not in names or name.split(".")[0] in ("render", "gui"), name

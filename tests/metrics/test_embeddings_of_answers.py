@@ -11,7 +11,6 @@ import pytest
 
 from rallebench.core.errors import NotFoundError, UsageError
 from rallebench.core.types import Episode, Gold, Outcome
-from rallebench.encoders import Encoder
 from rallebench.metrics import metric, read_card
 from rallebench.metrics.columns import columns
 
@@ -39,15 +38,16 @@ class Counting:
         return rows / np.linalg.norm(rows, axis=1, keepdims=True)
 
 
-def test_all_answers_of_a_run_are_encoded_at_once_each_text_once_by_the_encoder_that_is_there() -> (
-    None
-):
+def test_all_answers_of_a_run_are_encoded_at_once_each_text_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     encoder, opened = Counting(), []
 
-    def encoders(name: str) -> Encoder:
+    def open_once(name: str) -> Counting:
         opened.append(name)
         return encoder
 
+    monkeypatch.setattr("rallebench.metrics.similarity._opened", open_once)
     pairs = [
         (said("aa"), Gold(("aa", "b"))),
         (said("b"), Gold(("aa",))),
@@ -55,7 +55,7 @@ def test_all_answers_of_a_run_are_encoded_at_once_each_text_once_by_the_encoder_
         (said("b"), Gold()),
         (Episode("q", "chain", (), None, "the model is down"), Gold(("b",))),
     ]
-    found = columns(["similarity:hashing"], pairs, encoders)["similarity:hashing"]
+    found = columns(["similarity:hashing"], pairs)["similarity:hashing"]
     assert opened == ["hashing"] and [sorted(texts) for texts in encoder.calls] == [["aa", "b"]]
     assert found.values == pytest.approx((1.0, 1 / np.sqrt(5 * 2), 0.0, None, None))
     assert found.notes == ("", "", "", "no gold answers", "the model is down")

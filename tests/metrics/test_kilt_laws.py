@@ -38,20 +38,13 @@ ALIASES = st.lists(TEXTS, min_size=1, max_size=4, unique=True).map(tuple)
 
 def episode(answer: str = "", *retrievals: list[str]) -> Episode:
     """An episode that retrieved these pages (one list a step) and gave this answer."""
-    steps = tuple(
-        Step(
-            Retrieve("r", "q", 5),
-            Reply(
-                "",
-                tuple(
-                    Hit(Passage(f"{page}-{n}", f"text of {page}", page_id=page), -n)
-                    for n, page in enumerate(pages)
-                ),
-            ),
-        )
-        for pages in retrievals
-    )
-    return Episode("q", "chain", steps, Outcome(answer))
+
+    def retrieve(pages: list[str]) -> Step:
+        passages = (Passage(f"{page}-{n}", "", page_id=page) for n, page in enumerate(pages))
+        hits = tuple(Hit(passage, -n) for n, passage in enumerate(passages))
+        return Step(Retrieve("r", "q", 5), Reply("", hits))
+
+    return Episode("q", "chain", tuple(map(retrieve, retrievals)), Outcome(answer))
 
 
 def value(name: str, said: Episode, gold: Gold) -> float:
@@ -105,10 +98,8 @@ def test_f1_does_not_care_who_is_gold(one: str, other: str) -> None:
 def test_an_empty_answer_scores_zero_and_has_answer_does_not_count_it() -> None:
     said, gold = episode("  ", ["1"]), Gold(("Rome",), provenance=(frozenset({"1"}),))
     for name in ANSWERS:
-        expected = None if name == "has_answer" else 0
-        assert (
-            metric(name).value(said, gold) == metric(f"KILT-{name}").value(said, gold) == expected
-        )
+        values = [metric(n).value(said, gold) for n in (name, f"KILT-{name}")]
+        assert values == [None if name == "has_answer" else 0] * 2
 
 
 @LAW
@@ -194,10 +185,9 @@ def test_the_pages_of_several_retrievals_are_joined_in_order(
     first: list[str], second: list[str], sets: tuple[frozenset[str], ...]
 ) -> None:
     gold = Gold(provenance=sets)
+    apart, joined = episode("", first, second), episode("", first + second)
     for name in ("Rprec", "recall@3"):
-        assert value(name, episode("", first, second), gold) == value(
-            name, episode("", first + second), gold
-        )
+        assert value(name, apart, gold) == value(name, joined, gold)
 
 
 @LAW
@@ -237,10 +227,8 @@ def test_answers_in_passages_are_counted_by_passage_not_by_page() -> None:
 
 def test_the_gold_title_must_stand_in_the_passage_of_the_answer() -> None:
     gold = Gold(("1781",), provenance=(frozenset({"1"}),), titles={"1": "Uranus", "2": ""})
-    apart, together = (
-        passages("Uranus is far", "found in 1781"),
-        passages("x", "The Uranus of 1781"),
-    )
+    apart = passages("Uranus is far", "found in 1781")
+    together = passages("x", "The Uranus of 1781")
     assert value("entity_in_context@1", apart, gold) == 1
     assert value("answer_and_ent_in_context@5", apart, gold) == 0
     assert [value(f"answer_and_ent_in_context@{k}", together, gold) for k in (1, 2)] == [0, 1]
@@ -248,28 +236,16 @@ def test_the_gold_title_must_stand_in_the_passage_of_the_answer() -> None:
 
 
 def test_cost_is_the_sum_over_the_steps() -> None:
+    request = Generate("m", (Message("user", "hi"),))
+    first, second = (Reply("a", prompt_tokens=n, completion_tokens=m) for n, m in ((7, 2), (5, 1)))
     steps = (
         Step(Retrieve("r", "q", 5), Reply(""), seconds=0.25),
-        Step(
-            Generate("m", (Message("user", "hi"),)),
-            Reply("a", prompt_tokens=7, completion_tokens=2),
-            seconds=1.5,
-            cached=True,
-        ),
-        Step(
-            Generate("m", (Message("user", "hi"),)),
-            Reply("b", prompt_tokens=5, completion_tokens=1),
-            seconds=0.25,
-        ),
+        Step(request, first, seconds=1.5, cached=True),
+        Step(request, second, seconds=0.25),
     )
     said = Episode("q", "chain", steps, Outcome("b"))
-    assert [
-        value(name, said, Gold()) for name in ("seconds", "prompt_tokens", "completion_tokens")
-    ] == [
-        2,
-        12,
-        3,
-    ]
+    for name, expected in {"seconds": 2, "prompt_tokens": 12, "completion_tokens": 3}.items():
+        assert value(name, said, Gold()) == expected
 
 
 def test_only_retrievals_and_pages_that_were_opened_give_provenance() -> None:

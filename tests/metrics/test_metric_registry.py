@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from rallebench.core.errors import NotFoundError, UsageError
-from rallebench.core.types import Episode, Gold, Outcome
 from rallebench.metrics import METRICS, STANDARD_KS, card, metric
 
 KILT = ["accuracy", "em", "f1", "rougel", "has_answer", "has_answer_all"]
@@ -13,14 +12,8 @@ AT_K = ["precision", "recall", "success_rate", "answer_in_context", "answer_in_p
 
 
 def test_the_names_of_kilt_and_ralle_are_known() -> None:
-    names = {
-        *KILT,
-        *(f"KILT-{name}" for name in KILT),
-        "Rprec",
-        "seconds",
-        "prompt_tokens",
-        "completion_tokens",
-    }
+    names = {*KILT, *(f"KILT-{name}" for name in KILT)}
+    names |= {"Rprec", "seconds", "prompt_tokens", "completion_tokens"}
     names |= {f"{family}@{k}" for family in AT_K for k in STANDARD_KS}
     assert names <= set(METRICS.names())
 
@@ -55,12 +48,3 @@ def test_a_name_that_nobody_knows_is_refused_with_the_nearest(name: str) -> None
 def test_the_card_of_a_cut_off_names_it() -> None:
     assert card("recall_at_7")["label"] == "Recall@7" and card("recall@7")["k"] == 7
     assert card("KILT-em")["label"] == "KILT-EM" and "R-precision" in card("KILT-em")["definition"]
-
-
-@pytest.mark.parametrize(
-    "name",
-    [*KILT, *(f"KILT-{name}" for name in KILT), "answer_in_context@5", "answer_in_passage@5"],
-)
-def test_without_a_gold_answer_nothing_is_scored(name: str) -> None:
-    gold = Gold(provenance=(frozenset({"1"}),))
-    assert metric(name).value(Episode("q", "w", (), Outcome("Rome")), gold) is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
@@ -85,9 +86,9 @@ def compare(
     rankings: Any, relevant: Any, said: Sequence[Episode], golds: Sequence[Gold], passages: bool
 ) -> None:
     expected = reference(rankings, relevant)
-    for ours, theirs in REFERENCE.items():
-        name = for_passages(ours) if passages else ours
-        values = [metric(name).value(e, g) for e, g in zip(said, golds)]
+    for name, theirs in REFERENCE.items():
+        ours = metric(for_passages(name) if passages else name)
+        values = [ours.value(e, g) for e, g in zip(said, golds)]
         assert values == pytest.approx(expected[theirs], abs=1e-9), name
 
 
@@ -117,19 +118,15 @@ def bm25_run(
     queries = [tokenize(example.question.text) or [""] for example in asked]
     found, scores = index.retrieve(queries, k=k, show_progress=False)
     return [
-        episode(
-            [
-                Hit(Passage(rows[i][0], rows[i][1], rows[i][2], rows[i][3]), float(s))
-                for i, s in zip(*pair)
-            ]
-        )
+        episode([Hit(Passage(*rows[i]), float(score)) for i, score in zip(*pair)])
         for pair in zip(found, scores)
     ]
 
 
-def corpus(path: Path, pages: dict[str, str]) -> list[tuple[str, str, str, str]]:
+def corpus(path: Path, page_map: Path) -> list[tuple[str, str, str, str]]:
+    pages = json.loads(page_map.read_text(encoding="utf-8"))
     lines = [line.split("\t") for line in path.read_text(encoding="utf-8").splitlines()[1:]]
-    return [(i, text, title, pages[i]) for i, text, title, *_ in lines]
+    return [(i, text, title, str(pages[i])) for i, text, title, *_ in lines]
 
 
 def check_real_run(rows: list[tuple[str, str, str, str]], asked: Sequence[Example]) -> None:
@@ -141,39 +138,23 @@ def check_real_run(rows: list[tuple[str, str, str, str]], asked: Sequence[Exampl
     if with_passages:
         said, golds = [e for e, _ in with_passages], [g for _, g in with_passages]
         relevant = [frozenset().union(*gold.passages) for gold in golds]
-        compare(
-            [[hit.passage.doc_id for hit in e.hits] for e in said],
-            relevant,
-            said,
-            golds,
-            passages=True,
-        )
+        rankings = [[hit.passage.doc_id for hit in e.hits] for e in said]
+        compare(rankings, relevant, said, golds, passages=True)
 
 
 def test_bm25_over_the_starter_scores_as_in_ir_measures() -> None:
-    import json
-
-    pages = {
-        i: str(p)
-        for i, p in json.loads((STARTER / "page_map.json").read_text(encoding="utf-8")).items()
-    }
-    asked = [
-        e for path in sorted((STARTER / "questions").glob("*.jsonl")) for e in read_questions(path)
-    ]
-    with_pages = [e for e in asked if e.gold.pages]
-    assert len(with_pages) > 400
-    check_real_run(corpus(STARTER / "corpus.tsv", pages), with_pages)
+    files = sorted((STARTER / "questions").glob("*.jsonl"))
+    asked = [e for path in files for e in read_questions(path) if e.gold.pages]
+    assert len(asked) > 400
+    check_real_run(corpus(STARTER / "corpus.tsv", STARTER / "page_map.json"), asked)
 
 
 @pytest.mark.shared_data
 def test_bm25_over_real_pages_scores_as_in_ir_measures_by_page_and_by_passage(
     shared_data: Path,
 ) -> None:
-    import json
-
     folder = shared_data / "kilt"
-    mapping = (folder / "newwiki_doc_id_to_wikipedia_id.json").read_text(encoding="utf-8")
-    pages = {i: str(p) for i, p in json.loads(mapping).items()}
+    pages = folder / "newwiki_doc_id_to_wikipedia_id.json"
     asked = read_questions(folder / "newwiki_kilt.jsonl", 200)
     assert all(example.gold.passages for example in islice(asked, 100))
     check_real_run(corpus(folder / "newwiki_corpus.tsv", pages), asked)

@@ -20,6 +20,7 @@ from small_workspace import (
     make_workspace,
     record,
     retrieve,
+    scripted,
     write_lines,
 )
 
@@ -129,10 +130,10 @@ def test_a_question_set_of_any_name_can_be_written_into_a_line(bench: Workbench,
 
 
 def test_a_long_run_name_leaves_room_for_its_lines() -> None:
-    names = {baseline_name("x" * 99 + end, "closed-book") for end in "ab"} | {
-        baseline_name("界" * 66, "oracle")
-    }
-    assert len(names) == 3 and all(len(name) <= 100 and len(name.encode()) <= 200 for name in names)
+    names = {baseline_name("x" * 99 + end, "closed-book") for end in "ab"}
+    names.add(baseline_name("界" * 66, "oracle"))
+    assert len(names) == 3
+    assert all(len(name) <= 100 and len(name.encode()) <= 200 for name in names)
 
 
 @pytest.mark.parametrize(
@@ -164,36 +165,25 @@ def test_reference_runs_the_lines_once_and_shows_them_beside_the_run(
     rows = told["metrics"]
     assert rows["Rprec"]["oracle"]["value"] == 1.0 and "ceiling" not in rows["Rprec"]
     assert {cell["n"] for cell in rows["em"].values()} == {8}
-    given = [
-        episode.hits[0].passage.page_id
-        for episode in bench.runs.open("title oracle").episodes().values()
-    ]
-    assert given == [page for _, _, _, page in QUESTIONS]
-    before = (bench.workspace.runs / "title oracle" / "report.json").stat().st_mtime_ns
+    oracle = bench.runs.open("title oracle")
+    pages = [episode.hits[0].passage.page_id for episode in oracle.episodes().values()]
+    assert pages == [page for _, _, _, page in QUESTIONS]
+    before = (oracle.path / "report.json").stat().st_mtime_ns
     again = run("baselines", "title", "--no-mlflow")
     assert again.code == 0 and "oracle passage" in again.out and "retrieval ceiling" in again.out
-    assert (
-        "title random" not in again.err
-        and (bench.workspace.runs / "title oracle" / "report.json").stat().st_mtime_ns == before
-    )
+    assert "title random" not in again.err
+    assert (oracle.path / "report.json").stat().st_mtime_ns == before
 
 
 def test_where_all_lines_fail_the_run_is_shown_and_the_exit_code_is_1_until_it_is_mended(
     bench: Workbench, run: CommandLine
 ) -> None:
     models = bench.workspace.path / "llms.json"
-    before = models.read_text()
-    models.write_text(
-        json.dumps(
-            {**json.loads(before), "titan": {"backend": "scripted", "settings": {"replies": []}}}
-        )
-    )
+    entries = {**json.loads(models.read_text()), **scripted({"titan": {"replies": []}})}
+    models.write_text(json.dumps(entries))
     ran = run("baselines", "read", "--no-mlflow", "--json")
-    assert (
-        ran.code == 1
-        and set(ran.json["failed"]) == {"closed-book", "random", "oracle"}
-        and "run" in ran.json["metrics"]["em"]
-    )
+    assert ran.code == 1 and set(ran.json["failed"]) == {"closed-book", "random", "oracle"}
+    assert "run" in ran.json["metrics"]["em"]
     assert ran.last.startswith(
         "3 of 3 baselines failed: closed book, random passage, oracle passage. Run the baselines of 'read' again"
     )
@@ -207,10 +197,8 @@ def test_a_run_of_another_chain_under_a_lines_name_is_left_alone(
     )
     list(bench.runs.run(plan))
     refused = run("baselines", "read", "--no-mlflow")
-    assert (
-        refused.code == 2
-        and "'read oracle' exists already and is no baseline of 'read'" in refused.last
-    )
+    assert refused.code == 2
+    assert "'read oracle' exists already and is no baseline of 'read'" in refused.last
     assert list(baselines.stored_baselines(bench.workspace, bench.runs.open("read"))) == []
 
 
@@ -219,16 +207,14 @@ def test_a_question_set_that_was_changed_is_told(bench: Workbench, run: CommandL
         bench.workspace.path / "datasets" / "bare.jsonl", [record("x", "Triton?", "Triton", "p2")]
     )
     refused = run("baselines", "two", "--no-mlflow")
-    assert (
-        refused.code == 2
-        and "The question set 'bare' was changed after 'two' was run" in refused.last
-    )
+    assert refused.code == 2
+    assert "The question set 'bare' was changed after 'two' was run" in refused.last
 
 
 def test_the_lines_of_a_run_are_let_go_again_and_asked_once(bench: Workbench) -> None:
     with bench.models.lease("the test") as lease:
-        read = bench.workspace.chain("read")
-        complete(lease.load_for(read.llms, read.retrievers))
+        chain = bench.workspace.chain("read")
+        complete(lease.load_for(chain.llms, chain.retrievers))
     result = complete(perform(bench, "read"))
     assert [run.run for run in result.runs] == ["read closed-book", "read random", "read oracle"]
     assert [line.name for line in bench.models.status()] == ["titan", "tiny"] and not any(
@@ -239,27 +225,29 @@ def test_the_lines_of_a_run_are_let_go_again_and_asked_once(bench: Workbench) ->
     shutil.rmtree(bench.workspace.path / "experiments")
     complete(perform(bench, "read"))
     assert bench.experiments.store.names(("baselines",)) == ["read baselines"], "reports are found"
-    comparison = compare_baselines(
-        bench.runs.open("read"),
-        baselines.stored_baselines(bench.workspace, bench.runs.open("read")),
-    )
-    assert comparison.columns == ["closed-book", "random", "oracle", "ceiling"]
-    em = {column: mean.value for column, mean in comparison.cells["em"].items()}
-    assert em["run"] == em["closed-book"] == em["oracle"] == 1 / 8, (
-        "this model says Titan whatever it reads"
-    )
-    assert em["ceiling"] == 1.0 and "ceiling" not in comparison.cells["seconds"]
+    read = bench.runs.open("read")
+    comparison = compare_baselines(read, baselines.stored_baselines(bench.workspace, read))
+    assert comparison["columns"] == ["closed-book", "random", "oracle", "ceiling"]
+    em = {column: mean["value"] for column, mean in comparison["metrics"]["em"].items()}
+    own = {em[column] for column in ("run", "closed-book", "oracle")}
+    assert own == {1 / 8}, "this model says Titan whatever it reads"
+    assert em["ceiling"] == 1.0 and "ceiling" not in comparison["metrics"]["seconds"]
+
+
+def test_the_baselines_of_a_run_with_a_seed_have_its_seed(bench: Workbench) -> None:
+    chain = bench.workspace.chain("read")
+    seeded = prepared(bench.workspace, chain, "tiny-qa", name="it", seed=3, limit=1, track=False)
+    list(bench.runs.run(seeded))
+    document = complete(perform(bench, "it")).document
+    assert list(document["lines"]) == ["closed-book", "random", "oracle"]
 
 
 def test_a_stop_ends_the_line_that_is_running_and_those_after_it_and_they_can_be_continued(
     bench: Workbench,
 ) -> None:
     slow = with_overrides(bench.workspace.chain("read"), {"2.target": "slow"})
-    list(
-        bench.runs.run(
-            prepared(bench.workspace, slow, "tiny-qa", name="late", limit=1, track=False)
-        )
-    )
+    late = prepared(bench.workspace, slow, "tiny-qa", name="late", limit=1, track=False)
+    list(bench.runs.run(late))
 
     def follow() -> Iterator[Any]:
         work = perform(bench, "late")
@@ -279,11 +267,8 @@ def test_a_stop_ends_the_line_that_is_running_and_those_after_it_and_they_can_be
 def test_the_plan_names_the_lines_and_runs_none(bench: Workbench, run: CommandLine) -> None:
     before = everything(bench.workspace.path)
     plan = run.json("baselines", "read", "--plan")
-    assert [part["run"] for part in plan["plan"]] == [
-        "read closed-book",
-        "read random",
-        "read oracle",
-    ]
+    names = [part["run"] for part in plan["plan"]]
+    assert names == ["read closed-book", "read random", "read oracle"]
     assert "read oracle" not in run("baselines", "read", "--plan").err
     assert everything(bench.workspace.path) == before
 

@@ -242,6 +242,18 @@ class CommandLine:
         assert ran.code == 0, ran.err
         return ran.json
 
+    def run(
+        self, name: str, llm: str = "titan", *more: str | Path | int, chain: str = "read"
+    ) -> Ran:
+        """A run of a chain over the small question set."""
+        words = ("--chain", chain, "--name", name, "--llm", llm, "--dataset", "tiny-qa")
+        return self("run --no-mlflow", *words, *more)
+
+    def predictions(self, file: Path, name: str, *more: str | Path) -> Ran:
+        """A file of predictions on the small question set, imported as a run."""
+        words = ("--kind", "predictions", "--dataset", "tiny-qa", "--name", name)
+        return self("import", file, *words, *more)
+
     def suite(
         self, suite: str, *pairs: str, llm: str = "", run: str = "", flags: Iterable[Any] = ()
     ) -> Ran:

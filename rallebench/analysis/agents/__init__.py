@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
+from rallebench.core.tables import Figure, Table
 from rallebench.datasets.tasks import LEVELS
 
 DOMAIN_NAMES: Mapping[str, str] = {"wiki": "Wikipedia", "aminer": "scholar"}
@@ -83,7 +85,7 @@ class TaskGroup:
     @property
     def label(self) -> str:
         """The display name."""
-        return f"{DOMAIN_NAMES.get(self.domain, self.domain)} {self.level or 'other'}".strip()
+        return f"{domain_name(self.domain)} {self.level or 'other'}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,20 +113,20 @@ def mean(values: Sequence[float | None]) -> float | None:
     return sum(numbers) / len(numbers) if numbers else None
 
 
+def domain_name(domain: str) -> str:
+    """The display name of an environment."""
+    return DOMAIN_NAMES.get(domain, domain)
+
+
 def groups_of(runs: Sequence[TaskRun]) -> tuple[TaskGroup, ...]:
     """The groups of the runs: Wikipedia first, levels in R-Eval's order."""
     domains, levels = list(DOMAIN_NAMES), [*LEVELS, ""]
-    groups = {run.task.group for run in runs}
-    return tuple(
-        sorted(
-            groups,
-            key=lambda p: (
-                domains.index(p.domain) if p.domain in domains else 9,
-                p.domain,
-                levels.index(p.level) if p.level in levels else 9,
-            ),
-        )
-    )
+
+    def place(group: TaskGroup) -> tuple[int, str, int]:
+        known = domains.index(group.domain) if group.domain in domains else len(domains)
+        return known, group.domain, levels.index(group.level)
+
+    return tuple(sorted({run.task.group for run in runs}, key=place))
 
 
 def tasks_of(runs: Sequence[TaskRun]) -> tuple[AgentTask, ...]:
@@ -140,3 +142,35 @@ def tasks_of(runs: Sequence[TaskRun]) -> tuple[AgentTask, ...]:
 def systems_of(runs: Sequence[TaskRun]) -> tuple[System, ...]:
     """The systems in the order of their runs."""
     return tuple(dict.fromkeys(run.system for run in runs))
+
+
+def group_mean(runs: Sequence[TaskRun], system: System, group: TaskGroup) -> float | None:
+    """The unweighted mean reward of a system over the tasks of a group."""
+    return mean([run.reward for run in runs if run.system == system and run.task.group == group])
+
+
+@dataclass(frozen=True, slots=True)
+class AnalysisOptions:
+    """``original``: count as R-Eval's code does. ``reference``: the system of normalisation. ``sizes``: model → billions of
+    parameters."""
+
+    original: bool = False
+    reference: str = ""
+    sizes: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Analysis:
+    """One aspect of runs. ``value``: the document. ``tex``: the table of the paper, which is written as LaTeX."""
+
+    aspect: str
+    value: Mapping[str, Any]
+    tables: tuple[Table, ...]
+    figures: Mapping[str, Figure] = field(default_factory=dict)
+    tex: Table | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """The analysis as JSON."""
+        return {"aspect": self.aspect, **self.value, "notes": list(self.notes)}

@@ -1,24 +1,32 @@
-"""R-Eval's analyses besides the errors: matching, deployment, normalisation, combination. Pure."""
+"""R-Eval's analyses by name; besides scores and errors: matching, deployment, normalisation, combination."""
 
 from __future__ import annotations
 
 import math
 import random
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import statistics
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
 from rallebench.analysis.agents import (
     AgentTask,
+    Analysis,
+    AnalysisOptions,
     System,
-    TaskGroup,
     TaskRun,
+    domain_name,
+    group_mean,
     groups_of,
     mean,
     systems_of,
     tasks_of,
 )
+from rallebench.analysis.agents.errors import errors
+from rallebench.analysis.agents.leaderboard import performance
 from rallebench.core.errors import UsageError
+from rallebench.core.tables import Figure, Mean, Table
 
 TIMED, SEED = 100, 42
 """R-Eval takes the time of a random sample of this size."""
@@ -28,83 +36,140 @@ SIZES: Mapping[str, float] = {"gpt-4": 50.0, "gpt-3.5": 20.0}
 _BILLIONS = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?)\s*([bm])(?![a-z0-9])", re.IGNORECASE)
 
 
+def analyse(
+    runs: Sequence[TaskRun], aspect: str, options: AnalysisOptions | None = None
+) -> Analysis:
+    """One aspect of runs. Raises UsageError."""
+    if aspect not in ASPECTS:
+        raise UsageError(f"There is no aspect {aspect!r}; known: {', '.join(ASPECTS)}.")
+    if not runs:
+        raise UsageError("No run is named; name one or more runs of agents.")
+    options = options or AnalysisOptions()
+    analysis = ASPECTS[aspect](runs, options)
+    return replace(analysis, notes=(*notes_of(runs, options.original), *analysis.notes))
+
+
+def notes_of(runs: Sequence[TaskRun], original: bool = False) -> tuple[str, ...]:
+    """The failed and unanswered questions of the runs, and tasks with unequal numbers of questions."""
+    effect = "count as 0, as in R-Eval" if original else "are in no figure"
+    notes = [
+        f"{run.name}: {run.failed} questions failed and {effect}." for run in runs if run.failed
+    ]
+    notes += [
+        f"{run.name}: {run.missing} questions are not answered yet." for run in runs if run.missing
+    ]
+    by_task: dict[str, set[int]] = {}
+    for run in runs:
+        by_task.setdefault(run.task.name, set()).add(len(run.rows) + run.failed + run.missing)
+    notes += [
+        f"{task}: the runs have different numbers of questions ({', '.join(map(str, sorted(counts)))})."
+        for task, counts in by_task.items()
+        if len(counts) > 1
+    ]
+    return tuple(notes)
+
+
 # matching
 
 
-@dataclass(frozen=True, slots=True)
-class MatchingScores:
-    """One workflow. ``values``: model → its mean reward on each of ``groups``, None without a run there."""
-
-    workflow: str
-    groups: tuple[TaskGroup, ...]
-    values: Mapping[str, tuple[float | None, ...]]
-
-
-def matching(runs: Sequence[TaskRun]) -> tuple[MatchingScores, ...]:
-    """One value per workflow; a group's score is the unweighted mean over its tasks."""
+def matching(runs: Sequence[TaskRun], options: AnalysisOptions) -> Analysis:
+    """A radar per workflow: every model's mean over the tasks of each environment and level."""
     groups = groups_of(runs)
-    scores = []
+    axes = [group.label for group in groups]
+    workflows = []
     for workflow in dict.fromkeys(run.system.workflow for run in runs):
-        models = dict.fromkeys(run.system.llm for run in runs if run.system.workflow == workflow)
-        values = {
-            llm or workflow: tuple(
-                _group_mean(runs, System(workflow, llm), group) for group in groups
-            )
-            for llm in models
+        systems = [system for system in systems_of(runs) if system.workflow == workflow]
+        models = {
+            system.llm or workflow: [group_mean(runs, system, group) for group in groups]
+            for system in systems
         }
-        scores.append(MatchingScores(workflow, groups, values))
-    return tuple(scores)
+        workflows.append({"workflow": workflow, "axes": axes, "models": models})
+    tables = (
+        Table(
+            value["workflow"],
+            ("model", *axes),
+            tuple((llm, *row) for llm, row in value["models"].items()),
+            True,
+            "Mean F1 over the tasks of each.",
+        )
+        for value in workflows
+    )
+    figures = {value["workflow"]: _radar(value) for value in workflows}
+    return Analysis("matching", {"workflows": workflows}, tuple(tables), figures)
 
 
-def _group_mean(runs: Sequence[TaskRun], system: System, group: TaskGroup) -> float | None:
-    return mean([run.reward for run in runs if run.system == system and run.task.group == group])
+def _radar(workflow: Mapping[str, Any]) -> Figure:
+    """A polygon per model over the axes, in percent; bars for fewer than three axes."""
+    axes = workflow["axes"]
+    series = {
+        llm: tuple(zip(axes, (None if value is None else 100 * value for value in row)))
+        for llm, row in workflow["models"].items()
+    }
+    kind = "radar" if len(axes) >= 3 else "bar"
+    return Figure(workflow["workflow"], "", "F1 (percent)", series, kind, high=100.0)
 
 
 # deployment
 
 
-@dataclass(frozen=True, slots=True)
-class DeploymentPoint:
-    """A system in one environment. ``seconds`` and ``tokens`` per question, ``reward`` 0..1, ``size`` in
-    billions of parameters, ``memory`` in bytes; None = unknown. ``n``: questions with a time."""
-
-    system: System
-    domain: str
-    reward: float | None
-    seconds: float | None
-    tokens: float | None
-    size: float | None
-    n: int
-    memory: int | None = None
-
-
-def deployment(
-    runs: Sequence[TaskRun], sizes: Mapping[str, float] | None = None, *, timed: int = TIMED
-) -> tuple[DeploymentPoint, ...]:
-    """A point per environment and system. The reward is over all questions, time and tokens over at most
-    ``timed`` of them, drawn with a fixed seed (0: all). ``sizes``: model → billions of parameters,
-    instead of the size in its name."""
+def deployment(runs: Sequence[TaskRun], options: AnalysisOptions) -> Analysis:
+    """F1 against seconds and tokens, by environment."""
+    models = {system.llm for system in systems_of(runs)}
+    if unknown := [name for name in options.sizes if name not in models]:
+        raise UsageError(f"There is a size for {unknown[0]!r}, but no run of that model.")
+    domains = dict.fromkeys(task.domain for task in tasks_of(runs))
     points = []
-    for domain in dict.fromkeys(task.domain for task in tasks_of(runs)):
+    for domain in domains:
         for system in systems_of(runs):
-            own_runs = [run for run in runs if run.system == system and run.task.domain == domain]
-            rows = [row for run in own_runs for row in run.rows]
-            if not rows:
-                continue
-            sample = random.Random(SEED).sample(rows, timed) if 0 < timed < len(rows) else rows
-            points.append(
-                DeploymentPoint(
-                    system,
-                    domain,
-                    mean([row.reward for row in rows]),
-                    mean([row.seconds for row in sample]),
-                    mean([row.tokens for row in sample]),
-                    (sizes or {}).get(system.llm, size_of(system.llm)),
-                    sum(row.seconds is not None for row in sample),
-                    max((run.memory for run in own_runs if run.memory), default=None),
-                )
-            )
-    return tuple(points)
+            in_domain = [r for r in runs if r.system == system and r.task.domain == domain]
+            if any(run.rows for run in in_domain):
+                points.append(_deployment_point(system, domain, in_domain, options.sizes))
+    rows = tuple(
+        (
+            point["system"],
+            domain_name(point["environment"]),
+            None if point["reward"] is None else 100 * point["reward"],
+            point["seconds"],
+            point["tokens"],
+            point["size"],
+            point["memory"] / 1e6 if point["memory"] else None,
+        )
+        for point in points
+    )
+    note = (
+        f"Seconds of a question's requests, over a random sample of at most {TIMED} questions; "
+        "size in billions of parameters."
+    )
+    if all(point["size"] is None for point in points):
+        note += " No model's name states its size, so a bubble's area is the memory; give sizes as MODEL=7."
+    figures = {
+        f"{domain} {across}": _bubbles(points, domain, across)
+        for domain in domains
+        for across in ("seconds", "tokens")
+        if any(p[across] is not None for p in points if p["environment"] == domain)
+    }
+    heads = ("system", "environment", "F1 (percent)", "seconds", "tokens", "size", "memory (MB)")
+    table = Table("Deployment", heads, rows, note=note)
+    return Analysis("deployment", {"points": points}, (table,), figures)
+
+
+def _deployment_point(
+    system: System, domain: str, runs: Sequence[TaskRun], sizes: Mapping[str, float]
+) -> dict[str, Any]:
+    """A system in one environment: ``reward`` 0..1 over all questions, ``seconds`` and ``tokens`` of a question over at most TIMED
+    of them (a fixed seed), ``size`` in billions of parameters, ``memory`` in bytes; None = unknown."""
+    rows = [row for run in runs for row in run.rows]
+    sample = random.Random(SEED).sample(rows, TIMED) if len(rows) > TIMED else rows
+    return {
+        "system": system.label,
+        "environment": domain,
+        "reward": mean([row.reward for row in rows]),
+        "seconds": mean([row.seconds for row in sample]),
+        "tokens": mean([row.tokens for row in sample]),
+        "size": sizes.get(system.llm, size_of(system.llm)),
+        "memory": max((run.memory for run in runs if run.memory), default=None),
+        "n_timed": sum(row.seconds is not None for row in sample),
+    }
 
 
 def size_of(llm: str) -> float | None:
@@ -119,70 +184,119 @@ def size_of(llm: str) -> float | None:
     return next((size for name, size in SIZES.items() if name in llm.lower()), None)
 
 
+def _bubbles(points: Sequence[Mapping[str, Any]], domain: str, across: str) -> Figure:
+    """F1 against seconds (or tokens) of a question, a bubble per system. Its area is the model's size, or
+    the memory of its models and indexes if no size is known."""
+    known = [
+        point
+        for point in points
+        if point["environment"] == domain and None not in (point["reward"], point[across])
+    ]
+    by = "size" if any(point["size"] for point in known) else "memory"
+    series = {
+        point["system"]: ((point[across], 100 * point["reward"], point[by], _size_text(point)),)
+        for point in known
+    }
+    label, empty = f"{across} a question", f"No system has both F1 and {across} here."
+    return Figure(domain_name(domain), label, "F1 (percent)", series, "bubble", empty=empty)
+
+
+def _size_text(point: Mapping[str, Any]) -> str:
+    if point["size"]:
+        return f"{point['size']:g} B parameters"
+    return f"{point['memory'] / 1e6:,.0f} MB" if point["memory"] else "size not known"
+
+
 # normalisation
 
 
-@dataclass(frozen=True, slots=True)
-class NormalizedScores:
-    """``ratios``: system → group → its mean reward / that of ``reference``. ``without``: groups where the
-    reference has no reward, or 0, so there is no ratio."""
-
-    reference: System
-    ratios: Mapping[System, Mapping[TaskGroup, float]]
-    without: tuple[TaskGroup, ...]
-
-
-def normalize(runs: Sequence[TaskRun], reference: str = "") -> NormalizedScores:
-    """Every system divided by a reference, a label or a run's name; default: the first system.
-
-    Raises UsageError for an unknown reference."""
+def normalization(runs: Sequence[TaskRun], options: AnalysisOptions) -> Analysis:
+    """Every system divided by a reference, a label or a run's name; default: the first system."""
     systems, groups = systems_of(runs), groups_of(runs)
     by_name = {run.name: run.system for run in runs} | {system.label: system for system in systems}
-    if reference and reference not in by_name:
+    if options.reference and options.reference not in by_name:
+        labels = ", ".join(system.label for system in systems)
         raise UsageError(
-            f"The reference {reference!r} is none of the systems; they are {', '.join(s.label for s in systems)}."
+            f"The reference {options.reference!r} is none of the systems; they are {labels}."
         )
-    reference_system = by_name[reference] if reference else systems[0]
-    reference_means = {group: _group_mean(runs, reference_system, group) for group in groups}
-    ratios: dict[System, dict[TaskGroup, float]] = {}
+    reference = by_name[options.reference] if options.reference else systems[0]
+    divisors = {group: group_mean(runs, reference, group) for group in groups}
+    ratios: dict[System, dict[str, float]] = {}
     for system in systems:
-        for group in groups:
-            value, divisor = _group_mean(runs, system, group), reference_means[group]
+        for group, divisor in divisors.items():
+            value = group_mean(runs, system, group)
             if value is not None and divisor:
-                ratios.setdefault(system, {})[group] = value / divisor
-    return NormalizedScores(
-        reference_system, ratios, tuple(group for group in groups if not reference_means[group])
+                ratios.setdefault(system, {})[group.label] = value / divisor
+    without = [group.label for group in groups if not divisors[group]]
+    labels = tuple(group.label for group in groups)
+    table = Table(
+        "Normalised",
+        ("system", *labels),
+        tuple((system.label, *map(row.get, labels)) for system, row in ratios.items()),
+        note=f"Mean F1 divided by that of {reference.label}; 1 is equal.",
     )
+    note = (
+        f"{reference.label} has no score, or 0, on {', '.join(without)}, so there is no ratio; "
+        "choose another reference."
+    )
+    title = f"F1 by that of {reference.label}"
+    value = {
+        "reference": reference.label,
+        "ratios": {system.label: row for system, row in ratios.items()},
+        "without": without,
+    }
+    figures = {
+        "by workflow": _boxes(title, ratios, lambda system: system.workflow),
+        "by model": _boxes(title, ratios, lambda system: system.llm),
+    }
+    return Analysis("normalization", value, (table,), figures, notes=(note,) if without else ())
+
+
+def _boxes(
+    title: str, ratios: Mapping[System, Mapping[str, float]], part: Callable[[System], str]
+) -> Figure:
+    """A box per workflow, or per model; 1 is the reference."""
+    boxes: dict[str, list[tuple[str, float]]] = {}
+    for system, row in ratios.items():
+        boxes.setdefault(part(system) or system.label, []).extend(
+            (f"{system.label}, {group}", ratio) for group, ratio in row.items()
+        )
+    series = {name: tuple(values) for name, values in boxes.items()}
+    return Figure(title, "", "ratio", series, "box")
 
 
 # combination
 
 
-@dataclass(frozen=True, slots=True)
-class OracleScore:
-    """A task. ``mean`` and ``deviation`` (population, per question): of the best system for each question,
-    0..1. ``best``: the system with the highest mean, None if ``tied`` systems share it. ``n``: questions
-    that all systems answered."""
-
-    task: AgentTask
-    n: int
-    mean: float | None
-    deviation: float | None
-    best: System | None
-    best_mean: float | None
-    best_deviation: float | None
-    systems: int
-    tied: int = 0
-
-
-def combination(runs: Sequence[TaskRun]) -> tuple[OracleScore, ...]:
-    """The score of an oracle that picks the best system for each question."""
-    return tuple(
-        _combined(task, [run for run in runs if run.task == task]) for task in tasks_of(runs)
+def combination(runs: Sequence[TaskRun], options: AnalysisOptions) -> Analysis:
+    """The best system for each question."""
+    tasks = tasks_of(runs)
+    combined = [_combined(task, [run for run in runs if run.task == task]) for task in tasks]
+    rows = tuple(
+        (
+            oracle["task"],
+            oracle["systems"],
+            oracle["n"],
+            oracle["best"] or (f"{oracle['tied']} are equal" if oracle["tied"] else None),
+            _plus_minus(oracle["best_mean"], oracle["best_deviation"]),
+            _plus_minus(oracle["oracle"], oracle["deviation"]),
+        )
+        for oracle in combined
     )
+    table = Table(
+        "Combination",
+        ("task", "systems", "questions", "best single", "its F1", "best of all"),
+        rows,
+        note="F1 ± standard deviation per question; best of all: the highest of all systems for each "
+        "question that all answered.",
+    )
+    figure = _oracle_bars(zip(tasks, combined))
+    return Analysis("combination", {"tasks": combined}, (table,), {"combination": figure})
 
 
-def _combined(task: AgentTask, runs: Sequence[TaskRun]) -> OracleScore:
+def _combined(task: AgentTask, runs: Sequence[TaskRun]) -> dict[str, Any]:
+    """The ``oracle``, which picks the best system for each of the ``n`` questions that all answered, 0..1, and the ``best`` system,
+    None if ``tied`` systems share the highest mean; deviations are those of the population, per question."""
     rewards = {
         run.system: {row.qid: row.reward for row in run.rows if row.reward is not None}
         for run in runs
@@ -190,25 +304,57 @@ def _combined(task: AgentTask, runs: Sequence[TaskRun]) -> OracleScore:
     shared = [
         qid for qid in next(iter(rewards.values())) if all(qid in row for row in rewards.values())
     ]
+    result = {"task": task.name, "n": len(shared), "systems": len(rewards), "tied": 0}
+    result |= dict.fromkeys(("oracle", "deviation", "best", "best_mean", "best_deviation"))
     if not shared:
-        return OracleScore(task, 0, None, None, None, None, None, len(rewards))
-    per_system = {system: [row[qid] for qid in shared] for system, row in rewards.items()}
-    oracle = [max(values) for values in zip(*per_system.values())]
-    sums = {system: math.fsum(values) for system, values in per_system.items()}
+        return result
+    values = {system: [row[qid] for qid in shared] for system, row in rewards.items()}
+    oracle = [max(row) for row in zip(*values.values())]
+    sums = {system: math.fsum(row) for system, row in values.items()}
     first, *others = [system for system in sums if sums[system] == max(sums.values())]
-    return OracleScore(
-        task,
-        len(shared),
-        mean(oracle),
-        _deviation(oracle),
-        None if others else first,
-        mean(per_system[first]),
-        _deviation(per_system[first]),
-        len(rewards),
-        len(others) + 1 if others else 0,
-    )
+    return result | {
+        "oracle": mean(oracle),
+        "deviation": statistics.pstdev(oracle),
+        "best": None if others else first.label,
+        "tied": len(others) + 1 if others else 0,
+        "best_mean": mean(values[first]),
+        "best_deviation": statistics.pstdev(values[first]),
+    }
 
 
-def _deviation(values: Sequence[float]) -> float:
-    average = sum(values) / len(values)
-    return float((sum((value - average) ** 2 for value in values) / len(values)) ** 0.5)
+def _plus_minus(value: float | None, deviation: float | None) -> str | None:
+    if value is None or deviation is None:
+        return None
+    return f"{100 * value:.1f} ± {100 * deviation:.1f}"
+
+
+def _oracle_bars(tasks: Iterable[tuple[AgentTask, Mapping[str, Any]]]) -> Figure:
+    """By task: the best single system and the oracle, with the standard deviation per question."""
+    single, best = [], []
+    for task, oracle in tasks:
+        if not oracle["n"]:
+            continue
+        name = f"{task.order} {task.name}" if task.order != "~" else task.name
+        basis = f"{oracle['systems']} systems, {oracle['n']} questions"
+        spread = _spread(oracle["best_mean"], oracle["best_deviation"], oracle["n"])
+        single.append((name, spread, oracle["best"] or basis))
+        best.append((name, _spread(oracle["oracle"], oracle["deviation"], oracle["n"]), basis))
+    series = {"best single system": tuple(single), "best of all, per question": tuple(best)}
+    empty = "No task has questions that all systems answered."
+    return Figure("Combination", "", "F1", series if single else {}, "bar", empty=empty)
+
+
+def _spread(value: float, deviation: float, n: int) -> Mean:
+    """A mean in percent whose interval is one standard deviation to both sides."""
+    return Mean(100 * value, 100 * (value - deviation), 100 * (value + deviation), n)
+
+
+ASPECTS: Mapping[str, Callable[[Sequence[TaskRun], AnalysisOptions], Analysis]] = {
+    "performance": performance,
+    "matching": matching,
+    "errors": errors,
+    "deployment": deployment,
+    "normalization": normalization,
+    "combination": combination,
+}
+"""R-Eval's name of an aspect → its analysis."""

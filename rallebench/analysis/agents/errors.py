@@ -9,10 +9,13 @@ number of questions, and the step limit, the context limit and other limits are 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from rallebench.analysis.agents import (
+    Analysis,
+    AnalysisOptions,
     EpisodeSummary,
     System,
     TaskGroup,
@@ -22,11 +25,15 @@ from rallebench.analysis.agents import (
     systems_of,
 )
 from rallebench.core.answers import find_answers, normalize_answer
+from rallebench.core.tables import Figure, Table
 
 THRESHOLD = 0.05
 """R-Eval's minimal reward of a right answer."""
 HUNDRED = 100
 """R-Eval's code divides every count by this."""
+EXAMPLES, MAX_TEXT = 3, 300
+"""The most examples of a class, and the most characters of a text in one."""
+NOT_ASKED = "not asked"
 
 RIGHT: Mapping[str, str] = {
     "EM": "right, and the answer was found",
@@ -58,10 +65,10 @@ _NO_EVIDENCE = frozenset(
 """Verdicts (also FEVER's): such a word on a page is no evidence."""
 
 
-def classify(row: EpisodeSummary, *, original: bool = False, threshold: float = THRESHOLD) -> str:
+def classify(row: EpisodeSummary, *, original: bool = False) -> str:
     """The class of a question with gold answers that did not fail."""
     is_evident = in_scratchpad(row) if original else has_evidence(row)
-    if (row.reward or 0.0) >= threshold:
+    if (row.reward or 0.0) >= THRESHOLD:
         return "EM" if is_evident else "AM"
     if is_evident:
         return "GE"
@@ -87,90 +94,175 @@ def _can_be_evidence(gold: str) -> bool:
     return normalize_answer(gold) not in (*_NO_EVIDENCE, "")
 
 
+def _is_checkable(row: EpisodeSummary) -> bool:
+    return any(map(_can_be_evidence, row.golds))
+
+
 @dataclass(frozen=True, slots=True)
 class ErrorBreakdown:
-    """One system. ``shares``: class → percent, the mean over its ``groups``, each the mean over its tasks.
-    ``counts``: class → questions; ``stops``: class → stop reason → questions; ``examples``: class → rows.
-
-    ``n``: questions counted; ``failed``: questions left out as failed; ``unscored``: left out without
-    gold answers; ``verdicts``: questions with only verdicts (yes, no …) as gold; ``blind``: other
-    questions without an observation.
-    """
+    """One system. ``rows``: class → its questions. ``shares``: class → percent, the mean over its ``groups``, each the mean over
+    its tasks. ``failed``: questions left out as failed; ``unscored``: left out without gold answers."""
 
     system: System
+    rows: Mapping[str, Sequence[EpisodeSummary]]
     shares: Mapping[str, float]
-    counts: Mapping[str, int]
-    stops: Mapping[str, Mapping[str, int]]
-    examples: Mapping[str, tuple[EpisodeSummary, ...]]
     groups: tuple[TaskGroup, ...]
-    n: int
     failed: int
     unscored: int
-    verdicts: int
-    blind: int
 
-    def sum(self, classes: Mapping[str, str]) -> float:
+    @property
+    def n(self) -> int:
+        """Questions counted."""
+        return sum(map(len, self.rows.values()))
+
+    @property
+    def verdicts(self) -> int:
+        """Questions with only verdicts (yes, no …) as gold."""
+        return sum(not _is_checkable(row) for rows in self.rows.values() for row in rows)
+
+    @property
+    def blind(self) -> int:
+        """Other questions without an observation."""
+        every = (row for rows in self.rows.values() for row in rows)
+        return sum(_is_checkable(row) and not row.observed.strip() for row in every)
+
+    def sum(self, classes: Iterable[str]) -> float:
         """The percentages of several classes together."""
-        return sum(self.shares.get(name, 0.0) for name in classes)
+        return sum(self.shares[name] for name in classes)
+
+    def as_json(self, names: Sequence[str]) -> dict[str, Any]:
+        """The breakdown into the classes ``names``, with examples of each."""
+        filled = {name: self.rows[name] for name in CLASSES if self.rows[name]}
+        return {
+            "system": self.system.label,
+            "n": self.n,
+            "failed": self.failed,
+            "unscored": self.unscored,
+            "verdicts": self.verdicts,
+            "blind": self.blind,
+            "percent": {name: round(self.shares[name], 4) for name in names},
+            "ACC": round(self.sum(RIGHT), 4),
+            "WA": round(self.sum(WRONG), 4),
+            "counts": {name: len(rows) for name, rows in filled.items()},
+            "stop_reasons": {
+                name: dict(Counter(row.reason or "not recorded" for row in rows).most_common())
+                for name, rows in filled.items()
+            },
+            "averaged_over": [group.label for group in self.groups],
+            "examples": {
+                name: [_example(row) for row in rows[:EXAMPLES]] for name, rows in filled.items()
+            },
+        }
 
 
-def breakdowns(
-    runs: Sequence[TaskRun],
-    *,
-    original: bool = False,
-    threshold: float = THRESHOLD,
-    examples: int = 3,
-) -> tuple[ErrorBreakdown, ...]:
-    """One per system, in the order of their runs."""
-    return tuple(
-        _breakdown(
-            system, [run for run in runs if run.system == system], original, threshold, examples
-        )
-        for system in systems_of(runs)
-    )
-
-
-def _breakdown(
-    system: System, runs: Sequence[TaskRun], original: bool, threshold: float, examples: int
-) -> ErrorBreakdown:
-    counts: Counter[str] = Counter()
-    stops: dict[str, Counter[str]] = {}
-    examples_of: dict[str, list[EpisodeSummary]] = {}
-    shares: dict[TaskGroup, list[dict[str, float]]] = {}
-    unscored = verdicts = blind = 0
+def breakdown(system: System, runs: Sequence[TaskRun], original: bool = False) -> ErrorBreakdown:
+    """The classes of a system's questions; ``runs``: its own."""
+    rows: dict[str, list[EpisodeSummary]] = {name: [] for name in CLASSES}
+    by_group: dict[TaskGroup, list[dict[str, float]]] = {}
     for run in runs:
-        task_counts: Counter[str] = Counter()
-        for row in run.rows:
-            if row.reward is None:
-                unscored += 1
-                continue
-            name = classify(row, original=original, threshold=threshold)
-            task_counts[name] += 1
-            stops.setdefault(name, Counter())[row.reason or "not recorded"] += 1
-            examples_of.setdefault(name, []).append(row)
-            checkable = any(map(_can_be_evidence, row.golds))
-            verdicts += not checkable
-            blind += checkable and not row.observed.strip()
-        counts += task_counts
-        denominator = HUNDRED if original else sum(task_counts.values())
-        if denominator:
-            shares.setdefault(run.task.group, []).append(
-                {name: 100 * task_counts[name] / denominator for name in CLASSES}
-            )
-    groups = [
-        {name: mean([task[name] for task in tasks]) or 0.0 for name in CLASSES}
-        for tasks in shares.values()
-    ]
+        scored = [row for row in run.rows if row.reward is not None]
+        counts: Counter[str] = Counter()
+        for row in scored:
+            name = classify(row, original=original)
+            rows[name].append(row)
+            counts[name] += 1
+        if denominator := HUNDRED if original else len(scored):
+            shares = {name: 100 * counts[name] / denominator for name in CLASSES}
+            by_group.setdefault(run.task.group, []).append(shares)
     return ErrorBreakdown(
         system,
-        {name: mean([group[name] for group in groups]) or 0.0 for name in CLASSES},
-        {name: counts[name] for name in CLASSES if counts[name]},
-        {name: dict(reasons.most_common()) for name, reasons in stops.items()},
-        {name: tuple(rows[:examples]) for name, rows in examples_of.items()},
+        rows,
+        _mean_shares([_mean_shares(tasks) for tasks in by_group.values()]),
         groups_of(runs),
-        sum(counts.values()),
         0 if original else sum(run.failed for run in runs),
-        unscored,
-        verdicts,
-        blind,
+        sum(row.reward is None for run in runs for row in run.rows),
     )
+
+
+def _mean_shares(shares: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    return {name: mean([row[name] for row in shares]) or 0.0 for name in CLASSES}
+
+
+def errors(runs: Sequence[TaskRun], options: AnalysisOptions) -> Analysis:
+    """Classes of right and wrong answers, with examples."""
+    original = options.original
+    systems = [
+        breakdown(system, [run for run in runs if run.system == system], original)
+        for system in systems_of(runs)
+    ]
+    names = ORIGINAL if original else tuple(CLASSES)
+    value = {
+        "compat": "original" if original else "corrected",
+        "classes": {name: CLASSES[name] for name in names},
+        "systems": [system.as_json(names) for system in systems],
+    }
+    rows = []
+    for system in systems:
+        percent = [system.sum(RIGHT), system.sum(WRONG), *(system.shares[name] for name in names)]
+        rows.append((system.system.label, *(number / 100 for number in percent), system.n))
+    note = (
+        f"The mean over environments and levels. An answer is right from F1 {THRESHOLD} on, as in "
+        "R-Eval; the class EM is not exact match. "
+        + "; ".join(f"{name}: {CLASSES[name]}" for name in names)
+        + "."
+    )
+    table = Table("Errors", ("system", "ACC", "WA", *names, "n"), tuple(rows), True, note)
+    figures = {system.system.label: _rings(system) for system in systems}
+    notes = tuple(_original_notes(systems) if original else _notes(systems))
+    return Analysis("errors", value, (table,), figures, notes=notes)
+
+
+def _original_notes(systems: Sequence[ErrorBreakdown]) -> Iterator[str]:
+    labels = [row.system.label for row in systems if abs(row.sum(CLASSES) - 100) > 0.05]
+    if labels:
+        yield (
+            "R-Eval's code counts out of 100 a task, so these shares are not shares of the "
+            f"questions: {', '.join(labels)}."
+        )
+
+
+def _notes(systems: Sequence[ErrorBreakdown]) -> Iterator[str]:
+    if verdicts := sum(row.verdicts for row in systems):
+        yield (
+            f"The gold of {verdicts} questions (all systems together) is a bare verdict (yes, no, "
+            "SUPPORTS …), for which no observation is evidence: right answers count as AM, wrong ones "
+            "never as GE."
+        )
+    if blind := sum(row.blind for row in systems):
+        yield (
+            f"The traces of {blind} questions have no observation: the environment was not asked, or a log "
+            "does not mark its observations by 'Observation 1: …'. Right answers count as AM, wrong ones "
+            "never as GE."
+        )
+    if unscored := sum(row.unscored for row in systems):
+        yield f"{unscored} questions have no gold answer and are in no class."
+
+
+def _example(row: EpisodeSummary) -> dict[str, Any]:
+    def short(text: str) -> str:
+        return text if len(text) <= MAX_TEXT else text[:MAX_TEXT] + "…"
+
+    return {
+        "qid": row.qid,
+        "question": short(row.question),
+        "gold": list(map(short, row.golds)),
+        "answer": short(row.answer),
+        "reward": row.reward,
+        "stop_reason": row.reason,
+        "observed": short(row.observed),
+    }
+
+
+def _rings(breakdown: ErrorBreakdown) -> Figure:
+    """One system: right and wrong inside, the classes outside, in percent."""
+    classes = [(name, share) for name, share in breakdown.shares.items() if share]
+    sides = [("ACC", breakdown.sum(RIGHT)), ("WA", breakdown.sum(WRONG))]
+    rest = 100 - sum(share for _, share in classes)  # of R-Eval's hundred questions
+    if classes and rest > 0.05:
+        classes.append((NOT_ASKED, rest))
+        sides.append((NOT_ASKED, rest))
+    inside = tuple(part for part in sides if part[1] > 0 and classes)
+    title = f"{breakdown.system.label} ({breakdown.n} questions)"
+    series = {"right and wrong": inside, "classes": tuple(classes)}
+    empty = "No question of this system is scored."
+    return Figure(title, "", "percent", series, "rings", labels=CLASSES, empty=empty)

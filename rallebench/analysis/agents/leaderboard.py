@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from rallebench.analysis.agents import (
-    DOMAIN_NAMES,
     AgentTask,
+    Analysis,
+    AnalysisOptions,
     System,
     TaskGroup,
     TaskRun,
+    domain_name,
     groups_of,
+    mean,
     systems_of,
     tasks_of,
 )
+from rallebench.core.tables import Column, Table
 
 ALL = "all"
 
@@ -37,15 +42,13 @@ class Leaderboard:
     """``scores``: system → task → mean reward, 0..1, None without a run.
 
     ``means``: system → ``wiki``, ``aminer`` …, ``all`` → the unweighted mean over their tasks, None if one
-    is missing. ``sums``: system → group → the sum of its tasks. ``ranks``: system → a group's label or a
-    domain → rank.
+    is missing. ``ranks``: system → a group's label (by the sum over its tasks) or a domain → rank.
     """
 
     tasks: tuple[AgentTask, ...]
     systems: tuple[System, ...]
     scores: Mapping[System, Mapping[AgentTask, float | None]]
     means: Mapping[System, Mapping[str, float | None]]
-    sums: Mapping[System, Mapping[TaskGroup, float | None]]
     ranks: Mapping[System, Mapping[str, float | None]]
     groups: tuple[TaskGroup, ...]
 
@@ -53,17 +56,6 @@ class Leaderboard:
     def domains(self) -> tuple[str, ...]:
         """The environments, then ``all``."""
         return (*dict.fromkeys(task.domain for task in self.tasks), ALL)
-
-    @property
-    def ranked(self) -> tuple[str, ...]:
-        """The columns of ranks."""
-        return (*(group.label for group in self.groups), *self.domains)
-
-
-def board_of(runs: Sequence[TaskRun]) -> Leaderboard:
-    """The leaderboard of runs."""
-    scores = {(run.system, run.task): run.reward for run in runs}
-    return board(systems_of(runs), tasks_of(runs), scores, groups_of(runs))
 
 
 def board(
@@ -74,38 +66,126 @@ def board(
 ) -> Leaderboard:
     """The leaderboard of scores (system, task) → 0..1."""
     table = {system: {task: scores.get((system, task)) for task in tasks} for system in systems}
-    domains = dict.fromkeys(task.domain for task in tasks)
-    means, sums = {}, {}
-    for system, row in table.items():
-        by_domain = {
-            domain: _mean([row[task] for task in tasks if task.domain == domain])
+    domains = (*dict.fromkeys(task.domain for task in tasks), ALL)
+    means = {
+        system: {
+            domain: _complete_mean(row, [t for t in tasks if domain in (t.domain, ALL)])
             for domain in domains
         }
-        means[system] = {**by_domain, ALL: _mean([row[task] for task in tasks])}
-        sums[system] = {
-            group: _sum([row[task] for task in tasks if task.group == group]) for group in groups
-        }
-    columns = {group.label: [sums[system][group] for system in systems] for group in groups}
-    columns |= {name: [means[system][name] for system in systems] for name in (*domains, ALL)}
+        for system, row in table.items()
+    }
+    # Over the same tasks, means have the ranks of sums.
+    columns = {
+        group.label: [
+            _complete_mean(row, [t for t in tasks if t.group == group]) for row in table.values()
+        ]
+        for group in groups
+    }
+    columns |= {domain: [means[system][domain] for system in systems] for domain in domains}
     ranked = {name: average_ranks(values) for name, values in columns.items()}
     ranks = {
         system: {name: values[i] for name, values in ranked.items()}
         for i, system in enumerate(systems)
     }
-    return Leaderboard(tuple(tasks), tuple(systems), table, means, sums, ranks, tuple(groups))
+    return Leaderboard(tuple(tasks), tuple(systems), table, means, ranks, tuple(groups))
 
 
-def _sum(values: Sequence[float | None]) -> float | None:
-    """None if a task is missing: a sum over fewer tasks cannot be ranked with the others."""
-    numbers = [value for value in values if value is not None]
-    return sum(numbers) if numbers and len(numbers) == len(values) else None
+def _complete_mean(
+    row: Mapping[AgentTask, float | None], tasks: Sequence[AgentTask]
+) -> float | None:
+    """None if a task is missing: a mean over fewer tasks cannot be ranked with the others."""
+    values = [row[task] for task in tasks]
+    return None if None in values else mean(values)
 
 
-def _mean(values: Sequence[float | None]) -> float | None:
-    total = _sum(values)
-    return None if total is None else total / len(values)
+def performance(runs: Sequence[TaskRun], options: AnalysisOptions) -> Analysis:
+    """Scores by task, means and ranks."""
+    scores = {(run.system, run.task): run.reward for run in runs}
+    leaderboard = board(systems_of(runs), tasks_of(runs), scores, groups_of(runs))
+    tasks = leaderboard.tasks
+    value = {
+        "tasks": [{"name": t.name, "environment": t.domain, "level": t.level} for t in tasks],
+        "systems": [
+            {
+                "system": system.label,
+                "scores": {task.name: leaderboard.scores[system][task] for task in tasks},
+                "means": dict(leaderboard.means[system]),
+                "ranks": dict(leaderboard.ranks[system]),
+            }
+            for system in leaderboard.systems
+        ],
+        "metrics": [
+            {
+                "run": run.name,
+                "system": run.system.label,
+                "task": run.task.name,
+                "n": len(run.rows),
+                "failed": run.failed,
+                # R-Eval's reward, EM, and the position match of its appendix.
+                **{
+                    name: mean([getattr(row, name) for row in run.rows])
+                    for name in ("reward", "correct", "position")
+                },
+            }
+            for run in runs
+        ],
+    }
+    return Analysis("performance", value, tables_of(leaderboard), tex=tex_of(leaderboard))
 
 
-def domain_name(domain: str) -> str:
-    """The display name of an environment or of ``all``."""
-    return DOMAIN_NAMES.get(domain, domain)
+def tables_of(leaderboard: Leaderboard) -> tuple[Table, Table]:
+    """The scores and their means in percent; the ranks by group and domain."""
+    domains = leaderboard.domains
+    scores = Table(
+        "F1 (rule for yes and no) by task",
+        (
+            "system",
+            *(task.name for task in leaderboard.tasks),
+            *(f"{domain_name(domain)} mean" for domain in domains),
+        ),
+        tuple(
+            (
+                system.label,
+                *leaderboard.scores[system].values(),
+                *leaderboard.means[system].values(),
+            )
+            for system in leaderboard.systems
+        ),
+        True,
+        "Means are over tasks, each of the same weight; a system without one of them has none.",
+    )
+    ranks = Table(
+        "Ranks",
+        ("system", *(group.label for group in leaderboard.groups), *map(domain_name, domains)),
+        tuple(
+            (system.label, *map(_whole, leaderboard.ranks[system].values()))
+            for system in leaderboard.systems
+        ),
+        note="1 is best; of sums over the tasks of a level, equal ones share the mean of their ranks.",
+    )
+    return scores, ranks
+
+
+def _whole(rank: float | None) -> float | None:
+    return rank if rank is None or rank % 1 else int(rank)
+
+
+def tex_of(leaderboard: Leaderboard) -> Table:
+    """The paper's table: scores by task, and the rank after each group and mean."""
+    columns = [Column("System", "text")]
+    rows: list[list[str | float | None]] = [[system.label] for system in leaderboard.systems]
+
+    def add(column: Column, values: Mapping[System, Mapping[Any, float | None]], key: Any) -> None:
+        columns.append(column)
+        for row, system in zip(rows, leaderboard.systems):
+            row.append(values[system][key])
+
+    for group in leaderboard.groups:
+        for task in leaderboard.tasks:
+            if task.group == group:
+                add(Column(task.name, "percent"), leaderboard.scores, task)
+        add(Column("rank", "count"), leaderboard.ranks, group.label)
+    for domain in leaderboard.domains:
+        add(Column(domain_name(domain), "percent"), leaderboard.means, domain)
+        add(Column("rank", "count"), leaderboard.ranks, domain)
+    return Table("", tuple(columns), tuple(map(tuple, rows)))

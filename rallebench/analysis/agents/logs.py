@@ -16,6 +16,7 @@ from typing import Any
 
 from rallebench.analysis.agents import System
 from rallebench.analysis.agents.reading import summarize
+from rallebench.analysis.ranking import answered
 from rallebench.core.errors import BadFileError, UsageError
 from rallebench.core.files import sha256_file
 from rallebench.core.runs import DatasetRef, RunRequest, imported_flow
@@ -33,7 +34,6 @@ from rallebench.core.types import (
 from rallebench.datasets.kilt import read_gold
 from rallebench.engine.experiment_store import check_free
 from rallebench.engine.run_file import write_run
-from rallebench.engine.score import examples_of
 from rallebench.engine.store import RunFolder
 from rallebench.metrics.recorded import IMPORTED
 from rallebench.workspace.paths import Workspace
@@ -56,11 +56,7 @@ NOT_FOUND = "Could not find that p"
 def lines(run: RunFolder) -> Iterator[str]:
     """A run as R-Eval's log: JSON lines in the run's order. A failed question has ``error`` and the reward
     0; only the first gold answer is written and scored."""
-    episodes = run.episodes()
-    for example in examples_of(run):
-        episode = episodes.get(example.question.qid)
-        if episode is None:
-            continue
+    for example, episode in answered(run):
         row = summarize(example, episode, original=True)
         value: dict[str, Any] = {
             "question": row.question,
@@ -143,14 +139,12 @@ def named_by(file: Path) -> tuple[System, str]:
     >>> named_by(Path("result/ReAct_gpt-4-1106_16000/hotpotqa_log.jsonl"))
     (System(workflow='react', llm='gpt-4-1106'), 'hotpotqa')
     """
-    dataset = file.name.split(".json")[0].removesuffix(_ENDING)
-    match = _FOLDER.fullmatch(
-        file.resolve().parent.name if file.is_absolute() else file.parent.name
-    )
-    if not match or not file.name.split(".json")[0].endswith(_ENDING):
-        return System("", ""), dataset
-    workflow = match["agent"].lower()
-    return System("function-calling" if workflow == "fc" else workflow, match["model"]), dataset
+    stem = file.name.split(".json")[0]
+    folder = file.resolve().parent if file.is_absolute() else file.parent
+    match = _FOLDER.fullmatch(folder.name) if stem.endswith(_ENDING) else None
+    workflow, llm = (match["agent"].lower(), match["model"]) if match else ("", "")
+    system = System("function-calling" if workflow == "fc" else workflow, llm)
+    return system, stem.removesuffix(_ENDING)
 
 
 def import_log(
@@ -189,24 +183,18 @@ def import_log(
 
 def example_of(row: Mapping[str, Any]) -> Example:
     """The question of a row of ``rows_of``, with the row's own answer as gold."""
-    record = _record(row)
+    keys = ("reward", "correct", "halted", "error", "prompt", "exe_time")
+    record = {
+        "id": _qid(row),
+        "input": row["question"],
+        "output": [{"answer": row["answer"]}],
+        "logged": {key: row[key] for key in keys},
+    }
     return Example(Question(record["id"], record["input"]), read_gold(record, "the log"), record)
 
 
 def _qid(row: Mapping[str, Any]) -> str:
     return digest([row["question"], row["answer"]])[:16]
-
-
-def _record(row: Mapping[str, Any]) -> dict[str, Any]:
-    logged = {
-        key: row[key] for key in ("reward", "correct", "halted", "error", "prompt", "exe_time")
-    }
-    return {
-        "id": _qid(row),
-        "input": row["question"],
-        "output": [{"answer": row["answer"]}],
-        "logged": logged,
-    }
 
 
 def episode_of(row: Mapping[str, Any], workflow: str = "") -> Episode:

@@ -7,15 +7,21 @@ from typing import Any
 
 from rallebench.analysis.agents import AgentTask, EpisodeSummary, System, TaskRun
 from rallebench.analysis.agents.traces import observed_by, observed_in, prompt_of, scratchpad_of
+from rallebench.analysis.ranking import answered
 from rallebench.core.errors import UsageError
 from rallebench.core.types import Episode, Example, Gold, Note, Outcome
 from rallebench.datasets.tasks import DOMAINS, LEVELS, task_of
-from rallebench.engine.score import examples_of
+from rallebench.engine.score import examples_of, memory_of
 from rallebench.engine.store import RunFolder
-from rallebench.metrics.exact_match import exact_match_score
-from rallebench.metrics.position_match import position_match
+from rallebench.metrics import METRICS
 from rallebench.metrics.recorded import IMPORTED
-from rallebench.metrics.token_f1 import yes_no_score
+
+SCORED: Mapping[str, str] = {
+    "reward": "f1_yes_no",
+    "correct": "em",
+    "position_match": "position_match",
+}
+"""R-Eval's word → our metric."""
 
 NEVER_HALT = frozenset({"dfsdt", "function-calling", "DFSDT", "FC"})
 """Workflows whose episodes neither halt nor fail in R-Eval's logs."""
@@ -29,16 +35,13 @@ _ENVIRONMENTS = (
 )
 
 
-def read(
-    folders: Sequence[RunFolder], *, original: bool = False, tokenizer: str = ""
-) -> tuple[TaskRun, ...]:
+def read(folders: Sequence[RunFolder], *, original: bool = False) -> tuple[TaskRun, ...]:
     """The run folders as TaskRuns.
 
-    ``original``: only the first gold answer counts, and an imported log keeps its own scores.
-    ``tokenizer``: the folder of the tokenizer whose tokens ``position`` compares. Raises UsageError for
+    ``original``: only the first gold answer counts, and an imported log keeps its own scores. Raises UsageError for
     two runs of one system on one task, which have one cell in a table.
     """
-    runs = tuple(read_run(run, original=original, tokenizer=tokenizer) for run in folders)
+    runs = tuple(read_run(run, original=original) for run in folders)
     names: dict[tuple[System, AgentTask], str] = {}
     for run in runs:
         first = names.setdefault((run.system, run.task), run.name)
@@ -50,35 +53,22 @@ def read(
     return runs
 
 
-def read_run(run: RunFolder, *, original: bool = False, tokenizer: str = "") -> TaskRun:
+def read_run(run: RunFolder, *, original: bool = False) -> TaskRun:
     """A run of an agent, a chain or an imported log. Raises BadFileError for a damaged one."""
-    document, episodes, examples = run.spec(), run.episodes(), examples_of(run)
-    answered = [
-        (example, episodes[example.question.qid])
-        for example in examples
-        if example.question.qid in episodes
-    ]
+    document, examples, pairs = run.spec(), examples_of(run), list(answered(run))
     return TaskRun(
         run.name,
         system_of(document["spec"], run.name),
         _task(document["spec"], examples),
         tuple(
-            summarize(example, episode, original=original, tokenizer=tokenizer)
-            for example, episode in answered
+            summarize(example, episode, original=original)
+            for example, episode in pairs
             if original or not episode.error
         ),
-        sum(bool(episode.error) for _, episode in answered),
-        len(examples) - len(answered),
-        _memory(document.get("memory")),
+        sum(bool(episode.error) for _, episode in pairs),
+        len(examples) - len(pairs),
+        memory_of(document)["bytes"],
     )
-
-
-def _memory(recorded: Any) -> int | None:
-    """Bytes of the models and indexes of a run; None if any is unknown."""
-    sizes = list(recorded.values()) if isinstance(recorded, Mapping) else []
-    if not sizes or not all(isinstance(size, Mapping) for size in sizes):
-        return None
-    return sum(int(size.get("ram") or 0) + int(size.get("vram") or 0) for size in sizes)
 
 
 def system_of(spec: Mapping[str, Any], name: str) -> System:
@@ -116,65 +106,48 @@ def _common_field(examples: Sequence[Example], field: str) -> str:
     return values.pop() if len(values) == 1 else ""
 
 
-def summarize(
-    example: Example, episode: Episode, *, original: bool = False, tokenizer: str = ""
-) -> EpisodeSummary:
+def summarize(example: Example, episode: Episode, *, original: bool = False) -> EpisodeSummary:
     """The result of one question."""
-    logged = example.record.get("logged") if episode.workflow == IMPORTED else None
-    golds = example.gold.answers[:1] if original else example.gold.answers
     outcome = episode.outcome or Outcome("", "error")
-    answer = outcome.answer.strip()
-    reward, correct = (_best(score, answer, golds) for score in (yes_no_score, exact_match_score))
-    position = position_match(
-        Episode(episode.qid, "", (), Outcome(answer)), Gold(answers=golds), tokenizer
-    )
+    answer, reason = outcome.answer.strip(), outcome.stop_reason
+    gold = Gold(answers=example.gold.answers[:1] if original else example.gold.answers)
+    alone = Episode("", "", (), Outcome(answer))
+    reward, correct, position = (METRICS[name](alone, gold) for name in SCORED.values())
+    common = (example.question.qid, example.question.text, gold.answers, answer)
+    logged = example.record.get("logged") if episode.workflow == IMPORTED else None
     if isinstance(logged, Mapping):
-        scratchpad = "".join(
-            step.reply.text for step in episode.steps if isinstance(step.request, Note)
-        )
         if original:
             reward, correct = float(logged["reward"]), float(logged["correct"])
+        notes = (step.reply.text for step in episode.steps if isinstance(step.request, Note))
+        scratchpad = "".join(notes)
         return EpisodeSummary(
-            example.question.qid,
-            example.question.text,
-            golds,
-            answer,
+            *common,
             reward,
             correct,
             position,
-            "" if outcome.stop_reason == "halted" else outcome.stop_reason,
+            "" if reason == "halted" else reason,
             scratchpad,
             observed_in(scratchpad),
-            bool(logged["halted"]),
-            bool(logged["error"]),
-            episode.error,
-            str(logged.get("prompt", "")),
-            logged.get("exe_time"),
+            halted=bool(logged["halted"]),
+            failed=bool(logged["error"]),
+            error=episode.error,
+            prompt=str(logged.get("prompt", "")),
+            seconds=logged.get("exe_time"),
         )
-    ends = episode.workflow not in NEVER_HALT
+    halts, error = episode.workflow not in NEVER_HALT, bool(episode.error)
+    replies = [step.reply for step in episode.steps]
     return EpisodeSummary(
-        example.question.qid,
-        example.question.text,
-        golds,
-        answer,
+        *common,
         reward,
         correct,
         position,
-        outcome.stop_reason,
+        reason,
         scratchpad_of(episode),
         observed_by(episode),
-        ends and (outcome.stop_reason in HALTING or bool(episode.error)),
-        ends and (outcome.stop_reason == "model_error" or bool(episode.error)),
-        episode.error,
-        prompt_of(episode),
-        sum(step.seconds for step in episode.steps),
-        sum(step.reply.prompt_tokens + step.reply.completion_tokens for step in episode.steps)
-        or None,
+        halted=halts and (reason in HALTING or error),
+        failed=halts and (reason == "model_error" or error),
+        error=episode.error,
+        prompt=prompt_of(episode),
+        seconds=sum(step.seconds for step in episode.steps),
+        tokens=sum(reply.prompt_tokens + reply.completion_tokens for reply in replies) or None,
     )
-
-
-def _best(score: Any, answer: str, golds: Sequence[str]) -> float | None:
-    """The best score over the gold answers, 0 for an empty answer; None without gold answers."""
-    if not golds:
-        return None
-    return max(float(score(answer, gold)) for gold in golds) if answer else 0.0

@@ -25,8 +25,6 @@ from rallebench.workspace.indexes.vectors import Building
 from rallebench.workspace.paths import STARTER, STARTER_INDEXES, Workspace
 
 CHUNKING = ("chunk_size", "chunk_overlap", "chunk_unit", "chunk_how", "chunk_preset")
-FIELDS = ("corpus", "kind", "encoder", *CHUNKING)
-"""What can be varied of every index; any other field is a setting of its kind."""
 WHOLE = ("whole", "none", 0, None)
 """Chunk sizes that mean: do not cut."""
 

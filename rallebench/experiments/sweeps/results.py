@@ -1,12 +1,13 @@
-"""The variants of a sweep that have ended beside each other: who is the best, and whether that is more than chance."""
+"""The variants of a sweep that have ended beside each other: which is the best, and whether that is more than chance."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
-from rallebench.analysis.ranking import HEADLINES, MultiRunComparison, compare_many
+from rallebench.analysis.measures import HEADLINES
+from rallebench.analysis.ranking import MultiRunComparison, compare_many
 from rallebench.core.errors import UsageError
 from rallebench.core.numbers import no_interval
 from rallebench.engine.experiment_store import ExperimentStore
@@ -16,58 +17,23 @@ from rallebench.metrics import metric
 from rallebench.workspace.paths import Workspace
 
 
-@dataclass(frozen=True, slots=True)
-class SweepReport:
-    """``runs``: run name → variant, best first by ``compared.metric``; ``compared`` is None with fewer than two
-    runs. ``failed``: variant → sentence. ``alone``: the metrics of the only variant that ended, as in its report."""
-
-    name: str
-    runs: Mapping[str, str]
-    compared: MultiRunComparison | None
-    failed: Mapping[str, str]
-    alone: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-
-    @property
-    def equal(self) -> list[str]:
-        """The runs that are the best together, as in ``runs`` the cheapest first; one if one alone is the best."""
-        if self.compared is None:
-            return []
-        means = self.compared.cells[self.compared.metric]
-        return [
-            run
-            for run, mean in zip(self.runs, means)
-            if _rank(mean.value, True) == _rank(means[0].value, True)
-        ]
-
-    @property
-    def verdict(self) -> str:
-        """Who wins, in one sentence that claims no more than the numbers show."""
-        compared, equal = self.compared, self.equal
-        if compared is None:
-            if not self.runs:
-                return "Fewer than two variants ended, so there is nothing to compare."
-            only = next(iter(self.runs.values()))
-            score = _scored(self.alone)
-            return f"Only {only} ended, so there is nothing to compare it with{score}."
-        first, count = compared.cells[compared.metric][0], len(compared.against)
-        ends = f"[{first.low:.4f}, {first.high:.4f}]" if first.low is not None else ""
-        ends = ends or no_interval(first.n, compared.clusters.as_json())
-        score = f"{metric(compared.metric).traits['label']} {first.value:.4f} {ends}, n = {first.n}"
-        best = f"Best: {self.runs[equal[0]]} ({score})"
-        if len(equal) > 1:
-            together = ", ".join(self.runs[run] for run in equal)
-            best = f"No single best: {together} are equal, listed from the cheapest ({score})"
-        if len(equal) == len(self.runs):
-            return f"{best}."
-        others = [other for other in compared.against if other.name not in equal]
-        alike = [self.runs[other.name] for other in others if not other.paired.significant]
-        if not alike:
-            return f"{best}; the difference to every other variant is more than chance (p < .05, corrected for {count} comparisons)."
-        few = next((other.paired.note for other in compared.against if other.corrected is None), "")
-        if few:
-            return f"{best}; {few} to show a difference."
-        names = ", ".join(alike[:5]) + (" …" if len(alike) > 5 else "")
-        return f"{best}; no difference is shown to: {names} (p ≥ .05, corrected for {count} comparisons)."
+def opened(workspace: Workspace, name: str, metric: str = "") -> dict[str, Any]:
+    """A stored sweep: its variants that have ended, ranked by ``metric``, and why the others have not. Raises UsageError if
+    there is none."""
+    stored = ExperimentStore(workspace.path).open(name, "sweep")
+    if stored.kind != "sweep":
+        raise UsageError(f"{name!r} is no sweep but a {stored.kind}; choose another name.")
+    ended: dict[str, str] = {}
+    missing: dict[str, str] = {}
+    for label, run in stored.runs.items():
+        folder = RunFolder(workspace.runs / run)
+        if not folder.path.exists():
+            missing[label] = "It has no run; start the sweep again to make it."
+        elif is_ended(RunFolder.open(workspace.runs, run)):
+            ended[run] = label
+        else:
+            missing[label] = str(folder.state().get("message") or "") or "Its run has not ended."
+    return ranked(workspace, name, ended, missing, metric)
 
 
 def ranked(
@@ -76,47 +42,118 @@ def ranked(
     labels: Mapping[str, str],
     failed: Mapping[str, str],
     by: str = "",
-) -> SweepReport:
-    """The runs of a sweep beside each other, the best first. Raises UsageError for a metric that decides nothing."""
+) -> dict[str, Any]:
+    """The runs of a sweep (run → variant) as one JSON document: best first with every metric, and the verdict.
+
+    ``by``: the metric that ranks them; default: the first of HEADLINES that all have. Of equal ones the cheapest is first.
+    ``failed``: variant → sentence. Raises UsageError for a metric that decides nothing.
+    """
     by = deciding(by) if by else ""
     folders = {run: RunFolder.open(workspace.runs, run) for run in labels}
     reports = {run: folder.report() or {"metrics": {}} for run, folder in folders.items()}
-    shared = [m for m in HEADLINES if all(m in report["metrics"] for report in reports.values())]
-    decides = by or next(iter(shared), "")
+    if len(labels) < 2:
+        metrics = {run: report["metrics"] for run, report in reports.items()}
+        return unranked(name, labels, failed, _verdict_alone(labels, metrics), metrics)
+    shared = (m for m in HEADLINES if all(m in report["metrics"] for report in reports.values()))
+    by = by or next(shared, "")
     costs = {run: _cost(folder, reports[run]) for run, folder in folders.items()}
 
     def best_first(name: str, values: Mapping[str, float | None]) -> list[str]:
         upward = not name or metric(name).traits.get("higher_is_better", True) is not False
         return sorted(values, key=lambda run: (_rank(values[run], upward), costs[run]))
 
-    order = best_first(
-        decides,
-        {run: report["metrics"].get(decides, {}).get("value") for run, report in reports.items()},
+    own = {run: report["metrics"].get(by, {}).get("value") for run, report in reports.items()}
+    order = best_first(by, own)
+    compared = compare_many([folders[run] for run in order], by)
+    # Over the questions that every variant has scored, another one may be the best than over each one's own.
+    means = zip(order, compared.cells[compared.metric])
+    again = best_first(compared.metric, {run: mean.value for run, mean in means})
+    if again != order:
+        compared = compare_many([folders[run] for run in again], compared.metric)
+    return {
+        "sweep": name,
+        "metric": compared.metric,
+        "variants": [_row(compared, i, labels) for i in range(len(labels))],
+        "failed": dict(failed),
+        "verdict": _verdict(compared, labels),
+        "warnings": compared.warnings,
+    }
+
+
+def unranked(
+    name: str,
+    labels: Mapping[str, str],
+    failed: Mapping[str, str],
+    verdict: str,
+    metrics: Mapping[str, Mapping[str, Any]] | None = None,
+) -> dict[str, Any]:
+    """The document of variants that cannot be compared. ``metrics``: run → its metrics."""
+    nothing = dict.fromkeys(("difference", "low", "high", "p", "p_corrected"))
+    rows = [
+        {"run": run, "variant": label, "metrics": dict((metrics or {}).get(run, {})), **nothing}
+        for run, label in labels.items()
+    ]
+    value = {"sweep": name, "metric": None, "variants": rows, "failed": dict(failed)}
+    return {**value, "verdict": verdict, "warnings": []}
+
+
+def _row(compared: MultiRunComparison, i: int, labels: Mapping[str, str]) -> dict[str, Any]:
+    """The run at ``i``, with its difference from the first."""
+    run = compared.sides[i].name
+    pair = compared.against.get(run)
+    return {
+        "run": run,
+        "variant": labels[run],
+        "metrics": {name: asdict(row[i]) for name, row in compared.cells.items()},
+        **{key: getattr(pair, key, None) for key in ("difference", "low", "high", "p")},
+        "p_corrected": pair.corrected if pair else None,
+    }
+
+
+def _verdict_alone(labels: Mapping[str, str], metrics: Mapping[str, Mapping[str, Any]]) -> str:
+    if not labels:
+        return "Fewer than two variants ended, so there is nothing to compare."
+    ((run, label),) = labels.items()
+    name = headline(metrics[run])
+    score = ""
+    if name:
+        mean = metrics[run][name]
+        score = f": {metric(name).traits['label']} {mean['value']:.4f}, n = {mean['n']}"
+    return f"Only {label} ended, so there is nothing to compare it with{score}."
+
+
+def _verdict(compared: MultiRunComparison, labels: Mapping[str, str]) -> str:
+    """Who wins, in one sentence that claims no more than the numbers show."""
+    means = compared.cells[compared.metric]
+    runs = [side.name for side in compared.sides]
+    top = _rank(means[0].value, True)
+    equal = [run for run, mean in zip(runs, means) if _rank(mean.value, True) == top]
+    first, count = means[0], len(compared.against)
+    ends = f"[{first.low:.4f}, {first.high:.4f}]" if first.low is not None else ""
+    ends = ends or no_interval(first.n, compared.clusters.as_json())
+    score = f"{metric(compared.metric).traits['label']} {first.value:.4f} {ends}, n = {first.n}"
+    best = f"Best: {labels[runs[0]]} ({score})"
+    if len(equal) > 1:
+        together = ", ".join(labels[run] for run in equal)
+        best = f"No single best: {together} are equal, listed from the cheapest ({score})"
+    others = {run: pair for run, pair in compared.against.items() if run not in equal}
+    if not others:
+        return f"{best}."
+    alike = [labels[run] for run, pair in others.items() if not pair.significant]
+    if not alike:
+        return f"{best}; the difference to every other variant is more than chance (p < .05, corrected for {count} comparisons)."
+    notes: Sequence[str] = [p.note for p in compared.against.values() if p.corrected is None]
+    if notes and notes[0]:
+        return f"{best}; {notes[0]} to show a difference."
+    names = ", ".join(alike[:5]) + (" …" if len(alike) > 5 else "")
+    return (
+        f"{best}; no difference is shown to: {names} (p ≥ .05, corrected for {count} comparisons)."
     )
-    compared = compare_many([folders[run] for run in order], decides) if len(order) > 1 else None
-    if compared is not None:
-        # Over the questions that every variant has scored, another one may be the best than over each one's own.
-        means = dict(zip(order, compared.cells[compared.metric]))
-        again = best_first(compared.metric, {run: means[run].value for run in order})
-        if again != order:
-            order = again
-            compared = compare_many([folders[run] for run in order], compared.metric)
-    alone: Mapping[str, Any] = (
-        {} if compared else next((report["metrics"] for report in reports.values()), {})
-    )
-    runs = {run: labels[run] for run in order}
-    return SweepReport(name, runs, compared, dict(failed), alone=alone)
 
 
 def headline(metrics: Mapping[str, Mapping[str, Any]]) -> str:
     """The metric by which a variant is told that is compared with no other; '' if it has none."""
     return next((name for name in HEADLINES if metrics.get(name, {}).get("value") is not None), "")
-
-
-def _scored(metrics: Mapping[str, Mapping[str, Any]]) -> str:
-    name = headline(metrics)
-    cell = metrics.get(name, {})
-    return f": {metric(name).traits['label']} {cell['value']:.4f}, n = {cell['n']}" if name else ""
 
 
 def _rank(value: float | None, upward: bool) -> float:
@@ -146,51 +183,3 @@ def deciding(by: str) -> str:
             f"Neither more nor less of {entry.name} is better, so it cannot decide; choose another metric."
         )
     return entry.name
-
-
-def as_json(report: SweepReport) -> dict[str, Any]:
-    """One JSON document: the variants, best first, with every metric, and the verdict."""
-    compared = report.compared
-    rows = []
-    for i, (run, label) in enumerate(report.runs.items()):
-        metrics = dict(report.alone)
-        if compared:
-            metrics = {name: asdict(row[i]) for name, row in compared.cells.items()}
-        against = compared.against[i - 1] if compared and i else None
-        paired = against.paired if against else None
-        rows.append(
-            {
-                "run": run,
-                "variant": label,
-                "metrics": metrics,
-                **{key: getattr(paired, key, None) for key in ("difference", "low", "high", "p")},
-                "p_corrected": against.corrected if against else None,
-            }
-        )
-    return {
-        "sweep": report.name,
-        "metric": compared.metric if compared else None,
-        "variants": rows,
-        "failed": dict(report.failed),
-        "verdict": report.verdict,
-        "warnings": list(compared.warnings) if compared else [],
-    }
-
-
-def opened(workspace: Workspace, name: str, metric: str = "") -> SweepReport:
-    """A stored sweep: its variants that have ended, ranked by ``metric``, and why the others have not. Raises UsageError if
-    there is none."""
-    stored = ExperimentStore(workspace.path).open(name, "sweep")
-    if stored.kind != "sweep":
-        raise UsageError(f"{name!r} is no sweep but a {stored.kind}; choose another name.")
-    ended: dict[str, str] = {}
-    missing: dict[str, str] = {}
-    for label, run in stored.runs.items():
-        folder = RunFolder(workspace.runs / run)
-        if not folder.path.exists():
-            missing[label] = "It has no run; start the sweep again to make it."
-        elif is_ended(RunFolder.open(workspace.runs, run)):
-            ended[run] = label
-        else:
-            missing[label] = str(folder.state().get("message") or "") or "Its run has not ended."
-    return ranked(workspace, name, ended, missing, metric)

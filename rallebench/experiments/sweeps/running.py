@@ -25,7 +25,7 @@ from rallebench.engine.stored_runs import ended_result, is_of
 from rallebench.experiments import EXPERIMENTS
 from rallebench.experiments.benchmark import Benchmark, prepare
 from rallebench.experiments.sweeps import Variant, expand, factor, indexing
-from rallebench.experiments.sweeps.results import SweepReport, as_json, deciding, ranked
+from rallebench.experiments.sweeps.results import deciding, ranked, unranked
 from rallebench.workspace.flows import chain_flow
 from rallebench.workspace.paths import Workspace, parse_settings
 
@@ -82,8 +82,8 @@ def sweep(request: ExperimentRequest) -> Experiment:
             ended[(yield run).run] = variant.label
         except RalleError as error:
             failed[variant.label] = str(error)
-    ranking = ranked(workspace, request.name, ended, failed, settings["metric"])
-    return Report(as_json(ranking), failed=failed)
+    document = ranked(workspace, request.name, ended, failed, settings["metric"])
+    return Report(document, failed=failed)
 
 
 def _run(request: ExperimentRequest, variant: Variant) -> Benchmark:
@@ -134,9 +134,9 @@ def batch(request: ExperimentRequest) -> Experiment:
         except RalleError as error:
             failed[label] = str(error)
     try:
-        document = as_json(ranked(request.workspace, title, ended, failed))
+        document = ranked(request.workspace, title, ended, failed)
     except RalleError as error:  # they have different questions: beside each other without a winner
-        document = {**as_json(SweepReport(title, ended, None, failed)), "verdict": str(error)}
+        document = unranked(title, ended, failed, str(error))
     return Report(document, failed=failed)
 
 

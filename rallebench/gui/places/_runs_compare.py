@@ -68,10 +68,11 @@ def pair(page: Page, a: str, b: str, metric: str) -> str:
     verdict = judgement(
         sentence(compared, *both), reason(compared, *both), duel(page, compared, both)
     )
-    choice = metric_choice([m.name for m in compared.shared.metrics], compared.metric)
+    choice = metric_choice([*compared.runs.measures], compared.metric)
+    notes = "".join(map(html.warning, compared.runs.warnings))
     return (
-        f'{verdict}{html.warning(compared.shared.warning)}<div class="row">{choice}</div>'
-        f"{flips(page, compared, both)}{different(compared, *both)}{folds(page, both, metric)}"
+        f'{verdict}{notes}<div class="row">{choice}</div>'
+        f"{flips(page, compared, both)}{different(compared, *both)}{folds(page, compared, both)}"
     )
 
 
@@ -170,12 +171,11 @@ def different(compared: run_views.Comparison, first: RunRow, second: RunRow) -> 
     return f"{head}{shown}" + (f'<div class="diff">{lines}</div>' if lines else "")
 
 
-def folds(page: Page, both: Sequence[RunRow], metric: str) -> str:
+def folds(page: Page, compared: run_views.Comparison, both: Sequence[RunRow]) -> str:
     """Every metric, where questions were lost, and time: folded, with their gist."""
     first, second = both
     names = [first.name, second.name]
-    compared = run_views.compare_several(page.workbench, names, metric)
-    every, _ = run_views.tables_of(compared)
+    every, _ = run_views.tables_of(compared.runs)
     runs = [page.workbench.runs.open(name) for name in names]
     parts = [run_questions.lost_parts(run_questions.questions(page.workbench, run)) for run in runs]
     bars = "".join(
@@ -191,7 +191,7 @@ def folds(page: Page, both: Sequence[RunRow], metric: str) -> str:
             if kind in before or kind in after
         )
     )
-    gist = f"{len(compared.metrics)} metrics, paired"
+    gist = f"{len(compared.runs.cells)} metrics, paired"
     took = f"{figures.duration(first.seconds)} → {figures.duration(second.seconds)} a question"
     drawn = (
         html.fold("Every metric", figures.table(every), gist=gist, id="compare-metrics"),
@@ -240,7 +240,7 @@ def ranking(page: Page, names: Sequence[str], metric: str) -> str:
     titles = {name: run_list.row_of(page.workbench, name).title for name in names}
     every, _ = run_views.tables_of(compared)
     labels = tuple(titles.get(x, x) if isinstance(x, str) else x for x in every.columns)
-    table, gist = figures.table(replace(every, columns=labels)), f"{len(compared.metrics)} metrics"
+    table, gist = figures.table(replace(every, columns=labels)), f"{len(compared.cells)} metrics"
     why = f"{len(names)} runs on {len(compared.common):,} shared questions, against {e(titles[names[0]])}; p is corrected for {len(names) - 1} comparisons (Holm)."
     drawn = (
         html.fold("Every metric", table, gist=gist, id="rank-metrics"),
@@ -248,7 +248,7 @@ def ranking(page: Page, names: Sequence[str], metric: str) -> str:
         agents(page, names),
     )
     return (
-        f'{judgement(winner(compared, titles), why)}<div class="row">{metric_choice(compared.metrics, compared.metric)}</div>'
+        f'{judgement(winner(compared, titles), why)}<div class="row">{metric_choice([*compared.cells], compared.metric)}</div>'
         f"{''.join(map(html.warning, compared.warnings))}{ranked(compared, titles)}<div>{''.join(drawn)}</div>"
     )
 
@@ -257,18 +257,21 @@ def winner(compared: run_views.MultiRunComparison, titles: Mapping[str, str]) ->
     """The verdict on several runs in one sentence."""
     first = e(titles[compared.sides[0].name])
     up = compared.measure.higher_is_better
-    better = [x for x in compared.against if run_views.verdict(x, up) == "better"]
-    if not better:
+    gains = {
+        run: abs(pair.difference or 0.0)
+        for run, pair in compared.against.items()
+        if run_views.verdict(pair, up) == "better"
+    }
+    if not gains:
         return f"No run is shown to be better than <b>{first}</b>."
-    best = max(better, key=lambda x: abs(x.paired.difference or 0.0))
-    size = gap_words(abs(best.paired.difference or 0.0), compared.measure.unit).removeprefix("+")
-    return f"Keep <b>{e(titles[best.name])}</b>: it is better than {first} by {size}."
+    best = max(gains, key=lambda run: gains[run])
+    size = gap_words(gains[best], compared.measure.unit).removeprefix("+")
+    return f"Keep <b>{e(titles[best])}</b>: it is better than {first} by {size}."
 
 
 def ranked(compared: run_views.MultiRunComparison, titles: Mapping[str, str]) -> str:
     """A line a run, the best mean first: its mean, and what it differs from the first run by."""
     unit, up = compared.measure.unit, compared.measure.higher_is_better
-    against = {result.name: result for result in compared.against}
     base = compared.sides[0].name
     cells = list(zip((side.name for side in compared.sides), compared.cells[compared.metric]))
     cells.sort(key=lambda cell: cell[1].value or 0.0, reverse=up is not False)
@@ -276,13 +279,12 @@ def ranked(compared: run_views.MultiRunComparison, titles: Mapping[str, str]) ->
     for name, mean in cells:
         bar = figures.interval_bar(mean) if unit == "fraction" else ""
         line = [html.link(titles[name], address(name), "nm"), figures.quantity(mean, unit), bar]
-        if (result := against.get(name)) is None:
+        if (pair := compared.against.get(name)) is None:
             lines.append([*line, "the base", "", "", "", ""])
             continue
-        pair = result.paired
         delta = {"value": pair.difference, "low": pair.low, "high": pair.high, "n": pair.n}
-        words = f"<small>{e(run_views.verdict(result, up))}</small>"
-        line += [figures.gap(delta, unit) + words, numbers.text(result.corrected, "p")]
+        words = f"<small>{e(run_views.verdict(pair, up))}</small>"
+        line += [figures.gap(delta, unit) + words, numbers.text(pair.corrected, "p")]
         line.append(f"{pair.wins:,} / {pair.ties:,} / {pair.losses:,}")
         line.append(f"{pair.needed:,}" if pair.needed else "–")
         lines.append([*line, html.link("compare", html.address("runs/compare", a=base, b=name))])

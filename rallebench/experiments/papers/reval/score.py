@@ -15,7 +15,7 @@ from rallebench.analysis.agents.logs import (
     named_by,
     rows_of,
 )
-from rallebench.analysis.agents.reading import summarize
+from rallebench.analysis.agents.reading import SCORED, summarize
 from rallebench.core.types import Gold
 from rallebench.datasets.reading import read_questions
 from rallebench.experiments.papers import SCORERS
@@ -28,12 +28,6 @@ from rallebench.experiments.papers.common import (
 )
 from rallebench.metrics import read_card
 
-SCORED: Mapping[str, str] = {
-    "reward": "f1_yes_no",
-    "correct": "em",
-    "position_match": "position_match",
-}
-"""R-Eval's word → our metric."""
 CLOSE = 1e-6
 
 Key = tuple[str, str]

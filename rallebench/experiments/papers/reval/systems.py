@@ -11,8 +11,7 @@ from collections.abc import Generator, Iterator, Mapping, Sequence
 from typing import Any
 
 from rallebench.analysis.agents import System, TaskRun, groups_of
-from rallebench.analysis.agents.leaderboard import Leaderboard, board
-from rallebench.analysis.agents.report import tables_of, tex_of
+from rallebench.analysis.agents.leaderboard import Leaderboard, board, tables_of, tex_of
 from rallebench.core.errors import BackendError, MismatchError, RalleError, StoppedError
 from rallebench.core.experiments import ExperimentRequest, Figure, Release, Report, Table
 from rallebench.core.files import sha256_file

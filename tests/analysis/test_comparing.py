@@ -1,0 +1,190 @@
+"""Runs of one question set: a table over the questions that all share, each run against the first; where a run lost them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from small_workspace import CommandLine, make_workspace, record, write_lines
+
+from rallebench.analysis.ranking import MultiRunComparison, compare_many
+from rallebench.core.errors import UsageError
+from rallebench.engine.score import examples_of_runs
+from rallebench.engine.store import RunFolder
+
+Compared = Callable[..., MultiRunComparison]
+
+
+@pytest.fixture(scope="module")
+def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_workspace(tmp_path_factory.mktemp("many") / "workspace")
+
+
+@pytest.fixture
+def runs(rallebench: CommandLine, workspace: Path) -> Path:
+    """Right once, right never, right on one of five, failed wherever no Danube is; and one of another question."""
+    other = write_lines(workspace / "other.jsonl", [record("q1", "Another?", "x", "p1")])
+    requests = {
+        "titan": ("titan",),
+        "echo": ("echo",),
+        "short": ("titan", "--limit", 5),
+        "picky": ("picky",),
+        "other": ("titan", "--dataset", other),
+    }
+    for name, (llm, *more) in requests.items():
+        if not (workspace / "runs" / name).exists():
+            assert rallebench.run(name, llm, *more).code in (0, 1)
+    return workspace / "runs"
+
+
+@pytest.fixture
+def compared(runs: Path) -> Compared:
+    return lambda *names, **more: compare_many(
+        [RunFolder.open(runs, name) for name in names], **more
+    )
+
+
+def test_every_metric_has_one_mean_per_run_and_the_best_is_marked(compared: Compared) -> None:
+    found = compared("titan", "echo")
+    assert found.metric == "em"
+    assert [mean.value for mean in found.cells["em"]] == [1 / 8, 0.0]
+    assert found.best("em") == {0}
+    assert found.best("recall@5") == frozenset(), "both retrieved alike: there is no best"
+    assert found.warnings == []
+    first, second = (mean.value for mean in found.cells["completion_tokens"])
+    assert first is not None and second is not None and first < second
+    assert found.best("completion_tokens") == {0}, "less is better for a cost"
+    alone = compared("titan", "echo", every=False)
+    assert set(alone.cells) == {"em"}
+    assert (alone.against, alone.measures) == (found.against, found.measures)
+
+
+def test_questions_that_runs_have_in_equal_files_are_read_once(runs: Path) -> None:
+    titan, echo, short = examples_of_runs(
+        [RunFolder.open(runs, name) for name in ("titan", "echo", "short")]
+    )
+    assert titan is echo
+    assert [e.question for e in short] == [e.question for e in titan[:5]]
+    assert len(short) < len(titan)
+
+
+def test_only_shared_questions_count_and_every_run_is_compared_with_the_first(
+    compared: Compared,
+) -> None:
+    found = compared("titan", "echo", "short")
+    assert {row[0].n for row in found.cells.values()} == {5}
+    assert [side.left_out for side in found.sides] == [3, 3, 0]
+    assert "only the 5 that all share are compared (left out: titan 3, echo 3)" in found.warnings[0]
+    assert list(found.against) == ["echo", "short"]
+    for pair in found.against.values():
+        assert (pair.comparisons, pair.p, pair.note) == (2, None, "too few articles")
+    assert found.against["echo"].lost == ("q1",)
+
+
+def test_a_question_that_failed_in_one_run_is_left_out_for_all_and_counted(
+    compared: Compared, rallebench: CommandLine
+) -> None:
+    found = compared("titan", "echo", "picky")
+    failed = found.sides[2].failed
+    assert failed > 0
+    assert {mean.n for mean in found.cells["em"]} == {8 - failed}
+    assert f"picky: {failed} failed; these questions are left out" in found.warnings[0]
+    first, *others = [mean.value for mean in found.cells["em"]]
+    for pair, mean in zip(found.against.values(), others):
+        assert (pair.n, pair.difference) == (found.cells["em"][0].n, mean - first)
+    two = rallebench("compare", "titan", "picky")
+    assert f"Warning: picky: {failed} failed; these questions are left out" in two.err
+
+
+@pytest.mark.parametrize(
+    ("names", "sentence"),
+    [
+        (("titan",), "at least two runs"),
+        (("titan", "titan"), "chosen twice"),
+        (("titan",) * 65, "at most 64"),
+    ],
+)
+def test_a_choice_that_cannot_be_compared_is_one_sentence(
+    compared: Compared, names: tuple[str, ...], sentence: str
+) -> None:
+    with pytest.raises(UsageError, match=sentence):
+        compared(*names)
+
+
+def test_a_score_that_is_no_number_is_left_out_and_that_is_said(
+    runs: Path, compared: Compared
+) -> None:
+    scores = runs / "echo" / "scores.jsonl"
+    before = scores.read_text()
+    lines = before.splitlines(keepends=True)
+    at = next(i for i, line in enumerate(lines) if '"metric": "em"' in line)
+    lines[at] = lines[at].replace('"value": 0.0', '"value": NaN')
+    scores.write_text("".join(lines))
+    try:
+        found = compared("titan", "echo")
+    finally:
+        scores.write_text(before)
+    assert found.cells["em"][0].n == found.against["echo"].n == 7
+    assert found.warnings == ["Only 7 of the 8 shared questions are scored by em in every run."]
+
+
+# the command line
+
+
+def test_the_difference_comes_with_its_interval_its_p_and_the_flipped_questions(
+    runs: Path, rallebench: CommandLine
+) -> None:
+    found = rallebench.json("compare", "short", "echo", "--metric", "em")
+    assert (found["metric"], found["n"], found["runs"]) == ("em", 5, ["short", "echo"])
+    assert found["difference"] == pytest.approx(found["b"] - found["a"]) == -0.2
+    assert (found["low"], found["p"], found["note"]) == (None, None, "too few articles")
+    assert (found["wins"], found["ties"], found["losses"], found["flipped"]) == (0, 4, 1, ["q1"])
+    ran = rallebench("compare", "short", "echo")
+    assert ran.code == 0 and "echo wins 0, ties 4, loses 1" in ran.out
+    assert "only the 5 that all share are compared (left out: echo 3)" in ran.err
+    assert found["warning"] in ran.err
+    later = rallebench.json("compare", "titan", "echo", "--metric", "recall@7")
+    assert later["n"] == 8, "a metric that the runs did not keep is scored from what is stored"
+
+
+def test_more_than_two_runs_are_a_table(runs: Path, rallebench: CommandLine) -> None:
+    found = rallebench.json("compare", "titan", "echo", "short")
+    assert (found["runs"], found["n"], found["metric"]) == (["titan", "echo", "short"], 5, "em")
+    assert [pair["run"] for pair in found["against"]] == ["echo", "short"]
+    plain = rallebench("compare", "titan", "echo", "short")
+    assert "EM against titan, question by question." in plain.out
+    assert "Of 2 comparisons p is corrected by Holm, and the intervals hold together" in plain.out
+    assert "Warning: The runs asked different questions" in plain.err
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("titan", "nobody"), "There is no run 'nobody'"),
+        (("titan", "echo", "--metric", "emm"), "metric 'emm'"),
+        (("titan", "other"), "share no question"),
+    ],
+)
+def test_a_wrong_request_is_one_sentence(
+    runs: Path, rallebench: CommandLine, words: tuple[str, ...], sentence: str
+) -> None:
+    ran = rallebench("compare", *words)
+    assert ran.code == 2 and sentence in ran.last
+
+
+def test_a_run_says_where_it_lost_its_questions_and_guesses_no_corpus(
+    runs: Path, rallebench: CommandLine
+) -> None:
+    (found,) = rallebench.json("analyse", "titan")["runs"]
+    assert (found["run"], found["n"], found["corpus_known"]) == ("titan", 8, True)
+    assert sum(found["waterfall"].values()) == 8
+    assert found["questions"]["right"] == ["q1"]
+    assert found["waterfall"]["not_in_answer"] == 7 - found["waterfall"]["not_retrieved"]
+    index = runs.parent / "indexes" / "tiny"
+    index.rename(runs.parent / "away")
+    try:
+        ran = rallebench("analyse", "titan")
+    finally:
+        (runs.parent / "away").rename(index)
+    assert ran.code == 0 and "the corpus could not be looked at" in ran.out
