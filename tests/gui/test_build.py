@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from page_views import ended, texts
 from small_workspace import make_workspace
 
 from rallebench.core.errors import RalleError, UsageError
@@ -48,10 +49,6 @@ FIELDS: dict[str, Any] = {
 
 def bench(page: Page) -> Bench:
     return page.session("w")["build"]  # type: ignore[no-any-return]
-
-
-def texts(html: str) -> str:
-    return " ".join(re.sub(r"<[^>]+>", " ", html).split())
 
 
 def test_the_page_opens_with_a_question_already_executed(opened: Page) -> None:
@@ -393,9 +390,6 @@ def test_an_agent_runs_on_a_dataset_as_a_job(opened: Page) -> None:
     assert "Run the agent on a dataset" in opened.call("agent.ask_dataset", form)["dialog"]
     patch = opened.call("agent.benchmark", {"dataset": "tiny-qa", "limit": "2", "as": "agent"})
     assert patch["go"] == "#/runs/run?id=agent"
-    job = opened.workbench.jobs.get("run", "agent")
-    assert job
-    assert job.wait(60)
-    assert job.error is None
+    assert ended(opened, "run", "agent").error is None
     metrics = opened.open("runs/run?id=agent&part=metrics")["#v-runs-run"]
     assert "The agent" in metrics and "2 questions" in texts(metrics)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import re
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from page_views import ended, texts
 from small_workspace import make_workspace, write_lines
 
 from rallebench.core.errors import RalleError, UsageError
@@ -17,7 +17,6 @@ from rallebench.gui.frame import Page
 from rallebench.gui.places._data_chunks import marked
 from rallebench.gui.places._data_import import whole_path
 from rallebench.services.chunks import Chunking
-from rallebench.services.jobs import Job
 from rallebench.services.workbench import Workbench
 
 TEXT = "It happened in a town by the sea, and <b>everybody</b> remembers. " * 20
@@ -43,16 +42,6 @@ def page(tmp_path: Path) -> Iterator[Page]:
 
 def place(page: Page, name: str = "corpus.tsv") -> str:
     return str(page.workbench.workspace.path / name)
-
-
-def texts(html: str) -> str:
-    return " ".join(re.sub(r"<[^>]+>", " ", html).split())
-
-
-def ended(page: Page, kind: str, name: str) -> Job:
-    job = page.workbench.jobs.get(kind, name)
-    assert job is not None and job.wait(60)
-    return job
 
 
 # lists
@@ -466,7 +455,8 @@ def test_an_edited_row_stays_when_the_builder_continues(begun: Page) -> None:
     stages = texts(begun.call("builder.follow", {"id": "mine"})["#builder-stages"])
     assert "1 changed by hand" in stages
     begun.call("builder.toggle", data)
-    assert json.loads(rows.read_text().splitlines()[-1])["keep"] in (True, False)
+    stored = {r["id"]: r for r in map(json.loads, rows.read_text().splitlines())}
+    assert stored[row["id"]]["keep"] is False
     with pytest.raises(UsageError, match="not valid JSON"):
         begun.call("builder.save", {**data, "json": "{"})
 

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from loopback import Loopback, models, serving
+from page_views import ended, texts
 from small_workspace import make_workspace
 
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.gui.frame import Page
 from rallebench.gui.places.models import progress
-from rallebench.services.jobs import Job
 from rallebench.services.workbench import Workbench
 
 KEY = "sk-typed-0123456789abcdef"
@@ -27,19 +26,9 @@ def page(tmp_path: Path) -> Iterator[Page]:
     bench.close()
 
 
-def texts(html: str) -> str:
-    return " ".join(re.sub(r"<[^>]+>", " ", html).split())
-
-
 def card(page: Page, name: str) -> str:
     cards = page.call("models.refresh")["#models-cards"].split("<article")
     return next(x for x in cards if f">{name}</a>" in x)
-
-
-def ended(page: Page, kind: str, name: str) -> Job:
-    job = page.workbench.jobs.get(kind, name)
-    assert job is not None and job.wait(30)
-    return job
 
 
 def test_every_model_has_a_card_with_state_memory_and_price(page: Page) -> None:

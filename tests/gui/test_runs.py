@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from page_views import ended, texts
 from small_workspace import make_workspace
 
 from rallebench.core.errors import UsageError
@@ -30,10 +31,6 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
 
 
 SECOND = "read-tiny-qa-20260101-120000"
-
-
-def texts(html: str) -> str:
-    return " ".join(re.sub(r"<[^>]+>", " ", html).split())
 
 
 def rows(page: Page, html: str, list_name: str) -> list[list[str]]:
@@ -217,9 +214,7 @@ def test_a_new_run_runs_as_a_job_and_is_read_while_it_runs(ran: Page) -> None:
     patch = ran.call("runs.start", fields)
     assert patch["go"] == "#/runs/run?id=night"
     ran.open("runs/run?id=night")
-    job = ran.workbench.jobs.get("run", "night")
-    assert job
-    assert job.wait(60)
+    ended(ran, "run", "night")
     assert "8 questions" in texts(ran.open("runs/run?id=night")["#v-runs-run"])
     with pytest.raises(UsageError, match="exists already"):
         ran.call("runs.start", fields)
@@ -238,14 +233,10 @@ def test_a_stopped_run_is_resumed(ran: Page) -> None:
     ):
         time.sleep(0.02)
     ran.call("runs.stop", {"id": "halt"})
-    job = ran.workbench.jobs.get("run", "halt")
-    assert job
-    assert job.wait(60)
+    ended(ran, "run", "halt")
     assert "Resume" in ran.open("runs/run?id=halt")["#v-runs-run"]
     ran.call("runs.resume", {"run": "halt"})
-    job = ran.workbench.jobs.get("run", "halt")
-    assert job
-    assert job.wait(60)
+    ended(ran, "run", "halt")
     assert "8 questions" in texts(ran.open("runs/run?id=halt")["#v-runs-run"])
     ran.call("runs.delete", {"id": "halt"})
 
@@ -263,10 +254,7 @@ def test_a_run_is_taken_away_as_a_report(ran: Page) -> None:
 def test_a_run_is_scored_by_more_metrics(ran: Page) -> None:
     assert "bleu" in ran.call("runs.ask_metrics", {"run": "first"})["dialog"]
     ran.call("runs.rescore", {"run": "first", "metric": ["bleu"], "judge": ""})
-    job = ran.workbench.jobs.get("scoring", "first")
-    assert job
-    assert job.wait(60)
-    assert job.error is None
+    assert ended(ran, "scoring", "first").error is None
     assert "bleu" in texts(ran.open("runs/run?id=first&part=metrics")["#v-runs-run"])
     with pytest.raises(UsageError, match="No metric is chosen"):
         ran.call("runs.rescore", {"run": "first"})
@@ -276,8 +264,7 @@ def test_a_judge_scores_a_run_and_its_card_stands_with_those_of_the_metrics(ran:
     dialog = texts(ran.call("runs.ask_metrics", {"run": SECOND})["dialog"])
     assert "rgb-errors Whether an answer noticed that documents are wrong" in dialog
     ran.call("runs.rescore", {"run": SECOND, "judge": "rgb-errors", "judge_model": "titan"})
-    job = ran.workbench.jobs.get("scoring", SECOND)
-    assert job and job.wait(60) and job.error is None
+    assert ended(ran, "scoring", SECOND).error is None
     words = texts(ran.open(f"runs/run?id={SECOND}&part=metrics")["#v-runs-run"])
     cards = words.partition("Metric cards")[2]
     assert "rgb-errors:titan Definition Whether an answer noticed" in cards
