@@ -102,13 +102,13 @@ def test_a_deletion_tells_what_breaks_and_is_confirmed(page: Page) -> None:
 
 
 def test_a_loaded_index_is_not_deleted_and_is_unloaded_from_its_menu(page: Page) -> None:
-    page.call("data.load", {"id": "tiny"})
+    page.call("models.load", {"id": "tiny", "what": "retriever"})
     ended(page, "load", "tiny")
     patch = page.call("data.refresh")
-    assert "loaded" in patch["#data-indexes"] and "data.unload" in patch["#data-indexes"]
+    assert "loaded" in patch["#data-indexes"] and "models.unload" in patch["#data-indexes"]
     with pytest.raises(UsageError, match="is loaded"):
         page.call("data.delete", {"what": "index", "id": "tiny"})
-    assert "Unloaded tiny" in page.call("data.unload", {"id": "tiny"})["say"]
+    assert "Unloaded tiny" in page.call("models.unload", {"id": "tiny"})["say"]
 
 
 def test_verifying_is_a_job_and_its_end_is_the_state(page: Page) -> None:

@@ -70,7 +70,7 @@ def test_the_bar_of_a_load_moves_where_the_load_counts() -> None:
 
 
 def test_a_retriever_is_loaded_from_the_list(page: Page) -> None:
-    page.call("models.load_part", {"id": "tiny"})
+    page.call("models.load", {"id": "tiny", "what": "retriever"})
     ended(page, "load", "tiny")
     parts = texts(page.call("models.refresh")["#models-parts"])
     assert "tiny retriever loaded" in parts and "minilm encoder ready" in parts

@@ -46,7 +46,7 @@ KINDS = {
 def data(page: Page) -> None:
     """Import, look, index, search, delete."""
     page.view("data/list", open_list)
-    page.actions("data", refresh, ask_delete, delete, verify, load, unload, use)
+    page.actions("data", refresh, ask_delete, delete, verify, use)
     for part in (_data_import, _data_build, _data_search, _data_read, _data_builders):
         part.register(page)
 
@@ -165,8 +165,8 @@ def state(line: RetrieverLine) -> str:
 def switch_button(line: RetrieverLine) -> str:
     """Load, or unload."""
     if line.state == "loaded":
-        return html.button("Unload", "data.unload", id=line.name)
-    return html.button("Load", "data.load", id=line.name)
+        return html.button("Unload", "models.unload", id=line.name)
+    return html.button("Load", "models.load", id=line.name, what="retriever")
 
 
 def index_menu(line: RetrieverLine) -> str:
@@ -302,18 +302,6 @@ def verify(page: Page, event: Event) -> Patch:
     """Compare an index with its manifest, as a job."""
     page.workbench.data.verify_index(event.text("id"))
     return {**refresh(page, event), "say": f"Verifying {event.text('id')}."}
-
-
-def load(page: Page, event: Event) -> Patch:
-    """Begin to load a retriever."""
-    page.workbench.models.begin(event.text("id"), "retriever")
-    return {**refresh(page, event), "say": f"Loading {event.text('id')}."}
-
-
-def unload(page: Page, event: Event) -> Patch:
-    """Unload a retriever."""
-    sentence = page.workbench.models.unload(event.text("id"))
-    return {**refresh(page, event), "say": sentence}
 
 
 def use(page: Page, event: Event) -> Patch:

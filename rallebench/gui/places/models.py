@@ -20,7 +20,7 @@ from rallebench.services.model_lines import ModelLine, PartLine
 def models(page: Page) -> None:
     """Look, test, load, add, change, delete."""
     page.view("models/list", open_list)
-    page.actions("models", refresh, test, load, load_part, cancel, unload, ask_delete, delete)
+    page.actions("models", refresh, test, load, cancel, unload, ask_delete, delete)
     for part in (_models_add, _models_one):
         part.register(page)
 
@@ -141,8 +141,8 @@ def parts_table(lines: list[PartLine]) -> str:
         name, menu = f'<b class="nm">{e(line.name)}</b>', ""
         if line.kind == "retriever":
             name = html.link(line.name, html.address("data/index", id=line.name), "nm")
-            verb = verbs.get(line.state, ("Load", "models.load_part"))
-            button = html.button(*verb, id=line.name)
+            verb = verbs.get(line.state, ("Load", "models.load"))
+            button = html.button(*verb, id=line.name, what="retriever")
             menu = html.menu(button, label=f"Actions for {line.name}")
         state, memory = html.state(line.state), e(line.memory or "–")
         rows.append([name, line.kind, state, memory, e(line.about), menu])
@@ -174,14 +174,8 @@ def test(page: Page, event: Event) -> Patch:
 
 
 def load(page: Page, event: Event) -> Patch:
-    """Begin to load a language model."""
-    page.workbench.models.begin(event.text("id"), "language model")
-    return refresh(page, event)
-
-
-def load_part(page: Page, event: Event) -> Patch:
-    """Begin to load a retriever."""
-    page.workbench.models.begin(event.text("id"), "retriever")
+    """Begin to load a language model, or a ``what="retriever"``; what follows its job shows it."""
+    page.workbench.models.begin(event.text("id"), event.text("what", "language model"))
     return refresh(page, event)
 
 

@@ -34,7 +34,9 @@ const press = async el => {
   const data = fields(el.closest('[data-form]'));
   if (el.dataset.with) fields($(el.dataset.with), data);
   if (el.name && !(el.name in data)) data[el.name] = el.value;
-  return rb.act(el.dataset.do, {...data, ...attributes(el)}, el);
+  const patch = await rb.act(el.dataset.do, {...data, ...attributes(el)}, el);
+  if (el.matches('button')) tick(); // a job that has begun shows at once
+  return patch;
 };
 rb.act = async (action, data = {}, origin = null) => {
   const place =
