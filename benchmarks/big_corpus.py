@@ -84,13 +84,13 @@ class Watched:
 
 def ours(corpus: Path, folder: Path) -> dict[str, Any]:
     """Import, then serve random passages by row and by id."""
-    from rallebench.corpora.imported import Corpus, import_corpus
+    from rallebench.core.events import complete
+    from rallebench.corpora.imported import import_corpus
     from rallebench.corpora.store import PassageStore
 
     started = time.perf_counter()
     with Watched() as watched:
-        *_, made = import_corpus(folder, "big", corpus)
-    assert isinstance(made, Corpus)
+        made = complete(import_corpus(folder, "big", corpus))
     seconds, processor = time.perf_counter() - started, time.process_time()
     store = PassageStore(folder / "big")
     rows = random.Random(1).choices(range(len(store)), k=ASKED)

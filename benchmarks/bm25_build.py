@@ -28,10 +28,12 @@ import _report
 from _report import Fact, Measure, Report
 
 from rallebench.core.entries import Manifest
+from rallebench.core.events import complete
 from rallebench.core.text import tokenize
 from rallebench.corpora.reading import read_corpus
 from rallebench.retrievers.bm25 import K1, B
 from rallebench.workspace.indexes.build import build_index
+from rallebench.workspace.indexes.recipes import index_recipe
 
 TARGET_SECONDS, TARGET_FIRST_MS = 15.0, 250.0
 WORDS_PER_PASSAGE = 100
@@ -100,9 +102,7 @@ def bare(corpus: Path, folder: Path) -> Any:
 
 def ours(corpus: Path, indexes: Path, name: str) -> Manifest:
     """The product's build, from the file to the finished folder."""
-    *_, manifest = build_index(indexes, name, corpus, "bm25")
-    assert isinstance(manifest, Manifest)
-    return manifest
+    return complete(build_index(indexes, name, index_recipe(corpus, "bm25")))
 
 
 def queries(count: int) -> list[str]:

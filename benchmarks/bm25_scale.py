@@ -2,14 +2,15 @@
 
 The corpus and the questions are those of ``bm25_build.py``. Everything after the build is measured in a
 fresh process: the first batch, where a just-in-time compiler would have to compile, later batches, and the
-memory that is not mapped from files. The bare figure is bm25s's own ``retrieve`` over the same index and
-tokens, numpy backend, turn by turn.
+memory that is not mapped from files. The bare figures are bm25s's own build (with its tokenizer, texts in memory) and its
+``retrieve`` over the same index and tokens, numpy backend, turn by turn.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -21,6 +22,9 @@ import bm25_build
 from _report import Fact, Measure, Report
 
 TARGET_SECONDS, TARGET_QPS = 180.0, 700.0
+TIMES_BUILD, TIMES_QPS = 2.0, 3.5
+"""The most times bare bm25s's build, the least times its throughput."""
+
 K = 5
 
 
@@ -67,6 +71,7 @@ def measure(folder: Path, passages: int, rounds: int, asked: int) -> Report:
     """Build once; ask in a fresh process."""
     corpus = folder / "corpus.tsv"
     count = bm25_build.write_corpus(corpus, passages, [])
+    alone, _ = _report.timed(lambda: bm25_build.bare(corpus, folder / "bare"))
     took, manifest = _report.timed(lambda: bm25_build.ours(corpus, folder / "indexes", "scale"))
     command = [
         sys.executable,
@@ -82,19 +87,27 @@ def measure(folder: Path, passages: int, rounds: int, asked: int) -> Report:
     )
     found: dict[str, Any] = json.loads(done.stdout)
     most = TARGET_SECONDS * max(1.0, count / 200_000)
+    bare_qps = [asked / seconds for seconds in found["bare"]]
     return Report(
         "bm25_scale",
         {"passages": count, "queries": asked, "index": f"{manifest.bytes / 2**20:.0f} MB"},
         [
             Measure("build", "s", [took.wall], most=most),
-            Measure("its processor time", "s", [took.processor]),
+            Measure(
+                "its processor time",
+                "s",
+                [took.processor],
+                [alone.processor],
+                "bare bm25s",
+                most=TIMES_BUILD * alone.processor,
+            ),
             Measure(
                 "queries a second of processor time, in a batch",
                 "/s",
                 [asked / seconds for seconds in found["ours"]],
-                [asked / seconds for seconds in found["bare"]],
+                bare_qps,
                 "bare bm25s",
-                least=TARGET_QPS,
+                least=max(TARGET_QPS, TIMES_QPS * statistics.median(bare_qps)),
             ),
             Measure("first batch, by the clock", "s", [found["first"]]),
             Measure(

@@ -39,11 +39,12 @@ def write_corpus(path: Path, count: int) -> None:
 def child(folder: Path, encoder: str) -> int:
     """Build the index ``folder/indexes/built``; print how far the encoding is, batch by batch."""
     from rallebench.workspace.indexes.build import build_index
+    from rallebench.workspace.indexes.recipes import index_recipe
 
-    corpus = folder.parent / "corpus.tsv"
-    for piece in build_index(folder / "indexes", "built", corpus, "flat", encoder_name=encoder):
-        if getattr(piece, "stage", "") == "encoding passages":
-            print(piece.done, flush=True)
+    recipe = index_recipe(folder.parent / "corpus.tsv", "flat", encoder=encoder)
+    for event in build_index(folder / "indexes", "built", recipe):
+        if event.message == "encoding passages":
+            print(event.done, flush=True)
     return 0
 
 
@@ -100,7 +101,7 @@ def contents(folder: Path) -> dict[str, str]:
 
 def measure(folder: Path, count: int, encoder: str, rounds: int) -> Report:
     """Builds that nobody disturbs, and builds that are killed at half and run again."""
-    from rallebench.workspace.indexes._shards import SHARD
+    from rallebench.workspace.indexes.vectors import SHARD
 
     write_corpus(folder / "corpus.tsv", count)
     calm: list[Session] = []

@@ -1,20 +1,21 @@
 """Corpus-level scores of several runs, which are no means (corpus BLEU, chrF).
 
 Intervals come from resampling articles (Efron 1979; for BLEU Koehn 2004), with the same resamples for
-every run: the counts of a metric are summed for each resample. There is no interval for a metric without
-counts, nor for fewer than FEWEST_PAIRED articles.
+every run: the counts of a metric are summed for each resample. There is no interval for fewer than
+FEWEST_PAIRED articles.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from rallebench.core.types import Episode, Example
 from rallebench.engine.clusters import clusters_of
 from rallebench.engine.statistics import FEWEST_PAIRED
-from rallebench.metrics import metric
+from rallebench.metrics import Counted, metric
+from rallebench.metrics.columns import summed
 
 RESAMPLES, PIECE = 1000, 100
 
@@ -45,21 +46,23 @@ def corpus_level(
     import numpy as np
 
     traits = metric(name).traits
-    score_all, option = traits.get("over_all"), traits.get("chosen", "")
-    if score_all is None:
+    over_all, option = traits.get("over_all"), traits.get("chosen", "")
+    if over_all is None:
         return ()
-    runs = [[(answered[e.question.qid], e.gold) for e in examples] for answered in episodes]
     if not examples:
-        return tuple(CorpusScore(None, None, None, 0) for _ in runs)
-    first, *others = [
-        CorpusScore(score_all(pairs, option), None, None, len(examples)) for pairs in runs
+        return tuple(CorpusScore(None, None, None, 0) for _ in episodes)
+    runs = [
+        over_all([(answered[e.question.qid], e.gold) for e in examples], option)
+        for answered in episodes
     ]
-    scores = [first, *(replace(s, difference=_less(s.value, first.value)) for s in others)]
-    clusters, counting = clusters_of(examples), traits.get("over_all_counts")
-    if counting is None or clusters.as_json()["n"] < FEWEST_PAIRED:
+    values = [summed(counted) for counted in runs]
+    gaps = [None, *(value - values[0] for value in values[1:])]
+    scores = [CorpusScore(v, None, None, len(examples), gap) for v, gap in zip(values, gaps)]
+    clusters = clusters_of(examples)
+    if clusters.as_json()["n"] < FEWEST_PAIRED:
         return tuple(scores)
     weights = _weights(clusters.labels([e.question.qid for e in examples]), seed)
-    draws = [_resampled(counting(pairs, option), weights) for pairs in runs]
+    draws = [_resampled(counted, weights) for counted in runs]
     for number, own in enumerate(draws):
         low, high = map(float, np.percentile(own, [2.5, 97.5]))
         scores[number] = replace(scores[number], low=low, high=high)
@@ -67,10 +70,6 @@ def corpus_level(
             low, high = map(float, np.percentile(own - draws[0], [2.5, 97.5]))
             scores[number] = replace(scores[number], difference_low=low, difference_high=high)
     return tuple(scores)
-
-
-def _less(value: float | None, first: float | None) -> float | None:
-    return None if value is None or first is None else value - first
 
 
 def _weights(labels: Sequence[int], seed: int) -> list[Any]:
@@ -89,14 +88,12 @@ def _weights(labels: Sequence[int], seed: int) -> list[Any]:
     return pieces
 
 
-def _resampled(
-    counting: tuple[Sequence[Sequence[int]], Callable[[list[int]], float]], weights: Sequence[Any]
-) -> Any:
+def _resampled(counted: Counted, weights: Sequence[Any]) -> Any:
     """(RESAMPLES,) the score of every resample."""
     import numpy as np
 
-    counts, score = counting
+    counts, figure = counted
     per_answer = np.array(counts, dtype=np.int64)
     return np.array(
-        [score([int(n) for n in total]) for piece in weights for total in piece @ per_answer]
+        [figure([int(n) for n in total]) for piece in weights for total in piece @ per_answer]
     )

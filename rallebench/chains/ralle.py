@@ -33,16 +33,13 @@ _TARGETS: Mapping[ActionKind, str] = {"generate": "llm_name", "retrieve": "retri
 
 @dataclass(frozen=True, slots=True)
 class Experiment:
-    """A chain and its dataset. ``num_evaluate`` None means all questions.
-
-    ``resume`` comes from the file and has no effect: a run knows itself where it stopped.
-    """
+    """A chain and its dataset. ``num_evaluate`` None means all questions. RaLLe's ``resume`` is not read: a run knows itself
+    where it stopped."""
 
     chain: Chain
     dataset_name: str = ""
     num_evaluate: int | None = None
     batch_size: int = 1
-    resume: int | None = None
 
 
 # ── RaLLe's form ─────────────────────────────────────────────────────────────
@@ -59,7 +56,7 @@ def experiment_from_json(value: Any, what: str = "the file", name: str = "") -> 
     listed = config.get("chain")
     if not isinstance(listed, list) or not listed:
         raise BadFileError(
-            f"{what}: 'chain' is {_quoted(listed)}; it should be a list of at least one action."
+            f"{what}: 'chain' is {quoted(listed)}; it should be a list of at least one action."
         )
     length = _whole(config.get("len_chain"), f"{what}: 'len_chain'", len(listed))
     if not 1 <= length <= len(listed):
@@ -81,9 +78,7 @@ def _with_dataset(chain: Chain, value: Any, what: str) -> Experiment:
     batch_size = _whole(dataset.get("batch_size"), f"{what}: 'batch_size'", 1)
     if batch_size < 1:
         raise BadFileError(f"{what}: 'batch_size' is {batch_size}; it must be at least 1.")
-    resume = dataset.get("resume")
-    resume_at = None if resume is None else _whole(resume, f"{what}: 'resume'", 0)
-    return Experiment(chain, dataset_name, number if number > 0 else None, batch_size, resume_at)
+    return Experiment(chain, dataset_name, number if number > 0 else None, batch_size)
 
 
 def _action(value: Any, what: str) -> Action:
@@ -95,7 +90,7 @@ def _action(value: Any, what: str) -> Action:
     )
     template = saved.get("prompt_template")
     if not isinstance(template, str):
-        raise BadFileError(f"{what}: 'prompt_template' is {_quoted(template)}; it should be text.")
+        raise BadFileError(f"{what}: 'prompt_template' is {quoted(template)}; it should be text.")
     target = (
         _text(saved.get(_TARGETS[kind]), f"{what}: {_TARGETS[kind]!r}") if kind in _TARGETS else ""
     )
@@ -183,13 +178,13 @@ def _read_yaml(path: Path) -> Any:
 def as_object(value: Any, what: str) -> dict[str, Any]:
     """``value`` if it is a JSON object. Raises BadFileError about ``what``."""
     if not isinstance(value, dict):
-        raise BadFileError(f"{what} is {_quoted(value)}; it should be a JSON object.")
+        raise BadFileError(f"{what} is {quoted(value)}; it should be a JSON object.")
     return value
 
 
 def _text(value: Any, what: str) -> str:
     if value is not None and not isinstance(value, str):
-        raise BadFileError(f"{what} is {_quoted(value)}; it should be text.")
+        raise BadFileError(f"{what} is {quoted(value)}; it should be text.")
     return value or ""
 
 
@@ -201,14 +196,15 @@ def _whole(value: Any, what: str, default: int) -> int:
         return int(value)
     if isinstance(value, (int, float)) and not isinstance(value, bool) and value == value // 1:
         return int(value)
-    raise BadFileError(f"{what} is {_quoted(value)}; it should be a whole number.")
+    raise BadFileError(f"{what} is {quoted(value)}; it should be a whole number.")
 
 
 def _one_of(known: Mapping[str, Any], value: Any, what: str) -> Any:
     if not isinstance(value, str) or value not in known:
-        raise BadFileError(f"{what} is {_quoted(value)}; it must be one of {', '.join(known)}.")
+        raise BadFileError(f"{what} is {quoted(value)}; it must be one of {', '.join(known)}.")
     return known[value]
 
 
-def _quoted(value: Any) -> str:
+def quoted(value: Any) -> str:
+    """A value of the file in a sentence."""
     return "missing" if value is None else reprlib.repr(value)

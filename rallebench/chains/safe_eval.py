@@ -17,10 +17,20 @@ from typing import Any
 
 from rallebench.chains.safe_format import check_spec, format_value
 from rallebench.chains.safe_functions import FUNCTIONS, arithmetic, holds
-from rallebench.chains.safe_limits import STEP, Budget, TemplateRefused, clip
 from rallebench.chains.safe_methods import METHODS, elements
 from rallebench.chains.safe_syntax import Parsed
-from rallebench.chains.safe_values import NUMBERS, Value, check_key, item, joined, kind
+from rallebench.chains.safe_values import (
+    NUMBERS,
+    STEP,
+    Budget,
+    TemplateRefused,
+    Value,
+    check_key,
+    clip,
+    item,
+    joined,
+    kind,
+)
 
 Scope = Mapping[str, Value]
 _TROUBLE = (TypeError, ValueError, ArithmeticError, LookupError)

@@ -12,17 +12,23 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from rallebench.chains.safe_limits import (
+from rallebench.chains.safe_values import (
     MAX_BRACES,
     MAX_FIELDS,
     MAX_KEYS,
     MAX_WIDTH,
+    SCALARS,
     STEP,
     Budget,
     TemplateRefused,
+    Value,
+    as_repr,
+    as_text,
     clip,
+    item,
+    joined,
+    kind,
 )
-from rallebench.chains.safe_values import SCALARS, Value, as_repr, as_text, item, joined, kind
 
 _BRACE = re.compile(r"\{\{|\}\}|\{|\}")
 _FIELD = re.compile(r"\{([^{}\[\]!:]*)((?:\[[^\[\]{}]*\])*)(?:!([^:{}]*))?(?::([^{}]*))?\}")

@@ -12,10 +12,13 @@ import operator as operators
 from collections.abc import Callable, Iterable, Mapping
 from functools import cmp_to_key
 
-from rallebench.chains.safe_limits import ELEMENT, STEP, Budget, TemplateRefused
 from rallebench.chains.safe_methods import Method, count_equal, elements, search_cost
 from rallebench.chains.safe_values import (
+    ELEMENT,
     NUMBERS,
+    STEP,
+    Budget,
+    TemplateRefused,
     Value,
     as_text,
     check_key,
@@ -24,10 +27,6 @@ from rallebench.chains.safe_values import (
     kind,
     less,
 )
-
-
-def _str(budget: Budget, value: Value = "", /) -> str:
-    return as_text(value, budget)
 
 
 def _int(budget: Budget, value: Value = 0, /) -> int:
@@ -128,14 +127,6 @@ def _tested(values: Value, budget: Budget) -> Iterable[Value]:
     return items
 
 
-def _any(budget: Budget, values: Value, /) -> bool:
-    return any(_tested(values, budget))
-
-
-def _all(budget: Budget, values: Value, /) -> bool:
-    return all(_tested(values, budget))
-
-
 def _range(budget: Budget, *bounds: int) -> list[int]:
     numbers = range(*bounds)
     budget.elements(len(numbers))
@@ -143,7 +134,7 @@ def _range(budget: Budget, *bounds: int) -> list[int]:
 
 
 FUNCTIONS: Mapping[str, Method] = {
-    "str": _str,
+    "str": lambda budget, value="", /: as_text(value, budget),
     "int": _int,
     "float": _float,
     "len": _len,
@@ -154,38 +145,31 @@ FUNCTIONS: Mapping[str, Method] = {
     "reversed": _reversed,
     "enumerate": _enumerate,
     "zip": _zip,
-    "any": _any,
-    "all": _all,
+    "any": lambda budget, values, /: any(_tested(values, budget)),
+    "all": lambda budget, values, /: all(_tested(values, budget)),
     "range": _range,
 }
 
 # ── operators ────────────────────────────────────────────────────────────────
 
-SIGNS = {
-    ast.Add: "+",
-    ast.Sub: "-",
-    ast.Mult: "*",
-    ast.Div: "/",
-    ast.FloorDiv: "//",
-    ast.Mod: "%",
-    ast.Pow: "**",
+OPERATORS: Mapping[type[ast.operator], tuple[str, Callable[[Value, Value], Value]]] = {
+    ast.Add: ("+", operators.add),
+    ast.Sub: ("-", operators.sub),
+    ast.Mult: ("*", operators.mul),
+    ast.Div: ("/", operators.truediv),
+    ast.FloorDiv: ("//", operators.floordiv),
+    ast.Mod: ("%", operators.mod),
+    ast.Pow: ("**", operators.pow),
 }
+"""Node → its sign, and what it does with two numbers."""
+
 PERCENT = "formatting a text with % is not allowed: use .format(...) or an f-string"
 _MOST_EXPONENT = 64
-
-_NUMERIC: Mapping[type[ast.operator], Callable[[Value, Value], Value]] = {
-    ast.Add: operators.add,
-    ast.Sub: operators.sub,
-    ast.Mult: operators.mul,
-    ast.Div: operators.truediv,
-    ast.FloorDiv: operators.floordiv,
-    ast.Mod: operators.mod,
-    ast.Pow: operators.pow,
-}
 
 
 def arithmetic(operator: ast.operator, left: Value, right: Value, budget: Budget) -> Value:
     """``left + right`` and so on, for numbers; concatenation of lists, repetition of texts and lists."""
+    sign, calculate = OPERATORS[type(operator)]
     if type(left) in NUMBERS and type(right) in NUMBERS:
         is_power = isinstance(operator, ast.Pow) and type(left) is not float
         if is_power and abs(right) > _MOST_EXPONENT:
@@ -193,7 +177,7 @@ def arithmetic(operator: ast.operator, left: Value, right: Value, budget: Budget
                 f"a power with an exponent beyond {_MOST_EXPONENT} is not allowed"
             )
         # At most 4,096 bits before the check.
-        return check_number(_NUMERIC[type(operator)](left, right))
+        return check_number(calculate(left, right))
     if isinstance(operator, ast.Add) and type(left) is type(right) and type(left) in (list, tuple):
         budget.elements(len(left) + len(right))
         return left + right
@@ -203,9 +187,8 @@ def arithmetic(operator: ast.operator, left: Value, right: Value, budget: Budget
             return _repeated(sequence, max(0, times), budget)
     if isinstance(operator, ast.Mod) and type(left) is str:
         raise TemplateRefused(PERCENT)
-    sign, hint = SIGNS[type(operator)], ""
-    if sign == "+" and str in (type(left), type(right)):
-        hint = ": use str(...) or an f-string"
+    text_and_other = sign == "+" and str in (type(left), type(right))
+    hint = ": use str(...) or an f-string" if text_and_other else ""
     raise TemplateRefused(f"{kind(left)} {sign} {kind(right)} is not allowed{hint}")
 
 

@@ -6,20 +6,25 @@ were measured in Python 3.10, 3.11 and 3.13, in each method's worst case on long
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from rallebench.chains.safe_format import format_call
-from rallebench.chains.safe_limits import (
+from rallebench.chains.safe_values import (
     ELEMENT,
     MAX_ELEMENTS,
     MAX_WIDTH,
     STEP,
+    UNORDERED,
     Budget,
     TemplateRefused,
+    Value,
+    check_key,
     clip,
+    kind,
+    same,
 )
-from rallebench.chains.safe_values import UNORDERED, Value, check_key, kind, same
 
 Method = Callable[..., Value]  # (budget, self, *args, **kwargs)
 
@@ -206,32 +211,32 @@ def _listing(method: Callable[[dict[Value, Value]], Iterable[Value]], each: int)
     return call
 
 
-_CHANGING = ("lower", "upper", "title", "capitalize", "casefold", "swapcase")
-_TESTS = (
-    "isalnum isalpha isascii isdecimal isdigit isidentifier islower isnumeric isprintable "
-    "isspace istitle isupper"
+_TEXT_METHODS: Sequence[tuple[Callable[[Method], Method], str]] = (
+    (partial(_of_characters, units=20), "lower upper title capitalize casefold swapcase"),
+    (
+        partial(_of_characters, units=10),
+        "isalnum isalpha isascii isdecimal isdigit isidentifier islower isnumeric isprintable isspace istitle isupper",
+    ),
+    (partial(_of_characters, units=1), "removeprefix removesuffix"),
+    (_stripping, "strip lstrip rstrip"),
+    (_searching, "find index count partition"),
+    (partial(_searching, backward=True), "rfind rindex rpartition"),
+    (_affix, "startswith endswith"),
+    (_padding, "ljust rjust center zfill"),
+    (_splitting, "split"),
+    (partial(_splitting, backward=True), "rsplit"),
 )
+"""How methods of texts are paid for, and their names."""
+
 _SEQUENCE: Mapping[str, Method] = {"index": _index, "count": count_equal}
 
 METHODS: Mapping[type, Mapping[str, Method]] = {
     str: {
-        **{name: _of_characters(getattr(str, name), 20) for name in _CHANGING},
-        **{name: _of_characters(getattr(str, name), 10) for name in _TESTS.split()},
         **{
-            name: _of_characters(getattr(str, name), 1) for name in ("removeprefix", "removesuffix")
+            name: paid(getattr(str, name))
+            for paid, names in _TEXT_METHODS
+            for name in names.split()
         },
-        **{name: _stripping(getattr(str, name)) for name in ("strip", "lstrip", "rstrip")},
-        **{
-            name: _searching(getattr(str, name)) for name in ("find", "index", "count", "partition")
-        },
-        **{
-            name: _searching(getattr(str, name), backward=True)
-            for name in ("rfind", "rindex", "rpartition")
-        },
-        **{name: _affix(getattr(str, name)) for name in ("startswith", "endswith")},
-        **{name: _padding(getattr(str, name)) for name in ("ljust", "rjust", "center", "zfill")},
-        "split": _splitting(str.split),
-        "rsplit": _splitting(str.rsplit, backward=True),
         "splitlines": _splitlines,
         "replace": _replace,
         "join": _join,

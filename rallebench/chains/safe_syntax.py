@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from rallebench.chains.safe_format import parse_format
-from rallebench.chains.safe_functions import FUNCTIONS, PERCENT, SIGNS
-from rallebench.chains.safe_limits import (
+from rallebench.chains.safe_functions import FUNCTIONS, OPERATORS, PERCENT
+from rallebench.chains.safe_methods import METHOD_NAMES
+from rallebench.chains.safe_values import (
     INTEGER_BOUND,
     MAX_CODE,
     MAX_NESTING,
@@ -23,7 +24,6 @@ from rallebench.chains.safe_limits import (
     check_limit,
     clip,
 )
-from rallebench.chains.safe_methods import METHOD_NAMES
 
 _MARK = re.compile(r"""[()\[\]{}#]|'''|\"""|'|\"|\d{41}""", re.ASCII)
 _PREFIX = re.compile(r"[rRbBuUfFtT]{1,2}$")
@@ -256,7 +256,7 @@ def _check_node(node: ast.AST) -> None:
         raise _At(_why_no_attribute(node.attr), node)
     elif isinstance(node, ast.Call):
         _check_call(node)
-    elif isinstance(node, ast.BinOp) and type(node.op) not in SIGNS:
+    elif isinstance(node, ast.BinOp) and type(node.op) not in OPERATORS:
         operator = type(node.op).__name__
         raise _At(f"the operator {operator} is not allowed: only + - * / // % and ** are", node)
     elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod) and _is_text(node.left):

@@ -12,16 +12,18 @@ from contextlib import contextmanager
 
 from rallebench.chains.safe_eval import evaluate
 from rallebench.chains.safe_format import Field, fill, parse_format
-from rallebench.chains.safe_limits import (
+from rallebench.chains.safe_syntax import parse
+from rallebench.chains.safe_values import (
     MAX_TEMPLATE,
     Budget,
     TemplateRefused,
+    Value,
     check_limit,
     clip,
+    kind,
     listing,
+    plain,
 )
-from rallebench.chains.safe_syntax import parse
-from rallebench.chains.safe_values import Value, kind, plain
 from rallebench.core.errors import TemplateError
 
 VARIABLES = ("question", "history", "prompt", "response", "wiki_id_title", "documents")

@@ -30,7 +30,12 @@ FORMATS = (
         flag("--kind", choices=("corpus", "dataset", "predictions", "scholars"), required=True),
         flag("--name", "N", required=True),
         flag("--format", "F", FORMATS, default=""),
-        flag("--page-map", "FILE", "passage id → page id: JSON, JSON lines or TSV", type=Path),
+        flag(
+            "--page-map",
+            "FILE",
+            "passage id → page id: JSON, JSON lines, TSV or RaLLe's pickle",
+            type=Path,
+        ),
         switch("--skip-bad", "leave bad rows out and count them"),
         flag(
             "--sample", "N", "dataset: so many questions drawn at random (default: all)", type=int

@@ -44,7 +44,12 @@ ENCODER = "minilm"
             dest="source",
             type=Path,
         ),
-        flag("--page-map", "FILE", "passage id → page id: JSON, JSON lines or TSV", type=Path),
+        flag(
+            "--page-map",
+            "FILE",
+            "passage id → page id: JSON, JSON lines, TSV or RaLLe's pickle",
+            type=Path,
+        ),
         flag("--chunk-preset", "P", ", ".join(catalog.names("chunk presets")), default=""),
         flag("--chunk-how", choices=("blocks", "recursive", "sentences"), default=""),
         flag("--chunk-size", "N", type=int),
@@ -84,9 +89,9 @@ def index(args: argparse.Namespace) -> Result:
             continue
         count = f" {event.done}/{event.total}" if event.total else ""
         left = f", {event.rate:.3g} a second, {event.left:.0f} s left" if event.left else ""
-        changed = event.stage != stage or event.done == event.total
-        paced.say(f"{event.stage}{count} ({event.seconds:.1f} s{left})", always=changed)
-        stage = event.stage
+        changed = event.message != stage or event.done == event.total
+        paced.say(f"{event.message}{count} ({event.seconds:.1f} s{left})", always=changed)
+        stage = event.message
     if without := manifest["passages_without_page"]:
         say(f"Warning: {without} of {manifest['passages']} passages are not in {args.page_map}.")
     return Result(manifest)

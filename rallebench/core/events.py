@@ -18,7 +18,8 @@ A, B, T = TypeVar("A"), TypeVar("B"), TypeVar("T")
 class Progress:
     """A task is at ``done`` of ``total``; ``message``: the present step.
 
-    ``errors`` questions have failed; ``seconds`` are of this session; ``means``: metric → [mean so far, count].
+    ``errors`` questions have failed; ``seconds`` are of this session; ``means``: metric → [mean so far, count]; ``rate``: so
+    many of them a second in this session, 0 where that is not known.
     """
 
     task: str
@@ -28,6 +29,12 @@ class Progress:
     errors: int = 0
     seconds: float = 0.0
     means: Mapping[str, Any] = field(default_factory=dict)
+    rate: float = 0.0
+
+    @property
+    def left(self) -> float | None:
+        """The seconds that are left at this rate; None where that is not known."""
+        return (self.total - self.done) / self.rate if self.rate > 0 and self.total else None
 
 
 @dataclass(frozen=True, slots=True)

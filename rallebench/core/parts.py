@@ -89,6 +89,31 @@ def beside(folder: Path, name: str) -> Iterator[Path]:
         yield part
 
 
+def move_in(part: Path, target: Path) -> bool:
+    """Give a finished file or folder its name; False if the name is taken: what has it stays. Raises OSError."""
+    try:
+        if part.is_dir():
+            os.rename(part, target)  # refused unless the target is absent or an empty folder
+        else:
+            os.link(part, target)  # refused where a rename would replace the target
+    except OSError:
+        if target.exists():
+            return False
+        if part.is_dir():
+            raise
+        os.rename(part, target)  # a file system without links
+    return True
+
+
+def delete(path: Path) -> None:
+    """Remove a file or folder, whose name is free at once. Raises UsageError if the system refuses."""
+    try:
+        with beside(path.parent, path.name) as gone:
+            os.rename(path, gone / path.name)
+    except OSError as error:
+        raise UsageError(f"{path} could not be removed: {error.strerror or error}.") from error
+
+
 def remove_abandoned(folder: Path, name: str = "") -> None:
     """Remove the parts of ``name`` in ``folder`` whose writers are gone, files and folders; '' of every name."""
     from filelock import FileLock

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from typing import Any
 
@@ -143,9 +145,27 @@ def checked(
         except ValueError as must_be:
             raise SettingError(name, value, str(must_be)) from None
     for name, setting in known.items():
-        if setting.required and values[name] in (None, ""):
-            raise UsageError(f"The {what} needs the {noun} {name!r}.", setting=name)
+        if setting.required and (values[name] is None or not str(values[name]).strip()):
+            about = f": {setting.about}" if setting.about else ""
+            raise UsageError(f"The {what} needs the {noun} {name!r}{about}.", setting=name)
     return values
+
+
+def parse_settings(pairs: Iterable[str]) -> dict[str, Any]:
+    """``key=value`` texts → values: numbers, true/false/null and JSON as such, the rest as text.
+
+    >>> parse_settings(["k=10", "system=Be brief", "stop=[\\"x\\"]"])
+    {'k': 10, 'system': 'Be brief', 'stop': ['x']}
+    """
+    settings: dict[str, Any] = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not equals or not key.strip():
+            raise UsageError(f"The setting {pair!r} is not key=value.")
+        settings[key.strip()] = value
+        with suppress(ValueError):
+            settings[key.strip()] = json.loads(value)
+    return settings
 
 
 def _listed(names: list[str]) -> str:

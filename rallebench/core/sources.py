@@ -217,9 +217,9 @@ class Source:
                 yield line, number, dict(zip(reversed(names), map(str.strip, reversed(fields))))
 
 
-def value_of(row: Mapping[str, str], names: Iterable[str], default: str = "") -> str:
-    """The field of the first column that the row has."""
-    return next((row[name] for name in names if name in row), default)
+def value_of(row: Mapping[str, Any], names: Iterable[str], default: Any = "") -> Any:
+    """The first of these fields that the row has and that is not null."""
+    return next((row[name] for name in names if row.get(name) is not None), default)
 
 
 def named(*suffixes: str) -> Callable[[Path], bool]:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from importlib import metadata
+from importlib import import_module, metadata
 from typing import Any
+
+from rallebench.core.errors import MissingPackageError
 
 RECORDED = (
     "torch",
@@ -29,6 +31,14 @@ def versions(*packages: str) -> dict[str, str]:
         with contextlib.suppress(metadata.PackageNotFoundError):
             installed[package] = metadata.version(package)
     return installed
+
+
+def optional(module: str, package: str, why: str, install: str = "") -> Any:
+    """A module of an optional package, imported now. Raises MissingPackageError; ``why`` goes on with its sentence."""
+    try:
+        return import_module(module)
+    except ImportError:
+        raise MissingPackageError(package, why, install) from None
 
 
 def imported(name: str) -> Any:

@@ -10,19 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from rallebench.core.registry import Registry
-from rallebench.core.sources import Problem, Problems, Source
-
-__all__ = [
-    "CORPORA",
-    "ID_NAMES",
-    "PAGE_NAMES",
-    "TEXT_NAMES",
-    "CorpusRow",
-    "Problem",
-    "Problems",
-    "Reader",
-    "Source",
-]
+from rallebench.core.sources import Source
 
 ID_NAMES = ("id", "doc_id", "docid", "_id", "pid", "passage_id")
 TEXT_NAMES = ("text", "contents", "content")

@@ -8,13 +8,16 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 
 Spans = list[tuple[int, int]]
+Piece = tuple[int, int, int]
+"""Start, end and length of a part of a text."""
+
 
 _CJK = r"\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
 PIECES = {"words": re.compile(r"\S+"), "tokens": re.compile(rf"[{_CJK}]|[^\W{_CJK}]+|[^\w\s]")}
 SEPARATORS = ("\n\n", "\n", " ")
 
 
-def pieces(text: str, unit: str) -> tuple[array[int], array[int]]:
+def units(text: str, unit: str) -> tuple[array[int], array[int]]:
     """Starts and ends of the words or tokens of a text, in 16 bytes each."""
     starts, ends = array("q"), array("q")
     for match in PIECES[unit].finditer(text):
@@ -39,7 +42,7 @@ def blocks(text: str, size: int, overlap: int, unit: str) -> Spans:
     """Spans of ``size`` words, tokens or characters; neighbours share ``overlap`` of them."""
     if unit == "characters":
         return list(windows(len(text), size, overlap))
-    starts, ends = pieces(text, unit)
+    starts, ends = units(text, unit)
     return [(starts[first], ends[last - 1]) for first, last in windows(len(starts), size, overlap)]
 
 
@@ -72,15 +75,15 @@ def _recursive(
         for first, last in windows(end - start, size, overlap):
             yield start + first, start + last
         return
-    small: Spans = []
-    for piece in _split(text, start, end, SEPARATORS[level]):
-        if piece[1] - piece[0] < size:
-            small.append(piece)
+    small: list[Piece] = []
+    for first, last in _split(text, start, end, SEPARATORS[level]):
+        if last - first < size:
+            small.append((first, last, last - first))
             continue
-        yield from _joined(small, size, overlap)
+        yield from packed(small, size, overlap)
         small = []
-        yield from _recursive(text, *piece, level + 1, size, overlap)
-    yield from _joined(small, size, overlap)
+        yield from _recursive(text, first, last, level + 1, size, overlap)
+    yield from packed(small, size, overlap)
 
 
 def _split(text: str, start: int, end: int, separator: str) -> Iterator[tuple[int, int]]:
@@ -95,17 +98,19 @@ def _split(text: str, start: int, end: int, separator: str) -> Iterator[tuple[in
         yield start, end
 
 
-def _joined(small: Spans, size: int, overlap: int) -> Iterator[tuple[int, int]]:
-    """Adjacent pieces, joined up to ``size``."""
-    joined: deque[tuple[int, int]] = deque()
+def packed(
+    pieces: Iterable[Piece], size: int, overlap: int, *, exact: bool = True
+) -> Iterator[tuple[int, int]]:
+    """Adjacent pieces, joined up to ``size``. A chunk begins with the last pieces of the one before, up to ``overlap``;
+    ``exact``: only with those beside which the next piece fits, so that none but a single long piece exceeds ``size``."""
+    chunk: deque[Piece] = deque()
     length = 0
-    for start, end in small:
-        if length + end - start > size and joined:
-            yield joined[0][0], joined[-1][1]
-            while length > overlap or (length + end - start > size and length > 0):
-                first = joined.popleft()
-                length -= first[1] - first[0]
-        joined.append((start, end))
-        length += end - start
-    if joined:
-        yield joined[0][0], joined[-1][1]
+    for piece in pieces:
+        if chunk and length + piece[2] > size:
+            yield chunk[0][0], chunk[-1][1]
+            while length > overlap or (exact and length > 0 and length + piece[2] > size):
+                length -= chunk.popleft()[2]
+        chunk.append(piece)
+        length += piece[2]
+    if chunk:
+        yield chunk[0][0], chunk[-1][1]

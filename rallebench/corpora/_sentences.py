@@ -12,7 +12,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
 
-from rallebench.corpora._blocks import PIECES, Spans, pieces, stripped, windows
+from rallebench.corpora._blocks import PIECES, Piece, Spans, packed, stripped, units, windows
 
 ABBREVIATION = re.compile(
     r"(?:\b[A-Z]|\b(?:Mr|Mrs|Ms|Dr|Prof|St|Jr|Sr|vs|etc|cf|No|Fig|Vol|pp|approx|Inc|Ltd|Co|Gen|Col|Lt|Sgt|Rev"
@@ -48,7 +48,7 @@ def sentences(text: str, size: int, overlap: int) -> Spans:
     >>> [text for text in ("A b. C d. E f."[a:b] for a, b in sentences("A b. C d. E f.", 6, 3))]
     ['A b. C d.', 'C d. E f.']
     """
-    starts, ends = pieces(text, "tokens")
+    starts, ends = units(text, "tokens")
     atoms: Spans = []  # (first token, last token + 1)
     sentence_ends = [bisect_left(starts, at) for at in ends_of(text, END)]
     for first, last in _ranges(sentence_ends, 0, len(starts)):
@@ -59,23 +59,8 @@ def sentences(text: str, size: int, overlap: int) -> Spans:
         clause_ends = [bisect_left(starts, match.end()) for match in clauses]
         for low, high in _ranges(clause_ends, first, last):
             atoms.extend((low + a, low + b) for a, b in windows(high - low, size, 0))
-    chunks: Spans = []
-    current: Spans = []
-    for atom in atoms:
-        if current and atom[1] - current[0][0] > size:
-            chunks.append((current[0][0], current[-1][1]))
-            keep = len(current)
-            while (
-                keep > 0
-                and current[-1][1] - current[keep - 1][0] <= overlap
-                and atom[1] - current[keep - 1][0] <= size
-            ):
-                keep -= 1
-            current = current[keep:]
-        current.append(atom)
-    if current:
-        chunks.append((current[0][0], current[-1][1]))
-    return [(starts[first], ends[last - 1]) for first, last in chunks]
+    pieces = ((first, last, last - first) for first, last in atoms)
+    return [(starts[first], ends[last - 1]) for first, last in packed(pieces, size, overlap)]
 
 
 def _ranges(cuts: list[int], first: int, last: int) -> Iterator[tuple[int, int]]:
@@ -93,29 +78,14 @@ def original_sentences(text: str, size: int, overlap: int, document: str) -> Spa
     """
     budget = size - len(PIECES["tokens"].findall(f"file_path: {document}")) - METADATA_TOKENS
     budget = max(1, budget)
-    starts, _ = pieces(text, "tokens")
+    starts, _ = units(text, "tokens")
 
     def tokens(start: int, end: int) -> int:
         return bisect_left(starts, end) - bisect_left(starts, start)
 
-    chunks: Spans = []
-    current: list[tuple[int, int, int]] = []  # start, end, tokens
-    length = 0
-    for start, end in _splits(text, budget, tokens):
-        count = tokens(start, end)
-        if current and length + count > budget:
-            chunks.append((current[0][0], current[-1][1]))
-            last, current, length = current, [], 0
-            for piece in reversed(last):
-                if length + piece[2] > overlap:
-                    break
-                current.insert(0, piece)
-                length += piece[2]
-        current.append((start, end, count))
-        length += count
-    if current:
-        chunks.append((current[0][0], current[-1][1]))
-    return stripped(text, chunks)
+    splits = _splits(text, budget, tokens)
+    pieces: Iterator[Piece] = ((start, end, tokens(start, end)) for start, end in splits)
+    return stripped(text, packed(pieces, budget, overlap, exact=False))
 
 
 def _splits(text: str, budget: int, tokens: Callable[[int, int], int]) -> Iterator[tuple[int, int]]:

@@ -6,21 +6,18 @@ share its files.
 
 from __future__ import annotations
 
-import os
-import shutil
 import time
 from collections.abc import Generator, Iterator
 from contextlib import closing, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from rallebench.core.errors import BadFileError, NotFoundError, UsageError
-from rallebench.core.events import mapped
+from rallebench.core.events import Progress, mapped
 from rallebench.core.files import disk_error, read_json, write_json
-from rallebench.core.parts import beside, check_name
+from rallebench.core.parts import beside, check_name, delete, move_in
 from rallebench.core.sources import Problems, Source, stamps
 from rallebench.core.types import digest
 from rallebench.corpora import CORPORA, CorpusRow
@@ -66,32 +63,6 @@ class Corpus(BaseModel):
     seconds: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class ImportProgress:
-    """Passages written, bad rows skipped, and bytes read of the source's ``total``."""
-
-    passages: int
-    skipped: int
-    done: int
-    total: int
-    seconds: float
-
-    @property
-    def fraction(self) -> float:
-        """The part of the source that is read, 0 … 1."""
-        return min(1.0, self.done / self.total) if self.total else 0.0
-
-    @property
-    def rate(self) -> float:
-        """Passages per second."""
-        return self.passages / self.seconds if self.seconds else 0.0
-
-    @property
-    def seconds_left(self) -> float | None:
-        """At the present rate; None before the first byte."""
-        return self.seconds * (1 - self.fraction) / self.fraction if self.fraction else None
-
-
 def import_corpus(
     corpora: Path,
     name: str,
@@ -100,8 +71,8 @@ def import_corpus(
     form: str = "",
     page_map: Path | None = None,
     skip_bad: bool = False,
-) -> Generator[ImportProgress | Corpus, None, None]:
-    """Import ``source`` as ``corpora/name``, yielding progress, the Corpus last; close the generator to stop.
+) -> Generator[Progress, None, Corpus]:
+    """Import ``source`` as ``corpora/name``: yield the bytes read, return the Corpus; close the generator to stop.
 
     Nothing appears before the import is whole, and existing corpora stay. An import of the same unchanged
     files does nothing; a corpus of that name with equal passages stays. A passage without text is a bad
@@ -120,21 +91,21 @@ def import_corpus(
     form = form or form_of(source)
     stamp = _stamp(source, form, page_map, skip_bad)
     if target.exists() and (existing := read_card(target)).stamp == stamp:
-        yield existing
-        return
+        return existing
     pages = read_page_map(page_map) if page_map else None
     reading = Source(source, Problems(skip=skip_bad, refuse_empty=True, offered=True))
     started = time.perf_counter()
     try:
         with beside(Path(corpora), name) as part:
-            yield ImportProgress(0, 0, 0, reading.total, 0.0)
+            yield Progress("", 0, reading.total or None, "0 passages")
             counted = _PageCounter(read_corpus(source, pages, form=form, source=reading))
             writing = writing_store(part, ((passage, None) for passage in counted))
 
-            def progress(count: int) -> ImportProgress:
+            def progress(count: int) -> Progress:
                 seconds = time.perf_counter() - started
-                skipped = reading.problems.count
-                return ImportProgress(count, skipped, reading.done, reading.total, seconds)
+                message = f"{count:,} passages ({count / seconds:,.0f} a second)"
+                done, total = min(reading.done, reading.total), reading.total or None
+                return Progress("", done, total, message, seconds=seconds, rate=done / seconds)
 
             count, sha = yield from mapped(writing, progress)
             sizes = {p.name: p.stat().st_size for p in sorted(part.iterdir())}
@@ -154,7 +125,7 @@ def import_corpus(
                 seconds=round(time.perf_counter() - started, 3),
             )
             write_json(part / CARD, card.model_dump())
-            yield _move_in(part, target, card)
+            return _move_in(part, target, card)
     except OSError as error:
         raise disk_error(target, error, "the corpus") from error
 
@@ -182,19 +153,15 @@ def _stamp(source: Path, form: str, page_map: Path | None, skip_bad: bool) -> st
 
 def _move_in(part: Path, target: Path, card: Corpus) -> Corpus:
     """Move the finished folder into place; an existing equal corpus stays."""
-    try:
-        os.rename(part, target)
-    except OSError:
-        if not (target / CARD).exists():
-            raise
-        existing = read_card(target)
-        if existing.sha256 != card.sha256:
-            raise UsageError(
-                f"A corpus {target.name!r} exists already with other passages ({existing.passages} passages of "
-                f"{existing.source}); choose another name or remove {target}."
-            ) from None
-        return existing
-    return card
+    if move_in(part, target):
+        return card
+    existing = read_card(target)
+    if existing.sha256 != card.sha256:
+        raise UsageError(
+            f"A corpus {target.name!r} exists already with other passages ({existing.passages} passages of "
+            f"{existing.source}); choose another name or remove {target}."
+        )
+    return existing
 
 
 # ── imported corpora ─────────────────────────────────────────────────────────
@@ -228,11 +195,7 @@ def delete_corpus(corpora: Path, name: str) -> None:
     folder = Path(corpora) / check_name("corpus", name)
     if not is_imported(folder):
         raise NotFoundError(f"There is no imported corpus {name!r}.")
-    try:
-        (folder / CARD).unlink()  # first, so that an interrupted removal leaves no corpus
-        shutil.rmtree(folder)
-    except OSError as error:
-        raise UsageError(f"{folder} could not be removed: {error.strerror or error}.") from error
+    delete(folder)
 
 
 @CORPORA.register(IMPORTED, recognises=is_imported)

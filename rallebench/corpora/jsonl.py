@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rallebench.core.sources import Source, named
+from rallebench.core.sources import Source, named, value_of
 from rallebench.corpora import CORPORA, ID_NAMES, PAGE_NAMES, TEXT_NAMES, CorpusRow
 
 SAMPLE = """{"id": "d1", "title": "Titan", "text": "Titan is a moon of Saturn."}
@@ -19,13 +19,13 @@ SAMPLE = """{"id": "d1", "title": "Titan", "text": "Titan is a moon of Saturn."}
 def read_jsonl(source: Source) -> Iterator[CorpusRow]:
     """JSON lines with id, text, and optionally title and page_id (or wikipedia_id)."""
     for number, row in source.objects():
-        doc_id = next((row[name] for name in ID_NAMES if row.get(name) is not None), None)
+        doc_id = value_of(row, ID_NAMES, None)
         text = next((row[name] for name in TEXT_NAMES if isinstance(row.get(name), str)), None)
         if doc_id is None or text is None:
             have = ", ".join(list(row)[:8]) or "nothing"
             source.bad(number, f" needs 'id' and 'text'; it has {have}.")
             continue
-        page = next((row[name] for name in PAGE_NAMES if row.get(name) is not None), "")
+        page = value_of(row, PAGE_NAMES)
         if isinstance(doc_id, (list, dict)) or isinstance(page, (list, dict)):
             source.bad(number, ": an id must be text or a number.")
             continue

@@ -1,15 +1,17 @@
-"""Passage id → page id: RaLLe's JSON object, or a compact map from a table or JSON lines."""
+"""Passage id → page id: RaLLe's JSON object or pickle, or a compact map from a table or JSON lines."""
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from rallebench.core.errors import BadFileError
 from rallebench.core.files import read_json
-from rallebench.core.sources import Source, named
+from rallebench.core.sources import Source, named, value_of
 from rallebench.corpora import ID_NAMES, PAGE_NAMES
 from rallebench.corpora._seen import hashes
 from rallebench.corpora.reading import PageMap
@@ -21,24 +23,46 @@ BATCH = 2**16
 def read_page_map(path: Path) -> PageMap:
     """Read a map from passage ids to page ids (``wikipedia_id``), both as stripped text.
 
-    A JSON object becomes a dict. A ``.tsv`` with two columns (id, page id; a header row is skipped) or JSON
-    lines (``id`` and ``page_id`` or ``wikipedia_id``) take about 20 bytes an id. Raises BadFileError for
-    other content, and for an id with two pages.
+    A JSON object becomes a dict, and so does RaLLe's pickled map (``.p``, ``.pkl``), of which nothing is executed. A ``.tsv``
+    with two columns (id, page id; a header row is skipped) or JSON lines (``id`` and ``page_id`` or ``wikipedia_id``) take
+    about 20 bytes an id. Raises BadFileError for other content, and for an id with two pages.
     """
     path = Path(path)
     if named(".tsv", ".tab", ".txt")(path):
         return CompactPages(path, _table(path))
     if named(".jsonl", ".ndjson")(path):
         return CompactPages(path, _objects(path))
-    value = read_json(path)
+    pickled = named(".p", ".pkl", ".pickle")(path)
+    value = _unpickled(path) if pickled else read_json(path)
     if not isinstance(value, dict):
         raise BadFileError(f"{path} should hold a JSON object that maps passage ids to page ids.")
     for key, page in value.items():
-        if not isinstance(page, (str, int)):
+        if not isinstance(key, (str, int)) or not isinstance(page, (str, int)):
             raise BadFileError(
                 f"{path} maps {key!r} to {type(page).__name__}; a page id is a string or a number."
             )
-    return {str(key).strip(): str(page).strip() for key, page in value.items()}
+    pages = {str(key).strip(): str(page).strip() for key, page in value.items()}
+    # RaLLe writes -1 for a passage whose page it did not find.
+    return {key: page for key, page in pages.items() if page != "-1"} if pickled else pages
+
+
+class _PlainUnpickler(pickle.Unpickler):
+    """Unpickles plain values only: a pickle that names any class or function is refused unread."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        raise pickle.UnpicklingError(f"it asks for {module}.{name}")
+
+
+def _unpickled(path: Path) -> Any:
+    try:
+        with open(path, "rb") as handle:
+            return _PlainUnpickler(handle).load()
+    except OSError as error:
+        raise BadFileError(f"{path} cannot be read: {error.strerror or error}.") from None
+    except Exception as error:  # a damaged pickle may raise anything, says Python's documentation
+        raise BadFileError(
+            f"{path} is no pickled map of passage ids to page ids ({error})."
+        ) from None
 
 
 class CompactPages:
@@ -118,8 +142,7 @@ def _table(path: Path) -> Iterator[tuple[str, str]]:
 def _objects(path: Path) -> Iterator[tuple[str, str]]:
     source = Source(path)
     for number, row in source.objects():
-        doc_id = next((row[name] for name in ID_NAMES if row.get(name) is not None), None)
-        page = next((row[name] for name in PAGE_NAMES if row.get(name) is not None), None)
+        doc_id, page = value_of(row, ID_NAMES, None), value_of(row, PAGE_NAMES, None)
         if not isinstance(doc_id, (str, int)) or not isinstance(page, (str, int)):
             raise BadFileError(
                 f"{source.where(number)} needs 'id' and 'page_id', each a text or a number."

@@ -55,7 +55,7 @@ class PassageStore:
         folder = self._folder = Path(folder)
         try:
             self._offsets = _mapped(folder / OFFSETS, 1)
-            self._ids = _mapped(folder / IDS, 2) if (folder / IDS).exists() else None
+            self._ids = _mapped(folder / IDS, 2)
             self._spans = _mapped(folder / SPANS, 2) if (folder / SPANS).exists() else None
             with open(folder / PASSAGES, "rb") as handle:
                 self._map = mmap.mmap(handle.fileno(), 0, access=mmap.ACCESS_READ)
@@ -91,7 +91,7 @@ class PassageStore:
 
     def row_of(self, doc_id: str) -> int | None:
         """The row of the passage with this id; None if there is none."""
-        rows = range(len(self)) if self._ids is None else rows_with(self._ids, doc_id)
+        rows = rows_with(self._ids, doc_id)
         return next((row for row in rows if self[row].doc_id == doc_id), None)
 
     def origin(self, row: int) -> Origin:

@@ -12,7 +12,7 @@ from typing import Any
 
 from rallebench.core.errors import BadFileError, UsageError
 from rallebench.core.files import disk_error
-from rallebench.core.parts import beside, check_name
+from rallebench.core.parts import beside, check_name, move_in
 from rallebench.core.sources import Problem, Problems, Source
 from rallebench.datasets.reading import form_of, read_examples
 from rallebench.datasets.tasks import SEED, sampled
@@ -82,17 +82,8 @@ def _write(path: Path, examples: Iterator[Any]) -> int:
 
 
 def _move_in(part: Path, target: Path) -> None:
-    """Give a file its name unless another has it: a link is refused then, where a rename would replace it."""
-    if not target.exists():
-        try:
-            os.link(part, target)
-            return
-        except FileExistsError:
-            pass
-        except OSError:  # a file system without links
-            os.rename(part, target)
-            return
-    if not filecmp.cmp(part, target, shallow=False):
+    """Give a file its name; an equal one that has it stays."""
+    if not move_in(part, target) and not filecmp.cmp(part, target, shallow=False):
         raise UsageError(
             f"A question set {target.stem!r} exists already and holds other questions; "
             f"choose another name or remove {target}."

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from itertools import islice
 from pathlib import Path
 
-from rallebench.core.errors import BadFileError
+from rallebench.core.errors import BadFileError, UsageError
 from rallebench.core.sources import Source
 from rallebench.core.types import Example
-from rallebench.datasets import DATASETS
+from rallebench.datasets import DATASETS, Record
 
 DEFAULT = "kilt"
 
@@ -54,3 +54,32 @@ def read_questions(path: Path, limit: int | None = None) -> tuple[Example, ...]:
     if not first and limit != 0:
         raise BadFileError(f"{path} holds no question.")
     return first
+
+
+def pick_up(
+    dataset: Path, page_ids: Set[str], number: int | None = None
+) -> tuple[list[Record], int]:
+    """The first ``number`` records (all if None) with at least one provenance page in ``page_ids``, and how many were read
+    (RaLLe's ``question_pickup``).
+
+    Records come back unchanged, in the file's order; nothing is read beyond the last one kept.
+    ``page_ids`` are compared as text. Raises BadFileError for a bad row, UsageError for a number
+    below 1 and for a corpus without page ids, which could keep nothing.
+    """
+    if number is not None and number < 1:
+        raise UsageError(
+            f"The number of questions is {number}; ask for at least 1, or leave it out for all."
+        )
+    if not page_ids:
+        raise UsageError(
+            "The corpus names no pages, so no question fits it; give its page map, too."
+        )
+    records: list[Record] = []
+    read = 0
+    for example in read_examples(dataset):
+        read += 1
+        if not example.gold.pages.isdisjoint(page_ids):
+            records.append(dict(example.record))
+            if len(records) == number:
+                break
+    return records, read

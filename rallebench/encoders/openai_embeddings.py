@@ -13,17 +13,22 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Literal
-from urllib.parse import urlsplit
 
-from rallebench.core.errors import UsageError
 from rallebench.core.settings import checked, declare, form_of
 from rallebench.core.types import digest
 from rallebench.encoders import ENCODERS
 from rallebench.encoders._engine import filled, unit
+from rallebench.http.client import Server
 from rallebench.http.endpoint import MAX_RATE, Endpoint, check_endpoint, key_from_environment
-from rallebench.http.failures import NOT_OPENAI, SEE_LOG, Failure, counted, unrefused
+from rallebench.http.failures import (
+    NOT_OPENAI,
+    SEE_LOG,
+    Failure,
+    counted,
+    estimated_tokens,
+    unrefused,
+)
 from rallebench.http.limiter import Permit
-from rallebench.http.retry import Server
 
 if TYPE_CHECKING:
     from rallebench.encoders import Batches, Vectors
@@ -42,6 +47,7 @@ _RATE_ABOUT = "by all that ask this server; 0 = no limit"
 class EmbeddingSettings(Endpoint):
     """The settings of one model at one server."""
 
+    model: str = declare(str, "", required=True, about="the model's name on the server")
     api_key_env: str | None = declare(
         str, None, about="the environment variable that holds the key"
     )
@@ -117,11 +123,6 @@ class OpenAIEmbeddings:
             for text in texts
         ]
         starts = range(0, len(sent), own.batch)
-        if len(starts) == 1:
-            vectors, tokens = self._request(sent)
-            self._keep(role, texts, sent, tokens)
-            yield np.arange(len(sent)), vectors
-            return
         pool = ThreadPoolExecutor(
             min(own.concurrency, len(starts) or 1), thread_name_prefix="embeddings"
         )
@@ -154,7 +155,7 @@ class OpenAIEmbeddings:
 
     def _request(self, texts: Sequence[str]) -> tuple[Vectors, int | None]:
         """The vectors of one request and its token count, with retries."""
-        tokens = sum(len(text.encode("utf-8", "replace")) for text in texts) / 4
+        tokens = sum(map(estimated_tokens, texts))
         (answer,) = self._server.attempts(lambda permit: self._ask(texts, permit), tokens)
         return answer
 
@@ -168,7 +169,7 @@ class OpenAIEmbeddings:
             if failure.status in TOO_LONG:
                 failure.mend = "Set max_characters if a text is too long, batch if there are too many, or the setting in the message."
             raise
-        permit.headers(headers)
+        self._server.limiter.read_headers(headers, permit)
         vectors = vectors_of(document, len(texts), self._server.key)
         with self._lock:
             if self._dim and vectors.shape[1] != self._dim:
@@ -220,15 +221,9 @@ def shares(total: int, sizes: Sequence[int]) -> list[int]:
 
 
 def _fingerprint(settings: EmbeddingSettings) -> str:
-    address = urlsplit(settings.base_url)
-    what = [
-        settings.dimensions,
-        settings.query_prompt,
-        settings.passage_prompt,
-        settings.max_characters,
-    ]
-    where = f"{address.netloc}{address.path.rstrip('/')}"
-    return f"openai_embeddings/{settings.model}@{where}/{digest(what)[:12]}"
+    prompts = [settings.query_prompt, settings.passage_prompt]
+    what = digest([settings.dimensions, *prompts, settings.max_characters])[:12]
+    return f"openai_embeddings/{settings.model}@{settings.address}/{what}"
 
 
 @ENCODERS.register("openai_embeddings", needs_model=True, form=SETTINGS)
@@ -236,7 +231,5 @@ def openai_embeddings(**settings: Any) -> OpenAIEmbeddings:
     """An OpenAI-compatible embeddings endpoint: openai_embeddings:MODEL?base_url=…; key from the environment."""
     values = EmbeddingSettings(**checked("encoder 'openai_embeddings'", SETTINGS, settings))
     name = f"openai_embeddings:{values.model}"
-    if not values.model.strip():
-        raise UsageError("The encoder 'openai_embeddings' needs a model: its name on the server.")
     check_endpoint(name, values)
     return OpenAIEmbeddings(values, key_from_environment(name, values))

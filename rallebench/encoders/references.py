@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -24,7 +23,7 @@ from urllib.parse import unquote
 
 from rallebench.core.errors import NotFoundError, UsageError
 from rallebench.core.registry import Entry, unknown
-from rallebench.core.settings import checked
+from rallebench.core.settings import checked, parse_settings
 from rallebench.encoders import ENCODERS, Encoder
 
 PRESETS_FILE = Path(__file__).with_name("presets.json")
@@ -85,7 +84,7 @@ def with_settings(reference: str, **settings: Any) -> str:
     'minilm?dtype=float32'
     """
     head, _, query = reference.partition("?")
-    merged = {**_settings(reference, query), **settings}
+    merged = {**_settings(query), **settings}
     pairs = "&".join(f"{key}={_written(value)}" for key, value in merged.items())
     return f"{head}?{pairs}" if pairs else head
 
@@ -96,6 +95,7 @@ def _written(value: Any) -> str:
 
 
 def _resolved(reference: str) -> tuple[Entry[Callable[..., Any]], dict[str, Any]]:
+    """The entry and the settings that a reference names, both checked."""
     entry, settings = _entry_and_settings(reference)
     checked(f"encoder {entry.name!r}", entry.form, settings)
     return entry, settings
@@ -103,7 +103,7 @@ def _resolved(reference: str) -> tuple[Entry[Callable[..., Any]], dict[str, Any]
 
 def _entry_and_settings(reference: str) -> tuple[Entry[Callable[..., Any]], dict[str, Any]]:
     head, _, query = reference.partition("?")
-    settings = _settings(reference, query)
+    settings = _settings(query)
     name, colon, model = head.partition(":")
     if not colon and head in presets():
         return ENCODERS.entry("sentence_transformers"), {**_preset(head, settings), **settings}
@@ -132,14 +132,5 @@ def _preset(name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _settings(reference: str, query: str) -> dict[str, Any]:
-    """``key=value&…`` → settings: numbers, true, false and null as such, other values as text."""
-    settings: dict[str, Any] = {}
-    for pair in filter(None, query.split("&")):
-        key, equals, value = pair.partition("=")
-        if not equals or not key.strip():
-            raise UsageError(f"The encoder {reference!r}: {pair!r} is not key=value.")
-        settings[key.strip()] = value = unquote(value)
-        with suppress(ValueError):
-            settings[key.strip()] = json.loads(value)
-    return settings
+def _settings(query: str) -> dict[str, Any]:
+    return parse_settings(unquote(pair) for pair in query.split("&") if pair)

@@ -42,7 +42,9 @@ OWN = "own"
 """The setting from the model's folder."""
 
 SETTINGS = {
-    "model": Setting(str, "", about="a folder, or a hub id such as intfloat/e5-base-v2"),
+    "model": Setting(
+        str, "", required=True, about="a folder, or a hub id such as intfloat/e5-base-v2"
+    ),
     "revision": Setting(str, "", about="a branch, tag or commit of the hub"),
     "query_prompt": Setting(str, None, about="text before each query; default: the model's own"),
     "passage_prompt": Setting(
@@ -241,17 +243,8 @@ def need(**settings: Any) -> MemoryNeed | None:
     return encoder_need(inner, quantization=chosen["quantization"], device=device)
 
 
-@ENCODERS.register(
-    "sentence_transformers",
-    needs_model=True,
-    form=SETTINGS,
-    need=need,
-)
+@ENCODERS.register("sentence_transformers", needs_model=True, form=SETTINGS, need=need)
 def sentence_transformers(**settings: Any) -> SentenceTransformers:
     """Any sentence-transformers folder or hub id: sentence_transformers:MODEL?query_prompt=…"""
     values = checked("encoder 'sentence_transformers'", SETTINGS, settings)
-    if not values["model"].strip():
-        raise UsageError(
-            "The encoder 'sentence_transformers' needs a model: a folder, or a hub id."
-        )
     return SentenceTransformers(*_load(values), values)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -86,11 +86,10 @@ class PageStore:
         exact = self._entries(plain, plain_title)
         return exact or self._entries(plain, _base, _BASE)
 
-    def _entries(self, plain: str, form: object, mark: str = "") -> tuple[Page, ...]:
+    def _entries(self, plain: str, form: Callable[[str], str], mark: str = "") -> tuple[Page, ...]:
         pages: dict[str, Page] = {}
         for entry in rows_with(self._titles, mark + plain):
             passage = self.store[int(self._rows[entry])]
-            assert callable(form)
             if form(passage.title) == plain and passage.page_id not in pages:
                 page = self.page(passage.page_id) or Page("", passage.title, passage.text)
                 pages[passage.page_id] = page

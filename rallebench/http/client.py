@@ -1,4 +1,4 @@
-"""The connections to one server: bounded answers, and a Failure for each error.
+"""One server: bounded answers, a Failure for each error, requests that keep to its limits and are tried again.
 
 ``httpcore2`` keeps the connections and speaks HTTP. The additions of a general client (cookies, redirects, models
 of every field) are not needed here, and would cost more processor time than the rest of a request.
@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import contextlib
 import json
+import random
 import ssl
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import quote, unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
-from rallebench.core.errors import MissingPackageError, UsageError
+from rallebench.core.errors import BackendError, MissingPackageError, UsageError
+from rallebench.core.versions import optional
 from rallebench.http.deadline import Deadline, Sockets
-from rallebench.http.endpoint import Endpoint, account_headers, is_loopback, no_address
+from rallebench.http.endpoint import MAX_PAUSE, Endpoint, account_headers, is_loopback, no_address
 from rallebench.http.failures import (
     DROPPED,
     NOT_OPENAI,
@@ -29,6 +31,9 @@ from rallebench.http.failures import (
     timed_out,
     unloaded,
 )
+from rallebench.http.limiter import LONGEST_PAUSE, Permit, limiter_of
+
+T = TypeVar("T")
 
 CONNECT_SECONDS = 10.0
 MAX_BODY_BYTES = 32 * 2**20
@@ -77,17 +82,14 @@ class Answer:
         return start[:MAX_ERROR_BYTES]
 
 
-class Connection:
-    """Keep-alive connections to one server. Thread-safe. ``closed`` is set by ``close``.
+class Server:
+    """Keep-alive connections to one server, its limits, and retries. Thread-safe. ``closed`` is set by ``close``.
 
     ``lost`` holds the exceptions of a connection that breaks while an answer is read.
     """
 
     def __init__(self, name: str, endpoint: Endpoint, key: str) -> None:
-        try:
-            import httpcore2
-        except ImportError:
-            raise MissingPackageError("httpcore2", f"and {name!r} needs it") from None
+        httpcore2 = optional("httpcore2", "httpcore2", f"and {name!r} needs it")
         self.closed = threading.Event()
         self.name, self.endpoint, self.key = name, endpoint, key
         self._reached = False
@@ -120,13 +122,15 @@ class Connection:
             keepalive_expiry=IDLE_SECONDS,
             network_backend=self._sockets,
         )
+        self.limiter = limiter_of(self)
 
     def close(self) -> None:
-        """Break the connections, so that no thread waits for an answer any more."""
+        """Break the connections, so that no thread waits any more: for an answer, a permit or another try."""
         self.closed.set()
         self._sockets.hang_up()
         with contextlib.suppress(Exception):  # a broken connection may complain
             self._pool.close()
+        self.limiter.remove(self)
 
     @contextlib.contextmanager
     def request(
@@ -187,6 +191,45 @@ class Connection:
             text = answer.read()
         return parsed(text, self.key), answer.headers
 
+    def attempts(
+        self, attempt: Callable[[Permit], Iterator[T]], tokens: float = 0.0, at_once: bool = False
+    ) -> Iterator[T]:
+        """Yield from ``attempt``; after a Failure try again, if it is worth it and nothing was yielded before.
+
+        Every attempt takes a permit, for a request of about so many ``tokens``; the pauses between attempts take
+        none. ``at_once``: see :meth:`RateLimiter.enter`. Raises BackendError after the last attempt, and once closed.
+        """
+        tries = 0
+        while True:
+            begun = False
+            permit = self.limiter.enter(self, tokens, at_once)
+            try:
+                for piece in attempt(permit):
+                    begun = True
+                    yield piece
+                self.limiter.answered(permit)
+                return
+            except Failure as error:
+                failure = error
+                self.limiter.failed(permit, failure)
+            finally:
+                self.limiter.leave()
+            if failure.at_once and not begun:
+                continue
+            tries += 1
+            if self.closed.is_set():  # the failure comes from the closing
+                raise unloaded(self.name)
+            most = self.endpoint.max_retries
+            allowed = (
+                0 if begun else min(most, most if failure.retries is None else failure.retries)
+            )
+            if tries > allowed or _is_too_long(failure.pause):
+                raise BackendError(self._sentence(failure, tries, begun))
+            ours = min(MAX_PAUSE, self.endpoint.backoff * 2.0 ** (tries - 1))
+            # Jitter, so that many throttled threads do not come back together.
+            if self.closed.wait((failure.pause or 0.0) + ours * random.uniform(0.5, 1.0)):
+                raise unloaded(self.name)
+
     def _encoded(
         self, body: Mapping[str, Any] | None
     ) -> tuple[bytes | None, list[tuple[bytes, bytes]]]:
@@ -222,6 +265,17 @@ class Connection:
         ):
             return Failure(f"answered with something that is not HTTP ({why})", NOT_OPENAI)
         return Failure(f"dropped the connection ({why})", DROPPED, retries=None)
+
+    def _sentence(self, failure: Failure, tries: int, begun: bool) -> str:
+        often = f" (tried {tries} times)" if tries > 1 else ""
+        wait = f" and asks to wait {failure.pause:.0f} s" if _is_too_long(failure.pause) else ""
+        lost = " What came before is incomplete and was not kept." if begun else ""
+        server = f"{self.name!r} at {self.endpoint.base_url}"
+        return f"{server} {failure.what}{wait}{often}.{lost} {failure.mend}".rstrip()
+
+
+def _is_too_long(pause: float | None) -> bool:
+    return pause is not None and pause > LONGEST_PAUSE
 
 
 def _parts(base_url: str) -> tuple[dict[str, Any], bytes, bytes]:

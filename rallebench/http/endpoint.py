@@ -77,6 +77,12 @@ class Endpoint:
         float, None, 0.01, MAX_RATE, about="of prompts and answers; null: no limit"
     )
 
+    @property
+    def address(self) -> str:
+        """Host, port and path: what names the server in a fingerprint."""
+        parts = urlsplit(self.base_url)
+        return f"{parts.netloc}{parts.path.rstrip('/')}"
+
 
 def check_endpoint(name: str, endpoint: Endpoint) -> None:
     """Raise UsageError unless ``base_url`` is http(s) with a host, and without user name and query, and

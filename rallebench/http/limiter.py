@@ -13,11 +13,13 @@ import weakref
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from rallebench.http.endpoint import Endpoint
 from rallebench.http.failures import Failure, remainder, unloaded
+
+if TYPE_CHECKING:
+    from rallebench.http.client import Server
 
 LONGEST_PAUSE = 120.0
 """Seconds: the longest pause that holds back all requests. A longer one is reported as an error."""
@@ -111,28 +113,18 @@ class Status:
         return "; ".join([size] * (self.throttled > 0) + [pause] * (self.pause >= 0.5))
 
 
-class LimiterClient(Protocol):
-    """What asks a server: its name, whether it is closed, and its limits."""
-
-    name: str
-    closed: threading.Event
-    endpoint: Endpoint
-
-
+@dataclass
 class Permit:
-    """The permit of one request in flight. ``tokens`` may be set when the answer has come.
+    """The permit of one request in flight, of so many ``expected`` tokens; ``tokens`` may be set when the answer has come.
 
     ``number``: how many requests were sent before; ``full``: whether the window is full with this one.
     """
 
-    def __init__(self, limiter: RateLimiter, tokens: float, number: int, full: bool) -> None:
-        self._limiter, self.expected, self.number, self.full = limiter, tokens, number, full
-        self.sent = time.monotonic()
-        self.tokens: float | None = None
-
-    def headers(self, headers: Mapping[str, str]) -> None:
-        """Pause all requests if the server has nothing left for those after the ones in flight."""
-        self._limiter.read_headers(headers, self)
+    expected: float
+    number: int
+    full: bool
+    sent: float
+    tokens: float | None = None
 
 
 class RateLimiter:
@@ -140,7 +132,7 @@ class RateLimiter:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._clients: weakref.WeakSet[LimiterClient] = weakref.WeakSet()
+        self._clients: weakref.WeakSet[Server] = weakref.WeakSet()
         self._queue: deque[threading.Event] = deque()
         self._window = RequestWindow(0)
         self._requests, self._tokens = Rate(), Rate()
@@ -148,13 +140,13 @@ class RateLimiter:
         self._mean_tokens = 0.0
         self._pause_until = 0.0
 
-    def add(self, client: LimiterClient) -> None:
+    def add(self, client: Server) -> None:
         """Add a client."""
         with self._lock:
             self._clients.add(client)
             self._bounds()
 
-    def remove(self, client: LimiterClient) -> None:
+    def remove(self, client: Server) -> None:
         """Remove a client and wake all waiting threads. A limiter without clients is not used again."""
         with _limiters_lock, self._lock:
             self._clients.discard(client)
@@ -181,7 +173,7 @@ class RateLimiter:
 
     # ── before a request ──
 
-    def enter(self, client: LimiterClient, tokens: float, at_once: bool) -> Permit:
+    def enter(self, client: Server, tokens: float, at_once: bool) -> Permit:
         """Wait until one more request may go.
 
         ``at_once``: a person waits, so only rates and pauses count, not the window. Raises BackendError once the
@@ -223,7 +215,7 @@ class RateLimiter:
         self._tokens.take(tokens, now)
         self._in_flight += 1
         self._started += 1
-        return Permit(self, tokens, self._started, self._in_flight >= self._window.size)
+        return Permit(tokens, self._started, self._in_flight >= self._window.size, now)
 
     def _call_next(self) -> None:
         if self._queue:
@@ -232,7 +224,7 @@ class RateLimiter:
     # ── after a request ──
 
     def read_headers(self, headers: Mapping[str, str], permit: Permit) -> None:
-        """See :meth:`Permit.headers`."""
+        """Pause all requests if the server has nothing left for those after the ones in flight."""
         for unit in ("requests", "tokens"):
             rest = remainder(headers, unit)
             with self._lock:
@@ -274,7 +266,7 @@ _limiters: weakref.WeakValueDictionary[tuple[str, str], RateLimiter] = weakref.W
 _limiters_lock = threading.Lock()
 
 
-def limiter_of(client: LimiterClient) -> RateLimiter:
+def limiter_of(client: Server) -> RateLimiter:
     """The limiter of the client's server, whatever the path; it goes when its last client is removed."""
     parts = urlsplit(client.endpoint.base_url)
     port = parts.port or (443 if parts.scheme == "https" else 80)

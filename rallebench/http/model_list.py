@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from rallebench.core.errors import BackendError
-from rallebench.http.client import Connection
+from rallebench.http.client import Server
 from rallebench.http.endpoint import Endpoint, check_endpoint, key_from_environment, without_keys
 from rallebench.http.failures import NOT_OPENAI, Failure, timed_out
 
@@ -26,12 +26,12 @@ def served_models(
     ``api_key_env`` names the variable with the key, as for every endpoint. Raises UsageError for an invalid
     address or variable, BackendError for a server that does not answer with a list of models.
     """
-    server = Endpoint(base_url=base_url, api_key_env=api_key_env, timeout=timeout)
-    check_endpoint(BACKEND, server)
-    key = key_from_environment(BACKEND, server)
-    connection = Connection(BACKEND, server, key)
+    endpoint = Endpoint(base_url=base_url, api_key_env=api_key_env, timeout=timeout, concurrency=1)
+    check_endpoint(BACKEND, endpoint)
+    key = key_from_environment(BACKEND, endpoint)
+    server = Server(BACKEND, endpoint, key)
     try:
-        return _names(connection.document("GET", "/models")[0], key)
+        return _names(server.document("GET", "/models")[0], key)
     except Failure as failure:
         what, mend = failure.what, failure.mend
         if failure.status in (404, 405):
@@ -43,7 +43,7 @@ def served_models(
             mend = "Check that the server is well, and try again."
         raise BackendError(f"The server at {base_url} {what}. {mend}".rstrip()) from None
     finally:
-        connection.close()
+        server.close()
 
 
 def _names(document: Any, key: str) -> tuple[str, ...]:

@@ -18,8 +18,9 @@ from rallebench.core.settings import declare, form_of
 from rallebench.core.types import Generate, Reply
 from rallebench.llms import LLMS, settings_from
 from rallebench.llms._stops import cut_at
-from rallebench.reader import REFUSAL, Reader, ReaderAnswer, Task
+from rallebench.reader import REFUSAL, ReaderAnswer, Task
 from rallebench.reader.prompt import read_prompt
+from rallebench.reader.spans import SpanReader, load, sizes
 
 ABOUT = (
     "Built-in extractive reader (22M parameters, English): copies a short span from the retrieved passages or declines. "
@@ -52,7 +53,7 @@ def settings_of(name: str, /, **values: Any) -> ReaderSettings:
 
 
 class ExtractiveReader:
-    """Answers from the passages of a prompt, with a :class:`~rallebench.reader.Reader`.
+    """Answers from the passages of a prompt, with a :class:`~rallebench.reader.spans.SpanReader`.
 
     A reply's ``confidence`` is the estimated chance that the best span is right, also in a refusal; ``note`` names the
     passage and sentence. Sampling settings have no effect: a request gets the same reply alone and in any batch, except
@@ -61,14 +62,14 @@ class ExtractiveReader:
 
     temperature = 0.0
 
-    def __init__(self, name: str, reader: Reader, decline_below: float | None = None) -> None:
+    def __init__(self, name: str, reader: SpanReader, decline_below: float | None = None) -> None:
         self.name = name
         self.about = ABOUT
         threshold = "" if decline_below is None else f"/below-{decline_below:g}"
-        self.memory = getattr(reader, "memory", None)
+        self.memory = reader.memory
         self.fingerprint = f"extractive-reader/{reader.fingerprint}{threshold}"
         self._decline_below = decline_below
-        self._reader: Reader | None = reader
+        self._reader: SpanReader | None = reader
         self._lock = threading.Lock()  # the tokenizer's settings are not thread-safe
 
     def generate(self, batch: Sequence[Generate]) -> list[Reply | RalleError]:
@@ -134,7 +135,7 @@ def _note(task: Task, span: ReaderAnswer) -> str:
     return f"Extractive reader: {what} {where}: {span.sentence}"
 
 
-def _fitted(reply: Reply, request: Generate, reader: Reader) -> Reply:
+def _fitted(reply: Reply, request: Generate, reader: SpanReader) -> Reply:
     """The reply up to the first stop string, and up to a word so that at most ``max_tokens`` tokens remain."""
     text, _ = cut_at(reply.text, request.stop)
     limit = request.max_tokens
@@ -150,8 +151,6 @@ def need(
     name: str, context: int | None = None, batch: int | None = None, /, **settings: Any
 ) -> MemoryNeed:
     """What the reader will take, told before it is loaded. It writes nothing, so it keeps no cache."""
-    from rallebench.reader.spans import sizes
-
     chosen = settings_of(name, **settings)
     parameters, weights, vocabulary = sizes(chosen.dtype)
     form = "float32" if weights == 4 * parameters else "bfloat16"
@@ -170,16 +169,10 @@ def need(
 
 
 @LLMS.register(
-    "extractive-reader",
-    about=ABOUT,
-    form=form_of(ReaderSettings),
-    settings=settings_of,
-    need=need,
+    "extractive-reader", about=ABOUT, form=form_of(ReaderSettings), settings=settings_of, need=need
 )
 def extractive_reader(name: str, /, **settings: Any) -> ExtractiveReader:
     """Built-in extractive reader: copies spans from the passages in the prompt, or declines."""
-    from rallebench.reader.spans import load
-
     chosen = settings_of(name, **settings)
     reader = ExtractiveReader(name, load(chosen.dtype), chosen.decline_below)
     note_use(READER)

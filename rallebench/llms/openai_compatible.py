@@ -19,25 +19,21 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
-from urllib.parse import urlsplit
 
 from rallebench.core.errors import BackendError, RalleError
 from rallebench.core.settings import form_of
 from rallebench.core.structured import AROUND, in_form, schema_of
 from rallebench.core.types import Generate, Reply, digest
+from rallebench.http.client import Server
 from rallebench.http.endpoint import key_from_environment
-from rallebench.http.failures import Failure
+from rallebench.http.failures import Failure, estimated_tokens
 from rallebench.http.limiter import Permit, Status
-from rallebench.http.retry import Server
 from rallebench.llms import LLMS
 from rallebench.llms._calls_in_text import calls_of
 from rallebench.llms._openai.abilities import IGNORED, PATH, Abilities, in_prompt
 from rallebench.llms._openai.replies import read_answer
 from rallebench.llms._openai.requests import SERVER_TEMPERATURE, Settings, body_of, settings_of
 from rallebench.llms._stops import cut_stream
-
-BYTES_A_TOKEN = 4
-"""About; of text in any language, as UTF-8."""
 
 REUSE_SECONDS = 0.05
 """How long the end of a stream is waited for after its last word, so that the connection can be used again."""
@@ -57,7 +53,7 @@ class _PendingRequest:
         self.schema = schema_of(name, body.get("response_format"))
         self.why = ""
         self.lost: Reply | None = None
-        self.prompt_tokens = sum(_tokens_in(m.get("content") or "") for m in body["messages"])
+        self.prompt_tokens = sum(estimated_tokens(m.get("content") or "") for m in body["messages"])
 
 
 class OpenAICompatible:
@@ -165,7 +161,7 @@ class OpenAICompatible:
         sent = self._abilities.fit(body, stream)
         try:
             with server.request("POST", PATH, sent) as answer:
-                permit.headers(answer.headers)
+                server.limiter.read_headers(answer.headers, permit)
                 for piece in read_answer(
                     answer, stream, self.settings.timeout, server.key, server.lost
                 ):
@@ -181,7 +177,7 @@ class OpenAICompatible:
                         self._abilities.learn_no_format(schema, why)
                     if schema is not None and stream and reply.text:
                         yield reply.text
-                    written = reply.completion_tokens or _tokens_in(reply.text)
+                    written = reply.completion_tokens or estimated_tokens(reply.text)
                     permit.tokens = (reply.prompt_tokens or pending.prompt_tokens) + written
                     yield reply
                 answer.deadline.end = min(answer.deadline.end, time.monotonic() + REUSE_SECONDS)
@@ -232,21 +228,11 @@ def _finished(reply: Reply, pending: _PendingRequest, why: str) -> tuple[Reply, 
     return replace(reply, note=" ".join(filter(None, notes))), fits
 
 
-def _tokens_in(text: str) -> float:
-    return len(text.encode("utf-8", "replace")) / BYTES_A_TOKEN
-
-
 def _fingerprint(settings: Settings) -> str:
-    address = urlsplit(settings.base_url)
-    defaults = {
-        "max_tokens": settings.max_tokens,
-        "temperature": settings.temperature,
-        "top_p": settings.top_p,
-        "system": settings.system,
-        "extra_body": dict(settings.extra_body),
-    }
-    where = f"{address.netloc}{address.path.rstrip('/')}"
-    return f"openai_compatible/{settings.model}@{where}/{digest(defaults)[:12]}"
+    names = ("max_tokens", "temperature", "top_p", "system")
+    defaults = {name: getattr(settings, name) for name in names}
+    defaults["extra_body"] = dict(settings.extra_body)
+    return f"openai_compatible/{settings.model}@{settings.address}/{digest(defaults)[:12]}"
 
 
 @LLMS.register("openai_compatible", form=form_of(Settings), settings=settings_of)

@@ -19,7 +19,7 @@ from dataclasses import replace
 from typing import Any, Union
 
 from rallebench.checkpoints.failures import is_out_of_memory
-from rallebench.checkpoints.memory import MemoryNeed, need_of
+from rallebench.checkpoints.memory import MemoryNeed
 from rallebench.core.errors import BackendError, BackendMemoryError, Hint, NotFoundError, RalleError
 from rallebench.core.memory import Memory, release
 from rallebench.core.settings import form_of
@@ -33,6 +33,7 @@ from rallebench.llms._transformers.settings import (
     DecodingRules,
     TransformersSettings,
     fingerprint,
+    need_of_settings,
     quantization,
     settings_of,
 )
@@ -311,21 +312,8 @@ def loading(name: str, /, **settings: Any) -> Iterator[str | TransformersLLM]:
 def need(
     name: str, context: int | None = None, batch: int | None = None, /, **settings: Any
 ) -> MemoryNeed | None:
-    """The memory need of the model in these settings, without loading it; None if unknown.
-
-    ``context`` tokens and ``batch`` answers at once: by default those of the settings.
-    """
-    own = settings_of(name, **settings)
-    return need_of(
-        name,
-        own.model,
-        quantization=own.quantization,
-        dtype=own.dtype,
-        device_map=own.device_map,
-        revision=own.revision,
-        context=context or own.context_window,
-        batch=batch or own.batch_size,
-    )
+    """See ``need_of_settings``."""
+    return need_of_settings(name, settings_of(name, **settings), context, batch)
 
 
 @LLMS.register(

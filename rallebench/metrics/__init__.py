@@ -27,6 +27,8 @@ Pairs = Sequence["tuple[Episode, Gold]"]
 
 MetricAtK = Callable[..., "float | None"]
 """(episode, gold, k) → the value at the cut-off k, from 1 to MAX_K."""
+Counted = tuple["Sequence[Sequence[int]]", Callable[["list[int]"], float]]
+"""The counts of each answer, and the figure that a sum of such counts gives: of all answers, or of a resample."""
 BatchMetric = Callable[..., "list[float | None]"]
 """(pairs, option) → a value for each pair."""
 
@@ -168,8 +170,7 @@ METRICS = Metrics(
         "unit": '"fraction", "seconds", "tokens" …',
         "range": "(lowest, highest); None where there is no bound",
         "check": "(option) → None: the name may go on with :option",
-        "over_all": "(pairs, option) → float or None: the figure over all answers at once",
-        "over_all_counts": "(pairs, option) → the counts that over_all is made of",
+        "over_all": "(pairs, option) → (counts of each answer, sum of counts → the figure over all answers)",
         "batch": "all answers at once, see register_batch",
         "judge": "JudgeTraits, see register_judge",
         "tool": '"encoder", "model" or "judge": what has to be loaded',

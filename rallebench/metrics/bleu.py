@@ -8,7 +8,7 @@ from typing import Any
 
 from rallebench.core.errors import MissingPackageError, UsageError
 from rallebench.core.types import Episode, Gold
-from rallebench.metrics import METRICS, Pairs
+from rallebench.metrics import METRICS, Counted, Pairs
 from rallebench.metrics._reading import answer_of
 from rallebench.metrics.words import has_cjk, jieba_words
 
@@ -29,25 +29,14 @@ Rows = list["tuple[str, list[str]]"]
 
 def _over_all(
     measure: Callable[[], Any], rows_of: Callable[[Pairs, str], Rows]
-) -> tuple[Callable[..., float | None], Callable[..., Any]]:
-    """(the figure of all answers together, None without one that has a gold answer; the counts of each answer with the figure
-    of a sum of such counts, for resampling questions)."""
-
-    def corpus(pairs: Pairs, option: str = "") -> float | None:
-        rows = rows_of([pair for pair in pairs if pair[1].answers], option)
-        if not rows:
-            return None
-        return _fraction(measure().corpus_score([answer for answer, _ in rows], _streams(rows)))
-
-    def counts(
-        pairs: Pairs, option: str = ""
-    ) -> tuple[list[list[int]], Callable[[list[int]], float]]:
+) -> Callable[[Pairs, str], Counted]:
+    def counted(pairs: Pairs, option: str = "") -> Counted:
         # As sacrebleu's own significance tests do it: its counts of one text add up over texts.
         rows, score = rows_of(pairs, option), measure()
-        of_each = score._extract_corpus_statistics([answer for answer, _ in rows], _streams(rows))
-        return of_each, lambda total: _fraction(score._compute_score_from_stats(total))
+        counts = score._extract_corpus_statistics([answer for answer, _ in rows], _streams(rows))
+        return counts, lambda total: _fraction(score._compute_score_from_stats(total))
 
-    return corpus, counts
+    return counted
 
 
 def _raw(pairs: Pairs, option: str) -> Rows:
@@ -68,12 +57,8 @@ def _chrf() -> Any:
     return _sacrebleu().CHRF()
 
 
-bleu_corpus, bleu_counts = _over_all(_bleu, _in_tokens)
-chrf_corpus, chrf_counts = _over_all(_chrf, _raw)
-
-
 @METRICS.register(
-    "bleu", label="BLEU", check=check_tokenizer, over_all=bleu_corpus, over_all_counts=bleu_counts
+    "bleu", label="BLEU", check=check_tokenizer, over_all=_over_all(_bleu, _in_tokens)
 )
 def bleu(episode: Episode, gold: Gold, option: str = "") -> float | None:
     """Sentence BLEU of the answer against all accepted answers at once: 1- to 4-grams with brevity penalty.
@@ -96,7 +81,7 @@ def bleu(episode: Episode, gold: Gold, option: str = "") -> float | None:
     return _fraction(_bleu().sentence_score(answer, references)) if answer else 0.0
 
 
-@METRICS.register("chrf", label="chrF", over_all=chrf_corpus, over_all_counts=chrf_counts)
+@METRICS.register("chrf", label="chrF", over_all=_over_all(_chrf, _raw))
 def chrf(episode: Episode, gold: Gold) -> float | None:
     """F-score of the 1- to 6-grams of characters with the best-fitting accepted answer, recall weighing double.
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from rallebench.core.registry import Entry
 from rallebench.core.types import Episode, Gold
-from rallebench.metrics import Pairs, metric, read_card
+from rallebench.metrics import Counted, Pairs, metric, read_card
 from rallebench.metrics.recorded import unrecorded
 
 
@@ -89,7 +89,14 @@ def _column(entry: Entry[Any], pairs: Pairs, raw: Sequence[float | None]) -> Sco
             notes.append(why_not_scored(entry.name, episode, gold))
         else:
             notes.append("" if is_number else f"not scored: the value is no number ({value})")
-    over_all = entry.traits.get("over_all")
+    over_all, figure = entry.traits.get("over_all"), None
     scored = [pair for pair, value in zip(pairs, values) if value is not None]
-    together = over_all(scored, entry.traits.get("chosen", "")) if over_all and scored else None
-    return ScoreSeries(tuple(values), tuple(notes), together)
+    if over_all and scored:
+        figure = summed(over_all(scored, entry.traits.get("chosen", "")))
+    return ScoreSeries(tuple(values), tuple(notes), figure)
+
+
+def summed(counted: Counted) -> float:
+    """The figure of all answers, from the counts of each."""
+    counts, figure = counted
+    return figure([sum(column) for column in zip(*counts)])

@@ -1,16 +1,14 @@
 """The embedded reader: answers by copying a short span from the passages in the prompt, or declines.
 
-Two halves meet at the values below. ``prompt`` turns whatever prompt was sent into a
-:class:`Task`; a :class:`Reader` turns tasks into :class:`ReaderAnswer` spans. ``spans`` is the reader: MiniLM
-with a trained difference (``weights.safetensors``; MODEL_CARD.md says from what and how good). ``train``
-makes that file.
+Two halves meet at the values below. ``prompt`` turns whatever prompt was sent into a :class:`Task`; ``spans`` turns
+tasks into :class:`ReaderAnswer` values, with MiniLM and a trained difference (``weights.safetensors``; MODEL_CARD.md
+says from what and how good; ``tools/reader`` makes that file).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal
 
 from rallebench.core.types import Passage
 
@@ -67,17 +65,3 @@ class ReaderAnswer:
     confidence: float
     passage: int = -1
     sentence: str = ""
-
-
-class Reader(Protocol):
-    """What answers tasks. ``fingerprint`` names all that changes an answer."""
-
-    fingerprint: str
-
-    def read(self, tasks: Sequence[Task]) -> list[ReaderAnswer]:
-        """One result per task, in the asked order; each depends on its own task only."""
-        ...
-
-    def count_tokens(self, texts: Sequence[str]) -> list[int]:
-        """The number of the model's tokens in each text, without special ones."""
-        ...

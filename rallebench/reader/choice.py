@@ -136,27 +136,25 @@ def _margins(
     start = np.where(goes_on, -np.inf, part[:, 0])
     # The first token of a later window may go on a word that the cut split.
     end = np.where(np.append(goes_on[1:], False), -np.inf, part[:, 1])
-    padded = np.append(end, np.full(MAX_SPAN - 1, -np.inf, dtype=end.dtype))
-    margins = start[:, None] + np.lib.stride_tricks.sliding_window_view(padded, MAX_SPAN)
+    margins = start[:, None] + _from_each(end, -np.inf)
     # "1,388 (0.9%" is cut at the wrong place: brackets open and close within a span or not at all.
-    opened, closed = _brackets(window, text)
-    after = np.append(closed, np.full(MAX_SPAN - 1, 10**6))
-    level = np.lib.stride_tricks.sliding_window_view(after, MAX_SPAN) == opened[:, None]
+    change = np.array([_BRACKETS.get(text[a:b], 0) for a, b in window.offsets], dtype=np.int64)
+    after = np.cumsum(change)
+    level = _from_each(after, 10**6) == (after - change)[:, None]
     margins = np.where(level, margins, -np.inf)
     if max_words:
-        word = np.append(_word_numbers(window, text), np.full(MAX_SPAN - 1, 10**6))
-        spread = np.lib.stride_tricks.sliding_window_view(word, MAX_SPAN) - word[:n, None]
+        word = _word_numbers(window, text)
+        spread = _from_each(word, 10**6) - word[:, None]
         margins = np.where(spread < max_words, margins, -np.inf)
     return _Scored(window, margins.astype(np.float32), float(scores[0].sum()))
 
 
-def _brackets(window: Window, text: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """How many brackets are open before each token, and after it."""
+def _from_each(values: NDArray[Any], beyond: float) -> NDArray[Any]:
+    """(tokens, MAX_SPAN): the values of each token and of those after it, ``beyond`` past the last."""
     import numpy as np
 
-    change = np.array([_BRACKETS.get(text[a:b], 0) for a, b in window.offsets], dtype=np.int64)
-    after = np.cumsum(change)
-    return after - change, after
+    padded = np.append(values, np.full(MAX_SPAN - 1, beyond, dtype=values.dtype))
+    return np.lib.stride_tricks.sliding_window_view(padded, MAX_SPAN)
 
 
 _BRACKETS = {"(": 1, "[": 1, ")": -1, "]": -1}
@@ -187,9 +185,8 @@ def _best_elsewhere(scored: _Scored, passage: int, start: int, end: int) -> floa
 
     margins = scored.margins
     if scored.window.passage == passage:
-        starts = np.array([a for a, _ in scored.window.offsets])
-        ends = np.append([b for _, b in scored.window.offsets], np.full(MAX_SPAN - 1, 10**9))
-        lasts = np.lib.stride_tricks.sliding_window_view(ends, MAX_SPAN)
+        starts, ends = np.array(scored.window.offsets).T
+        lasts = _from_each(ends, 10**9)
         margins = np.where((starts[:, None] < end) & (lasts > start), -np.inf, margins)
     return max(-30.0, float(margins.max(initial=-np.inf)))
 

@@ -6,22 +6,18 @@ Both compare texts by the unchanged encoder's vectors and by shared rare words.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 from rallebench.reader import ReaderAnswer, Task, verdict
 from rallebench.reader.similarity import Vectors, candidates_of, rank, telling_words
 from rallebench.reader.text import Rarity, words
 
-if TYPE_CHECKING:
-    from rallebench.encoders import Encoder
-
 
 class Comparer:
     """Judges claims and chooses titles. The encoder is loaded with the first task that needs it."""
 
-    def __init__(self, rarity: Rarity, encoder: Encoder | None = None) -> None:
+    def __init__(self, rarity: Rarity) -> None:
         self._rarity = rarity
-        self._vectors = Vectors(encoder) if encoder else None
+        self._vectors: Vectors | None = None
 
     def verdict(self, task: Task) -> ReaderAnswer:
         """The first label if nothing differs, the second if something does, none if nothing is about it."""

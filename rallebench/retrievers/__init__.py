@@ -17,7 +17,8 @@ class Retriever(Protocol):
 
     ``titled``: whether the model reads passages as ``"{title}, {text}"`` (RaLLe's BM25) or as the
     bare text (RaLLe's dense indexes). ``prefix_stable``: whether the hits for a smaller k are
-    always the first of those for a larger k.
+    always the first of those for a larger k. One that has an encoder also has ``embedding_tokens(queries)``: after
+    a search, per query, the tokens that encoders read of it, or None where one counts no tokens.
     """
 
     name: str
@@ -28,16 +29,6 @@ class Retriever(Protocol):
     def search(self, queries: Sequence[str], k: int) -> list[tuple[Hit, ...]]:
         """Per query, in the asked order, at most ``k`` hits, best first; a blank query has none."""
         ...
-
-
-def embedding_tokens(retriever: Any, queries: Sequence[str]) -> Sequence[int | None]:
-    """Per query the tokens that encoders read of it; 0 if none did, None where one counts no tokens.
-
-    A retriever that has an encoder says it by a method ``embedding_tokens(queries)``, after the search.
-    """
-    counted = getattr(retriever, "embedding_tokens", None)
-    tokens: Sequence[int | None] = counted(queries) if counted else [0] * len(queries)
-    return tokens
 
 
 class IndexKind(Protocol):

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 from weakref import WeakValueDictionary
 
-from rallebench.core.errors import (
-    BackendError,
-    BadFileError,
-    MissingPackageError,
-    NotFoundError,
-    UsageError,
-)
-from rallebench.core.files import read_json, sha256_file
+from rallebench.checkpoints.failures import loading_failed
+from rallebench.checkpoints.files import model_folder
+from rallebench.checkpoints.memory import device_of
+from rallebench.checkpoints.packages import need_packages
+from rallebench.core.errors import UsageError
+from rallebench.core.files import sha256_file
 
 _HEAD = "ForSequenceClassification"
 _CONTENT = (".safetensors", ".bin", "config.json", "tokenizer.json", "vocab.txt", ".model")
@@ -51,48 +48,53 @@ class CrossEncoder:
 
 
 def cross_encoder(
-    model: str, dtype: str, device: str, max_length: int, batch_size: int
+    name: str, model: str, dtype: str, device: str, max_length: int, batch_size: int
 ) -> CrossEncoder:
-    """The cross-encoder in a folder or of a hub id; one that is loaded already is shared.
+    """The cross-encoder in a folder or of a hub id; one that is loaded already is shared. ``name``: for messages.
 
-    Raises UsageError for a model that does not give one number per pair.
+    Raises UsageError for a model that does not give one number per pair, other RalleErrors for one that cannot be loaded.
     """
-    folder = Path(os.path.expanduser(model))
-    where = str(folder.resolve()) if folder.is_dir() else model
+    need_packages(("sentence_transformers",), "none", "re-ranking needs it")
+    folder = model_folder(name, model)
+    where = str(folder or model)
     key = (where, dtype, device, max_length)
     with _loading:
         encoder = _loaded.get(key)
         if encoder is None:
-            encoder = _loaded[key] = _load(where, dtype, device, max_length, batch_size)
+            try:
+                encoder = _loaded[key] = _load(where, folder, dtype, device, max_length, batch_size)
+            except Exception as error:
+                raise loading_failed(error, name, where) from None
         return encoder
 
 
-def _load(model: str, dtype: str, device: str, max_length: int, batch_size: int) -> CrossEncoder:
-    revision = _checked(model)
-    try:
-        import sentence_transformers
-        import torch
-    except ImportError:
-        raise MissingPackageError("sentence-transformers", "and re-ranking needs it") from None
-    chosen = device if device != "auto" else "cuda" if torch.cuda.is_available() else "cpu"
-    try:
-        loaded = sentence_transformers.CrossEncoder(
-            model,
-            device=chosen,
-            max_length=max_length or None,
-            activation_fn=torch.nn.Identity(),
-            local_files_only=Path(model).is_dir(),
-            model_kwargs={"dtype": getattr(torch, dtype)},
-        )
-    except Exception as error:  # each of four libraries has its own ways to refuse a damaged file
-        reason = " ".join(str(error).split())[:300]
-        raise BackendError(f"The cross-encoder {model} could not be loaded: {reason}") from None
+def _load(
+    where: str, folder: Path | None, dtype: str, device: str, max_length: int, batch_size: int
+) -> CrossEncoder:
+    import sentence_transformers
+    import torch
+    from transformers import AutoConfig
+
+    config = AutoConfig.from_pretrained(where)
+    # The library would put a random head on any other model and score by chance.
+    kinds = list(map(str, config.architectures or []))
+    if not any(kind.endswith(_HEAD) for kind in kinds):
+        raise _wrong(where, f"is a {', '.join(kinds) or 'model without a kind'}")
+    loaded = sentence_transformers.CrossEncoder(
+        where,
+        device=device_of(None) if device == "auto" else device,
+        max_length=max_length or None,
+        activation_fn=torch.nn.Identity(),
+        local_files_only=folder is not None,
+        model_kwargs={"dtype": getattr(torch, dtype)},
+    )
     if loaded.num_labels != 1:
-        raise UsageError(_wrong(model, f"gives {loaded.num_labels} numbers per pair"))
+        raise _wrong(where, f"gives {loaded.num_labels} numbers per pair")
     most = _positions(loaded.config)
     if most and (loaded.max_seq_length or most) >= most:
         loaded.max_seq_length = most
-    return CrossEncoder(loaded, f"{revision}/{dtype}/{loaded.max_seq_length}", batch_size)
+    content = _content(folder) if folder else f"{where}@{config._commit_hash}"
+    return CrossEncoder(loaded, f"{content}/{dtype}/{loaded.max_seq_length}", batch_size)
 
 
 def _positions(config: Any) -> int:
@@ -103,47 +105,14 @@ def _positions(config: Any) -> int:
     return places - 1 - int(config.pad_token_id or 0) if counted_on else places
 
 
-def _checked(model: str) -> str:
-    """What names the model's content: a hash over its files, or the hub's commit."""
-    if Path(model).is_dir():
-        if not (Path(model) / "config.json").is_file():
-            raise BadFileError(
-                f"{model} holds no model (config.json is missing); give a cross-encoder's folder."
-            )
-        config = read_json(Path(model) / "config.json")
-        config = config if isinstance(config, dict) else {}
-        content, kinds = content_hash(Path(model)), config.get("architectures") or []
-    elif model.startswith(("/", ".", "~")) or model.count("/") > 1:
-        raise NotFoundError(f"There is no cross-encoder {model!r}: no such folder.")
-    else:
-        try:
-            from transformers import AutoConfig
-        except ImportError:
-            raise MissingPackageError("transformers", "and re-ranking needs it") from None
-        try:
-            hub = AutoConfig.from_pretrained(model)
-        except (OSError, ValueError) as error:
-            reason = " ".join(str(error).split())[:200]
-            raise NotFoundError(
-                f"There is no cross-encoder {model!r}: no such folder, and as a hub id it cannot be read ({reason})."
-            ) from None
-        content, kinds = f"{model}@{hub._commit_hash}", hub.architectures or []
-    # The library would put a random head on any other model and score by chance.
-    if not any(str(kind).endswith(_HEAD) for kind in kinds):
-        raise UsageError(
-            _wrong(model, f"is a {', '.join(map(str, kinds)) or 'model without a kind'}")
-        )
-    return content
-
-
-def _wrong(model: str, what: str) -> str:
-    return (
+def _wrong(model: str, what: str) -> UsageError:
+    return UsageError(
         f"{model} {what}, so it is no cross-encoder for re-ranking; give a sequence classification model with one "
         "label, such as BAAI/bge-reranker-base or cross-encoder/ms-marco-MiniLM-L6-v2."
     )
 
 
-def content_hash(folder: Path) -> str:
+def _content(folder: Path) -> str:
     """16 hex digits over the files that decide a score."""
     total = hashlib.sha256()
     for path in sorted(folder.iterdir()):

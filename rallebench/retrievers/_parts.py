@@ -7,7 +7,7 @@ from typing import Any
 
 from rallebench.core.types import Hit, Passage, digest
 from rallebench.corpora.store import PassageStore
-from rallebench.retrievers import Retriever, embedding_tokens
+from rallebench.retrievers import Retriever
 
 MAX_DEPTH = 10_000
 """As many passages as a saved chain may ask for."""
@@ -56,7 +56,9 @@ class Combined:
 
     def embedding_tokens(self, queries: Sequence[str]) -> list[int | None]:
         """Of all parts together; None where one counts none."""
-        counts = zip(*(embedding_tokens(part, queries) for part in self.parts))
+        none = [0] * len(queries)
+        counters = (getattr(part, "embedding_tokens", lambda queries: none) for part in self.parts)
+        counts = zip(*(counter(queries) for counter in counters))
         return [None if None in each else sum(tokens or 0 for tokens in each) for each in counts]
 
     @property

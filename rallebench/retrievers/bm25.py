@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from rallebench.core.errors import BadFileError, MismatchError, MissingPackageError
+from rallebench.core.errors import BadFileError, MismatchError
 from rallebench.core.settings import Setting
 from rallebench.core.text import FINGERPRINT, tokenize
 from rallebench.core.types import Hit, Passage
+from rallebench.core.versions import optional
 from rallebench.corpora.store import PassageStore
 from rallebench.retrievers import INDEX_KINDS
 from rallebench.retrievers._parts import Indexed
@@ -31,11 +32,7 @@ SETTINGS = {
 
 
 def _bm25s() -> Any:
-    try:
-        import bm25s
-    except ImportError:
-        raise MissingPackageError("bm25s", "and BM25 needs it") from None
-    return bm25s
+    return optional("bm25s", "bm25s", "and BM25 needs it")
 
 
 class BM25(Indexed):

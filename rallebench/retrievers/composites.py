@@ -19,7 +19,7 @@ from typing import Any
 from rallebench.core.entries import Combination, Manifest
 from rallebench.core.errors import NotFoundError, UsageError
 from rallebench.core.registry import unknown
-from rallebench.core.settings import Setting, checked
+from rallebench.core.settings import Setting, checked, parse_settings
 from rallebench.core.text import split_outside, unwrapped
 from rallebench.retrievers import COMBINATIONS, search_form
 from rallebench.vector_indexes import VECTOR_INDEXES
@@ -47,13 +47,12 @@ STARTER_COMBINATIONS: Mapping[str, Combination] = {
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """What can be named: index name → kind ('' for one that is not built), the combinations, and who checks a
-    language model's name, reads ``key=value`` texts, and checks a question set's name."""
+    """What can be named: index name → kind ('' for one that is not built), the combinations, and the checks of the names
+    of a language model and of a question set."""
 
     indexes: Mapping[str, str]
     combinations: Mapping[str, Combination]
     llm: Callable[[str], object]
-    read: Callable[[list[str]], dict[str, Any]]
     questions: Callable[[str], object]
 
 
@@ -72,7 +71,7 @@ def resolve(reference: str, names: Names, within: tuple[str, ...] = ()) -> Combi
         return None
     head, entry = reference, names.combinations.get(reference)
     if entry is None:
-        head, entry = written_out(reference, names.read)
+        head, entry = written_out(reference)
         if entry is not None and head in names.combinations and head not in names.indexes:
             named = names.combinations[head]
             entry = named.model_copy(update={"settings": {**named.settings, **entry.settings}})
@@ -110,18 +109,17 @@ def needs(entry: Combination) -> list[tuple[str, str]]:
     return list(dict.fromkeys(names))
 
 
-def written_out(
-    reference: str, read: Callable[[list[str]], dict[str, Any]]
-) -> tuple[str, Combination | None]:
+def written_out(reference: str) -> tuple[str, Combination | None]:
     """(what stands before ``?``, the combination) of a reference; None if it is only a name.
 
-    ``read`` turns ``key=value`` texts into settings. A name with settings has the kind ``index``.
+    A name with settings has the kind ``index``.
 
-    >>> written_out("rrf:a,(rrf:b,c?constant=1)?weights=1,2", lambda pairs: dict(p.split("=") for p in pairs))[1].of
+    >>> written_out("rrf:a,(rrf:b,c?constant=1)?weights=1,2")[1].of
     ['a', 'rrf:b,c?constant=1']
     """
-    head, query = _cut(reference)
-    settings = read(query.split("&")) if query else {}
+    head, *rest = split_outside(reference, "?")  # the first that no bracket holds
+    query = "?".join(rest)
+    settings = parse_settings(query.split("&")) if query else {}
     kind, colon, rest = head.partition(":")
     if colon and (kind == INDEX or kind in COMBINATIONS):
         parts = [unwrapped(part) for part in split_outside(rest)]
@@ -133,12 +131,6 @@ def written_out(
     if settings:
         return head, Combination(kind=INDEX, of=[head], settings=settings)
     return reference, None
-
-
-def _cut(reference: str) -> tuple[str, str]:
-    """What stands before and after the first ``?`` that no bracket holds."""
-    head, *rest = split_outside(reference, "?")
-    return head, "?".join(rest)
 
 
 def check_settings(name: str, entry: Combination) -> dict[str, Any]:

@@ -178,14 +178,6 @@ class GoldPassages:
         return sorted(passages, key=order)
 
 
-def check_questions(name: str, parts: int, settings: Mapping[str, Any]) -> None:
-    """Raise UsageError if no question set is named."""
-    if not settings["questions"].strip():
-        raise UsageError(
-            f"{name!r} needs the setting questions: the question set whose gold pages it hands out."
-        )
-
-
 @COMBINATIONS.register("nothing", parts=(1, MAX_PARTS), form={})
 def nothing(name: str, parts: Sequence[Retriever], settings: Mapping[str, Any]) -> Reference:
     """No passages at all: the baseline 'closed book'."""
@@ -208,10 +200,12 @@ def random_(name: str, parts: Sequence[Retriever], settings: Mapping[str, Any]) 
     parts=(1, MAX_PARTS),
     form={
         "questions": Setting(
-            str, "", about="question set (name or file) whose gold pages are handed out"
+            str,
+            "",
+            required=True,
+            about="question set (name or file) whose gold pages are handed out",
         )
     },
-    check=check_questions,
     questions=True,
 )
 def gold(

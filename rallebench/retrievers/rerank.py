@@ -3,26 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
-from rallebench.core.errors import UsageError
 from rallebench.core.settings import Setting
 from rallebench.core.types import Hit, Passage
 from rallebench.retrievers import COMBINATIONS, Retriever
-from rallebench.retrievers._cross_encoder import cross_encoder
+from rallebench.retrievers._cross_encoder import CrossEncoder, cross_encoder
 from rallebench.retrievers._parts import MAX_DEPTH, Combined, lists_of
 
 DEPTH = 50
-
-
-class RelevanceScorer(Protocol):
-    """``fingerprint`` names all that changes a score."""
-
-    fingerprint: str
-
-    def score(self, query: str, texts: Sequence[str]) -> list[float]:
-        """One number per text, higher is better."""
-        ...
 
 
 class Reranked(Combined):
@@ -35,7 +24,7 @@ class Reranked(Combined):
     prefix_stable = True
 
     def __init__(
-        self, name: str, part: Retriever, scorer: RelevanceScorer, *, depth: int, titles: bool
+        self, name: str, part: Retriever, scorer: CrossEncoder, *, depth: int, titles: bool
     ) -> None:
         settings = {"judge": scorer.fingerprint, "depth": depth, "titles": titles}
         super().__init__(name, "rerank", [part], settings)
@@ -64,19 +53,13 @@ DEPTH_SETTING = Setting(int, DEPTH, 1, MAX_DEPTH, about="hits that are judged")
 TITLES_SETTING = Setting(bool, True, about="whether the judge reads the titles too")
 
 
-def check_model(name: str, parts: int, settings: Mapping[str, Any]) -> None:
-    """Raise UsageError if no model is named."""
-    if not settings["model"].strip():
-        raise UsageError(
-            f"{name!r} needs the setting model: the folder or hub id of a cross-encoder."
-        )
-
-
 @COMBINATIONS.register(
     "rerank",
     parts=(1, 1),
     form={
-        "model": Setting(str, "", about="folder or hub id of a cross-encoder with one label"),
+        "model": Setting(
+            str, "", required=True, about="folder or hub id of a cross-encoder with one label"
+        ),
         "depth": DEPTH_SETTING,
         "titles": TITLES_SETTING,
         "dtype": Setting(str, "float32", choices=("float32", "bfloat16", "float16")),
@@ -86,10 +69,9 @@ def check_model(name: str, parts: int, settings: Mapping[str, Any]) -> None:
         ),
         "batch_size": Setting(int, 32, 1, 4096),
     },
-    check=check_model,
 )
 def rerank(name: str, parts: Sequence[Retriever], settings: Mapping[str, Any]) -> Reranked:
     """Re-ranking with a cross-encoder, loaded once and shared."""
     names = ("model", "dtype", "device", "max_length", "batch_size")
-    scorer = cross_encoder(**{key: settings[key] for key in names})
+    scorer = cross_encoder(name, **{key: settings[key] for key in names})
     return Reranked(name, parts[0], scorer, depth=settings["depth"], titles=settings["titles"])

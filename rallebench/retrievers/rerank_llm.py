@@ -175,9 +175,7 @@ def checked_prompt(name: str, way: str, prompt: str) -> str:
 
 
 def check_window(name: str, parts: int, settings: Mapping[str, Any]) -> None:
-    """Raise UsageError if no model is named, or if windows would not overlap."""
-    if not settings["llm"].strip():
-        raise UsageError(f"{name!r} needs the setting llm: a language model of the workspace.")
+    """Raise UsageError if windows would not overlap."""
     if settings["step"] >= settings["window"]:
         raise UsageError(
             f"{name!r}: step is {settings['step']}; it must be less than window, {settings['window']}."
@@ -188,7 +186,7 @@ def check_window(name: str, parts: int, settings: Mapping[str, Any]) -> None:
     "llm-rerank",
     parts=(1, 1),
     form={
-        "llm": Setting(str, "", about="a language model of the workspace"),
+        "llm": Setting(str, "", required=True, about="a language model of the workspace"),
         "way": Setting(
             str, "listwise", choices=tuple(FIELDS), about="a list at a time, or each passage alone"
         ),

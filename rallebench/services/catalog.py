@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from rallebench.analysis.agents import logs
 from rallebench.analysis.agents.aspects import ASPECTS
 from rallebench.analysis.exporting import FORMS
 from rallebench.analysis.predictions import READERS
-from rallebench.core.registry import Entry, Registry
+from rallebench.core.errors import NotFoundError
+from rallebench.core.registry import Entry, Registry, unknown
 from rallebench.core.settings import Setting
 from rallebench.corpora import CORPORA
 from rallebench.corpora.chunking import PRESETS
-from rallebench.datasets import DATASETS
+from rallebench.corpora.imported import imported_corpora
+from rallebench.datasets import DATASETS, tasks
 from rallebench.encoders.references import encoders
 from rallebench.environments import ENVIRONMENTS
 from rallebench.experiments import BUILDERS, SUITES, ExperimentGroup
@@ -25,8 +27,8 @@ from rallebench.llms.presets import GROUPS, presets
 from rallebench.metrics import METRICS, card, read_card
 from rallebench.retrievers import COMBINATIONS, INDEX_KINDS, search_form
 from rallebench.workflows import WORKFLOWS
-from rallebench.workspace.catalog import listing
-from rallebench.workspace.indexes.build import kinds, needs_encoder
+from rallebench.workspace.environments import scholar_tables
+from rallebench.workspace.indexes.recipes import kinds, needs_encoder
 from rallebench.workspace.paths import DEFAULT_DATASET, Workspace, nothing_left
 
 __all__ = [
@@ -76,6 +78,62 @@ def entry(kind: str, name: str) -> Entry[Any]:
     return REGISTRIES[kind].entry(name)
 
 
+Abouts = Mapping[str, str]
+"""Name → one line about it."""
+
+
+def _registry(registry: Registry[Any]) -> Callable[[Workspace], Abouts]:
+    return lambda _: {name: registry.entry(name).about for name in registry.names()}
+
+
+def _chains(workspace: Workspace) -> Abouts:
+    abouts = {}
+    for name in workspace.chain_paths():
+        try:
+            abouts[name] = workspace.chain(name).about
+        except Exception as error:
+            abouts[name] = f"cannot be read: {error}"
+    return abouts
+
+
+def _corpora(workspace: Workspace) -> Abouts:
+    corpora = imported_corpora(workspace.corpora)
+    return {name: f"{card.passages} passages of {card.source}" for name, card in corpora.items()}
+
+
+def _llms(workspace: Workspace) -> Abouts:
+    entries = workspace.llms().items()
+    return {name: e.about or f"{e.backend} {e.settings.get('model', '')}" for name, e in entries}
+
+
+def _metrics(names: Iterable[str]) -> Abouts:
+    return {name: METRICS.entry(name).about for name in names}
+
+
+_LISTINGS: dict[str, Callable[[Workspace], Abouts]] = {
+    "corpora": _corpora,
+    "retrievers": lambda workspace: workspace.retrievers(),
+    "encoders": lambda _: encoders(),
+    "combinations": _registry(COMBINATIONS),
+    "indexes": lambda _: {kind: INDEX_KINDS.entry(kind).about for kind in kinds()},
+    "llms": _llms,
+    "presets": lambda _: {name: f"{p.title}: {p.about}" for name, p in presets().items()},
+    "backends": _registry(LLMS),
+    "datasets": lambda workspace: {n: str(path) for n, path in workspace.dataset_paths().items()},
+    "metrics": lambda _: _metrics(METRICS.plain_names()),
+    "chains": _chains,
+    "workflows": lambda workspace: {
+        "chain": "A saved chain: its actions in order.",
+        **_registry(WORKFLOWS)(workspace),
+    },
+    "environments": _registry(ENVIRONMENTS),
+    "judges": lambda _: _metrics(METRICS.judge_names()),
+    "tasks": lambda workspace: tasks.described(workspace.dataset_paths()),
+    "scholars": lambda workspace: {n: str(path) for n, path in scholar_tables(workspace).items()},
+    "suites": lambda _: {name: SUITES.entry(name).about for name in SUITES.names()},
+}
+
+
 class Catalog:
     """The catalog part: everything that can be named in a workspace, as values."""
 
@@ -84,7 +142,13 @@ class Catalog:
 
     def list(self, kind: str | None = None) -> dict[str, builtins.list[dict[str, str]]]:
         """``{kind: [{name, about}]}`` for one kind or all. Raises NotFoundError."""
-        return listing(self._workspace, kind, {"suites": SUITES})
+        if kind is not None and kind not in _LISTINGS:
+            raise NotFoundError(unknown("kind", kind, [*_LISTINGS]))
+        return {
+            name: [{"name": n, "about": about} for n, about in abouts(self._workspace).items()]
+            for name, abouts in _LISTINGS.items()
+            if kind in (None, name)
+        }
 
     def entry(self, kind: str, name: str) -> Entry[Any]:
         """A registered thing: its line, traits and settings. Raises NotFoundError with the nearest names."""

@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rallebench.core.errors import RalleError
-from rallebench.core.events import Operation, Progress, mapped
+from rallebench.core.events import Operation
 from rallebench.core.experiments import IndexResult
 from rallebench.core.runs import Backends, RunRequest
 from rallebench.engine.reply_cache import ReplyCache
 from rallebench.engine.store import RunFolder
 from rallebench.services.leases import Lease
 from rallebench.workspace.coverage import coverage, missing_pages
-from rallebench.workspace.indexes.ensure import foreseen, planned, prepare
+from rallebench.workspace.indexes.ensure import ensure_index, expected_name, index_costs
 
 if TYPE_CHECKING:
     from rallebench.services.workbench import Workbench
@@ -77,15 +77,15 @@ class Context:
     def ensure_index(self, recipe: Any) -> Operation[IndexResult]:
         """Find or build an index."""
         workbench = self._workbench
-        return mapped(prepare(workbench.workspace, recipe, workbench.models.encoders), _building)
+        return ensure_index(workbench.workspace, recipe, workbench.models.encoders)
 
     def foresee(self, recipe: Any) -> tuple[str, bool]:
         """(the name of an index of this recipe, '' where it is not known yet; whether it is built)."""
-        return foreseen(self._workbench.workspace, recipe)
+        return expected_name(self._workbench.workspace, recipe)
 
     def index_costs(self, recipes: tuple[Any, ...]) -> Operation[str]:
         """What the indexes of these recipes take, in one sentence."""
-        costs = yield from mapped(planned(self._workbench.workspace, recipes), _building)
+        costs = yield from index_costs(self._workbench.workspace, recipes)
         return costs.sentence
 
     def release(self, names: tuple[str, ...]) -> None:
@@ -100,7 +100,3 @@ class Context:
     def track_experiment(self, document: Mapping[str, Any], kind: str) -> str:
         """Put the runs below one parent in MLflow; '' or one sentence on why that did not work."""
         return self._workbench.tracking.track_experiment(document, kind)
-
-
-def _building(piece: Any) -> Progress:
-    return Progress("", piece.done, piece.total or None, piece.stage)

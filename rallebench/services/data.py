@@ -10,31 +10,27 @@ from pathlib import Path
 from typing import Any
 
 from rallebench.core.errors import Hint, NotFoundError, RalleError, UsageError
+from rallebench.core.events import Event
 from rallebench.core.files import write_json
 from rallebench.core.settings import Setting, checked
 from rallebench.core.types import Hit, Passage
 from rallebench.corpora import imported
 from rallebench.corpora.chunking import Chunking, choose
-from rallebench.corpora.imported import Corpus, ImportProgress, import_corpus
+from rallebench.corpora.imported import Corpus, import_corpus
 from rallebench.corpora.reading import read_corpus
 from rallebench.datasets.importing import QuestionSet, import_dataset
 from rallebench.engine.store import QUESTIONS, list_runs
 from rallebench.retrievers import search_form
 from rallebench.services import indexes, previews
 from rallebench.services.indexes import VerifiedIndex
-from rallebench.services.jobs import JobManager, operation_of, pieces_of
+from rallebench.services.jobs import JobManager, pieces_of
 from rallebench.services.models import ModelManager
 from rallebench.services.previews import ROWS, Preview
 from rallebench.workspace.entries import Combination, Manifest, read_combinations, read_manifest
 from rallebench.workspace.indexes.build import build_index
-from rallebench.workspace.indexes.ensure import described
 from rallebench.workspace.indexes.estimate import Estimate, estimate_build
-from rallebench.workspace.indexes.vectors import (
-    Building,
-    CachedVectors,
-    delete_vectors,
-    kept_vectors,
-)
+from rallebench.workspace.indexes.recipes import index_recipe
+from rallebench.workspace.indexes.vectors import CachedVectors, delete_vectors, kept_vectors
 from rallebench.workspace.paths import STARTER_INDEXES, Workspace
 
 GOLD_DEPTH = 100
@@ -82,16 +78,14 @@ class Data:
         form: str = "",
         page_map: Path | None = None,
         skip_bad: bool = False,
-    ) -> Iterator[ImportProgress | Corpus]:
+    ) -> Iterator[Event | Corpus]:
         """Import a corpus under a name, yielding progress, the Corpus last; it runs in a thread of its own."""
         settings: dict[str, Any] = {"form": form, "page_map": page_map, "skip_bad": skip_bad}
         job = self._jobs.submit(
             "import",
             name,
             (source, settings),
-            lambda job: operation_of(
-                import_corpus(self._workspace.corpora, name, source, **settings), Corpus
-            ),
+            lambda job: import_corpus(self._workspace.corpora, name, source, **settings),
         )
         return pieces_of(job)
 
@@ -175,9 +169,8 @@ class Data:
         parameters: Mapping[str, Any] | None = None,
     ) -> Generator[str | Estimate, None, None]:
         """What a build would take; see :mod:`rallebench.workspace.indexes.estimate`."""
-        recipe = described(
-            self._workspace,
-            corpus,
+        recipe = index_recipe(
+            self._workspace.corpus(corpus),
             kind,
             encoder=encoder,
             chunking=chunking,
@@ -198,7 +191,7 @@ class Data:
         form: str = "",
         parameters: dict[str, Any] | None = None,
         source: Path | None = None,
-    ) -> Iterator[Building | Manifest]:
+    ) -> Iterator[Event | Manifest]:
         """Build an index of the workspace, yielding progress, the Manifest last.
 
         ``corpus``: the name of an imported corpus, or a file or folder whose format is ``form`` ('' recognises it). ``chunking``: a value,
@@ -206,26 +199,24 @@ class Data:
         It is built in a thread of its own: a page that goes away stops nothing, and a second request
         of the same name follows the running build.
         """
-        settings: dict[str, Any] = {
-            "encoder_name": encoder,
-            "page_map": page_map,
-            "chunking": choose(**chunking) if isinstance(chunking, Mapping) else chunking,
-            "form": form,
-            "parameters": parameters,
-            "source": source,
-        }
-        passages = self._workspace.corpus(str(corpus))
+        recipe = index_recipe(
+            self._workspace.corpus(str(corpus)),
+            kind,
+            encoder=encoder,
+            chunking=choose(**chunking) if isinstance(chunking, Mapping) else chunking,
+            form=form,
+            page_map=page_map,
+            settings=parameters,
+        )
         job = self._jobs.submit(
             "build",
             name,
-            (passages, kind, settings),
-            lambda job: operation_of(
-                build_index(self._workspace.indexes, name, passages, kind, **settings), Manifest
-            ),
+            (recipe, source),
+            lambda job: build_index(self._workspace.indexes, name, recipe, source=source),
         )
         return pieces_of(job)
 
-    def verify_index(self, name: str) -> Iterator[Building | VerifiedIndex]:
+    def verify_index(self, name: str) -> Iterator[Event | VerifiedIndex]:
         """Compare every file with its sha256 and search for known passages, as a job."""
         folder = indexes.folder_of(self._workspace, name)
         encoders = self._models.encoders

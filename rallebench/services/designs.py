@@ -24,7 +24,7 @@ from rallebench.experiments.tradeoff.running import settings_of as search_settin
 from rallebench.retrievers import search_form
 from rallebench.services import chain_versions
 from rallebench.workflows import WORKFLOWS
-from rallebench.workspace.indexes.build import kinds
+from rallebench.workspace.indexes.recipes import kinds
 from rallebench.workspace.paths import STARTER_INDEXES, parse_settings
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from rallebench.analysis.exporting import FORMS
 from rallebench.analysis.predictions import import_run
 from rallebench.core.errors import Hint, UsageError
 from rallebench.corpora.imported import Corpus
-from rallebench.datasets.pickup import pick_up
 from rallebench.datasets.r_eval import ids_that_hold
+from rallebench.datasets.reading import pick_up
 from rallebench.engine.store import RunFolder
 from rallebench.experiments.papers import SCORERS
 from rallebench.experiments.sweeps.results import opened
@@ -32,8 +32,9 @@ def import_corpus(
     """Import a corpus: yields progress, last what was imported as JSON. ``settings``: those of the workbench's import."""
     for event in workbench.data.import_corpus(name, source, **settings):
         if not isinstance(event, Corpus):
-            left = "" if event.seconds_left is None else f", about {event.seconds_left:.0f} s left"
-            yield f"{event.passages} passages, {event.fraction:.0%} ({event.rate:.0f}/s{left})"
+            share = f", {event.done / event.total:.0%}" if event.total else ""
+            left = "" if event.left is None else f", about {event.left:.0f} s left"
+            yield f"{event.message}{share}{left}"
             continue
         if event.passages_without_page:
             yield f"Warning: {event.passages_without_page} of {event.passages} passages have no page."

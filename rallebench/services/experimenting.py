@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from rallebench.analysis.suites import by_question, differences, pairs_of, values_of
 from rallebench.core.errors import Hint, SettingError, UsageError
-from rallebench.core.events import Operation
+from rallebench.core.events import Operation, complete
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.text import split_names
 from rallebench.core.types import Chain
@@ -23,7 +23,7 @@ from rallebench.services.builders import builder_request
 from rallebench.services.context import Context
 from rallebench.services.experiments import plan_json, suite_name
 from rallebench.workspace.checking import check_chain
-from rallebench.workspace.indexes.ensure import Costs
+from rallebench.workspace.indexes.ensure import index_costs
 
 if TYPE_CHECKING:
     from rallebench.services.workbench import Workbench
@@ -74,8 +74,8 @@ def sweep_plan(
     variants = variants_of(request.settings)
     for variant in variants:
         check_chain(workbench.workspace, variant.chain)
-    *_, last = [None, *indexing.counting(workbench.workspace, variants)]
-    costs = last if isinstance(last, Costs) else Costs((), 0, 0, {})
+    recipes = filter(None, indexing.indexes(workbench.workspace, variants))
+    costs = complete(index_costs(workbench.workspace, tuple(recipes)))
     labels = [variant.label for variant in variants]
     verdict = f"{len(labels)} runs: {', '.join(labels)}."
     if any(variant.index for variant in variants):

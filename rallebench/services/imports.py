@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -13,19 +13,19 @@ from statistics import median
 from typing import TYPE_CHECKING, Literal
 
 from rallebench.core.errors import NotFoundError, RalleError, UsageError
-from rallebench.core.events import Operation, Progress
+from rallebench.core.events import Operation, Progress, mapped
 from rallebench.core.parts import check_name
 from rallebench.core.types import Passage
 from rallebench.corpora import CORPORA
 from rallebench.corpora.chunking import PRESETS, Chunking, chunk
-from rallebench.corpora.imported import Corpus, ImportProgress, import_corpus
+from rallebench.corpora.imported import Corpus, import_corpus
 from rallebench.datasets import DATASETS
 from rallebench.datasets.importing import QuestionSet, import_dataset
 from rallebench.services import uploads
 from rallebench.services.data import Preview
 from rallebench.services.jobs import Job
-from rallebench.workspace.entries import Manifest
 from rallebench.workspace.indexes.build import build_index
+from rallebench.workspace.indexes.recipes import index_recipe
 
 if TYPE_CHECKING:
     from rallebench.services.workbench import Workbench
@@ -190,25 +190,17 @@ def _perform(workbench: Workbench, request: ImportRequest) -> Operation[ImportRe
 
 
 def _corpus(workbench: Workbench, request: ImportRequest) -> Operation[Corpus]:
-    folder = workbench.workspace.corpora
-    form = request.form if request.kind == "corpus" else ""
-    pieces = import_corpus(
-        folder,
+    importing = import_corpus(
+        workbench.workspace.corpora,
         request.name,
         request.source,
-        form=form,
+        form=request.form if request.kind == "corpus" else "",
         page_map=request.page_map,
         skip_bad=request.skip_bad,
     )
-    for piece in pieces:
-        if isinstance(piece, Corpus):
-            yield Progress("corpus", message=f"{piece.passages:,} passages read")
-            return piece
-        assert isinstance(piece, ImportProgress)
-        yield Progress(
-            "corpus", piece.done, piece.total or None, f"{piece.passages:,} passages read"
-        )
-    raise AssertionError("an import ends with its corpus")
+    corpus = yield from mapped(importing, lambda event: replace(event, task="corpus"))
+    yield Progress("corpus", message=f"{corpus.passages:,} passages read")
+    return corpus
 
 
 def _indexes(workbench: Workbench, request: ImportRequest) -> Operation[tuple[str, ...]]:
@@ -222,15 +214,7 @@ def _indexes(workbench: Workbench, request: ImportRequest) -> Operation[tuple[st
                     name, "rrf", [names["bm25"], names["dense"]], {}, f"{request.name}, both"
                 )
             continue
-        pieces = build_index(
-            workspace.indexes,
-            name,
-            source,
-            WAYS[way],
-            encoder_name=request.encoder,
-            chunking=request.chunking,
-        )
-        for piece in pieces:
-            if not isinstance(piece, Manifest):
-                yield Progress(name, piece.done, piece.total or None, f"{name}: {piece.stage}")
+        recipe = index_recipe(source, WAYS[way], encoder=request.encoder, chunking=request.chunking)
+        for event in build_index(workspace.indexes, name, recipe):
+            yield replace(event, task=name, message=f"{name}: {event.message}")
     return tuple(names.values())

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rallebench.core.errors import NotFoundError, RalleError, UsageError
-from rallebench.core.events import Operation
-from rallebench.core.parts import beside, check_name
+from rallebench.core import parts
+from rallebench.core.errors import NotFoundError, RalleError
+from rallebench.core.events import Operation, Progress
+from rallebench.core.parts import check_name
 from rallebench.retrievers import needs_encoder
 from rallebench.workspace.entries import Manifest, read_manifest
 from rallebench.workspace.indexes.checks import search_known, verify_index
-from rallebench.workspace.indexes.vectors import Building
 from rallebench.workspace.paths import STARTER_INDEXES, Workspace
 
 
@@ -55,7 +54,7 @@ def verify(folder: Path, encoders: Callable[[str], Any]) -> Operation[VerifiedIn
     started = time.perf_counter()
     manifest = read_manifest(folder)
     yield from verify_index(folder, manifest)
-    yield Building("searching for known passages", 0, 0, time.perf_counter() - started)
+    yield Progress("", message="searching for known passages")
     encoder = encoders(manifest.encoder_name) if needs_encoder(manifest.kind) else None
     search_known(folder, manifest, encoder)
     seconds = time.perf_counter() - started
@@ -66,11 +65,7 @@ def delete(workspace: Workspace, folder: Path) -> str:
     """Delete the folder of an index; returns a sentence. Raises UsageError where the system refuses."""
     name = folder.name
     size = sum(p.stat().st_size for p in folder.rglob("*") if p.is_file())
-    try:
-        with beside(folder.parent, name) as gone:
-            os.rename(folder, gone / name)  # from here on no name leads to it
-    except OSError as error:
-        raise UsageError(f"{folder} could not be removed: {error.strerror or error}.") from error
+    parts.delete(folder)
     again = " It is built anew when it is next used." if name in STARTER_INDEXES else ""
     users = [other for other, entry in workspace.combinations().items() if name in entry.of]
     broken = f" {', '.join(users)} can no longer be loaded." if users and not again else ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import takewhile
@@ -340,15 +340,3 @@ def pieces_of(job: Job) -> Iterator[Any]:
     """All events of a job, then its result; raises the RalleError that ended it."""
     yield from job.follow()
     yield job.result
-
-
-def operation_of(
-    pieces: Generator[Any, None, Any], result: type | tuple[type, ...]
-) -> Operation[Any]:
-    """The operation of a generator whose last piece is its result."""
-    with closing(pieces):
-        for piece in pieces:
-            if isinstance(piece, result):
-                return piece
-            yield piece
-    raise AssertionError("the pieces end with the result")

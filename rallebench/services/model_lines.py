@@ -14,7 +14,7 @@ from rallebench.core.errors import RalleError, StoppedError
 from rallebench.core.memory import size
 from rallebench.encoders.references import encoders
 from rallebench.http.endpoint import OPENAI
-from rallebench.reader.delta import said_of
+from rallebench.reader.delta import description
 from rallebench.reader.spans import WEIGHTS
 from rallebench.retrievers import needs_encoder
 from rallebench.services.jobs import Job
@@ -196,7 +196,7 @@ def other_encoders(workbench: Workbench) -> dict[str, str]:
 
 def reader_borders() -> tuple[dict[str, float], int, list[dict[str, float]]]:
     """(the reader's usual borders of declining, on how many prompts others were measured, a row for each of those)."""
-    about = said_of(WEIGHTS)
+    about = description(WEIGHTS)["about"]
     return about["refuse_below"], about["calibration"]["prompts"], about["trade_off"]
 
 

@@ -24,6 +24,7 @@ import numpy as np
 
 from rallebench.core.errors import BackendError, MissingPackageError
 from rallebench.core.files import read_json, write_json
+from rallebench.core.versions import optional
 from rallebench.vector_indexes import Neighbours, Progress, Vectors, _diskann_build
 from rallebench.vector_indexes._faiss import cores
 from rallebench.vector_indexes._vectors import damaged, none_found, pieces
@@ -39,14 +40,12 @@ _quiet = threading.Lock()
 
 def package() -> Any:
     """diskannpy, or one sentence on where it can be had."""
-    try:
-        import diskannpy
-    except ImportError:
-        raise MissingPackageError(
-            "diskannpy",
-            "and this index needs it (there are wheels for Linux on x86-64 with Python below 3.12 only; "
-            "elsewhere choose 'ivf-sq8' for little memory or 'hnsw' for speed)",
-        ) from None
+    diskannpy = optional(
+        "diskannpy",
+        "diskannpy",
+        "and this index needs it (there are wheels for Linux on x86-64 with Python below 3.12 only; "
+        "elsewhere choose 'ivf-sq8' for little memory or 'hnsw' for speed)",
+    )
     if int(np.__version__.split(".")[0]) > 1:
         why = f"and diskannpy answers wrongly with numpy {np.__version__}"
         raise MissingPackageError("numpy 1.25", why, "numpy==1.25.0")

@@ -55,7 +55,8 @@ def read_disk_files(folder: Path, prefix: str) -> DiskFiles:
                 f"{folder / (prefix + end)} is missing; a DiskANN disk index needs it."
             )
     path = folder / (prefix + GRAPH)
-    head = path.read_bytes()[:SECTOR] if path.stat().st_size < SECTOR else _first(path)
+    with open(path, "rb") as handle:
+        head = handle.read(SECTOR)
     numbers = np.frombuffer(head[8:80], dtype="<u8").tolist()
     if len(numbers) < 9:
         raise damaged(path, "too short")
@@ -77,11 +78,6 @@ def read_disk_files(folder: Path, prefix: str) -> DiskFiles:
     return DiskFiles(
         folder, prefix, count, stored - mips, node, per, "mips" if mips else "l2", longest
     )
-
-
-def _first(path: Path) -> bytes:
-    with open(path, "rb") as handle:
-        return handle.read(SECTOR)
 
 
 class DiskRows(StoredRows):

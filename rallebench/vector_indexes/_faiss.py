@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from rallebench.core.errors import MissingPackageError
 from rallebench.core.settings import Setting
+from rallebench.core.versions import optional
 from rallebench.vector_indexes import Vectors
 from rallebench.vector_indexes._vectors import damaged, unwritten
 
@@ -21,11 +21,7 @@ PACKAGES = ("faiss-cpu", "numpy")
 
 def faiss() -> Any:
     """The package, imported when it is first needed."""
-    try:
-        import faiss
-    except ImportError:
-        raise MissingPackageError("faiss-cpu", "and this index needs it") from None
-    return faiss
+    return optional("faiss", "faiss-cpu", "and this index needs it")
 
 
 class FaissIndex:
@@ -84,9 +80,9 @@ def write(index: Any, path: Path) -> None:
         raise unwritten(path, " ".join(str(error).split())[-120:]) from error
 
 
-def read(path: Path, flags: int = 0) -> Any:
+def read(path: Path) -> Any:
     """The index of a file; BadFileError if it is missing, cut short or damaged."""
     try:
-        return faiss().read_index(str(path), flags)
+        return faiss().read_index(str(path))
     except (RuntimeError, MemoryError) as error:
         raise damaged(path, error) from None

@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rallebench.core.errors import BackendError, Hint, MissingPackageError, UsageError
+from rallebench.core.errors import BackendError, Hint, UsageError
+from rallebench.core.versions import optional
 
 FILE = "milvus.db"
 TOKEN = "MILVUS_TOKEN"
@@ -50,12 +51,7 @@ def milvus() -> Any:
     """The package pymilvus. What it logs of a failure says less than our sentence, and with a traceback."""
     # gRPC writes what goes wrong on the line to stderr, from C++, besides raising it.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
-    try:
-        import pymilvus
-    except ImportError:
-        raise MissingPackageError(
-            "pymilvus", "and this index needs it", "pymilvus milvus-lite"
-        ) from None
+    pymilvus = optional("pymilvus", "pymilvus", "and this index needs it", "pymilvus milvus-lite")
     for name in ("pymilvus", "milvus_lite"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
     return pymilvus
@@ -147,14 +143,8 @@ def disconnect(client: Any, place: Place) -> None:
 
 
 def _manager() -> Any:
-    try:
-        from milvus_lite.server_manager import server_manager_instance
-    except ImportError:
-        raise MissingPackageError(
-            "milvus-lite",
-            "and Milvus without a server needs it (there is none for Windows: set uri=http://…)",
-        ) from None
-    return server_manager_instance
+    why = "and Milvus without a server needs it (there is none for Windows: set uri=http://…)"
+    return optional("milvus_lite.server_manager", "milvus-lite", why).server_manager_instance
 
 
 def _serve(path: str) -> str:

@@ -7,13 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from rallebench.core.settings import Setting
-from rallebench.vector_indexes import (
-    VECTOR_INDEXES,
-    Build,
-    Neighbours,
-    Vectors,
-    complete_settings,
-)
+from rallebench.vector_indexes import VECTOR_INDEXES, Build, complete_settings
 from rallebench.vector_indexes._diskann import (
     COMPLEXITY,
     FORESEEN,
@@ -33,28 +27,19 @@ BEAM, GIB = 4, 2**30
 SWEPT = (25, 50, 100, 200)
 PACKAGES = ("diskannpy", "numpy")
 
-MEMORY_SETTINGS = {
+SETTINGS = {
     "graph_degree": Setting(int, 64, 4, 512, about="neighbours of a vector in the graph"),
     "build_complexity": Setting(int, 100, 4, 10_000, about="candidates while building"),
+    "pq_bytes": Setting(int, 96, 1, 4096, about="bytes of a compressed vector in memory"),
     "threads": THREADS,
 }
-_PQ_BYTES = Setting(int, 96, 1, 4096, about="bytes of a compressed vector in memory")
-_ORDER = ("graph_degree", "build_complexity", "pq_bytes", "threads")
-SETTINGS = {name: MEMORY_SETTINGS.get(name, _PQ_BYTES) for name in _ORDER}
+MEMORY_SETTINGS = {name: SETTINGS[name] for name in SETTINGS if name != "pq_bytes"}
 MEMORY_KNOBS = {
     "complexity": Setting(
         int, COMPLEXITY, 1, 100_000, about="candidates while searching, at least k", sweep=SWEPT
     )
 }
 KNOBS = {**MEMORY_KNOBS, "beam_width": Setting(int, BEAM, 1, 64, about="sectors read at once")}
-
-
-class Small(NumpyFlat):
-    """Too few vectors for a graph: compared one by one, knobs change nothing."""
-
-    def search(self, vectors: Vectors, k: int, **knobs: int) -> Neighbours:
-        """Scores (q, k) best first and rows (q, k), −1 = none."""
-        return super().search(vectors, k)
 
 
 @VECTOR_INDEXES.register(
@@ -88,10 +73,11 @@ class DiskAnnInMemory:
         return used
 
     @classmethod
-    def load(cls, folder: Path) -> Small | DiskAnn | Imported:
+    def load(cls, folder: Path) -> NumpyFlat | DiskAnn | Imported:
         """Open the graph; of one on disk nothing but compressed vectors is read."""
         if (folder / VECTORS).exists():
-            return Small.load(folder)
+            index: NumpyFlat = NumpyFlat.load(folder)
+            return index
         library, about = package(), read_about(folder)
         at_once, prefix = cores(0), about["prefix"]
         imported = read_disk_files(folder, prefix) if about["kind"] == "imported" else None
@@ -109,8 +95,8 @@ class DiskAnnInMemory:
                     graph = library.StaticMemoryIndex(**options, initial_search_complexity=FORESEEN)
         except (RuntimeError, ValueError, OSError, MemoryError) as error:
             raise damaged(folder, error) from None
-        index = DiskAnn(graph, about, at_once, {"beam_width": BEAM} if cls.where == "disk" else {})
-        return Imported(index, DiskRows(imported)) if imported else index
+        own = DiskAnn(graph, about, at_once, {"beam_width": BEAM} if cls.where == "disk" else {})
+        return Imported(own, DiskRows(imported)) if imported else own
 
 
 @VECTOR_INDEXES.register(

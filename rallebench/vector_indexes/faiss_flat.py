@@ -7,12 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from rallebench.vector_indexes import (
-    VECTOR_INDEXES,
-    Build,
-    Neighbours,
-    Vectors,
-)
+from rallebench.vector_indexes import VECTOR_INDEXES, Build, Neighbours, Vectors
 from rallebench.vector_indexes._faiss import PACKAGES, FaissIndex, faiss, write
 from rallebench.vector_indexes._vectors import fed, no_neighbours, ranked
 

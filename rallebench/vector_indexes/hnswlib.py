@@ -10,15 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from rallebench.core.errors import MissingPackageError
 from rallebench.core.files import read_json, write_json
-from rallebench.vector_indexes import (
-    VECTOR_INDEXES,
-    Build,
-    Neighbours,
-    Vectors,
-    complete_settings,
-)
+from rallebench.core.versions import optional
+from rallebench.vector_indexes import VECTOR_INDEXES, Build, Neighbours, Vectors, complete_settings
 from rallebench.vector_indexes._faiss import cores
 from rallebench.vector_indexes._vectors import damaged, fed, no_neighbours, none_found, unwritten
 from rallebench.vector_indexes.hnsw import EF_SEARCH, KNOBS, PIECE, SETTINGS
@@ -28,14 +22,8 @@ SEED = 100
 
 
 def _package() -> Any:
-    try:
-        import hnswlib
-    except ImportError:
-        raise MissingPackageError(
-            "hnswlib",
-            "and this index needs it (it is compiled where it is installed; 'hnsw' needs no compiler)",
-        ) from None
-    return hnswlib
+    why = "and this index needs it (it is compiled where it is installed; 'hnsw' needs no compiler)"
+    return optional("hnswlib", "hnswlib", why)
 
 
 @VECTOR_INDEXES.register(

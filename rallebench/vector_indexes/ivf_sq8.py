@@ -14,12 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rallebench.core.settings import Setting
-from rallebench.vector_indexes import (
-    VECTOR_INDEXES,
-    Build,
-    Neighbours,
-    Vectors,
-)
+from rallebench.vector_indexes import VECTOR_INDEXES, Build, Neighbours, Vectors
 from rallebench.vector_indexes._faiss import PACKAGES, THREADS, adding, faiss, read, write
 from rallebench.vector_indexes._faiss import threads as threads_of
 from rallebench.vector_indexes._vectors import StoredRows, damaged, fed, keep, pieces, sample

@@ -7,12 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from rallebench.vector_indexes import (
-    VECTOR_INDEXES,
-    Build,
-    Neighbours,
-    Vectors,
-)
+from rallebench.vector_indexes import VECTOR_INDEXES, Build, Neighbours, Vectors
 from rallebench.vector_indexes._vectors import VECTORS, damaged, keep, no_neighbours, pieces, ranked
 
 QUERIES = 64
@@ -52,8 +47,8 @@ class NumpyFlat:
     def __init__(self, vectors: Vectors) -> None:
         self._vectors = vectors
 
-    def search(self, vectors: Vectors, k: int) -> Neighbours:
-        """Scores (q, k) best first and rows (q, k), −1 = none; ties go to the smaller row."""
+    def search(self, vectors: Vectors, k: int, **_: Any) -> Neighbours:
+        """Scores (q, k) best first and rows (q, k), −1 = none; ties go to the smaller row. Knobs change nothing."""
         scores, rows = no_neighbours(len(vectors), k)
         all_rows = np.arange(len(self._vectors))
         for start in range(0, len(vectors), QUERIES):

@@ -7,11 +7,11 @@ language model and its own environment, never the gold.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import Any
 
 from rallebench.core.registry import Registry
-from rallebench.core.settings import Setting
+from rallebench.core.settings import Setting, declare, form_of
 from rallebench.core.types import Flow
 
 WORKFLOWS: Registry[Callable[..., Flow]] = Registry(
@@ -45,18 +45,23 @@ REASONS: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class EpisodeLimits:
-    """The limits of an episode.
-
-    ``steps``: actions (for DFSDT turns of the model). ``max_tokens``: of one reply. ``context``: tokens of a prompt.
-    ``tokens``: read and written by the model in all. ``seconds``: by the clock, including the rest of the batch.
-    0 is no limit, except for ``steps`` and ``max_tokens``.
+    """The limits of an episode. A step is an action, for DFSDT a turn of the model; ``max_tokens`` are of one reply; the clock
+    of ``seconds`` includes the rest of the batch. 0 is no limit, except for ``steps`` and ``max_tokens``.
     """
 
-    steps: int = 10
-    max_tokens: int = 128
-    context: int = 0
-    tokens: int = 0
-    seconds: float = 0.0
+    steps: int = declare(int, 10, 1, 1000, about="at most so many steps")
+    max_tokens: int = declare(int, 128, 1, 100_000, about="at most so many tokens a reply")
+    context: int = declare(
+        int,
+        *(0, 0, 10_000_000),
+        about="at most so many tokens a prompt; 0: the model's own window, if known",
+    )
+    tokens: int = declare(
+        int, 0, 0, 100_000_000, about="at most so many tokens read and written; 0: no limit"
+    )
+    seconds: float = declare(
+        float, 0.0, 0, 1_000_000, about="at most so many seconds by the clock; 0: no limit"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,34 +84,23 @@ class Shot:
     steps: tuple[ShotStep, ...] = ()
     plan: str = ""
     reasoning: str = ""
-    program: str = field(default="")
+    program: str = ""
 
 
 def common(
     *, steps: int = 10, shots: int = 2, max_tokens: int = 128, temperature: float = 0.0
 ) -> dict[str, Setting]:
     """The settings of every workflow, with its own defaults."""
+    limits = form_of(EpisodeLimits)
     return {
         "shots": Setting(int, shots, 0, 50, about="number of demonstrations, from the pool"),
         "pool": Setting(
             str, "", about="a file of demonstrations; default: those for the environment"
         ),
-        "steps": Setting(int, steps, 1, 1000, about="at most so many steps"),
-        "max_tokens": Setting(int, max_tokens, 1, 100_000, about="at most so many tokens a reply"),
+        "steps": replace(limits.pop("steps"), default=steps),
+        "max_tokens": replace(limits.pop("max_tokens"), default=max_tokens),
         "temperature": Setting(float, temperature, 0, 2, about="0 is greedy"),
-        "context": Setting(
-            int,
-            0,
-            0,
-            10_000_000,
-            about="at most so many tokens a prompt; 0: the model's own window, if known",
-        ),
-        "tokens": Setting(
-            int, 0, 0, 100_000_000, about="at most so many tokens read and written; 0: no limit"
-        ),
-        "seconds": Setting(
-            float, 0.0, 0, 1_000_000, about="at most so many seconds by the clock; 0: no limit"
-        ),
+        **limits,
     }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
 from functools import wraps
 from typing import Any
 
@@ -62,7 +63,8 @@ def register_agent(
     def register(flow: Callable[..., Flow]) -> Callable[..., Flow]:
         @wraps(flow)
         def workflow(question: Question, *, protocol: str = "auto", **options: Any) -> Flow:
-            mine = {key: options.pop(key) for key in _TALK if key in options}
+            names = [field.name for field in fields(Talk)]
+            mine = {name: options.pop(name) for name in names if name in options}
             try:
                 return (yield from flow(Talk(question, **mine), **options))
             except EpisodeEnd as end:
@@ -87,33 +89,26 @@ def estimated(text: str) -> int:
     return wide + -(-(len(text) - wide) // 4)
 
 
+@dataclass
 class Talk:
     """The conversation of one episode with a model and an environment.
 
-    ``prompts``: file name → text. ``native``: whether the model calls tools itself.
+    ``prompts``: file name → text. ``native``: whether the model calls tools itself. ``env``: None for an agent without one.
     """
 
-    env: Environment
+    question: Question
+    llm: str
+    limits: EpisodeLimits
+    prompts: Mapping[str, str]
+    shots: Sequence[Shot] = ()
+    env: Environment = None  # type: ignore[assignment]  # set for every agent that needs one
+    native: bool = False
+    temperature: float = 0.0
+    seed: int | None = None
+    compat: str = "ours"
 
-    def __init__(
-        self,
-        question: Question,
-        *,
-        llm: str,
-        limits: EpisodeLimits,
-        prompts: Mapping[str, str],
-        shots: Sequence[Shot] = (),
-        env: Environment | None = None,
-        native: bool = False,
-        temperature: float = 0.0,
-        seed: int | None = None,
-        compat: str = "ours",
-    ) -> None:
-        self.question, self.llm, self.limits = question, llm, limits
-        self.prompts, self.shots, self.native = prompts, shots, native
-        if env is not None:
-            self.env = env
-        self.temperature, self.seed, self.original = temperature, seed, compat == "original"
+    def __post_init__(self) -> None:
+        self.original = self.compat == "original"
         self._started = time.monotonic()
         self._spent = self._silent = 0
         self._counted = ("", 0)
@@ -212,8 +207,6 @@ def _whole(message: Message) -> str:
     calls = "".join(f"\n{call.name} {call.arguments}" for call in message.tool_calls)
     return message.content + calls
 
-
-_TALK = ("llm", "limits", "prompts", "shots", "env", "native", "temperature", "seed", "compat")
 
 LONGEST = 20_000
 """The most characters of a line of a reply."""

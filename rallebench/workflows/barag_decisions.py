@@ -11,30 +11,26 @@ from rallebench.core.types import Reply, ToolSpec
 
 TRUE, FALSE = ("true", "yes", "y", "1"), ("false", "no", "n", "0")
 
-RETRIEVAL = ToolSpec(
+
+def _decision(name: str, about: str, argument: str, meaning: str) -> ToolSpec:
+    """A function with one argument, true or false."""
+    properties = {argument: {"type": "boolean", "description": meaning}}
+    return ToolSpec(
+        name, about, {"type": "object", "properties": properties, "required": [argument]}
+    )
+
+
+RETRIEVAL = _decision(
     "databaseRetrieval",
     "Query the database for extracts that help to answer.",
-    {
-        "type": "object",
-        "properties": {
-            "retrieve": {"type": "boolean", "description": "Whether the database is queried."}
-        },
-        "required": ["retrieve"],
-    },
+    "retrieve",
+    "Whether the database is queried.",
 )
-MORE = ToolSpec(
+MORE = _decision(
     "moreInformation",
     "Say whether more information would have helped.",
-    {
-        "type": "object",
-        "properties": {
-            "moreInfo": {
-                "type": "boolean",
-                "description": "True if you could have answered the last question better with more information.",
-            }
-        },
-        "required": ["moreInfo"],
-    },
+    "moreInfo",
+    "True if you could have answered the last question better with more information.",
 )
 
 

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rallebench.core.answers import f1_score
-from rallebench.core.settings import Setting
+from rallebench.core.settings import declare, form_of
 from rallebench.core.types import (
     Episode,
     Flow,
@@ -55,22 +55,17 @@ class Rule:
     best passage's score is at least ``threshold``. ``samples``: further drafts, for ``agreement``; ``draft_passages``: the
     number of passages in the draft's prompt (0 as published)."""
 
-    signal: str = "confidence"
-    threshold: float = 0.5
-    samples: int = 0
-    draft_passages: int = 0
-
-
-RULE_SETTINGS = {
-    "signal": Setting(
+    signal: str = declare(
         str, "confidence", choices=SIGNALS, about="the number by which the uncertain agent decides"
-    ),
-    "threshold": Setting(
+    )
+    threshold: float = declare(
         float, 0.5, about="passages are read below it; for the signal retrieval, from it on"
-    ),
-    "samples": Setting(int, 0, 0, 100, about="further drafts, for agreement"),
-    "draft_passages": Setting(int, 0, 0, 1000, about="passages in the prompt of a draft"),
-}
+    )
+    samples: int = declare(int, 0, 0, 100, about="further drafts, for agreement")
+    draft_passages: int = declare(int, 0, 0, 1000, about="passages in the prompt of a draft")
+
+
+RULE_SETTINGS = form_of(Rule)
 
 
 def declines(text: str) -> bool:

@@ -1,4 +1,4 @@
-"""ReAct: thought, action, observation, and so on until it finishes.
+"""ReAct: thought, action, observation, and so on until it finishes; and R-Eval's simpler agents without a demonstration.
 
 Yao et al. 2023, arXiv:2210.03629, as in R-Eval (Tu et al. 2024): two calls of the model a step, each stopped at the end
 of a line, greedy, at most 10 steps. The agent never sees the gold: no observation says whether an answer is right.
@@ -27,3 +27,19 @@ SETTINGS = {
 def react(talk: Talk, *, one_call: bool = False) -> Flow:
     """Thought, Action and Observation in turn, with demonstrations."""
     return (yield from agent(talk, "react.txt", thought=True, one_call=one_call))
+
+
+ZERO_SHOT = {**common(shots=0), "compat": COMPAT}
+R_EVAL = "R-Eval, arXiv:2406.11681"
+
+
+@register_agent("zero-shot", form=ZERO_SHOT, prompts=("zero_shot.txt",), paper=R_EVAL)
+def zero_shot(talk: Talk) -> Flow:
+    """Actions only, by default without a demonstration."""
+    return (yield from agent(talk, "zero_shot.txt", thought=False))
+
+
+@register_agent("zero-shot-think", form=ZERO_SHOT, prompts=("react.txt",), paper=R_EVAL)
+def zero_shot_think(talk: Talk) -> Flow:
+    """A thought before every action, by default without a demonstration."""
+    return (yield from agent(talk, "react.txt", thought=True))

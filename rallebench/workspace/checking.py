@@ -11,7 +11,6 @@ from rallebench.chains.template import check
 from rallebench.core.errors import TemplateError, UsageError
 from rallebench.core.runs import FlowSpec
 from rallebench.core.types import Action, Chain
-from rallebench.retrievers.composites import needs
 from rallebench.workspace.entries import read_manifest
 from rallebench.workspace.paths import Workspace
 
@@ -74,16 +73,13 @@ def _check_target(workspace: Workspace, action: Action) -> None:
 def _check_retriever(workspace: Workspace, name: str) -> None:
     """UsageError for an unknown or damaged index, or a combination that cannot be made."""
     known = workspace.retrievers()
-    entry = workspace.retriever(name) if name in known or "?" in name or ":" in name else None
-    if entry is not None:
-        for part, kind in needs(entry):
-            if kind == "retriever":
-                _check_retriever(workspace, part)
-    elif name not in known:
-        folder = workspace.indexes / name
-        if name and os.path.exists(folder / "manifest.json"):
-            read_manifest(folder)  # says what is wrong with it
+    damaged = bool(name) and os.path.exists(workspace.indexes / name / "manifest.json")
+    if name not in known and not damaged and not set(name) & set("?:"):
         raise UsageError(_unknown_target("retriever", name, known))
+    for index in workspace.indexes_of(name):
+        folder = workspace.indexes / index
+        if os.path.exists(folder / "manifest.json"):
+            read_manifest(folder)  # says what is wrong with it
 
 
 def _unknown_target(kind: str, name: str, known: Mapping[str, Any]) -> str:

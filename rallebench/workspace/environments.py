@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from rallebench.core.errors import NotFoundError, UsageError
 from rallebench.core.files import disk_error, sha256_file
-from rallebench.core.parts import beside, check_name
+from rallebench.core.parts import beside, check_name, move_in
 from rallebench.core.registry import unknown
 from rallebench.core.settings import Setting, checked
 from rallebench.core.types import digest
@@ -90,8 +89,7 @@ def pages_of(workspace: Workspace, retriever: str, corpus: str = "") -> PageStor
                     pages = read_page_map(STARTER / "page_map.json")
                     write_store(half, read_corpus(STARTER_CORPUS, pages))
                 write_pages(PassageStore(folder or half), half)
-                with suppress(OSError):  # another process was faster
-                    half.rename(cache / name)
+                move_in(half, cache / name)  # if another process was faster, both are the same
     except OSError as error:
         raise disk_error(cache / name, error) from error
     store = folder or cache / name

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ from rallebench.workspace.environments import Acting, make_environment
 from rallebench.workspace.paths import Workspace
 
 FOLDER = "workflows"
-_LIMITS = ("steps", "max_tokens", "context", "tokens", "seconds")
+_LIMITS = tuple(field.name for field in fields(EpisodeLimits))
 _APART = (*_LIMITS, "shots", "pool")
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rallebench.core.entries import Combination, LLMEntry, Manifest
+from rallebench.core.entries import Combination, LLMEntry
 from rallebench.core.errors import NotFoundError, RalleError, UsageError
 from rallebench.core.prompts import prompts_folder, read_prompt
 from rallebench.core.registry import unknown
@@ -21,7 +21,8 @@ from rallebench.retrievers.composites import INDEX, QUERY_QUANTIZATION
 from rallebench.workspace.entries import read_manifest
 from rallebench.workspace.indexes.build import build_index
 from rallebench.workspace.indexes.checks import check_index
-from rallebench.workspace.paths import STARTER, STARTER_INDEXES, Workspace
+from rallebench.workspace.indexes.recipes import starter_recipe
+from rallebench.workspace.paths import STARTER_INDEXES, Workspace
 from rallebench.workspace.ralle_settings import why_not, with_environment
 
 
@@ -117,16 +118,13 @@ def _prompt(file: str) -> str:
 
 def build_starter(indexes: Path, name: str, encoders: Callable[[str], Any]) -> Iterator[str]:
     """Build one of the starter's indexes, yielding progress sentences."""
-    kind = STARTER_INDEXES[name]
-    encoder = None
-    if needs_encoder(kind):
-        yield "loading the encoder minilm"
-        encoder = encoders("minilm")
-    corpus, pages = STARTER / "corpus.tsv", STARTER / "page_map.json"
-    for progress in build_index(indexes, name, corpus, kind, encoder=encoder, page_map=pages):
-        if not isinstance(progress, Manifest):
-            far = f" {progress.done}/{progress.total}" if progress.total else ""
-            yield f"building {name}: {progress.stage}{far}"
+    recipe, encoder = starter_recipe(name), None
+    if recipe.encoder:
+        yield f"loading the encoder {recipe.encoder}"
+        encoder = encoders(recipe.encoder)
+    for progress in build_index(indexes, name, recipe, encoder=encoder):
+        far = f" {progress.done}/{progress.total}" if progress.total else ""
+        yield f"building {name}: {progress.message}{far}"
 
 
 def opening_llm(name: str, entry: LLMEntry) -> Iterator[str | Any]:

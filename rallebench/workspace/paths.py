@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 from rallebench.chains.ralle import Experiment, experiment_from_json, load_chain_file
 from rallebench.core.entries import Combination, LLMEntry, Manifest
@@ -17,6 +15,7 @@ from rallebench.core.files import read_json, sha256_file
 from rallebench.core.prompts import prompts_folder
 from rallebench.core.registry import unknown
 from rallebench.core.runs import DatasetRef
+from rallebench.core.settings import parse_settings
 from rallebench.core.sources import files_in
 from rallebench.core.types import Chain, digest
 from rallebench.corpora.imported import imported_corpora, is_imported
@@ -214,7 +213,7 @@ class Workspace:
         folders = (path.parent.name for path in self.indexes.glob("*/manifest.json"))
         indexes |= {name: "" for name in folders if not name.startswith(".")}
         indexes |= {name: manifest.kind for name, manifest in self.manifests().items()}
-        return Names(indexes, combinations, self.llm, parse_settings, self.dataset)
+        return Names(indexes, combinations, self.llm, self.dataset)
 
     def save_retriever(self, name: str, entry: Combination) -> None:
         """Add or replace a combination in the workspace's ``retrievers.json``. UsageError if it could not be used."""
@@ -306,21 +305,3 @@ def _files(folder: Path, *patterns: str) -> dict[str, Path]:
 
 def _path(reference: str) -> Path:
     return Path(os.path.expanduser(reference))
-
-
-def parse_settings(pairs: list[str]) -> dict[str, Any]:
-    """``key=value`` texts → values: numbers, true/false/null and JSON as such, the rest as text.
-
-    >>> parse_settings(["k=10", "system=Be brief", "stop=[\\"x\\"]"])
-    {'k': 10, 'system': 'Be brief', 'stop': ['x']}
-    """
-    settings: dict[str, Any] = {}
-    for pair in pairs:
-        key, equals, value = pair.partition("=")
-        if not equals or not key.strip():
-            raise UsageError(f"The setting {pair!r} is not key=value.")
-        try:
-            settings[key.strip()] = json.loads(value)
-        except ValueError:
-            settings[key.strip()] = value
-    return settings

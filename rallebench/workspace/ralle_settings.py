@@ -8,7 +8,6 @@ each retriever :func:`why_not` says with which command line.
 from __future__ import annotations
 
 import os
-import pickle
 import re
 import shlex
 from collections.abc import Mapping
@@ -16,10 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rallebench.chains.ralle import as_object
+from rallebench.chains.ralle import as_object, quoted
 from rallebench.core.entries import LLMEntry
 from rallebench.core.errors import BadFileError, UsageError
-from rallebench.core.files import read_json, write_json
+from rallebench.core.files import read_json
 from rallebench.encoders.references import presets
 from rallebench.workspace.indexes.importing import kind_of
 
@@ -313,11 +312,6 @@ def _preparations(corpus: CorpusEntry) -> list[str]:
         steps.append(f"put its corpus at {corpus.path}")
     if corpus.delimiter != "\t" or corpus.columns != (0, 1, 2):
         steps.append("rewrite its corpus with the columns id, text, title and tabs between them")
-    target = _json_map(corpus.page_map)
-    if target and corpus.page_map and target != corpus.page_map and not target.is_file():
-        call = f"convert_page_map({str(corpus.page_map)!r}, {str(target)!r})"
-        code = f"from rallebench.workspace.ralle_settings import convert_page_map; {call}"
-        steps.append(f"turn its page map into JSON with: python -c {shlex.quote(code)}")
     return steps
 
 
@@ -331,52 +325,13 @@ def build_command(entry: RetrieverEntry) -> str:
         words += ["--encoder", _encoder(entry.encoder)]
     if entry.corpus:
         words += ["--corpus", str(entry.corpus.path)]
-        if page_map := _json_map(entry.corpus.page_map):
-            words += ["--page-map", str(page_map)]
+        if entry.corpus.page_map:
+            words += ["--page-map", str(entry.corpus.page_map)]
     return shlex.join(words)
-
-
-def _json_map(page_map: Path | None) -> Path | None:
-    return page_map.with_suffix(".json") if page_map else None
-
-
-class _PlainUnpickler(pickle.Unpickler):
-    """Unpickles plain values only: a pickle that names any class or function is refused unread."""
-
-    def find_class(self, module: str, name: str) -> Any:
-        raise pickle.UnpicklingError(f"it asks for {module}.{name}")
-
-
-def convert_page_map(pickled: Path | str, target: Path | str) -> int:
-    """RaLLe's pickled map passage id → page id as JSON; returns how many passages have a page.
-
-    RaLLe writes -1 for a passage whose page it did not find; those are left out. Nothing of the
-    pickle is executed. Raises BadFileError if it is not such a map.
-    """
-    try:
-        with open(pickled, "rb") as handle:
-            value = _PlainUnpickler(handle).load()
-    except OSError as error:
-        raise BadFileError(f"{pickled} cannot be read: {error.strerror or error}.") from None
-    except Exception as error:  # a damaged pickle may raise anything, says Python's documentation
-        raise BadFileError(
-            f"{pickled} is no pickled map of passage ids to page ids ({error})."
-        ) from None
-    parts = [*value, *value.values()] if isinstance(value, dict) else [None]
-    if not all(isinstance(part, (int, str)) for part in parts):
-        raise BadFileError(f"{pickled} is no map of passage ids to page ids.")
-    pages = {str(passage): str(page) for passage, page in value.items() if str(page) != "-1"}
-    write_json(Path(target), pages, indent=None)
-    return len(pages)
-
-
-# ── values ───────────────────────────────────────────────────────────────────
 
 
 def _text(entry: Section, key: str, where: str) -> str:
     value = entry.get(key)
     if not isinstance(value, str) or not value.strip():
-        raise BadFileError(
-            f"{where}: {key!r} is {'missing' if value is None else repr(value)}; it should be text."
-        )
+        raise BadFileError(f"{where}: {key!r} is {quoted(value)}; it should be text.")
     return value

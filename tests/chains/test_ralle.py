@@ -114,17 +114,29 @@ def test_an_identity_with_an_eval_template_names_nobody():
     assert experiment.num_evaluate == 10
 
 
-def test_three_actions_come_in_order():
-    chain = experiment_from_json(THREE_ACTIONS).chain
-    forms = [(a.kind, a.dialect) for a in chain.actions]
-    assert forms == [("retrieve", "fstring"), ("generate", "fstring"), ("generate", "eval")]
-
-
 @pytest.mark.parametrize(
-    ("written", "read"), [(-1, None), (0, None), (None, None), (7, 7), ("7", 7), (7.0, 7)]
+    ("place", "written", "read"),
+    [
+        *(("dataset.num_evaluate", value, None) for value in (-1, 0, None)),
+        *(("dataset.num_evaluate", value, 7) for value in (7, "7", 7.0)),
+        *(("chain.0.npassage", value, 12) for value in ("12", " 12 ", 12, 12.0)),
+        ("chain.0.npassage", ..., 5),
+        *(("chain.1.f-strings_or_eval", value, "fstring") for value in (..., None)),
+        ("chain.1.llm_name", ..., ""),
+        ("len_chain", ..., 2),
+    ],
 )
-def test_a_number_of_questions_of_zero_or_less_means_all(written: Any, read: int | None):
-    assert experiment_from_json(changed("dataset.num_evaluate", written)).num_evaluate == read
+def test_numbers_may_be_text_and_what_is_missing_has_a_default(place: str, written: Any, read: Any):
+    experiment = experiment_from_json(changed(place, written))
+    retrieve, generate = experiment.chain.actions
+    values = {
+        "num_evaluate": experiment.num_evaluate,
+        "npassage": retrieve.k,
+        "f-strings_or_eval": generate.dialect,
+        "llm_name": generate.target,
+        "len_chain": len(experiment.chain.actions),
+    }
+    assert values[place.split(".")[-1]] == read
 
 
 def test_actions_beyond_the_chain_length_are_dropped_unread():
@@ -136,38 +148,7 @@ def test_actions_beyond_the_chain_length_are_dropped_unread():
     assert experiment_from_json(longer) == experiment_from_json(RETRIEVE_READ)
 
 
-def test_a_chain_without_a_length_is_read_whole():
-    assert experiment_from_json(changed("len_chain", ...)) == experiment_from_json(RETRIEVE_READ)
-
-
-@pytest.mark.parametrize("written", ["12", " 12 ", 12, 12.0])
-def test_k_may_be_text_because_ralles_page_saves_what_was_typed(written: Any):
-    assert experiment_from_json(changed("chain.0.npassage", written)).chain.actions[0].k == 12
-
-
-def test_a_missing_k_is_five():
-    assert experiment_from_json(changed("chain.0.npassage", ...)).chain.actions[0].k == 5
-
-
-@pytest.mark.parametrize("written", [..., None])
-def test_f_strings_are_the_default(written: Any):
-    experiment = experiment_from_json(changed("chain.1.f-strings_or_eval", written))
-    assert experiment.chain.actions[1].dialect == "fstring"
-
-
-def test_resume_is_kept_and_nothing_follows_from_it():
-    experiment = experiment_from_json(changed("dataset.resume", 19))
-    assert experiment.resume == 19
-    assert experiment.chain == experiment_from_json(RETRIEVE_READ).chain
-
-
-def test_a_model_that_is_not_named_yet_can_be_named_later():
-    chain = experiment_from_json(changed("chain.1.llm_name", ...)).chain
-    assert chain.actions[1].target == ""
-    assert override(chain, llm="mine").actions[1].target == "mine"
-
-
-@pytest.mark.parametrize("key", ["chain.0.comment", "dataset.seed", "note"])
+@pytest.mark.parametrize("key", ["chain.0.comment", "dataset.seed", "dataset.resume", "note"])
 def test_keys_that_nobody_knows_do_no_harm(key: str):
     assert experiment_from_json(changed(key, "x")) == experiment_from_json(RETRIEVE_READ)
 
@@ -201,7 +182,6 @@ HOW, DIALECTS = "f-strings_or_eval", "f-strings, eval."
         ("dataset", "NQ", ": 'dataset' is 'NQ'; it should be a JSON object."),
         ("dataset.dataset_name", 3, ": 'dataset_name' is 3; it should be text."),
         ("dataset.batch_size", 0, ": 'batch_size' is 0; it must be at least 1."),
-        ("dataset.resume", [], ": 'resume' is []; it should be a whole number."),
     ],
 )
 def test_a_malformed_file_is_refused_with_its_place(place: str, value: Any, message: str):
@@ -354,23 +334,16 @@ def test_every_visible_chain_file_of_a_folder_is_listed_with_its_path_as_name(tm
 # ── overriding ───────────────────────────────────────────────────────────────
 
 
-def test_an_override_changes_every_action_that_has_such_a_thing():
+def test_an_override_changes_every_action_that_has_such_a_thing_and_no_other():
     chain = experiment_from_json(THREE_ACTIONS).chain
+    assert override(chain) == override(chain, llm="", retriever="") == chain
     other = override(chain, llm="mine", retriever="my-index", k=7)
     targets = [(a.kind, a.target) for a in other.actions]
     assert targets == [("retrieve", "my-index"), ("generate", "mine"), ("generate", "mine")]
     assert other.actions[0].k == 7
     assert [a.template for a in other.actions] == [a.template for a in chain.actions]
-
-
-def test_an_override_of_nothing_changes_nothing():
-    chain = experiment_from_json(THREE_ACTIONS).chain
-    assert override(chain) == override(chain, llm="", retriever="") == chain
-
-
-def test_an_override_leaves_identity_actions_and_other_kinds_alone():
-    chain = experiment_from_json(ENTITY_LINKING).chain
-    assert override(chain, llm="mine", k=3).actions == (
+    linking = experiment_from_json(ENTITY_LINKING).chain
+    assert override(linking, llm="mine", k=3).actions == (
         Action("retrieve", REWRITE, "eval", "hnsw_subset_499992", 3),
         Action("identity", FIRST_TITLE, "eval"),
     )

@@ -100,26 +100,19 @@ def test_every_file_is_a_chain_of_this_list():
 
 
 @pytest.mark.parametrize("name", TASKS)
-def test_each_file_is_in_our_own_form_named_after_itself_and_says_what_it_is_for(name: str):
+def test_each_file_is_a_chain_of_its_name_that_runs_on_what_the_starter_has(name: str):
     saved = json.loads((CHAINS / f"{name}.json").read_text(encoding="utf-8"))
     chain = shipped(name)
     assert chain_to_json(chain) == saved
     assert chain.name == name
     assert chain.about and "\n" not in chain.about
-
-
-@pytest.mark.parametrize("name", TASKS)
-def test_each_chain_runs_on_what_the_starter_has(name: str):
     targets = {"retrieve": "starter-minilm", "generate": "extractive-reader", "identity": ""}
-    assert [a.target for a in shipped(name).actions] == [
-        targets[a.kind] for a in shipped(name).actions
-    ]
-
-
-@pytest.mark.parametrize("name", TASKS)
-def test_each_chain_keeps_its_actions_through_ralles_form(name: str):
-    chain = shipped(name)
+    assert [a.target for a in chain.actions] == [targets[a.kind] for a in chain.actions]
     assert experiment_from_json(experiment_to_json(chain)).chain.actions == chain.actions
+    for action in chain.actions:
+        check(action.template, action.dialect)
+        with pytest.raises(TemplateError):  # the check would see a brace or a bracket too many
+            check(action.template + ("{" if action.dialect == "fstring" else "["), action.dialect)
 
 
 def test_the_starter_chain_reads_five_passages():
@@ -133,14 +126,6 @@ def test_the_readme_names_every_chain():
 
 
 # ── the templates ────────────────────────────────────────────────────────────
-
-
-@pytest.mark.parametrize("name", TASKS)
-def test_each_template_is_well_formed_before_any_value_is_known(name: str):
-    for action in shipped(name).actions:
-        check(action.template, action.dialect)
-        with pytest.raises(TemplateError):  # the check would see a brace or a bracket too many
-            check(action.template + ("{" if action.dialect == "fstring" else "["), action.dialect)
 
 
 @pytest.mark.parametrize(
@@ -180,37 +165,33 @@ def test_each_action_of_three_sees_what_the_one_before_said():
 # ── byte for byte ────────────────────────────────────────────────────────────
 
 
-def test_read_qa_sends_ralles_reading_prompt():
-    prompts, outcome = play(shipped("read-qa"), "who made paris, texas", "Wim Wenders")
-    assert prompts == [
+DOCUMENTS = "A film by Wim Wenders of 1984.; The capital of France; it lies on the Seine."
+RELATION = "Paris, Texas [SEP] director"
+READING = {
+    "read-qa": (
         "who made paris, texas",
         'Referring to the following document, answer "who made paris, texas?" in 5 words or less.\n\n'
-        "A film by Wim Wenders of 1984.; The capital of France; it lies on the Seine.\n\n"
-        "Answer: ",
-    ]
-    assert outcome == Outcome("Wim Wenders")
-    assert prompts == play(shipped("read-qa"), "who made paris, texas", "x")[0]
-
-
-def test_zsre_asks_for_the_relation_of_the_subject_twice():
-    prompts, _ = play(shipped("read-zsre"), "Paris, Texas [SEP] director", "x")
-    assert prompts == [
-        "Paris, Texas [SEP] director",
+        f"{DOCUMENTS}\n\nAnswer: ",
+    ),
+    "read-zsre": (
+        RELATION,
         "Referring to the following document, detect the director of Paris, Texas in 5 words or less.\n\n"
-        "A film by Wim Wenders of 1984.; The capital of France; it lies on the Seine.\n\n"
-        "Pick up and just spit out the director of Paris, Texas in 5 words or less.\n\n"
+        f"{DOCUMENTS}\n\nPick up and just spit out the director of Paris, Texas in 5 words or less.\n\n"
         "The director: ",
-    ]
-
-
-def test_trex_asks_what_the_relation_of_the_subject_is():
-    prompts, _ = play(shipped("read-trex"), "Paris, Texas [SEP] director", "x")
-    assert prompts[1] == (
+    ),
+    "read-trex": (
+        RELATION,
         'Referring to the following document, answer "what is the director of Paris, Texas?" '
-        "in 5 words or less.\n\n"
-        "A film by Wim Wenders of 1984.; The capital of France; it lies on the Seine.\n\n"
-        "director: "
-    )
+        f"in 5 words or less.\n\n{DOCUMENTS}\n\ndirector: ",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", READING)
+def test_a_reading_prompt_is_ralles(name: str):
+    question, prompt = READING[name]
+    prompts, outcome = play(shipped(name), question, "Wim Wenders")
+    assert prompts == [question, prompt] and outcome == Outcome("Wim Wenders")
 
 
 def test_fact_checking_asks_for_one_word():

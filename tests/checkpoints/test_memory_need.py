@@ -86,18 +86,26 @@ def test_only_matrices_are_quantised_embeddings_and_norms_stay(
     assert found.parameters == MATRIX + EMBEDDING + NORM
 
 
-def test_experts_which_are_joined_into_one_tensor_are_not_quantised(tmp_path: Path) -> None:
-    experts = write_model(
-        tmp_path, {"model.layers.0.mlp.experts.0.up_proj.weight": ([1000, 1000], "BF16")}
-    )
-    assert of(experts, quantization="4bit").weights == 2 * MATRIX
-
-
-def test_weights_that_are_quantised_already_stay_as_they_are(tmp_path: Path) -> None:
-    packed = write_model(
-        tmp_path, {"a.qweight": ([1000, 125], "I32"), "b.weight": ([1000, 1000], "U8")}
-    )
-    assert of(packed, dtype="float32").weights == 4 * 125_000 + MATRIX
+@pytest.mark.parametrize(
+    ("tensors", "settings", "weights"),
+    [
+        # Experts, which are joined into one tensor, are not quantised; what is quantised already stays.
+        (
+            {"model.layers.0.mlp.experts.0.up_proj.weight": ([1000, 1000], "BF16")},
+            {"quantization": "4bit"},
+            2 * MATRIX,
+        ),
+        (
+            {"a.qweight": ([1000, 125], "I32"), "b.weight": ([1000, 1000], "U8")},
+            {"dtype": "float32"},
+            4 * 125_000 + MATRIX,
+        ),
+    ],
+)
+def test_some_tensors_stay_as_they_are(
+    tmp_path: Path, tensors: Any, settings: dict[str, str], weights: int
+) -> None:
+    assert of(write_model(tmp_path, tensors), **settings).weights == weights
 
 
 def test_the_cache_grows_with_context_and_batch(folder: Path) -> None:
@@ -226,32 +234,38 @@ def test_the_limit_of_a_container_counts_its_file_pages_as_free(tmp_path: Path) 
     assert list(memory.container_room(tmp_path, tmp_path / "nothing")) == []
 
 
+def memory_of(capfd: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]:
+    """What the verb ``memory`` says in JSON."""
+    assert main(["memory", *arguments, "--json"]) == 0
+    value: dict[str, Any] = json.loads(capfd.readouterr().out)
+    return value
+
+
 def test_the_command_line_tells_every_quantisation(
     folder: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    flags = ["--workspace", str(folder.parent), "--json"]
+    flags = ["--workspace", str(folder.parent)]
     reference = f"transformers:{folder}?quantization=8bit&device_map=cpu"
-    assert main(["memory", reference, "--context", "128", *flags]) == 0
-    told = json.loads(capfd.readouterr().out)
-    weights = [one["weights"] for one in told["quantization"].values()]
-    assert told["chosen"] == "8bit" and list(told["quantization"]) == ["none", "8bit", "4bit"]
-    assert (
-        weights == sorted(weights, reverse=True) and told["quantization"]["4bit"]["context"] == 128
-    )
-    assert main(["memory", "scripted:?echo=true", *flags]) == 2
-    assert "Nothing here says what scripted:?echo=true needs" in capfd.readouterr().err
-    assert main(["memory", reference, "--batch", "0", *flags]) == 2
+    value = memory_of(capfd, reference, "--context", "128", *flags)
+    forms = value["quantization"]
+    weights = [row["weights"] for row in forms.values()]
+    assert value["chosen"] == "8bit" and list(forms) == ["none", "8bit", "4bit"]
+    assert weights == sorted(weights, reverse=True) and forms["4bit"]["context"] == 128
+    for arguments, sentence in (
+        (["scripted:?echo=true"], "Nothing here says what scripted:?echo=true needs"),
+        (["no-such"], "There is no language model 'no-such'."),
+        ([reference, "--batch", "0"], "0"),
+    ):
+        assert main(["memory", *arguments, *flags]) == 2
+        assert sentence in capfd.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("model", "forms"), [("minilm", ["none"]), ("extractive-reader", ["none"])]
-)
+@pytest.mark.parametrize("model", ["minilm", "extractive-reader"])
 def test_what_is_embedded_says_its_need_before_it_is_loaded(
-    model: str, forms: list[str], tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    model: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["memory", model, "--json", "--workspace", str(tmp_path)]) == 0
-    value = json.loads(capfd.readouterr().out)
-    assert list(value["quantization"]) == forms == [value["chosen"]]
+    value = memory_of(capfd, model, "--workspace", str(tmp_path))
+    assert list(value["quantization"]) == ["none"] == [value["chosen"]]
     need = value["quantization"]["none"]
     assert need["parameters"] == pytest.approx(22.6e6, rel=0.02) and need["needs"] > need["weights"]
     assert value["sentence"].startswith(f"{model} needs about ")
@@ -270,20 +284,12 @@ def test_an_encoder_says_its_need_in_each_of_its_quantisations(
     )
     (folder / "tokenizer.json").write_text("{}")
     reference = f"sentence_transformers:{folder}?quantization=8bit&device=cpu"
-    assert main(["memory", reference, "--json", "--workspace", str(tmp_path)]) == 0
-    value = json.loads(capfd.readouterr().out)
+    value = memory_of(capfd, reference, "--workspace", str(tmp_path))
     assert value["chosen"] == "8bit"
     assert {form: row["weights"] for form, row in value["quantization"].items()} == {
         "none": 4 * (MATRIX + EMBEDDING),
         "8bit": MATRIX + 4 * EMBEDDING,
     }
-
-
-def test_what_names_neither_a_model_nor_an_encoder_is_one_sentence(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["memory", "no-such", "--workspace", str(tmp_path)]) == 2
-    assert "There is no language model 'no-such'." in capfd.readouterr().err
 
 
 def test_the_processor_is_asked_for_bfloat16_without_torch() -> None:

@@ -10,6 +10,7 @@ import pytest
 from samples import write_sample
 
 from rallebench.core.errors import BadFileError
+from rallebench.core.events import complete
 from rallebench.core.sources import Problems, Source
 from rallebench.core.types import Passage
 from rallebench.corpora import CORPORA
@@ -84,7 +85,7 @@ def test_a_sample_is_read_as_passages_recognised_as_its_own_format_and_imported(
     assert len(passages) >= 2 and all(passage.text.strip() for passage in passages)
     assert len({passage.doc_id for passage in passages}) == len(passages)
     assert "recognises" not in traits or form_of(sample) == form
-    *_, corpus = import_corpus(tmp_path / "corpora", "mine", sample, form=form)
+    corpus = complete(import_corpus(tmp_path / "corpora", "mine", sample, form=form))
     assert isinstance(corpus, Corpus) and corpus.passages == len(passages)
     kept = read_corpus(tmp_path / "corpora" / "mine")
     assert [passage.text for passage in kept] == [passage.text for passage in passages]
@@ -120,7 +121,9 @@ def test_a_format_is_recognised_or_must_be_named(form: str, tmp_path: Path) -> N
 def test_a_corpus_of_any_format_can_be_imported(form: str, tmp_path: Path) -> None:
     if form == "imported":
         pytest.skip("it is what an import makes")
-    *_, corpus = import_corpus(tmp_path / "corpora", "mine", WRITERS[form](tmp_path), form=form)
+    corpus = complete(
+        import_corpus(tmp_path / "corpora", "mine", WRITERS[form](tmp_path), form=form)
+    )
     assert isinstance(corpus, Corpus)
     assert (corpus.form, corpus.passages) == (form, len(TEXTS))
     assert tuple(passage.text for passage in read_corpus(tmp_path / "corpora" / "mine")) == TEXTS

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from building import built
 
 from rallebench.core.entries import Manifest
 from rallebench.core.errors import BackendError, MismatchError, NotFoundError, UsageError
@@ -17,7 +18,8 @@ from rallebench.encoders.hashing import Hashing
 from rallebench.retrievers import INDEX_KINDS
 from rallebench.retrievers.in_memory import InMemory
 from rallebench.workspace.entries import read_manifest
-from rallebench.workspace.indexes.build import build_index, kinds
+from rallebench.workspace.indexes.build import build_index
+from rallebench.workspace.indexes.recipes import index_recipe, kinds
 
 TEXTS = [
     ("Titan", "Titan is the largest moon of Saturn and has a thick atmosphere."),
@@ -39,10 +41,9 @@ def build(
     )
     pages = folder / f"{name}.json"
     pages.write_text(__import__("json").dumps({p.doc_id: p.page_id for p in passages}))
-    *_, manifest = build_index(
+    manifest = built(
         folder / "indexes", name, corpus, kind, encoder=Hashing(), page_map=pages, **options
     )
-    assert isinstance(manifest, Manifest)
     return INDEX_KINDS[kind].open(name, folder / "indexes" / name, manifest, Hashing())
 
 
@@ -143,7 +144,7 @@ def test_the_fingerprint_changes_with_corpus_kind_and_parameters_only(tmp_path: 
     same = fingerprint("a")
     assert fingerprint("b") == same
     others = [fingerprint("c", passages=PASSAGES[:-1]), fingerprint("e", kind="flat")]
-    others.append(fingerprint("d", parameters={"k1": 1.2}))
+    others.append(fingerprint("d", settings={"k1": 1.2}))
     assert len({same, *others}) == 4
 
 
@@ -174,7 +175,7 @@ def test_a_format_that_nobody_knows_is_refused_for_an_imported_corpus_too(tmp_pa
     list(import_corpus(tmp_path / "corpora", "kept", source))
     with pytest.raises(NotFoundError, match="There is no corpus format 'tvs'"):
         corpus = tmp_path / "corpora" / "kept"
-        list(build_index(tmp_path / "indexes", "x", corpus, "bm25", form="tvs"))
+        built(tmp_path / "indexes", "x", corpus, "bm25", form="tvs")
     assert not (tmp_path / "indexes").exists()
 
 
@@ -182,7 +183,7 @@ def test_a_failed_build_leaves_nothing(tmp_path: Path) -> None:
     bad = tmp_path / "bad.tsv"
     bad.write_text("1\ta\tb\n1\ta\tb\n")
     with pytest.raises(UsageError, match="repeats the id"):
-        list(build_index(tmp_path / "indexes", "x", bad, "bm25"))
+        built(tmp_path / "indexes", "x", bad, "bm25")
     assert list((tmp_path / "indexes").iterdir()) == []
 
 
@@ -228,22 +229,12 @@ def test_an_equal_index_is_not_built_again_and_another_one_is_refused_before_any
     tmp_path: Path,
 ) -> None:
     build(tmp_path, "flat").close()
-    said: list[str] = []
-    for parameters in ({}, None):
-        for piece in build_index(
-            tmp_path / "indexes",
-            "x",
-            tmp_path / "x.tsv",
-            "flat",
-            encoder=Hashing(),
-            page_map=tmp_path / "x.json",
-            parameters=parameters,
-        ):
-            said.append(getattr(piece, "stage", "manifest"))
-    assert said[-1] == "manifest" and "indexing vectors" not in said
+    corpus, pages = tmp_path / "x.tsv", tmp_path / "x.json"
+    recipe = index_recipe(corpus, "flat", encoder="hashing", page_map=pages)
+    events = build_index(tmp_path / "indexes", "x", recipe, encoder=Hashing())
+    assert {event.message for event in events} == {"reading the corpus"}
     with pytest.raises(UsageError, match=r"holds something else \(flat over x.tsv"):
-        pages = tmp_path / "x.json"
-        list(build_index(tmp_path / "indexes", "x", tmp_path / "x.tsv", "bm25", page_map=pages))
+        built(tmp_path / "indexes", "x", corpus, "bm25", page_map=pages)
 
 
 def test_a_damaged_index_of_the_name_is_to_be_removed_first(tmp_path: Path) -> None:

@@ -6,13 +6,13 @@ import errno
 from pathlib import Path
 
 import pytest
+from building import built
 from full_disk import no_file_grows_beyond
 
 from rallebench.core.errors import BackendError, Hint
 from rallebench.core.files import disk_error, is_full, room, write_json
 from rallebench.corpora.imported import import_corpus
 from rallebench.encoders.hashing import Hashing
-from rallebench.workspace.indexes.build import build_index
 
 COUNT = 400
 
@@ -35,7 +35,7 @@ def test_an_index_that_does_not_fit_is_named_and_nothing_is_left(
     kind: str, limit: int, corpus: Path, tmp_path: Path
 ) -> None:
     with pytest.raises(BackendError) as refusal, no_file_grows_beyond(limit):
-        list(build_index(tmp_path / "indexes", "mine", corpus, kind, encoder=Hashing()))
+        built(tmp_path / "indexes", "mine", corpus, kind, encoder=Hashing())
     said = str(refusal.value)
     assert said.startswith(
         f"Could not write the index {tmp_path / 'indexes' / 'mine'}: the disk is full. It takes "
@@ -55,7 +55,7 @@ def test_vectors_that_do_not_fit_are_said_to_be_kept_and_the_index_is_not_blamed
     corpus: Path, tmp_path: Path
 ) -> None:
     with pytest.raises(BackendError) as refusal, no_file_grows_beyond(VECTORS - 5000):
-        list(build_index(tmp_path / "indexes", "mine", corpus, "flat", encoder=Hashing()))
+        built(tmp_path / "indexes", "mine", corpus, "flat", encoder=Hashing())
     assert "Could not write the vectors in" in str(
         refusal.value
     ) and "what is encoded is kept. It takes" in str(refusal.value)

@@ -67,46 +67,121 @@ def test_a_beir_folder_and_its_file_give_the_same_passages(tmp_path: Path) -> No
         list(read_corpus(tmp_path, form="beir"))
 
 
-CSVS: dict[str, tuple[str, list[Passage]]] = {
+READ: dict[str, tuple[str, str, list[Passage]]] = {
+    "RaLLe's table with its header row": (
+        "c.tsv",
+        "id\ttext\ttitle\n1\tTitan is a moon.\tTitan\n2\tA city.\tParis, Texas\n",
+        [
+            Passage("1", "Titan is a moon.", "Titan", "1"),
+            Passage("2", "A city.", "Paris, Texas", "2"),
+        ],
+    ),
+    "a table without a header": ("c.tsv", "1\ta\tT\n", [Passage("1", "a", "T", "1")]),
+    "columns in any order": (
+        "c.tsv",
+        "title\tid\ttext\nT\tx-9\ta\n",
+        [Passage("x-9", "a", "T", "x-9")],
+    ),
+    "a quoted field": (
+        "c.tsv",
+        'a\t"say ""hi"" now"\tT\n',
+        [Passage("a", 'say "hi" now', "T", "a")],
+    ),
+    "a quote that begins a text": (
+        "c.tsv",
+        'a\t"Hi" she said\tT\n',
+        [Passage("a", '"Hi" she said', "T", "a")],
+    ),
+    "quotes on both sides": (
+        "c.tsv",
+        'a\t"Hi", he, "there"\tT\n',
+        [Passage("a", '"Hi", he, "there"', "T", "a")],
+    ),
+    "no title": ("c.tsv", "a\tno title\n", [Passage("a", "no title", "", "a")]),
+    "no text": ("c.tsv", "a\t\tempty text\n", [Passage("a", "", "empty text", "a")]),
+    "a table from Windows": (
+        "c.tsv",
+        "\ufeffid\ttext\ttitle\r\na\tb\tc\r\n",
+        [Passage("a", "b", "c", "a")],
+    ),
+    "page ids of JSON lines": (
+        "c.jsonl",
+        '{"id": 1, "text": "a", "title": "A", "wikipedia_id": 77}\n{"_id": "b", "text": "b"}\n',
+        [Passage("1", "a", "A", "77"), Passage("b", "b", "", "b")],
+    ),
+    "Pyserini's name of the text": (
+        "c.jsonl",
+        '{"id": "1", "title": "T", "contents": "a moon", "url": "u"}\n',
+        [Passage("1", "a moon", "T", "1")],
+    ),
+    "BARAG's name of the text": (
+        "c.csv",
+        "id,title,content\n1,T,a\n",
+        [Passage("1", "a", "T", "1")],
+    ),
     "fields over several lines": (
+        "c.csv",
         'id,text,title\na,"one\n""two"", three",T\nb,four,\n',
         [Passage("a", 'one\n"two", three', "T", "a"), Passage("b", "four", "", "b")],
     ),
-    "no id": ("title,text\nT,a\nU,b\n", [Passage("1", "a", "T", "1"), Passage("2", "b", "U", "2")]),
-    "any order, other columns": ("url,Text,ID,page_id\nx,a,7,p\n", [Passage("7", "a", "", "p")]),
-    "semicolons": ("id;text\n1;a, b\n", [Passage("1", "a, b", "", "1")]),
-    "a byte order mark, Windows line ends": (
+    "no id": (
+        "c.csv",
+        "title,text\nT,a\nU,b\n",
+        [Passage("1", "a", "T", "1"), Passage("2", "b", "U", "2")],
+    ),
+    "other columns": ("c.csv", "url,Text,ID,page_id\nx,a,7,p\n", [Passage("7", "a", "", "p")]),
+    "semicolons": ("c.csv", "id;text\n1;a, b\n", [Passage("1", "a, b", "", "1")]),
+    "a CSV file from Windows": (
+        "c.csv",
         "\ufeffid,text\r\n1,天\r\n\r\n",
         [Passage("1", "天", "", "1")],
     ),
 }
 
 
-@pytest.mark.parametrize("case", CSVS)
-def test_csv_is_read_by_its_header(case: str, tmp_path: Path) -> None:
-    content, expected = CSVS[case]
-    assert list(read_corpus(file(tmp_path / "c.csv", content))) == expected
+@pytest.mark.parametrize("case", READ)
+def test_rows_are_read_as_they_were_meant(case: str, tmp_path: Path) -> None:
+    name, content, expected = READ[case]
+    assert list(read_corpus(file(tmp_path / name, content))) == expected
 
 
 @pytest.mark.parametrize(
-    ("content", "message"),
+    ("name", "content", "message"),
     [
-        ("id,body\n1,a\n", r"line 1 names the columns id, body, and none is 'text'"),
-        ("id,text\n1,a\n2\n", r"line 3 has 1 fields where the header names 2"),
-        ('id,text\n1,a\n2,"b\nc\nd\n', r"line 3 is not a CSV row .* a quoted field must be closed"),
-        ("id,text\n1,a\n1,b\n", r"line 3 repeats the id '1' of line 2"),
-        ("", "holds no passages"),
-        ("id,text\n", "holds no passages"),
+        ("c.csv", "id,body\n1,a\n", "line 1 names the columns id, body, and none is 'text'"),
+        ("c.csv", "id,text\n1,a\n2\n", "line 3 has 1 fields where the header names 2"),
+        ("c.csv", 'id,text\n1,a\n2,"b\nc\nd\n', "line 3 is not a CSV row .* must be closed"),
+        ("c.csv", "id,text\n1,a\n1,b\n", "line 3 repeats the id '1' of line 2"),
+        ("c.csv", "", "holds no passages"),
+        ("c.csv", "id,text\n", "holds no passages"),
+        ("c.tsv", "", "holds no passages"),
+        ("c.tsv", "id\ttext\ttitle\n", "holds no passages"),
+        ("c.tsv", "1\ttext\ttitle\n1\tother\ttitle\n", "line 2 repeats the id '1' of line 1"),
+        ("c.tsv", "just one column\n", "line 1 has one column"),
+        ("c.tsv", "1\ta\tb\nbroken", "line 2 has one column"),
+        ("c.tsv", "\ta\tb\n", "line 1 has an empty id"),
+        ("c.tsv", b"1\tb\xff\xfe\tc\n", "line 1 is not UTF-8"),
+        ("c.tsv", "1\ta\0b\tc\n", "line 1 holds binary data"),
+        ("c.tsv", "1\täöü\tc\n".encode("utf-16"), "line 1"),
+        ("c.jsonl", '{"id": "1"}\n', "line 1 needs 'id' and 'text'; it has id"),
+        ("c.jsonl", '{"id": "1", "text": "a"}\n{"id": "2", "te', "line 2 is not valid JSON"),
+        ("c.jsonl", "[1]\n", "line 1 is not a JSON object"),
+        ("c.jsonl", "[" * 100_000 + "\n", "line 1 is not valid JSON"),
     ],
 )
-def test_bad_csv_is_refused_with_the_line(content: str, message: str, tmp_path: Path) -> None:
+def test_a_bad_file_is_refused_with_the_line(
+    name: str, content: str | bytes, message: str, tmp_path: Path
+) -> None:
     with pytest.raises(BadFileError, match=message):
-        list(read_corpus(file(tmp_path / "c.csv", content)))
+        list(read_corpus(file(tmp_path / name, content)))
 
 
-def test_a_csv_field_may_be_longer_than_the_standard_library_allows(tmp_path: Path) -> None:
-    path = file(tmp_path / "c.csv", f'id,text\n1,"{"x" * 200_000}"\n')
-    assert [len(passage.text) for passage in read_corpus(path)] == [200_000]
+def test_without_a_map_the_passage_id_is_the_page_id_and_a_map_that_lacks_it_gives_none(
+    tmp_path: Path,
+) -> None:
+    path = file(tmp_path / "c.tsv", "1\ta\tA\n2\tb\tB\n")
+    assert [p.page_id for p in read_corpus(path)] == ["1", "2"]
+    assert [p.page_id for p in read_corpus(path, {"1": "x"})] == ["x", ""]
 
 
 def test_a_folder_is_read_recursively_in_the_order_of_names_with_titles(tmp_path: Path) -> None:
@@ -128,23 +203,27 @@ def test_a_folder_is_read_recursively_in_the_order_of_names_with_titles(tmp_path
     ]
 
 
-def test_html_loses_scripts_and_keeps_the_words_of_neighbouring_blocks_apart(
-    tmp_path: Path,
+@pytest.mark.parametrize(
+    ("page", "title", "text"),
+    [
+        (
+            "<h1>标题</h1><script>var x=1;</script><ul><li>one</li><li>two</li></ul>three<br>four<style>p{}</style>",
+            "标题",
+            "标题\none\ntwo\nthree\nfour",
+        ),
+        (
+            '<meta charset="gb2312"><title>天气</title><p>今天下雨。</p>'.encode("gb2312"),
+            "天气",
+            "今天下雨。",
+        ),
+    ],
+    ids=["scripts and neighbouring blocks", "an older Chinese encoding"],
+)
+def test_html_is_read_as_it_is_shown(
+    page: str | bytes, title: str, text: str, tmp_path: Path
 ) -> None:
-    page = "<h1>标题</h1><script>var x=1;</script><ul><li>one</li><li>two</li></ul>three<br>four<style>p{}</style>"
     path = file(tmp_path / "p.html", page)
-    assert list(read_corpus(path)) == [
-        Passage("p.html", "标题\none\ntwo\nthree\nfour", "标题", "p.html")
-    ]
-
-
-def test_html_in_an_older_chinese_encoding_is_read_by_what_it_says_of_itself(
-    tmp_path: Path,
-) -> None:
-    page = '<meta charset="gb2312"><title>天气</title><p>今天下雨。</p>'.encode("gb2312")
-    assert [(p.title, p.text) for p in read_corpus(file(tmp_path / "p.html", page))] == [
-        ("天气", "今天下雨。")
-    ]
+    assert list(read_corpus(path)) == [Passage("p.html", text, title, "p.html")]
 
 
 def test_files_that_cannot_be_read_are_named_and_the_others_are_kept(tmp_path: Path) -> None:
@@ -226,11 +305,13 @@ def test_a_file_is_recognised_by_its_name(name: str, form: str, tmp_path: Path) 
     assert form_of(tmp_path / name) == form
 
 
-def test_a_folder_that_nobody_knows_and_a_format_that_is_none_are_refused(tmp_path: Path) -> None:
+def test_an_unknown_folder_format_or_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(BadFileError, match="is a folder without documents"):
         list(read_corpus(tmp_path))
     with pytest.raises(NotFoundError, match=r"no corpus format 'parquet'.*Known: beir, csv"):
         list(read_corpus(tmp_path, form="parquet"))
+    with pytest.raises(BadFileError, match="does not exist"):
+        list(read_corpus(tmp_path / "none.tsv"))
 
 
 def test_every_format_says_what_it_is() -> None:
@@ -271,7 +352,7 @@ def test_a_corpus_of_bad_rows_alone_is_refused_naming_the_first(tmp_path: Path) 
         list(read_corpus(path, problems=Problems(skip=True)))
 
 
-def test_a_line_of_a_hundred_megabytes_is_skipped_without_being_held(tmp_path: Path) -> None:
+def test_a_line_of_a_hundred_megabytes_is_a_bad_row_that_is_not_held(tmp_path: Path) -> None:
     path = tmp_path / "huge.tsv"
     with open(path, "wb") as handle:
         handle.write(b"1\ta\tb\n2\t")
@@ -280,6 +361,8 @@ def test_a_line_of_a_hundred_megabytes_is_skipped_without_being_held(tmp_path: P
     problems = Problems(skip=True)
     assert [p.doc_id for p in read_corpus(path, problems=problems)] == ["1", "3"]
     assert [problem.line for problem in problems.first] == [2]
+    with pytest.raises(BadFileError, match="line 2 is longer than 64 MB"):
+        list(read_corpus(path))
 
 
 STRANGE = {
@@ -288,17 +371,6 @@ STRANGE = {
     "marks and separators": "a\u0301\u200f\u2028b\u00a0c\u3000d",
     "10 MB": "moon " * 2_000_000,
 }
-
-
-@pytest.mark.parametrize("called", ["text", "contents", "content"])
-def test_the_text_of_a_row_may_have_the_names_that_other_tools_give_it(
-    called: str, tmp_path: Path
-) -> None:
-    row = {"id": "1", "title": "T", called: "a moon", "url": "u"}
-    rows = file(tmp_path / "c.jsonl", json.dumps(row) + "\n")
-    table = file(tmp_path / "c.csv", f"id,title,{called}\n1,T,a moon\n")
-    for path in (rows, table):
-        assert list(read_corpus(path)) == [Passage("1", "a moon", "T", "1")]
 
 
 @pytest.mark.parametrize("case", STRANGE)

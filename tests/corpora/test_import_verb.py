@@ -95,18 +95,14 @@ def test_a_question_set_is_imported_and_asked_by_its_name(
     assert ran["n"] == 3
 
 
-def test_a_page_map_for_questions_is_refused(rallebench: CommandLine, workspace: Path) -> None:
-    source = workspace / "datasets/tiny-qa.jsonl"
-    ran = rallebench("import --kind dataset --name x --page-map m", source)
-    assert ran.code == 2
-    assert ran.last == "A question set has no --page-map; its records name their pages."
-
-
 @pytest.mark.parametrize(
     ("kind", "sentence"),
     [
-        ("corpus --dataset tiny-qa", "--dataset and --system belong to --kind predictions"),
-        ("corpus --dataset tiny-qa", "leave them out for a corpus"),
+        ("dataset --page-map m", "A question set has no --page-map; its records name their pages."),
+        (
+            "corpus --dataset tiny-qa",
+            "--dataset and --system belong to --kind predictions; leave them out for a corpus",
+        ),
         ("dataset --system react:m", "leave them out for a dataset"),
         ("scholars --system react:m", "has no --page-map, --format, --dataset or --system"),
         ("predictions --dataset q --page-map pages.json", "Predictions have no --page-map"),

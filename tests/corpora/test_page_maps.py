@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import pickle
 import tracemalloc
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -24,12 +26,8 @@ def test_a_map_gives_the_page_of_an_id_as_text_whatever_its_form(form: str, tmp_
     path = tmp_path / f"map.{form}"
     path.write_text(FORMS[form], encoding="utf-8")
     pages = read_page_map(path)
-    assert [pages.get(doc_id, "none") for doc_id in ("1", "2", "3", "id")] == [
-        "p1",
-        "7",
-        "none",
-        "none",
-    ]
+    values = [pages.get(doc_id, "none") for doc_id in ("1", "2", "3", "id")]
+    assert values == ["p1", "7", "none", "none"]
 
 
 @pytest.mark.parametrize(
@@ -42,6 +40,10 @@ def test_a_map_gives_the_page_of_an_id_as_text_whatever_its_form(form: str, tmp_
         ("m.jsonl", '{"id": 1}\n', "line 1 needs 'id' and 'page_id'"),
         ("m.jsonl", '{"id": 1, "page_id": [1]}\n', "line 1 needs 'id' and 'page_id'"),
         ("m.json", '{"1": null}', "maps '1' to NoneType"),
+        ("m.json", '{"1": [2]}', "maps '1' to list"),
+        ("m.json", "[1]", r"m\.json should hold a JSON object"),
+        ("m.json", "{", r"m\.json is not valid JSON"),
+        ("m.json", "", r"m\.json is empty"),
     ],
 )
 def test_a_bad_map_is_refused(name: str, content: str, message: str, tmp_path: Path) -> None:
@@ -49,6 +51,34 @@ def test_a_bad_map_is_refused(name: str, content: str, message: str, tmp_path: P
     path.write_text(content, encoding="utf-8")
     with pytest.raises(BadFileError, match=message):
         read_page_map(path)
+
+
+class Attack:
+    """Unpickled by Python's own loader, this creates a file."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return open, (self.path, "w")
+
+
+def test_ralles_pickle_is_read_without_the_pages_it_did_not_find_and_nothing_in_it_is_executed(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "map.p"
+    path.write_bytes(pickle.dumps({1: 10, 2: -1, "3": "30"}))
+    assert read_page_map(path) == {"1": "10", "3": "30"}
+    path.write_bytes(pickle.dumps({1: Attack(str(tmp_path / "created"))}))
+    with pytest.raises(BadFileError, match=r"map\.p is no pickled map .*it asks for .*open"):
+        read_page_map(path)
+    assert [file.name for file in tmp_path.iterdir()] == ["map.p"]
+    for content in (b"", b"no pickle", pickle.dumps([1, 2]), pickle.dumps({1: [2]})):
+        path.write_bytes(content)
+        with pytest.raises(BadFileError, match=r"map\.p (is no pickled map|should hold|maps 1 to)"):
+            read_page_map(path)
+    with pytest.raises(BadFileError, match="cannot be read"):
+        read_page_map(tmp_path / "none.p")
 
 
 def test_a_long_table_gives_what_a_dict_would_and_takes_a_fraction_of_its_memory(

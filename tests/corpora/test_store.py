@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ import pytest
 from project import PROJECT
 
 from rallebench.core.errors import BackendError, BadFileError
+from rallebench.core.events import complete
 from rallebench.core.types import Passage
 from rallebench.corpora import _columns
 from rallebench.corpora.chunking import Chunking, chunk
@@ -32,7 +34,8 @@ def store(tmp_path: Path) -> Iterator[PassageStore]:
     opened.close()
 
 
-def test_a_passage_is_found_by_its_id(store: PassageStore) -> None:
+def test_a_passage_is_found_by_its_row_and_by_its_id(store: PassageStore) -> None:
+    assert list(store) == list(passages(500)) and store[17].doc_id == "d17"
     assert [store.row_of(f"d{n}") for n in range(500)] == list(range(500))
     assert store.row_of("d500") is store.row_of("") is None
 
@@ -50,75 +53,57 @@ def test_ids_that_share_a_hash_and_parts_that_are_sorted_apart_are_found(
         assert lookup[1].tolist() == [3, 0, 2, 5, 4, 1, 6]
 
 
-def test_a_store_without_the_look_up_still_finds_ids(store: PassageStore, tmp_path: Path) -> None:
-    (tmp_path / "ids.npy").unlink()
-    older = PassageStore(tmp_path)
-    assert older.row_of("d321") == 321
-    older.close()
-
-
-def test_a_chunk_knows_its_document_and_its_place_there(tmp_path: Path) -> None:
-    documents = [Passage("a#1", "one two three"), Passage("b", "four")]
-    for _ in writing_store(tmp_path, chunk(documents, Chunking(2))):
-        pass
-    store = PassageStore(tmp_path)
-    assert [p.doc_id for p in store] == ["a#1#0", "a#1#1", "b"]
-    origins = [store.origin(row) for row in range(3)]
-    assert origins == [Origin("a#1", 0, 7), Origin("a#1", 8, 13), Origin("b", 0, 4)]
-    store.close()
-
-
-def test_a_title_before_a_chunk_is_no_part_of_its_place(tmp_path: Path) -> None:
-    documents = [Passage("a", " one two"), Passage("b", "")]
-    for _ in writing_store(tmp_path, chunk(documents, Chunking(2, prefix="Title: {title}\n"))):
-        pass
-    store = PassageStore(tmp_path)
-    texts = [(p.doc_id, p.text) for p in store]
-    assert texts == [("a#0", "Title: \none two"), ("b#0", "Title: \n")]
-    assert [store.origin(row) for row in range(2)] == [Origin("a", 1, 8), Origin("b", 0, 0)]
-    store.close()
-
-
-def test_the_spans_do_not_change_the_fingerprint(tmp_path: Path) -> None:
-    whole = list(passages(5))
-    (tmp_path / "spans").mkdir()
-    _, sha = write_store(tmp_path, whole)
-    writing = writing_store(tmp_path / "spans", ((p, (0, 3)) for p in whole))
-    while True:
-        try:
-            next(writing)
-        except StopIteration as ended:
-            assert ended.value == (5, sha)
-            break
-
-
-def test_a_linked_store_is_the_same_and_outlives_the_first(
-    store: PassageStore, tmp_path: Path
+def test_a_chunk_knows_its_document_and_its_place_there_without_the_title_before_it(
+    tmp_path: Path,
 ) -> None:
-    other = tmp_path / "other"
-    other.mkdir()
-    link_store(tmp_path, other)
-    assert (other / "passages.jsonl").samefile(tmp_path / "passages.jsonl")
-    (tmp_path / "passages.jsonl").unlink()
-    linked = PassageStore(other)
-    assert list(linked) == list(passages(500))
-    linked.close()
+    cases = (
+        (Chunking(2), [Passage("a#1", "one two three"), Passage("b", "four")]),
+        (Chunking(2, prefix="Title: {title}\n"), [Passage("a", " one two"), Passage("b", "")]),
+    )
+    results = []
+    for number, (chunking, documents) in enumerate(cases):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        complete(writing_store(folder, chunk(documents, chunking)))
+        with closing(PassageStore(folder)) as store:
+            rows = [(p.doc_id, p.text, store.origin(row)) for row, p in enumerate(store)]
+        results.append(rows)
+    assert results[0] == [
+        ("a#1#0", "one two", Origin("a#1", 0, 7)),
+        ("a#1#1", "three", Origin("a#1", 8, 13)),
+        ("b", "four", Origin("b", 0, 4)),
+    ]
+    assert results[1] == [
+        ("a#0", "Title: \none two", Origin("a", 1, 8)),
+        ("b#0", "Title: \n", Origin("b", 0, 0)),
+    ]
 
 
-def test_a_store_is_copied_where_links_are_refused(
-    store: PassageStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_the_fingerprint_follows_from_the_passages_alone(tmp_path: Path) -> None:
+    whole = list(passages(5))
+    _, sha = write_store(tmp_path, whole)
+    for name in ("spans", "other"):
+        (tmp_path / name).mkdir()
+    assert complete(writing_store(tmp_path / "spans", ((p, (0, 3)) for p in whole))) == (5, sha)
+    assert write_store(tmp_path / "other", [*whole[:-1], Passage("d4", "changed")])[1] != sha
+
+
+@pytest.mark.parametrize("links", [True, False], ids=["linked", "copied where links are refused"])
+def test_a_linked_store_is_the_same_and_outlives_the_first(
+    links: bool, store: PassageStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: object) -> None:
         raise OSError(18, "Invalid cross-device link")
 
-    monkeypatch.setattr(os, "link", refuse)
+    if not links:
+        monkeypatch.setattr(os, "link", refuse)
     other = tmp_path / "other"
     other.mkdir()
     link_store(tmp_path, other)
-    assert not (other / "passages.jsonl").samefile(tmp_path / "passages.jsonl")
-    copied = PassageStore(other)
-    assert list(copied) == list(passages(500))
-    copied.close()
+    assert (other / "passages.jsonl").samefile(tmp_path / "passages.jsonl") == links
+    (tmp_path / "passages.jsonl").unlink()
+    with closing(PassageStore(other)) as linked:
+        assert list(linked) == list(passages(500))
 
 
 @pytest.mark.parametrize("name", ["passages.jsonl", "offsets.npy", "ids.npy"])

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from rallebench.core.errors import BadFileError, UsageError
-from rallebench.datasets.pickup import pick_up
+from rallebench.datasets.reading import pick_up
 
 
 def question(qid: str, *evidence: tuple[str, ...]) -> dict[str, Any]:
@@ -57,27 +57,29 @@ def test_the_first_n_questions_with_a_page_of_any_evidence_in_the_corpus_are_kep
     assert picked(dataset, pages, number) == (ids, read)
 
 
-def test_records_come_back_unchanged(dataset: Path):
-    records, _ = pick_up(dataset, {"1"}, 1)
-    assert records == [question("only-inside", ("1",))]
-
-
-def test_page_ids_that_are_numbers_in_the_file_are_compared_as_text(tmp_path: Path):
+def test_records_come_back_unchanged_and_numbers_of_pages_are_compared_as_text(
+    dataset: Path, tmp_path: Path
+):
+    assert pick_up(dataset, {"1"}, 1)[0] == [question("only-inside", ("1",))]
     record = {"id": 5, "input": "q", "output": [{"provenance": [{"wikipedia_id": 12}]}]}
     path = tmp_path / "numbers.jsonl"
     path.write_text(json.dumps(record), encoding="utf-8")
     assert pick_up(path, {"12"}) == ([record], 1)
 
 
-@pytest.mark.parametrize("number", [0, -1])
-def test_asking_for_less_than_one_question_is_refused(dataset: Path, number: int):
-    with pytest.raises(UsageError, match="ask for at least 1"):
-        pick_up(dataset, {"1"}, number)
-
-
-def test_a_corpus_without_page_ids_is_refused(dataset: Path):
-    with pytest.raises(UsageError, match="names no pages"):
-        pick_up(dataset, frozenset())
+@pytest.mark.parametrize(
+    ("pages", "number", "message"),
+    [
+        ({"1"}, 0, "ask for at least 1"),
+        ({"1"}, -1, "ask for at least 1"),
+        ((), 1, "names no pages"),
+    ],
+)
+def test_what_could_keep_nothing_is_refused(
+    dataset: Path, pages: set[str], number: int, message: str
+):
+    with pytest.raises(UsageError, match=message):
+        pick_up(dataset, frozenset(pages), number)
 
 
 def test_a_bad_row_is_named_with_its_line(dataset: Path):

@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 
 pytest.importorskip("httpcore2", reason="httpcore2 is not installed")
-from loopback import Handler, Loopback, drop_at_once, fail, hang, send_json, send_text
+from loopback import Handler, Loopback, fail, send_json
 
 from rallebench.core.errors import BackendError, UsageError
 from rallebench.core.types import Passage
 from rallebench.encoders.hashing import Hashing
 from rallebench.encoders.openai_embeddings import vectors_of
 from rallebench.encoders.references import open_encoder
-from rallebench.workspace.indexes.vectors import encode_passages
+from rallebench.workspace.indexes.encoding import encode_passages
 
 TEXTS = [f"the moon number {number} of a planet" for number in range(10)]
 
@@ -29,16 +29,8 @@ def rows(texts: list[str], scale: float = 3.0) -> dict[str, Any]:
     data = [
         {"object": "embedding", "index": i, "embedding": v.tolist()} for i, v in enumerate(vectors)
     ]
-    return {
-        "object": "list",
-        "data": data[::-1],
-        "model": "m",
-        "usage": {"prompt_tokens": 1, "total_tokens": 1},
-    }
-
-
-def embed(handler: Handler) -> None:
-    handler.send(200, json.dumps(rows(handler.body["input"])).encode())
+    usage = {"prompt_tokens": 1, "total_tokens": 1}
+    return {"object": "list", "data": data[::-1], "model": "m", "usage": usage}
 
 
 def answer(change: Callable[[dict[str, Any]], Any]) -> Callable[[Handler], None]:
@@ -48,6 +40,9 @@ def answer(change: Callable[[dict[str, Any]], Any]) -> Callable[[Handler], None]
         handler.send(200, json.dumps(change(rows(handler.body["input"]))).encode())
 
     return behave
+
+
+embed = answer(lambda document: document)
 
 
 def opened(server: Loopback, more: str = "") -> Any:
@@ -74,12 +69,7 @@ def test_vectors_come_in_the_asked_order_in_unit_length_over_several_requests() 
 def test_the_tokens_of_queries_are_those_that_the_server_counted() -> None:
     def counted(handler: Handler) -> None:
         sizes = sum(len(text) for text in handler.body["input"])
-        handler.send(
-            200,
-            json.dumps(
-                {**rows(handler.body["input"]), "usage": {"prompt_tokens": sizes + 1}}
-            ).encode(),
-        )
+        answer(lambda document: {**document, "usage": {"prompt_tokens": sizes + 1}})(handler)
 
     with Loopback(counted) as server:
         encoder = opened(server, "&batch=4&concurrency=2")
@@ -114,9 +104,8 @@ def test_an_empty_text_is_sent_as_a_space_and_nothing_asks_nothing() -> None:
     with Loopback(embed) as server:
         encoder = opened(server)
         encoder.encode(["", "moon"], role="query")
-        assert server.bodies[0]["input"] == [" ", "moon"]
         assert encoder.encode([], role="query").shape == (0, 256)
-        assert len(server.bodies) == 1
+        assert [body["input"] for body in server.bodies] == [[" ", "moon"]]
 
 
 def test_an_index_is_encoded_in_the_servers_batches_and_can_be_asked_again_after_a_failure(
@@ -145,12 +134,6 @@ def test_the_key_comes_from_the_named_variable_and_stands_nowhere_else(
     assert "secret" not in repr(vars(encoder.settings)) + encoder.name + encoder.fingerprint
 
 
-def test_openai_without_a_key_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    with pytest.raises(UsageError, match=r"needs a key .*OPENAI_API_KEY"):
-        open_encoder("openai_embeddings:text-embedding-3-small")
-
-
 def test_the_fingerprint_names_model_server_prompts_and_length() -> None:
     base = "openai_embeddings:m?base_url=http://127.0.0.1:1/v1"
     ones = ("", "&dimensions=64", "&query_prompt=q", "&passage_prompt=q", "&max_characters=9")
@@ -166,25 +149,11 @@ def test_the_fingerprint_names_model_server_prompts_and_length() -> None:
 # ── failures ─────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize(
-    "first",
-    [
-        fail(429, "slow down", headers={"retry_after": "0"}),
-        fail(503, "busy"),
-        drop_at_once,
-        hang(3.0),
-    ],
-    ids=["429", "503", "hang up", "time-out"],
-)
-def test_what_may_pass_is_tried_again(first: Any) -> None:
-    with Loopback(first, embed) as server:
-        vectors = opened(server, "&timeout=1").encode(TEXTS[:2], role="query")
+def test_what_may_pass_is_tried_again() -> None:
+    with Loopback(fail(503, "busy"), embed) as server:
+        vectors = opened(server).encode(TEXTS[:2], role="query")
         assert len(server.bodies) == 2
     np.testing.assert_allclose(vectors, Hashing().encode(TEXTS[:2]), atol=1e-6)
-
-
-def without(document: dict[str, Any], name: str) -> dict[str, Any]:
-    return {key: value for key, value in document.items() if key != name}
 
 
 def first_row(**values: Any) -> Callable[[dict[str, Any]], Any]:
@@ -194,26 +163,16 @@ def first_row(**values: Any) -> Callable[[dict[str, Any]], Any]:
 @pytest.mark.parametrize(
     ("behaviour", "sentence"),
     [
-        (fail(401, "bad key"), r"refused the key \(401: bad key\)"),
-        (fail(404, "no such model"), "knows no model 'm'"),
         (fail(400, "input too long"), r"\(400: input too long\).* Set max_characters"),
         (fail(503, "busy"), r"had an internal error \(503: busy\) \(tried 2 times\)"),
-        (
-            send_text("<html><title>Hello</title></html>", kind="text/html"),
-            "is not JSON .*web page titled 'Hello'",
-        ),
         (send_json([]), "JSON that is not an object"),
-        (send_json({"error": {"message": "out of memory"}}), "reported an error: out of memory"),
         (send_json({"data": 3}), "without a list of embeddings"),
         (answer(lambda d: {"data": d["data"][1:]}), "answered 1 embeddings to 2 texts"),
         (answer(first_row(index=7)), "numbered them wrongly"),
         (answer(first_row(embedding=[1.0, 2.0])), "not lists of numbers of one length"),
         (answer(first_row(embedding="AAAA")), "not lists of numbers of one length"),
         (answer(first_row(embedding=[float("nan")] * 256)), "infinite or undefined values"),
-        (
-            answer(lambda d: {"data": [without(row, "embedding") for row in d["data"]]}),
-            "not lists of numbers",
-        ),
+        (answer(first_row(embedding=None)), "not lists of numbers"),
     ],
 )
 def test_what_cannot_be_used_is_one_sentence_that_names_the_server(
@@ -233,15 +192,6 @@ def test_other_dimensions_than_those_asked_for_are_refused() -> None:
         opened(server, "&dimensions=64").encode(TEXTS[:1], role="query")
 
 
-def test_a_server_that_is_not_there_is_named_at_once() -> None:
-    with Loopback(embed) as server:
-        gone = server.url
-    with pytest.raises(
-        BackendError, match=r"cannot be reached .* Start the server, or correct base_url"
-    ):
-        open_encoder(f"openai_embeddings:m?base_url={gone}").encode(["x"], role="query")
-
-
 def test_a_closed_encoder_says_that_it_was_unloaded() -> None:
     with Loopback(embed) as server:
         encoder = opened(server)
@@ -253,6 +203,7 @@ def test_a_closed_encoder_says_that_it_was_unloaded() -> None:
 @pytest.mark.parametrize(
     ("more", "sentence"),
     [
+        ("", r"needs a key .*OPENAI_API_KEY"),
         ("base_url=ftp://x", "base_url is not an address"),
         ("base_url=http://me:secret@x/v1", "base_url holds a user name"),
         (
@@ -263,7 +214,10 @@ def test_a_closed_encoder_says_that_it_was_unloaded() -> None:
         ("base_url=http://x/v1&colour=red", "has no setting 'colour'"),
     ],
 )
-def test_a_wrong_setting_is_refused_without_echoing_a_secret(more: str, sentence: str) -> None:
+def test_a_wrong_setting_is_refused_without_echoing_a_secret(
+    monkeypatch: pytest.MonkeyPatch, more: str, sentence: str
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     with pytest.raises(UsageError, match=sentence) as caught:
         open_encoder(f"openai_embeddings:m?{more}")
     assert "secret" not in str(caught.value)

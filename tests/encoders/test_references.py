@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from building import built
 
 from rallebench.core.errors import MismatchError, UsageError
 from rallebench.core.registry import Entry
@@ -20,24 +22,22 @@ from rallebench.encoders.references import (
     with_settings,
 )
 from rallebench.encoders.sentence_transformers import SETTINGS
-from rallebench.workspace.indexes.build import build_index
 from rallebench.workspace.opening import Encoders, open_retriever
 from rallebench.workspace.paths import Workspace
 
 # Published: the model cards of each family.
+SIZES = ("small", "base", "large")
 E5 = ("query: ", "passage: ")
 BGE_EN = ("Represent this sentence for searching relevant passages: ", "")
 BGE_ZH = ("为这个句子生成表示以用于检索相关文章：", "")
 PROMPTS = {
-    **dict.fromkeys((f"e5-{size}-v2" for size in ("small", "base", "large")), E5),
-    **dict.fromkeys((f"multilingual-e5-{size}" for size in ("small", "base", "large")), E5),
-    **dict.fromkeys((f"bge-{size}-en-v1.5" for size in ("small", "base", "large")), BGE_EN),
-    **dict.fromkeys((f"bge-{size}-zh-v1.5" for size in ("small", "base", "large")), BGE_ZH),
-    "bge-base-zh-v1.5-plain": ("", ""),
-    **dict.fromkeys(
-        ("gte-small", "gte-base", "gte-large", "gte-multilingual-base", "m3e-base"), ("", "")
-    ),
-    **dict.fromkeys(("stella-base-zh-v2", "stella-base-zh-v3-1792d"), ("", "")),
+    **dict.fromkeys((f"e5-{size}-v2" for size in SIZES), E5),
+    **dict.fromkeys((f"multilingual-e5-{size}" for size in SIZES), E5),
+    **dict.fromkeys((f"bge-{size}-en-v1.5" for size in SIZES), BGE_EN),
+    **dict.fromkeys((f"bge-{size}-zh-v1.5" for size in SIZES), BGE_ZH),
+    **dict.fromkeys(("bge-base-zh-v1.5-plain", *(f"gte-{size}" for size in SIZES)), ("", "")),
+    **dict.fromkeys(("gte-multilingual-base", "m3e-base", "stella-base-zh-v2"), ("", "")),
+    "stella-base-zh-v3-1792d": ("", ""),
 }
 
 
@@ -86,8 +86,8 @@ def test_names_that_need_no_model_are_listed_and_open() -> None:
             "sentence_transformers",
             "'sentence_transformers' needs a model: write sentence_transformers:MODEL",
         ),
-        ("openai_embeddings:?base_url=http://127.0.0.1:1/v1", "needs a model"),
-        ("minilm?dtype", "'minilm.dtype': 'dtype' is not key=value"),
+        ("openai_embeddings:?base_url=http://127.0.0.1:1/v1", "needs the setting 'model'"),
+        ("minilm?dtype", "The setting 'dtype' is not key=value"),
         ("minilm?dtype=int8", "dtype=int8: dtype must be one of auto, float32, bfloat16"),
         ("minilm?colour=red", "'minilm' has no setting 'colour'; it has dtype"),
         ("sentence_transformers:/x?colour=red", "has no setting 'colour'; it has model, revision"),
@@ -104,15 +104,12 @@ def test_what_names_no_encoder_is_refused_in_one_sentence(reference: str, senten
     [("nope", "There is no encoder 'nope'"), ("minilm?dtype=int8", "dtype must be one of")],
 )
 def test_a_wrong_name_or_setting_is_found_before_anything_is_read(
-    tmp_path: Any, name: str, sentence: str
+    tmp_path: Path, name: str, sentence: str
 ) -> None:
+    indexes, missing = tmp_path / "indexes", tmp_path / "missing.tsv"
     with pytest.raises(UsageError, match=sentence):
-        list(
-            build_index(
-                tmp_path / "indexes", "x", tmp_path / "missing.tsv", "flat", encoder_name=name
-            )
-        )
-    assert not (tmp_path / "indexes").exists()
+        built(indexes, "x", missing, "flat", encoder=name)
+    assert not indexes.exists()
 
 
 def test_settings_are_changed_and_written_so_that_they_are_read_again(
@@ -142,8 +139,8 @@ def test_an_index_opens_with_the_encoder_that_it_was_built_with_settings_and_all
     corpus.write_text(
         "1\ttitan is the largest moon\tsaturn\n2\tthe river danube\tdanube\n3\tparis in texas\tparis\n"
     )
-    *_, manifest = build_index(tmp_path / "indexes", "x", corpus, "flat", encoder_name=reference)
-    assert manifest.encoder_name == reference  # type: ignore[union-attr]
+    manifest = built(tmp_path / "indexes", "x", corpus, "flat", encoder=reference)
+    assert manifest.encoder_name == reference
     loaded = Encoders()
     *_, retriever = open_retriever(Workspace(tmp_path), "x", loaded)
     assert loaded(reference) is loaded(reference)

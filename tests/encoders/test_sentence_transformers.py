@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ pytest.importorskip("sentence_transformers", reason="sentence-transformers is no
 
 from tiny_bert import save_bert
 
-from rallebench.core.errors import BackendError, BadFileError, RalleError, UsageError
+from rallebench.core.errors import BackendError, RalleError, UsageError
 from rallebench.encoders import BulkEncoder
 from rallebench.encoders._engine import cuts
 from rallebench.encoders.half_precision import halved
@@ -71,16 +72,9 @@ def test_the_vectors_are_those_of_the_library_with_the_models_own_prompts(
 def test_given_prompts_stand_in_place_of_the_models_own(folder: Path) -> None:
     given = open_encoder(f"sentence_transformers:{folder}?query_prompt=moon : &passage_prompt=")
     model = library(folder)
-    np.testing.assert_allclose(
-        given.encode(["titan"], role="query"),
-        model.encode(["moon : titan"], normalize_embeddings=True),
-        atol=2e-6,
-    )
-    np.testing.assert_allclose(
-        given.encode(["titan"], role="passage"),
-        model.encode(["titan"], normalize_embeddings=True),
-        atol=2e-6,
-    )
+    for role, text in (("query", "moon : titan"), ("passage", "titan")):
+        expected = model.encode([text], normalize_embeddings=True)
+        np.testing.assert_allclose(given.encode(["titan"], role=role), expected, atol=2e-6)
 
 
 def test_vectors_are_unit_float32_in_the_asked_order_whatever_stands_beside_them(
@@ -221,13 +215,18 @@ def test_other_weights_have_another_fingerprint(tmp_path: Path, encoder: Any) ->
 # ── what is wrong with a model ───────────────────────────────────────────────
 
 
+def without(*names: str) -> Callable[[Path], None]:
+    return lambda folder: [(folder / name).unlink() for name in names]  # type: ignore[return-value]
+
+
 def spoil_weights(folder: Path) -> None:
     weights = folder / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-1000])
 
 
-def take_weights(folder: Path) -> None:
-    (folder / "model.safetensors").unlink()
+def become_a_file(folder: Path) -> None:
+    shutil.rmtree(folder)
+    folder.write_text("x")
 
 
 def take_tensors(folder: Path) -> None:
@@ -241,16 +240,6 @@ def take_tensors(folder: Path) -> None:
     save_file(kept, folder / "model.safetensors", metadata={"format": "pt"})
 
 
-def take_config(folder: Path) -> None:
-    (folder / "config.json").unlink()
-    (folder / "modules.json").unlink()
-
-
-def take_tokenizer(folder: Path) -> None:
-    for name in ("tokenizer.json", "tokenizer_config.json"):
-        (folder / name).unlink()
-
-
 def name_a_strange_model(folder: Path) -> None:
     config = json.loads((folder / "config.json").read_text())
     (folder / "config.json").write_text(json.dumps({**config, "model_type": "hyperbert"}))
@@ -260,9 +249,14 @@ def name_a_strange_model(folder: Path) -> None:
     ("spoil", "sentence"),
     [
         (spoil_weights, "damaged, cut short, or only a git-lfs pointer; download the model again"),
-        (take_weights, "holds no weights .* download the model again"),
+        (without("model.safetensors"), "holds no weights .* download the model again"),
         (take_tensors, "lack .* tensors .* would be random; download the model again"),
-        (take_config, "has no config.json"),
+        (without("config.json", "modules.json"), "has no config.json"),
+        (
+            without("tokenizer.json", "tokenizer_config.json"),
+            r"holds no tokenizer; copy the model's tokenizer\.json",
+        ),
+        (become_a_file, "is a file; give the folder"),
         (name_a_strange_model, "does not know the architecture"),
         (lambda folder: shutil.rmtree(folder), "does not exist; give the folder"),
     ],
@@ -275,12 +269,6 @@ def test_a_folder_that_holds_no_whole_model_is_refused_in_one_sentence(
         open_encoder(f"sentence_transformers:{copied}")
     assert "\n" not in str(caught.value)
     assert isinstance(caught.value, UsageError)
-
-
-def test_a_model_without_its_tokenizer_is_refused(copied: Path) -> None:
-    take_tokenizer(copied)
-    with pytest.raises(BadFileError, match=r"holds no tokenizer; copy the model's tokenizer\.json"):
-        open_encoder(f"sentence_transformers:{copied}")
 
 
 def test_a_hub_model_without_a_network_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -304,9 +292,3 @@ def test_a_text_that_the_model_cannot_take_is_named_by_its_tokens(copied: Path) 
     encoder = open_encoder(f"sentence_transformers:{copied}")
     with pytest.raises(BackendError, match=r"failed on a text of 404 tokens .* set max_tokens"):
         encoder.encode(["moon " * 400], role="passage")
-
-
-def test_a_file_in_place_of_a_folder_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "model").write_text("x")
-    with pytest.raises(BadFileError, match="is a file; give the folder"):
-        open_encoder(f"sentence_transformers:{tmp_path / 'model'}")

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from acted import act, pages
 
+from rallebench.core.errors import BadFileError
 from rallebench.core.types import Note, Request
 from rallebench.environments import MakeEnvironment
 from rallebench.environments._pages import PageStore
@@ -28,92 +29,105 @@ def made(
     return wikipedia(retriever="words", pages=opened, similar=3, otherwise=otherwise, compat=compat)
 
 
-def test_a_search_opens_the_page_of_that_title_and_gives_its_first_paragraph(
-    opened: PageStore,
-) -> None:
-    assert act(made(opened)(), "Search[Triton]") == "Triton is a moon of Neptune. It has no lakes."
-    assert act(made(opened)(), "Search[ titan_(MOON) ]") == "Titan is the largest moon of Saturn."
+TITAN, TRITON = (
+    "Titan is the largest moon of Saturn.",
+    "Triton is a moon of Neptune. It has no lakes.",
+)
+FIRST = "(Result 1/2) It has a thick atmosphere of nitrogen."
+EPISODES: dict[str, tuple[dict[str, str], list[tuple[str, str]]]] = {
+    "a title opens its page": ({}, [("Search[Triton]", TRITON), ("Search[ titan_(MOON) ]", TITAN)]),
+    "a title without its brackets": ({}, [("Search[Titan]", TITAN)]),
+    "a title in another script": ({}, [("Search[卡西尼]", "卡西尼 号 是 一 艘 飞船。")]),
+    "no title opens the first hit": (
+        {},
+        [
+            (
+                "Search[second longest river]",
+                'The Danube is a river, "the second longest" of Europe.',
+            )
+        ],
+    ),
+    "no title gives similar titles where that is chosen, and closes the page": (
+        {"otherwise": "similar"},
+        [
+            ("Search[Triton]", TRITON),
+            (
+                "Search[moon of Neptune.]",
+                "Could not find [moon of Neptune.]. Similar: ['Triton', 'Titan (moon)', 'Danube']",
+            ),
+            ("Lookup[moon]", NO_PAGE),
+        ],
+    ),
+    "nothing is like it": (
+        {},
+        [
+            ("Search[Triton]", TRITON),
+            ("Search[xyzzy]", "Could not find [xyzzy]. Similar: []"),
+            ("Lookup[lakes]", NO_PAGE),
+            ("Search[]", NOT_FOUND),
+        ],
+    ),
+    "a lookup before a search": ({}, [("Lookup[moon]", NO_PAGE)]),
+    "lookups go through all passages of the page, one paragraph each": (
+        {},
+        [
+            ("Search[Titan]", TITAN),
+            ("Lookup[ATMOSPHERE]", FIRST),
+            ("Lookup[atmosphere]", "(Result 2/2) The atmosphere hides its lakes."),
+            ("Lookup[atmosphere]", "No More Results"),
+            ("Lookup[methane]", "(Result 1/1) Methane rains on Titan."),
+            ("Lookup[atmosphere]", FIRST),
+            ("Lookup[gold]", "No Results"),
+            ("Lookup[]", "No Results"),
+        ],
+    ),
+    "a new search counts a keyword anew": (
+        {"compat": "corrected"},
+        [
+            ("Search[Titan]", TITAN),
+            ("Lookup[lakes]", "(Result 1/1) The atmosphere hides its lakes."),
+            ("Search[Triton]", TRITON),
+            ("Lookup[lakes]", f"(Result 1/1) {TRITON}"),
+        ],
+    ),
+    "the original goes on counting": (
+        {"compat": "original"},
+        [
+            ("Search[Titan]", TITAN),
+            ("Lookup[lakes]", "(Result 1/1) The atmosphere hides its lakes."),
+            ("Search[Triton]", TRITON),
+            ("Lookup[lakes]", "No More Results"),
+        ],
+    ),
+    "other actions": ({}, [("Fly[home]", INVALID), ("Finish[Titan]", "Episode finished.")]),
+}
+
+
+@pytest.mark.parametrize("case", EPISODES)
+def test_each_action_has_the_observation_of_r_evals_wikipedia(case: str, opened: PageStore) -> None:
+    settings, steps = EPISODES[case]
+    env = made(opened, **settings)()
+    assert [act(env, action) for action, _ in steps] == [observation for _, observation in steps]
 
 
 def test_what_is_shown_of_an_opened_page_is_recorded_as_found(opened: PageStore) -> None:
     env = made(opened)()
-    asked: list[Request] = []
+    requests: list[Request] = []
     for action in ("Search[Titan (moon)]", "Lookup[methane]", "Lookup[xyzzy]"):
-        act(env, action, asked=asked)
-    shown = [request.reply().hits for request in asked if isinstance(request, Note)]
-    assert [[(hit.passage.page_id, hit.passage.text) for hit in hits] for hits in shown] == [
-        [("p1", "Titan is the largest moon of Saturn.")],
+        act(env, action, asked=requests)
+    notes = [request.reply().hits for request in requests if isinstance(request, Note)]
+    assert [[(hit.passage.page_id, hit.passage.text) for hit in hits] for hits in notes] == [
+        [("p1", TITAN)],
         [("p1", "Methane rains on Titan.")],
         [],
     ]
 
 
-def test_a_title_without_what_its_brackets_say_is_found_too(opened: PageStore) -> None:
-    assert act(made(opened)(), "Search[Titan]") == "Titan is the largest moon of Saturn."
-
-
-def test_what_is_no_title_opens_the_page_of_the_first_hit(opened: PageStore) -> None:
-    assert act(made(opened)(), "Search[second longest river]").startswith("The Danube is a river")
-
-
-def test_what_is_no_title_gives_similar_titles_where_that_is_chosen_and_no_page_is_open_then(
-    opened: PageStore,
-) -> None:
-    env = made(opened, otherwise="similar")()
-    act(env, "Search[Triton]")
-    assert (
-        act(env, "Search[moon of Neptune.]")
-        == "Could not find [moon of Neptune.]. Similar: ['Triton', 'Titan (moon)', 'Danube']"
-    )
-    assert act(env, "Lookup[moon]") == NO_PAGE
-
-
 def test_a_disambiguation_page_is_not_opened_but_gives_similar_titles(opened: PageStore) -> None:
     env = made(opened)()
-    said = act(env, "Search[Mercury]")
-    assert said.startswith("Could not find [Mercury]. Similar: [") and "'Mercury (planet)'" in said
-    assert act(env, "Lookup[planet]") == NO_PAGE
-
-
-def test_a_search_that_finds_nothing_says_so_and_closes_the_page(opened: PageStore) -> None:
-    env = made(opened)()
-    act(env, "Search[Triton]")
-    assert act(env, "Search[xyzzy]") == "Could not find [xyzzy]. Similar: []"
-    assert act(env, "Lookup[lakes]") == NO_PAGE
-    assert act(env, "Search[]") == NOT_FOUND
-
-
-def test_a_lookup_before_a_search_says_that_there_is_no_page(opened: PageStore) -> None:
-    assert act(made(opened)(), "Lookup[moon]") == NO_PAGE
-
-
-def test_lookups_go_through_all_passages_of_the_page_one_paragraph_each(opened: PageStore) -> None:
-    env = made(opened)()
-    act(env, "Search[Titan]")
-    assert act(env, "Lookup[ATMOSPHERE]") == "(Result 1/2) It has a thick atmosphere of nitrogen."
-    assert act(env, "Lookup[atmosphere]") == "(Result 2/2) The atmosphere hides its lakes."
-    assert act(env, "Lookup[atmosphere]") == "No More Results"
-    assert act(env, "Lookup[methane]") == "(Result 1/1) Methane rains on Titan."
-    assert act(env, "Lookup[atmosphere]") == "(Result 1/2) It has a thick atmosphere of nitrogen."
-    assert act(env, "Lookup[gold]") == "No Results"
-    assert act(env, "Lookup[]") == "No Results"
-
-
-@pytest.mark.parametrize(
-    ("compat", "said"),
-    [
-        ("corrected", "(Result 1/1) Triton is a moon of Neptune. It has no lakes."),
-        ("original", "No More Results"),
-    ],
-)
-def test_the_original_goes_on_counting_a_keyword_after_a_new_search(
-    opened: PageStore, compat: str, said: str
-) -> None:
-    env = made(opened, compat=compat)()
-    act(env, "Search[Titan]")
-    act(env, "Lookup[lakes]")
-    act(env, "Search[Triton]")
-    assert act(env, "Lookup[lakes]") == said
+    observation = act(env, "Search[Mercury]")
+    assert observation.startswith("Could not find [Mercury]. Similar: [")
+    assert "'Mercury (planet)'" in observation and act(env, "Lookup[planet]") == NO_PAGE
 
 
 def test_each_episode_has_an_environment_of_its_own(opened: PageStore) -> None:
@@ -123,19 +137,8 @@ def test_each_episode_has_an_environment_of_its_own(opened: PageStore) -> None:
     assert act(second, "Lookup[moon]") == NO_PAGE
 
 
-def test_an_unknown_action_names_the_valid_ones_and_finish_ends(opened: PageStore) -> None:
-    assert act(made(opened)(), "Fly[home]") == INVALID
-    assert act(made(opened)(), "Finish[Titan]") == "Episode finished."
-
-
-def test_a_page_with_a_name_in_another_script_is_found(opened: PageStore) -> None:
-    assert act(made(opened)(), "Search[卡西尼]") == "卡西尼 号 是 一 艘 飞船。"
-
-
 def test_the_look_ups_of_a_damaged_folder_are_refused_in_a_sentence(
     opened: PageStore, tmp_path: Path
 ) -> None:
-    from rallebench.core.errors import BadFileError
-
     with pytest.raises(BadFileError, match="is damaged"):
         PageStore(opened.store, tmp_path)

@@ -18,7 +18,7 @@ from rallebench.engine.driver import ExperimentResult
 from rallebench.experiments.sweeps import expand, factor, indexing
 from rallebench.services.workbench import Workbench
 from rallebench.workspace.entries import read_manifest
-from rallebench.workspace.indexes.ensure import Described
+from rallebench.workspace.indexes.recipes import IndexRecipe
 from rallebench.workspace.paths import Workspace, parse_settings
 
 CHAIN = Chain(
@@ -44,7 +44,7 @@ def workspace(tmp_path: Path) -> Path:
     return make_workspace(tmp_path / "workspace")
 
 
-def indexes(workspace: Path, *texts: str, chain: Chain = CHAIN) -> list[Described]:
+def indexes(workspace: Path, *texts: str, chain: Chain = CHAIN) -> list[IndexRecipe]:
     variants = expand(chain, [factor(text, parse_settings) for text in texts], "grid")
     recipes = indexing.indexes(Workspace(workspace), variants)
     return [recipe for recipe in recipes if recipe is not None]

@@ -43,7 +43,7 @@ ALLOWED: dict[str, frozenset[str]] = {
     "sandbox": frozenset(),
     "encoders": frozenset({"http", "checkpoints"}),
     "llms": frozenset({"http", "reader", "checkpoints"}),
-    "retrievers": frozenset({"corpora", "encoders", "vector_indexes"}),
+    "retrievers": frozenset({"checkpoints", "corpora", "encoders", "vector_indexes"}),
     "metrics": frozenset({"encoders"}),
     "environments": frozenset({"corpora"}),
     "workflows": frozenset({"environments", "sandbox"}),

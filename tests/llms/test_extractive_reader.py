@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -26,6 +28,7 @@ PASSAGES = (
         "Danube",
     ),
 )
+WHO = "Who developed the clarinet?"
 TITLED = "; ".join(f"{p.title}, {p.text}" for p in PASSAGES)
 
 
@@ -40,23 +43,20 @@ def llm() -> Iterator[ExtractiveReader]:
     loaded.close()
 
 
-def ask(question: str, passages: str = TITLED, **fields: object) -> Generate:
+def ask(question: str = WHO, passages: str = TITLED, **fields: Any) -> Generate:
     prompt = f'Referring to the following document, answer "{question}" in 5 words or less.\n\n{passages}\n\nAnswer: '
-    return Generate(
-        "my-reader", (Message("user", prompt),), evidence=Evidence(question, PASSAGES), **fields
-    )  # type: ignore[arg-type]
+    return prompted(prompt, evidence=Evidence(question, PASSAGES), **fields)
 
 
 def reply(llm: ExtractiveReader, request: Generate) -> Reply:
-    (result,) = replies(llm, [request])
-    return result
+    """What the reader answers, without the time it took."""
+    (result,) = llm.generate([request])
+    assert isinstance(result, Reply) and (result.first_token_seconds or 0) > 0
+    return replace(result, first_token_seconds=None)
 
 
-def replies(llm: ExtractiveReader, requests: list[Generate]) -> list[Reply]:
-    """What the reader says, without the time it took."""
-    said = [result for result in llm.generate(requests) if isinstance(result, Reply)]
-    assert len(said) == len(requests) and all((one.first_token_seconds or 0) > 0 for one in said)
-    return [replace(one, first_token_seconds=None) for one in said]
+def prompted(text: str, **fields: Any) -> Generate:
+    return Generate("my-reader", (Message("user", text),), **fields)
 
 
 def test_it_says_that_it_is_extractive_wherever_its_name_appears(llm: ExtractiveReader) -> None:
@@ -65,13 +65,13 @@ def test_it_says_that_it_is_extractive_wherever_its_name_appears(llm: Extractive
         assert "extractive" in text
         assert "does not write, reason or know facts" in text
     assert "extractive" in llm.fingerprint
-    assert "extractive" in reply(llm, ask("Who developed the clarinet?")).note.lower()
+    assert "extractive" in reply(llm, ask()).note.lower()
 
 
 def test_a_reply_has_the_span_its_place_a_confidence_and_token_counts(
     llm: ExtractiveReader,
 ) -> None:
-    said = reply(llm, ask("Who developed the clarinet?"))
+    said = reply(llm, ask())
     assert said.text == "Johann Christoph Denner"
     assert "passage 1 (Clarinet)" in said.note
     assert "It was developed in Nuremberg" in said.note
@@ -82,25 +82,19 @@ def test_a_reply_has_the_span_its_place_a_confidence_and_token_counts(
 
 
 def test_it_declines_in_the_words_that_scorers_look_for(llm: ExtractiveReader) -> None:
+    words = "I can not answer the question because of the insufficient information in documents."
     for request in (
         ask("Who wrote the national anthem of Bolivia?"),
-        ask("Who developed the clarinet?", passages=""),
-        Generate("my-reader", (Message("user", "Who developed the clarinet?"),)),
+        ask(passages=""),
+        prompted(WHO),
     ):
         said = reply(llm, request)
-        assert (
-            said.text
-            == REFUSAL
-            == "I can not answer the question because of the insufficient information in documents."
-        )
+        assert said.text == REFUSAL == words
         assert said.confidence is not None and said.confidence < 0.2
 
 
 def test_passages_that_the_prompt_does_not_show_are_never_used(llm: ExtractiveReader) -> None:
-    assert (
-        reply(llm, ask("Who developed the clarinet?", passages=PASSAGES[1].text)).text
-        != "Johann Christoph Denner"
-    )
+    assert "Denner" not in reply(llm, ask(passages=PASSAGES[1].text)).text
 
 
 def test_a_prompt_is_read_alike_with_and_without_data_beside_it(llm: ExtractiveReader) -> None:
@@ -115,127 +109,88 @@ def test_a_claim_gets_one_of_the_two_words(llm: ExtractiveReader) -> None:
         ("The clarinet has a single reed.", "SUPPORTS"),
         ("The Danube empties into the North Sea.", "REFUTES"),
     ):
-        prompt = f'{TITLED}\n\nAnswer IN ONE WORD if the document SUPPORTS or REFUTES "{claim}".\n\nAnswer: '
-        assert reply(llm, Generate("r", (Message("user", prompt),))).text == verdict
+        order = f'Answer IN ONE WORD if the document SUPPORTS or REFUTES "{claim}".'
+        assert reply(llm, prompted(f"{TITLED}\n\n{order}\n\nAnswer: ")).text == verdict
 
 
 def test_what_it_can_not_do_gets_one_plain_sentence(llm: ExtractiveReader) -> None:
-    said = reply(
-        llm, Generate("r", (Message("user", f"Summarize the following text.\n\n{TITLED}"),))
-    )
-    assert said.text.startswith("This extractive reader only copies spans")
-    assert said.confidence == 0
-
-
-def test_the_same_requests_get_the_same_replies_in_any_batch(llm: ExtractiveReader) -> None:
-    requests = [
-        ask("Who developed the clarinet?"),
-        ask("How long is the Danube?"),
-        ask("Who wrote the national anthem of Bolivia?"),
-        Generate("r", ()),
-    ]
-    alone = [reply(llm, request) for request in requests]
-    assert replies(llm, requests) == alone
-    assert replies(llm, requests[::-1]) == alone[::-1]
-    assert llm.generate([]) == []
-
-
-def test_sampling_settings_change_nothing(llm: ExtractiveReader) -> None:
-    request = ask("Who developed the clarinet?")
-    assert reply(llm, ask("Who developed the clarinet?", temperature=1.5, seed=7)) == reply(
-        llm, request
-    )
+    said = reply(llm, prompted(f"Summarize the following text.\n\n{TITLED}"))
+    assert said.text.startswith("This extractive reader only copies spans") and said.confidence == 0
 
 
 def test_max_tokens_cuts_at_a_word_and_says_so(llm: ExtractiveReader) -> None:
-    long = "Explain the following question from the document as if I were five years old."
-    prompt = f"{long}\n\n{TITLED}\n\nQuestion: What is the clarinet?\n\nAnswer: "
-    whole = reply(llm, Generate("r", (Message("user", prompt),)))
-    cut = reply(llm, Generate("r", (Message("user", prompt),), max_tokens=4))
-    assert whole.finish_reason == "stop"
-    assert whole.completion_tokens > 4
-    assert cut.finish_reason == "length"
-    assert 0 < cut.completion_tokens <= 4
+    order = "Explain the following question from the document as if I were five years old."
+    prompt = f"{order}\n\n{TITLED}\n\nQuestion: What is the clarinet?\n\nAnswer: "
+    whole, cut = reply(llm, prompted(prompt)), reply(llm, prompted(prompt, max_tokens=4))
+    assert (whole.finish_reason, cut.finish_reason) == ("stop", "length")
+    assert 0 < cut.completion_tokens <= 4 < whole.completion_tokens
     assert whole.text.startswith(cut.text)
-    assert (
-        reply(
-            llm, Generate("r", (Message("user", prompt),), max_tokens=whole.completion_tokens)
-        ).text
-        == whole.text
-    )
+    assert reply(llm, prompted(prompt, max_tokens=whole.completion_tokens)).text == whole.text
 
 
-def test_the_answer_ends_before_a_stop_sequence(llm: ExtractiveReader) -> None:
-    assert (
-        reply(llm, ask("Who developed the clarinet?", stop=("Denner",))).text == "Johann Christoph "
-    )
+def test_the_answer_ends_before_a_stop_sequence_and_sampling_settings_change_nothing(
+    llm: ExtractiveReader,
+) -> None:
+    assert reply(llm, ask(stop=("Denner",))).text == "Johann Christoph "
+    assert reply(llm, ask(temperature=1.5, seed=7)) == reply(llm, ask())
 
 
 def test_a_stream_is_the_answer_then_the_reply(llm: ExtractiveReader) -> None:
-    *pieces, last = llm.stream(ask("Who developed the clarinet?"))
+    *pieces, last = llm.stream(ask())
     assert isinstance(last, Reply)
     assert "".join(map(str, pieces)) == last.text == "Johann Christoph Denner"
     assert last.first_token_seconds is not None and last.first_token_seconds >= 0
 
 
-def test_odd_bytes_do_not_stop_it(llm: ExtractiveReader) -> None:
-    for text in ("\ud800", "\x00" * 10, "🙂", "\u202eabc", "\ufffd\ufffe", "é" * 5000):
-        request = Generate(
-            "r",
+@pytest.mark.parametrize(
+    "text", ["\ud800", "\x00" * 10, "🙂", "\u202eabc", "\ufffd\ufffe", "é" * 5000], ids=ascii
+)
+def test_odd_bytes_do_not_stop_it(llm: ExtractiveReader, text: str) -> None:
+    prompt = Message("user", f"Context: {text}\nQuestion: Who {text}?\nAnswer:")
+    request = Generate("r", (Message("system", text), prompt))
+    assert reply(llm, request).finish_reason == "stop"
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"temprature": 1}, "no setting 'temprature'"),
+        ({"dtype": "int8"}, "one of auto, float32, bfloat16"),
+        *(
             (
-                Message("system", text),
-                Message("user", f"Context: {text}\nQuestion: Who {text}?\nAnswer:"),
-            ),
-        )
-        assert reply(llm, request).finish_reason == "stop"
-
-
-def test_a_setting_that_it_does_not_have_is_refused() -> None:
-    with pytest.raises(UsageError, match=r"my-reader.*no setting 'temprature'"):
-        LLMS["extractive-reader"]("my-reader", temprature=1)
-    with pytest.raises(UsageError, match=r"my-reader.*one of auto, float32, bfloat16"):
-        LLMS["extractive-reader"]("my-reader", dtype="int8")
-    for wrong, said in (
-        (1.5, r"1\.5"),
-        (-0.1, r"-0\.1"),
-        (float("nan"), "nan"),
-        ("abc", "'abc'"),
-        (True, "True"),
-    ):
-        with pytest.raises(
-            UsageError,
-            match=rf"my-reader.*decline_below is {said}; it must be a number from 0 to 1",
-        ):
-            LLMS["extractive-reader"]("my-reader", decline_below=wrong)
+                {"decline_below": value},
+                f"decline_below is {value!r}; it must be a number from 0 to 1",
+            )
+            for value in (1.5, -0.1, float("nan"), "abc", True)
+        ),
+    ],
+    ids=str,
+)
+def test_a_setting_that_it_does_not_have_is_refused(settings: dict[str, Any], words: str) -> None:
+    with pytest.raises(UsageError, match=rf"my-reader.*{re.escape(words)}"):
+        LLMS["extractive-reader"]("my-reader", **settings)
 
 
 def test_the_confidence_below_which_it_declines_can_be_set_and_is_part_of_its_fingerprint(
     llm: ExtractiveReader,
 ) -> None:
-    questions = [
-        ask("Who developed the clarinet?"),
-        ask("Who wrote the national anthem of Bolivia?"),
-    ]
-    said = {}
-    for border in (0, 0.5, 1):
-        other = LLMS["extractive-reader"]("my-reader", dtype="float32", decline_below=border)
-        assert isinstance(other, ExtractiveReader) and other.fingerprint not in (
-            llm.fingerprint,
-            *said,
+    questions = [ask(), ask("Who wrote the national anthem of Bolivia?")]
+    usual = [reply(llm, question).confidence for question in questions]
+    answered = {}
+    for threshold in (0, 0.5, 1):
+        other: Any = LLMS["extractive-reader"](
+            "my-reader", dtype="float32", decline_below=threshold
         )
-        answers = replies(other, questions)
-        assert [one.confidence for one in answers] == [
-            one.confidence for one in replies(llm, questions)
-        ]
-        said[other.fingerprint] = [one.text != REFUSAL for one in answers]
-    assert list(said.values()) == [[True, True], [True, False], [False, False]]
+        answers = [reply(other, question) for question in questions]
+        assert [answer.confidence for answer in answers] == usual
+        answered[other.fingerprint] = [answer.text != REFUSAL for answer in answers]
+    assert llm.fingerprint not in answered
+    assert list(answered.values()) == [[True, True], [True, False], [False, False]]
 
 
 def test_in_bfloat16_it_answers_alike_and_says_so_in_its_fingerprint(llm: ExtractiveReader) -> None:
-    other = LLMS["extractive-reader"]("my-reader", dtype="bfloat16")
-    assert isinstance(other, ExtractiveReader)
-    asked = ask("Who developed the clarinet?")
-    assert reply(other, asked).text == reply(llm, asked).text
+    other: Any = LLMS["extractive-reader"]("my-reader", dtype="bfloat16")
+    assert reply(other, ask()).text == reply(llm, ask()).text
     assert "bfloat16" in other.fingerprint and other.fingerprint != llm.fingerprint
 
 
@@ -265,8 +220,8 @@ def test_weights_that_are_not_the_known_ones_are_refused(monkeypatch: pytest.Mon
 def test_an_unloaded_reader_says_so(llm: ExtractiveReader) -> None:
     other = ExtractiveReader("gone", llm._reader)  # type: ignore[arg-type]
     other.close()
-    (result,) = other.generate([ask("Who developed the clarinet?")])
+    (result,) = other.generate([ask()])
     assert isinstance(result, BackendError)
     assert "'gone' was unloaded" in str(result)
     with pytest.raises(BackendError, match="load it again"):
-        list(other.stream(ask("Who developed the clarinet?")))
+        list(other.stream(ask()))

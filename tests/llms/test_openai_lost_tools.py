@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -81,12 +81,20 @@ def test_the_small_request_holds_the_models_own_fields_but_none_that_needs_tools
     assert not {"response_format", "tool_choice", "tools"} & plain.keys()
 
 
-def served(server: Loopback, workspace: Path) -> None:
-    """The model ``far`` of the workspace is behind the server."""
-    settings = {"model": "m", "base_url": server.url, "max_retries": 0}
-    llms = json.loads((workspace / "llms.json").read_text())
-    llms["far"] = {"backend": "openai_compatible", "settings": settings}
-    (workspace / "llms.json").write_text(json.dumps(llms))
+@pytest.fixture
+def rallebench(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> CommandLine:
+    return CommandLine(capfd, make_workspace(tmp_path / "w"))
+
+
+@pytest.fixture
+def far(rallebench: CommandLine) -> Iterator[Loopback]:
+    """A server that takes no tools; the model ``far`` of the workspace is behind it."""
+    file = rallebench.workspace / "llms.json"
+    with Loopback(props(False)) as server:
+        settings = {"model": "m", "base_url": server.url, "max_retries": 0}
+        entry = {"backend": "openai_compatible", "settings": settings}
+        file.write_text(json.dumps({**json.loads(file.read_text()), "far": entry}))
+        yield server
 
 
 def agent_run(*more: str) -> tuple[str, ...]:
@@ -98,58 +106,42 @@ def agent_run(*more: str) -> tuple[str, ...]:
 
 
 def test_an_agent_that_must_call_natively_is_left_to_it_and_the_run_says_what_to_set(
-    capfd: pytest.CaptureFixture[str], tmp_path: Path
+    rallebench: CommandLine, far: Loopback
 ) -> None:
-    workspace = make_workspace(tmp_path / "w")
-    with Loopback(props(False)) as server:
-        served(server, workspace)
-        ran = CommandLine(capfd, workspace)(*agent_run("--set", "protocol=native"))
+    ran = rallebench(*agent_run("--set", "protocol=native"))
     assert ran.code == 0 and "so it is not told of any function; set protocol" in ran.err
     assert "called in text;" not in ran.err
-    assert all("tools" in body for body in server.bodies if body)
+    assert all("tools" in body for body in far.bodies if body)
 
 
 @pytest.mark.parametrize("more", [("--set", "protocol=text"), ()])
 def test_a_server_is_not_asked_about_tools_where_none_are_offered_any_more(
-    capfd: pytest.CaptureFixture[str], tmp_path: Path, more: tuple[str, ...]
+    rallebench: CommandLine, far: Loopback, more: tuple[str, ...]
 ) -> None:
-    workspace = make_workspace(tmp_path / "w")
-    with Loopback(props(False)) as server:
-        served(server, workspace)
-        rallebench = CommandLine(capfd, workspace)
-        assert rallebench(*agent_run(*more)).code == 0
-        assert rallebench(*agent_run(*more, "--resume")).code == 0  # nothing is left to answer
-    assert server.paths.count("/props?model=m") == (0 if more else 1)
+    assert rallebench(*agent_run(*more)).code == 0
+    assert rallebench(*agent_run(*more, "--resume")).code == 0  # nothing is left to answer
+    assert far.paths.count("/props?model=m") == (0 if more else 1)
 
 
 def test_an_agent_calls_its_functions_in_text_where_tools_are_dropped_and_the_run_says_so(
-    capfd: pytest.CaptureFixture[str], tmp_path: Path
+    rallebench: CommandLine, far: Loopback
 ) -> None:
-    workspace = make_workspace(tmp_path / "w")
-    with Loopback(props(False)) as server:
-        served(server, workspace)
-        ran = CommandLine(capfd, workspace)(*agent_run("--json"))
-        assert ran.code == 0, ran.err
-        assert "Warning: 'far' drops the tools that it is sent" in ran.err
-        assert not any("tools" in body for body in server.bodies)
-        assert "Action Input" in server.bodies[-1]["messages"][0]["content"]
+    ran = rallebench(*agent_run("--json"))
+    assert ran.code == 0, ran.err
+    assert "Warning: 'far' drops the tools that it is sent" in ran.err
+    assert not any("tools" in body for body in far.bodies)
+    assert "Action Input" in far.bodies[-1]["messages"][0]["content"]
     assert ran.json["agent"]["stop_reasons"] == {"answered": 2}
-    state = json.loads((workspace / "runs" / "r" / "state.json").read_text())
+    state = json.loads((rallebench.workspace / "runs" / "r" / "state.json").read_text())
     assert "drops the tools" in state["message"]
 
 
 def test_replies_without_log_probabilities_are_counted_in_the_warnings_of_a_run(
-    capfd: pytest.CaptureFixture[str], tmp_path: Path
+    rallebench: CommandLine,
 ) -> None:
-    workspace = make_workspace(tmp_path / "w")
-    rallebench = CommandLine(capfd, workspace)
     action = {"kind": "generate", "template": "{question}", "target": "titan"}
     chain = {"name": "asks", "actions": [{**action, "generation": {"logprobs": True}}]}
-    (workspace / "chains").mkdir(exist_ok=True)
-    (workspace / "chains" / "asks.json").write_text(json.dumps(chain))
-    ran = rallebench(
-        *("run", "--chain", "asks", "--dataset", "tiny-qa", "--limit", "3"),
-        *("--name", "r", "--no-mlflow"),
-    )
+    (rallebench.workspace / "chains" / "asks.json").write_text(json.dumps(chain))
+    ran = rallebench("run --chain asks --dataset tiny-qa --limit 3 --name r --no-mlflow")
     assert ran.code == 0, ran.err
     assert "Warning: 3 of 3 replies of 'titan' hold no log-probabilities" in ran.err

@@ -50,37 +50,27 @@ DEFAULTS = {
 }
 
 
-@pytest.mark.parametrize(
-    ("settings", "request_", "fields"),
-    [
-        pytest.param({}, ask(), {"max_tokens": 256, "temperature": 0.0}, id="defaults"),
-        pytest.param(
-            DEFAULTS,
-            OPTIONS,
-            {
-                "top_k": 2,
-                "min_p": 0.2,
-                "temperature": 0.9,
-                "seed": 3,
-                "stop": ["\n"],
-                "max_tokens": 5,
-            },
-            id="the request over its options over extra_body over the defaults",
-        ),
-        pytest.param(
-            DEFAULTS,
-            ask(),
-            {"top_k": 1, "min_p": 0.2, "temperature": 0.4, "top_p": 0.5, "max_tokens": 9},
-            id="extra_body over the defaults",
-        ),
-        pytest.param({"temperature": None, "max_tokens": None}, ask(), {}, id="the server's own"),
-    ],
-)
-def test_a_request_holds_these_fields_and_no_other(
-    serve: Serve, settings: dict[str, Any], request_: Generate, fields: dict[str, Any]
-) -> None:
+SENT = {
+    "defaults": ({}, ask(), {"max_tokens": 256, "temperature": 0.0}),
+    "the request over its options over extra_body over the defaults": (
+        DEFAULTS,
+        OPTIONS,
+        {"top_k": 2, "min_p": 0.2, "temperature": 0.9, "seed": 3, "stop": ["\n"], "max_tokens": 5},
+    ),
+    "extra_body over the defaults": (
+        DEFAULTS,
+        ask(),
+        {"top_k": 1, "min_p": 0.2, "temperature": 0.4, "top_p": 0.5, "max_tokens": 9},
+    ),
+    "the server's own": ({"temperature": None, "max_tokens": None}, ask(), {}),
+}
+
+
+@pytest.mark.parametrize("case", SENT)
+def test_a_request_holds_these_fields_and_no_other(serve: Serve, case: str) -> None:
+    settings, request, fields = SENT[case]
     server, llm = serve(**settings)
-    reply_of(llm, request_)
+    reply_of(llm, request)
     messages = [{"role": "user", "content": "Who?"}]
     assert server.bodies == [{"model": "m", "messages": messages, "stream": False, **fields}]
     assert server.paths == ["/v1/chat/completions"]
@@ -128,52 +118,36 @@ def with_choice(text: str, **choice: Any) -> dict[str, Any]:
     return value
 
 
-@pytest.mark.parametrize(
-    ("behaviour", "expected"),
-    [
-        pytest.param(
-            answer("Ada", finish_reason="length"), {"finish_reason": "length"}, id="finish reason"
-        ),
-        pytest.param(
-            send_json(with_choice("Ada", logprobs=LOGPROBS)), {"logprobs": (-0.5, -1.0)}, id="logs"
-        ),
-        pytest.param(answer(None, refusal="Ada"), {"finish_reason": "refusal"}, id="refusal"),
-        pytest.param(
-            answer([{"type": "text", "text": "A"}, {"type": "text", "text": "da"}]),  # type: ignore[arg-type]
-            {},
-            id="content in parts",
-        ),
-        pytest.param(
-            send_json(
-                {**completion("Ada"), "usage": {"prompt_tokens": "many", "completion_tokens": -1}}
-            ),
-            {
-                "prompt_tokens": 0,
-                "completion_tokens": 0,
-                "note": "The server reported no token counts.",
-            },
-            id="usage of wrong types",
-        ),
-        pytest.param(
-            send_text(json.dumps(completion("Ada")), 200, "text/html"), {}, id="content type"
-        ),
-        pytest.param(
-            stream([chunk("Ad"), chunk("a", "stop"), USAGE, DONE]), {}, id="a stream unasked"
-        ),
-    ],
-)
-def test_a_whole_answer_is_read(
-    serve: Serve, behaviour: Behaviour, expected: dict[str, Any]
-) -> None:
+WRONG_USAGE = {**completion("Ada"), "usage": {"prompt_tokens": "many", "completion_tokens": -1}}
+PARTS = [{"type": "text", "text": "A"}, {"type": "text", "text": "da"}]
+WHOLE: dict[str, tuple[Behaviour, dict[str, Any]]] = {
+    "finish reason": (answer("Ada", finish_reason="length"), {"finish_reason": "length"}),
+    "logprobs": (
+        send_json(with_choice("Ada", logprobs=LOGPROBS)),
+        {"logprobs": (-0.5, -1.0)},
+    ),
+    "refusal": (answer(None, refusal="Ada"), {"finish_reason": "refusal"}),
+    "content in parts": (answer(PARTS), {}),  # type: ignore[arg-type]
+    "usage of wrong types": (
+        send_json(WRONG_USAGE),
+        {
+            "prompt_tokens": 0,
+            "completion_tokens": 0,
+            "note": "The server reported no token counts.",
+        },
+    ),
+    "content type": (send_text(json.dumps(completion("Ada")), 200, "text/html"), {}),
+    "a stream unasked": (stream([chunk("Ad"), chunk("a", "stop"), USAGE, DONE]), {}),
+}
+
+
+@pytest.mark.parametrize("case", WHOLE)
+def test_a_whole_answer_is_read(serve: Serve, case: str) -> None:
+    behaviour, expected = WHOLE[case]
     reply = reply_of(serve(behaviour)[1])
     usage = {"prompt_tokens": 7, "completion_tokens": 3}
     times = {"first_token_seconds": reply.first_token_seconds}
     assert reply == Reply("Ada", **{**times, **usage, **expected})
-
-
-def test_a_long_answer_arrives_whole(serve: Serve) -> None:
-    text = "ß\u2028" * 500_000
-    assert reply_of(serve(answer(text))[1]).text == text
 
 
 # ── tools ────────────────────────────────────────────────────────────────────
@@ -260,23 +234,18 @@ def test_calls_of_a_message_are_kept_in_a_run_and_tell_requests_apart_in_the_cac
 # ── many at a time ───────────────────────────────────────────────────────────
 
 
-def test_a_batch_keeps_its_order_and_each_request_has_its_own_usage(serve: Serve) -> None:
-    server, llm = serve(echo, concurrency=4)
-    replies = llm.generate([ask(str(n)) for n in range(40)])
-    assert [reply.text for reply in replies] == [str(n) for n in range(40)]
-    assert {(reply.prompt_tokens, reply.completion_tokens) for reply in replies} == {(7, 3)}
-    assert server.connections <= 4  # keep-alive: one connection per worker, not per request
-
-
-def test_as_many_requests_overlap_as_concurrency_says_and_no_more(serve: Serve) -> None:
+def test_as_many_requests_overlap_as_concurrency_says_and_keep_their_order(serve: Serve) -> None:
     def wait_for_four(handler: Handler) -> None:
         assert handler.owner.until(lambda: handler.owner.most_in_flight == 4)
         handler.wait(0.02)
         echo(handler)
 
     server, llm = serve(wait_for_four, concurrency=4)
-    llm.generate([ask(str(n)) for n in range(12)])
-    assert server.most_in_flight == 4
+    replies = llm.generate([ask(str(n)) for n in range(40)])
+    assert [reply.text for reply in replies] == [str(n) for n in range(40)]
+    assert {(reply.prompt_tokens, reply.completion_tokens) for reply in replies} == {(7, 3)}
+    # Keep-alive: one connection per worker, not per request.
+    assert server.most_in_flight == 4 and server.connections <= 4
 
 
 def test_a_slow_request_does_not_hold_up_the_others(serve: Serve) -> None:
@@ -290,22 +259,6 @@ def test_a_slow_request_does_not_hold_up_the_others(serve: Serve) -> None:
     assert [reply.text for reply in replies] == ["slow", *map(str, range(9))]
 
 
-def test_many_threads_may_share_one_backend(serve: Serve) -> None:
-    _, llm = serve(echo, concurrency=8)
-    texts: dict[int, str] = {}
-
-    def work(number: int) -> None:
-        for turn in range(5):
-            texts[number * 5 + turn] = reply_of(llm, ask(f"{number}-{turn}")).text
-
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(10)
-    assert texts == {n * 5 + t: f"{n}-{t}" for n in range(8) for t in range(5)}
-
-
 def test_a_request_that_fails_alone_comes_back_as_its_error_in_its_place(serve: Serve) -> None:
     def refuse_one(handler: Handler) -> None:
         (fail(400, "too long") if handler.body["messages"][-1]["content"] == "1" else echo)(handler)
@@ -314,11 +267,6 @@ def test_a_request_that_fails_alone_comes_back_as_its_error_in_its_place(serve: 
     results = llm.generate([ask(str(n)) for n in range(3)])
     assert [isinstance(result, RalleError) for result in results] == [False, True, False]
     assert results[2].text == "2"
-
-
-def test_an_empty_batch_asks_nothing(serve: Serve) -> None:
-    server, llm = serve()
-    assert (llm.generate([]), server.bodies) == ([], [])
 
 
 # ── streaming ────────────────────────────────────────────────────────────────
@@ -359,38 +307,34 @@ ODD_LOGPROBS = chunk("Ada", "stop")
 ODD_LOGPROBS["choices"][0]["logprobs"] = {"content": 3}
 
 
-@pytest.mark.parametrize(
-    ("behaviour", "timeout"),
-    [
-        pytest.param(answer("Ada"), 5, id="an answer as a whole"),
-        pytest.param(stream([chunk("Ada", "stop"), DONE], kind="text/plain"), 5, id="content type"),
-        pytest.param(stream([chunk("Ad"), chunk("a", "stop")]), 5, id="no DONE"),
-        pytest.param(stream([chunk("Ada"), DONE]), 5, id="no finish reason"),
-        pytest.param(stream([chunk("Ada"), chunk(None, "length"), USAGE]), 5, id="usage last"),
-        pytest.param(
-            stream([chunk("Ada", "stop")], promise=True), 5, id="dropped after the finish reason"
-        ),
-        pytest.param(with_crlf, 5, id="CRLF and comments"),
-        pytest.param(stream([ODD_LOGPROBS, DONE]), 5, id="logprobs that are no list"),
-        pytest.param(
-            stream([chunk("A"), chunk(""), chunk("d"), chunk(""), chunk("a", "stop")], pause=0.1),
-            0.35,
-            id="a time-out counts silence, not length",
-        ),
-        pytest.param(
-            stream([*THOUGHTS, chunk("Ada", "stop")], pause=0.1), 0.35, id="thoughts are no silence"
-        ),
-    ],
-)
-def test_a_stream_in_any_usual_form_is_read(
-    serve: Serve, behaviour: Behaviour, timeout: float
-) -> None:
+STREAMS: dict[str, tuple[Behaviour, float]] = {
+    "an answer as a whole": (answer("Ada"), 5),
+    "content type": (stream([chunk("Ada", "stop"), DONE], kind="text/plain"), 5),
+    "no DONE": (stream([chunk("Ad"), chunk("a", "stop")]), 5),
+    "no finish reason": (stream([chunk("Ada"), DONE]), 5),
+    "usage last": (stream([chunk("Ada"), chunk(None, "length"), USAGE]), 5),
+    "dropped after the finish reason": (stream([chunk("Ada", "stop")], promise=True), 5),
+    "CRLF and comments": (with_crlf, 5),
+    "logprobs that are no list": (stream([ODD_LOGPROBS, DONE]), 5),
+    "a time-out counts silence, not length": (
+        stream([chunk("A"), chunk(""), chunk("d"), chunk(""), chunk("a", "stop")], pause=0.1),
+        0.35,
+    ),
+    "thoughts are no silence": (stream([*THOUGHTS, chunk("Ada", "stop")], pause=0.1), 0.35),
+}
+
+
+@pytest.mark.parametrize("form", STREAMS)
+def test_a_stream_in_any_usual_form_is_read(serve: Serve, form: str) -> None:
+    behaviour, timeout = STREAMS[form]
     pieces, reply = streamed(serve(behaviour, timeout=timeout)[1])
     assert "".join(pieces) == reply.text == "Ada"
     assert reply.logprobs == ()
 
 
-def test_unicode_line_separators_do_not_break_a_stream(serve: Serve) -> None:
+def test_unicode_line_separators_and_length_break_neither_answer_nor_stream(serve: Serve) -> None:
+    text = "ß\u2028" * 500_000
+    assert reply_of(serve(answer(text))[1]).text == text
     pieces, reply = streamed(serve(stream([chunk("a\u2028b\x85c"), chunk("d", "stop"), DONE]))[1])
     assert "".join(pieces) == reply.text == "a\u2028b\x85cd"
 

@@ -37,6 +37,15 @@ def texts(replies: list[Any]) -> list[str]:
     return [reply.text for reply in replies]
 
 
+def together(*llms: Any, requests: int) -> None:
+    """Each model answers so many requests, all at the same time."""
+    threads = [threading.Thread(target=llm.generate, args=(many(requests),)) for llm in llms]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(10)
+
+
 # ── the window ───────────────────────────────────────────────────────────────
 
 
@@ -88,11 +97,7 @@ def test_two_models_at_one_address_share_one_window(load: Load) -> None:
 
     with Loopback(wait_for_others) as server:
         models = [load(server, concurrency=4, model=model) for model in ("a", "b")]
-        threads = [threading.Thread(target=llm.generate, args=(many(20),)) for llm in models]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(10)
+        together(*models, requests=20)
         assert len(server.bodies) == 40
         # The server counts an answer until a moment after it was read; two windows would make 8.
         assert 4 <= server.most_in_flight < 8
@@ -102,9 +107,8 @@ def test_two_models_at_one_address_share_one_window(load: Load) -> None:
 def test_a_pause_before_another_try_takes_no_room(load: Load) -> None:
     def first_fails(handler: Handler) -> None:
         again = sum(body == handler.body for body in handler.owner.bodies) > 1
-        (fail(500) if handler.body["messages"][-1]["content"] == "0" and not again else echo)(
-            handler
-        )
+        first = handler.body["messages"][-1]["content"] == "0" and not again
+        (fail(500) if first else echo)(handler)
 
     with Loopback(first_fails) as server:
         llm = load(server, concurrency=8, backoff=0.8)
@@ -175,19 +179,16 @@ def test_one_connection_serves_many_requests_also_after_errors_and_streams(load:
         assert server.connections == 1
 
 
-@pytest.mark.parametrize("status", [503, 529, 408])
-def test_other_signs_of_a_crowd_shrink_the_window_too(load: Load, status: int) -> None:
+@pytest.mark.parametrize(
+    ("status", "throttled", "window"), [(503, 1, 5), (529, 1, 5), (408, 1, 5), (500, 0, 8)]
+)
+def test_other_signs_of_a_crowd_shrink_the_window_too_and_a_bug_of_the_server_does_not(
+    load: Load, status: int, throttled: int, window: int
+) -> None:
     with Loopback(fail(status), answer()) as server:
         llm = load(server, concurrency=8)
         llm.generate([ask()])
-        assert (llm.status().throttled, llm.status().window) == (1, 5)
-
-
-def test_a_bug_of_the_server_does_not_shrink_the_window(load: Load) -> None:
-    with Loopback(fail(500), answer()) as server:
-        llm = load(server, concurrency=8)
-        llm.generate([ask()])
-        assert (llm.status().throttled, llm.status().window) == (0, 8)
+        assert (llm.status().throttled, llm.status().window) == (throttled, window)
 
 
 def answered(window: RequestWindow, rounds: int, start: float) -> None:
@@ -202,17 +203,10 @@ def test_a_burst_of_refusals_cuts_the_window_once_and_it_grows_back_by_one_a_rou
     for _ in range(10):
         window.throttle(1.0, 2.0)
     assert window.size == 11
-    answered(window, 1, start=1.0)  # sent before the cut
-    assert window.size == 11
-    answered(window, 1, start=3.0)
-    assert window.size in (11, 12)
-    answered(window, 8, start=4.0)
-    assert window.size == 16
-
-
-def test_refusals_without_end_leave_one_request() -> None:
-    window = RequestWindow(256)
-    for second in range(100):
+    for rounds, start, sizes in ((1, 1.0, (11,)), (1, 3.0, (11, 12)), (8, 4.0, (16,))):
+        answered(window, rounds, start)  # those of 1.0 were sent before the cut
+        assert window.size in sizes
+    for second in range(20, 120):  # refusals without end leave one request
         window.throttle(float(second), second + 0.5)
     assert window.size == 1
 
@@ -235,11 +229,7 @@ def test_requests_per_minute_are_kept_by_all_threads_and_all_models_at_the_addre
             for m, rate in (("a", 1200), ("b", None))
         ]
         started = time.monotonic()
-        threads = [threading.Thread(target=llm.generate, args=(many(5),)) for llm in models]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(10)
+        together(*models, requests=5)
         assert time.monotonic() - started >= 9 * 0.05
 
 
@@ -285,39 +275,24 @@ def test_a_wish_for_a_pause_is_kept_by_the_other_threads_too(load: Load) -> None
 
 
 @pytest.mark.parametrize(
-    ("headers", "what", "found"),
+    ("names", "left", "reset", "expected"),
     [
-        (
-            {"x-ratelimit-remaining-requests": "3", "x-ratelimit-reset-requests": "1m30s"},
-            "requests",
-            (3, 90),
-        ),
-        ({"x-ratelimit-remaining": "0", "x-ratelimit-reset": "7"}, "requests", (0, 7)),
-        ({"ratelimit-remaining": "0", "ratelimit-reset": "1h"}, "requests", (0, 3600)),
-        (
-            {"x-ratelimit-remaining-tokens": "9", "x-ratelimit-reset-tokens": "86ms"},
-            "tokens",
-            (9, 0.086),
-        ),
-        ({"x-ratelimit-remaining-tokens": "9"}, "tokens", None),
-        (
-            {"x-ratelimit-remaining-tokens": "some", "x-ratelimit-reset-tokens": "1s"},
-            "tokens",
-            None,
-        ),
-        ({"x-ratelimit-remaining-tokens": "0", "x-ratelimit-reset-tokens": "soon"}, "tokens", None),
-        ({"x-ratelimit-remaining-tokens": "0", "x-ratelimit-reset-tokens": "nan"}, "tokens", None),
-        ({}, "tokens", None),
+        ("x-ratelimit-{}-requests", "3", "1m30s", (3, 90)),
+        ("x-ratelimit-{}", "0", "7", (0, 7)),
+        ("ratelimit-{}", "0", "1h", (0, 3600)),
+        ("ratelimit-{}", "0", lambda: f"{time.time() + 5:.3f}", (0, 5)),
+        ("ratelimit-{}", "0", lambda: f"{(time.time() + 5) * 1000:.0f}", (0, 5)),
+        ("x-ratelimit-{}-tokens", "9", "86ms", (9, 0.086)),
+        ("x-ratelimit-{}-tokens", "some", "1s", None),
+        ("x-ratelimit-{}-tokens", "0", "soon", None),
+        ("x-ratelimit-{}-tokens", "0", "nan", None),
     ],
 )
 def test_what_is_left_is_read_from_any_of_the_usual_headers(
-    headers: dict[str, str], what: str, found: tuple[float, float] | None
+    names: str, left: str, reset: Any, expected: tuple[float, float] | None
 ) -> None:
-    read = remainder(headers, what)
-    assert (read and (read[0], pytest.approx(read[1]))) == found
-
-
-def test_a_reset_may_be_a_moment() -> None:
-    for moment in (f"{time.time() + 5:.3f}", f"{(time.time() + 5) * 1000:.0f}"):
-        read = remainder({"x-ratelimit-remaining": "0", "x-ratelimit-reset": moment}, "requests")
-        assert read is not None and read[1] == pytest.approx(5, abs=0.5)
+    reset = reset() if callable(reset) else reset
+    headers = {names.format("remaining"): left, names.format("reset"): reset}
+    rest = remainder(headers, "tokens" if names.endswith("tokens") else "requests")
+    assert rest == (expected and pytest.approx(expected, abs=0.5 if expected[1] == 5 else 1e-6))
+    assert remainder({names.format("remaining"): left}, "requests") is None

@@ -63,35 +63,29 @@ def test_a_request_that_is_refused_without_the_form_too_is_an_error_and_teaches_
     assert ["response_format" in body for body in server.bodies] == [True, False, True, False]
 
 
-@pytest.mark.parametrize(
-    "said",
-    [
-        f"Sure!\n```json\n{GOOD}\n```\nAnything else?",
-        f"It was {GOOD}.",
-        f"<think>{{}}</think>{GOOD}",
-    ],
-)
-def test_of_a_server_that_ignores_the_form_the_json_alone_is_kept(serve: Serve, said: str) -> None:
-    _, llm = serve(answer(said))
-    assert (one(llm).text, one(llm).note) == (GOOD, "")
+NO_FIT = f"{IGNORED} The answer does not fit the schema: "
 
 
 @pytest.mark.parametrize(
-    ("said", "fault"),
+    ("said", "text", "note"),
     [
+        (f"Sure!\n```json\n{GOOD}\n```\nAnything else?", GOOD, ""),
+        (f"It was {GOOD}.", GOOD, ""),
+        (f"<think>{{}}</think>{GOOD}", GOOD, ""),
         (
             '{"year": "1815"}',
-            "The answer does not fit the schema: at $.year: '1815' is not of type 'integer'.",
+            '{"year": "1815"}',
+            f"{NO_FIT}at $.year: '1815' is not of type 'integer'.",
         ),
-        ("In 1815.", "The answer does not fit the schema: the answer holds no JSON."),
-        ('{"year": 18', "The answer does not fit the schema: the answer holds no JSON."),
+        ("In 1815.", "In 1815.", f"{NO_FIT}the answer holds no JSON."),
+        ('{"year": 18', '{"year": 18', f"{NO_FIT}the answer holds no JSON."),
     ],
 )
-def test_an_answer_that_does_not_fit_is_kept_and_its_note_says_why(
-    serve: Serve, said: str, fault: str
+def test_of_a_server_that_ignores_the_form_the_json_alone_is_kept_or_the_note_says_what_is_wrong(
+    serve: Serve, said: str, text: str, note: str
 ) -> None:
     _, llm = serve(answer(said))
-    assert (one(llm).text, one(llm).note) == (said, f"{IGNORED} {fault}")
+    assert (one(llm).text, one(llm).note) == (text, note)
 
 
 def ignore_formats(handler: Handler) -> None:
@@ -121,16 +115,6 @@ def test_a_form_that_is_refused_says_nothing_about_another_and_one_that_is_ignor
     assert ["response_format" in body for body in server.bodies] == [True, False, *second]
 
 
-def test_a_stream_hands_out_only_the_answer_that_has_the_form(serve: Serve) -> None:
-    def behave(handler: Handler) -> None:
-        in_prompt = "JSON schema" in handler.body["messages"][-1]["content"]
-        good_stream(GOOD if in_prompt else "In 1815.")(handler)
-
-    _, llm = serve(behave)
-    *pieces, reply = llm.stream(WHEN)
-    assert "".join(pieces) == reply.text == GOOD and reply.note == IGNORED
-
-
 def test_an_answer_that_was_cut_off_is_no_sign_that_the_form_is_ignored(serve: Serve) -> None:
     server, llm = serve(answer('{"year": 18', finish_reason="length"))
     assert "does not fit" in one(llm).note and len(server.bodies) == 1
@@ -157,17 +141,24 @@ def test_if_the_second_request_fails_the_first_answer_is_kept(serve: Serve, stre
     assert "the answer holds no JSON" in reply.note
 
 
-def test_a_stream_hands_out_the_checked_text_and_says_the_same(serve: Serve) -> None:
-    _, llm = serve(good_stream(f"Well: {GOOD}"))
-    text, reply = llm.stream(WHEN)
-    assert text == reply.text == GOOD
-    assert reply.first_token_seconds is not None
+def ignore_formats_in_a_stream(handler: Handler) -> None:
+    in_prompt = "JSON schema" in handler.body["messages"][-1]["content"]
+    good_stream(GOOD if in_prompt else "In 1815.")(handler)
 
 
-def test_a_stream_of_a_server_that_refuses_the_form_is_asked_again(serve: Serve) -> None:
-    _, llm = serve(refuse_formats)
-    *_, reply = llm.stream(WHEN)
-    assert (reply.text, reply.note) == (GOOD, REFUSED)
+@pytest.mark.parametrize(
+    ("behaviour", "note"),
+    [
+        (good_stream(f"Well: {GOOD}"), ""),
+        (ignore_formats_in_a_stream, IGNORED),
+        (refuse_formats, REFUSED),
+    ],
+)
+def test_a_stream_hands_out_only_the_checked_answer_that_has_the_form(
+    serve: Serve, behaviour: Behaviour, note: str
+) -> None:
+    text, reply = serve(behaviour)[1].stream(WHEN)
+    assert (text, reply.text, reply.note) == (GOOD, GOOD, note)
 
 
 def test_plain_text_needs_no_check(serve: Serve) -> None:

@@ -22,29 +22,20 @@ from rallebench.workspace.paths import Workspace
 
 
 @pytest.mark.parametrize("name", presets())
-def test_the_backend_of_every_preset_takes_its_settings(name: str) -> None:
-    given = preset(name)
-    if given.backend == "transformers":
-        LLMS.entry("transformers").traits["settings"](name, **given.settings)
-        assert given.model.count("/") == 1 and given.parameters > 0
-        assert not given.settings.get("trust_remote_code"), (
-            "no preset runs Python code of the model's"
-        )
-    else:
-        assert given.group == "servers" and not given.model, "a server names its models itself"
-        check = LLMS.entry(given.backend).traits["settings"]
-        check(name, **{"model": "any", **given.settings})
-    assert given.backend in LLMS
-
-
-@pytest.mark.parametrize("name", presets())
-def test_the_facts_of_every_preset_fit_together(name: str) -> None:
-    given = preset(name)
-    assert given.embeddings < max(given.parameters, 1)
-    assert (given.group == "small") == (0 < given.parameters < 2_000_000_000)
-    assert not given.about.endswith(".") and not set(" ?:/,") & set(name)
-    needed = weight_bytes(given, given.settings)
-    assert (needed > 0) == (given.backend == "transformers")
+def test_the_backend_of_every_preset_takes_its_settings_and_its_facts_fit_together(
+    name: str,
+) -> None:
+    entry = preset(name)
+    local = entry.backend == "transformers"
+    check = LLMS.entry(entry.backend).traits["settings"]
+    check(name, **({} if local else {"model": "any"}), **entry.settings)
+    assert not entry.settings.get("trust_remote_code"), "no preset runs Python code of the model's"
+    assert (entry.model.count("/") == 1 and entry.parameters > 0) == local
+    assert (entry.group == "servers" and not entry.model) != local, "a server names its models"
+    assert entry.embeddings < max(entry.parameters, 1)
+    assert (entry.group == "small") == (0 < entry.parameters < 2_000_000_000)
+    assert not entry.about.endswith(".") and not set(" ?:/,") & set(name)
+    assert (weight_bytes(entry, entry.settings) > 0) == local
 
 
 def test_presets_of_a_group_stand_together_in_the_order_of_the_page() -> None:
@@ -66,28 +57,21 @@ def test_weights_take_what_dtype_and_quantization_say() -> None:
 
 
 def test_the_users_settings_stand_over_the_presets_and_null_takes_one_away() -> None:
-    entry = entry_of("qwen3-0.6b", {"quantization": "4bit", "chat_template_kwargs": None})
-    assert entry.settings == {
-        "model": "Qwen/Qwen3-0.6B",
-        "chat_template": "on",
-        "quantization": "4bit",
-    }
+    settings = {"quantization": "4bit", "chat_template_kwargs": None}
+    expected = {"model": "Qwen/Qwen3-0.6B", "chat_template": "on", "quantization": "4bit"}
+    assert entry_of("qwen3-0.6b", settings).settings == expected
 
 
-def test_a_preset_stands_wherever_a_model_is_named(tmp_path: Path) -> None:
+def test_a_preset_stands_wherever_a_model_is_named_after_the_entries_of_the_workspace(
+    tmp_path: Path,
+) -> None:
     entry = Workspace(tmp_path).llm("ollama?model=llama3.2&temperature=0.5")
+    url = {"base_url": "http://127.0.0.1:11434/v1"}
     assert entry.backend == "openai_compatible"
-    assert entry.settings == {
-        "base_url": "http://127.0.0.1:11434/v1",
-        "model": "llama3.2",
-        "temperature": 0.5,
-    }
-    (tmp_path / "llms.json").write_text(
-        json.dumps({"ollama": {"backend": "scripted", "settings": {"echo": True}}})
-    )
-    assert Workspace(tmp_path).llm("ollama").backend == "scripted", (
-        "an entry of the workspace goes first"
-    )
+    assert entry.settings == {**url, "model": "llama3.2", "temperature": 0.5}
+    own = {"ollama": {"backend": "scripted", "settings": {"echo": True}}}
+    (tmp_path / "llms.json").write_text(json.dumps(own))
+    assert Workspace(tmp_path).llm("ollama").backend == "scripted"
 
 
 def test_an_unknown_preset_names_the_nearest() -> None:
@@ -98,19 +82,16 @@ def test_an_unknown_preset_names_the_nearest() -> None:
     )
 
 
+FACTS = {"title": "X", "group": "small", "backend": "scripted", "settings": {}, "about": "a"}
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
         ("[]", "a JSON object of presets"),
         ("{", "not valid JSON"),
-        (
-            '{"x": {"title": "X", "group": "huge", "backend": "scripted", "settings": {}, "about": "a"}}',
-            "'group' is wrong",
-        ),
-        (
-            '{"x": {"title": "X", "group": "small", "backend": "b", "settings": {}, "about": "a", "size": 3}}',
-            "'size' is",
-        ),
+        (json.dumps({"x": {**FACTS, "group": "huge"}}), "'group' is wrong"),
+        (json.dumps({"x": {**FACTS, "size": 3}}), "'size' is"),
     ],
 )
 def test_a_damaged_file_of_presets_is_one_sentence(tmp_path: Path, text: str, words: str) -> None:

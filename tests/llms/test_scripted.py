@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 import time
 from typing import Any
@@ -34,32 +36,27 @@ def test_a_list_is_said_in_order_across_batches() -> None:
     assert text(llm) == "c"
 
 
-def test_a_list_that_is_used_up_is_an_error_in_place_unless_there_is_a_default() -> None:
-    first, second = Scripted(["a"], "fake").generate([ask(), ask()])
-    assert first == Reply("a", prompt_tokens=3, completion_tokens=1)
-    assert isinstance(second, BackendError)
-    assert str(second) == "The script of 'fake' has said all its 1 replies; add more, or a default."
-    assert text(Scripted([], default="again")) == "again"
+@pytest.mark.parametrize(
+    ("replies", "words"),
+    [
+        ([], "has said all its 0 replies; add more, or a default."),
+        ({"x": "y"}, "has no pattern that matches the prompt; add one, or a default."),
+    ],
+)
+def test_a_script_without_an_answer_is_an_error_in_place_unless_there_is_a_default(
+    replies: Any, words: str
+) -> None:
+    (result,) = Scripted(replies, "fake").generate([ask()])
+    assert isinstance(result, BackendError) and str(result) == f"The script of 'fake' {words}"
+    assert text(Scripted(replies, default="again")) == "again"
 
 
-def test_the_first_pattern_that_matches_the_prompt_answers() -> None:
-    llm = Scripted({"wr[io]te": "Ada", "Who": "nobody"}, default="?")
-    assert [text(llm, ask(prompt)) for prompt in ("Who wrote it?", "Who?", "When?")] == [
-        "Ada",
-        "nobody",
-        "?",
-    ]
-
-
-def test_a_prompt_that_no_pattern_matches_is_an_error() -> None:
-    (result,) = Scripted({"x": "y"}).generate([ask()])
-    assert isinstance(result, BackendError)
-    assert "no pattern that matches" in str(result)
-
-
-def test_a_pattern_sees_all_messages() -> None:
-    request = Generate("fake", (Message("system", "Sing."), Message("user", "Who?")))
-    assert text(Scripted({"Sing": "la"}), request) == "la"
+def test_the_first_pattern_that_matches_any_message_answers() -> None:
+    llm = Scripted({"wr[io]te": "Ada", "Who": "nobody", "Sing": "la"}, default="?")
+    prompts = ("Who wrote it?", "Who?", "When?")
+    assert [text(llm, ask(prompt)) for prompt in prompts] == ["Ada", "nobody", "?"]
+    request = Generate("fake", (Message("system", "Sing."), Message("user", "When?")))
+    assert text(llm, request) == "la"
 
 
 def test_a_function_answers_each_request_and_may_fail_one() -> None:
@@ -82,12 +79,6 @@ def test_a_script_may_hold_whole_replies_and_errors() -> None:
     assert (reply.tool_calls, reply.prompt_tokens, failed) == (calls, 99, error)
 
 
-def test_tokens_are_words() -> None:
-    (reply,) = Scripted(["Ada  Lovelace\n"]).generate([ask("Who wrote the notes?")])
-    assert isinstance(reply, Reply)
-    assert (reply.prompt_tokens, reply.completion_tokens, reply.finish_reason) == (4, 2, "stop")
-
-
 def test_an_answer_ends_before_the_first_stop_sequence() -> None:
     llm = Scripted([Reply("a b\nObservation: c\nThought: d", finish_reason="length")])
     (reply,) = llm.generate([ask(stop=("\nZ", "\nThought", "\nObs"))])
@@ -95,14 +86,12 @@ def test_an_answer_ends_before_the_first_stop_sequence() -> None:
     assert (reply.text, reply.finish_reason, reply.completion_tokens) == ("a b", "stop", 2)
 
 
-def test_an_answer_is_cut_at_max_tokens_words_and_says_so() -> None:
-    (reply,) = Scripted(["one two  three four"]).generate([ask(max_tokens=3)])
-    assert isinstance(reply, Reply)
-    assert (reply.text, reply.finish_reason, reply.completion_tokens) == (
-        "one two  three",
-        "length",
-        3,
-    )
+def test_tokens_are_words_and_an_answer_is_cut_at_max_tokens_of_them_and_says_so() -> None:
+    llm = Scripted(["one two  three four\n", "one two  three four"])
+    whole, cut = llm.generate([ask("Who wrote the notes?"), ask(max_tokens=3)])
+    assert isinstance(whole, Reply) and isinstance(cut, Reply)
+    assert (whole.prompt_tokens, whole.completion_tokens, whole.finish_reason) == (4, 4, "stop")
+    assert (cut.text, cut.completion_tokens, cut.finish_reason) == ("one two  three", 3, "length")
     assert text(Scripted(["one two"]), ask(max_tokens=2)) == "one two"
 
 
@@ -162,16 +151,8 @@ def test_the_fingerprint_follows_the_script() -> None:
     def twice(request: Generate) -> str:
         return "b"
 
-    scripts: list[Any] = [
-        ["a"],
-        ["b"],
-        ["a", "b"],
-        {"a": "b"},
-        {"b": "a"},
-        once,
-        twice,
-        [Reply("a", note="n")],
-    ]
+    scripts: list[Any] = [["a"], ["b"], ["a", "b"], {"a": "b"}, {"b": "a"}, once, twice]
+    scripts.append([Reply("a", note="n")])
     prints = [Scripted(script).fingerprint for script in scripts]
     assert len(set(prints)) == len(scripts)
     assert prints == [Scripted(script).fingerprint for script in scripts]
@@ -179,23 +160,20 @@ def test_the_fingerprint_follows_the_script() -> None:
     assert Scripted(["a"], delay=1).fingerprint == prints[0]
 
 
-def test_a_function_with_an_inner_function_has_the_same_fingerprint_in_another_process() -> None:
-    import subprocess
-    import sys
+INNER = """
+from rallebench.llms.scripted import Scripted
+def f(request):
+    return ''.join(x for x in 'abc')
+print(Scripted(f).fingerprint)
+"""
 
-    code = (
-        "from rallebench.llms.scripted import Scripted\n"
-        "def f(request):\n"
-        "    return ''.join(x for x in 'abc')\n"
-        "print(Scripted(f).fingerprint)"
-    )
-    runs = [
-        subprocess.run(
-            [sys.executable, "-c", code], capture_output=True, text=True, timeout=30, check=True
-        )
+
+def test_a_function_with_an_inner_function_has_the_same_fingerprint_in_another_process() -> None:
+    first, second = (
+        subprocess.run([sys.executable, "-c", INNER], capture_output=True, timeout=30, check=True)
         for _ in range(2)
-    ]
-    assert runs[0].stdout == runs[1].stdout != ""
+    )
+    assert first.stdout == second.stdout != b""
 
 
 def test_a_catalogue_entry_answers_from_a_list_or_by_pattern_or_echoes() -> None:

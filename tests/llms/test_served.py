@@ -9,8 +9,6 @@ import pytest
 from loopback import (
     Loopback,
     drip,
-    drop_at_once,
-    drop_halfway,
     fail,
     flood,
     hang,
@@ -54,17 +52,8 @@ def test_what_is_no_name_is_passed_over_and_a_key_is_not_shown(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    rows = [
-        {"id": 3},
-        "x",
-        {},
-        {"id": " "},
-        {"id": "a\nb"},
-        {"id": "y" * (LONGEST + 1)},
-        {"id": KEY},
-        {"id": "good"},
-    ]
-    with Loopback(send_json({"data": rows})) as server:
+    names = (3, " ", "a\nb", "y" * (LONGEST + 1), KEY, "good")
+    with Loopback(send_json({"data": ["x", {}, *({"id": name} for name in names)]})) as server:
         assert served_models(server.url) == ("good",)
 
 
@@ -73,10 +62,6 @@ def test_what_is_no_name_is_passed_over_and_a_key_is_not_shown(
     [
         (send_json([1]), "is no list of models"),
         (send_json({"data": {"id": "a"}}), "is no list of models"),
-        (
-            send_text("<html><title>Hi</title></html>", kind="text/html"),
-            "not JSON .a web page titled 'Hi'",
-        ),
         (send_text("", 404), "has no list of models. Check that base_url is right"),
         (fail(405, "GET is not for you"), "has no list of models .GET is not for you"),
         (
@@ -84,9 +69,6 @@ def test_what_is_no_name_is_passed_over_and_a_key_is_not_shown(
             "refused the key .401: bad key \\*\\*\\*.. Set the environment variable OPENAI",
         ),
         (fail(500, "oops"), "had an internal error .500: oops"),
-        (fail(307, "there"), "redirects elsewhere"),
-        (drop_at_once, "dropped the connection"),
-        (drop_halfway, "dropped the connection"),
         (flood, "more than 32 MB"),
     ],
 )
@@ -111,11 +93,17 @@ def test_nobody_waits_longer_than_the_time_out(behaviour: Any) -> None:
     assert time.monotonic() - started < 3
 
 
-def test_what_cannot_be_asked_is_refused_before_anything_is_sent() -> None:
-    with pytest.raises(UsageError, match="base_url is not an address"):
-        served_models("localhost:8000")
-    with pytest.raises(UsageError, match="must be the name of an environment variable") as caught:
-        served_models("http://127.0.0.1:1/v1", KEY)
+@pytest.mark.parametrize(
+    ("base_url", "variable", "words"),
+    [
+        ("localhost:8000", None, "base_url is not an address"),
+        ("http://127.0.0.1:1/v1", KEY, "must be the name of an environment variable"),
+        ("https://api.openai.com/v1", None, r"needs a key for https://api\.openai\.com/v1"),
+    ],
+)
+def test_what_cannot_be_asked_is_refused_before_anything_is_sent(
+    base_url: str, variable: str | None, words: str
+) -> None:
+    with pytest.raises(UsageError, match=words) as caught:
+        served_models(base_url, variable)
     assert KEY not in str(caught.value)
-    with pytest.raises(UsageError, match=r"needs a key for https://api\.openai\.com/v1"):
-        served_models("https://api.openai.com/v1")

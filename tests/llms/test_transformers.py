@@ -32,7 +32,7 @@ from rallebench.core.errors import (
     UsageError,
 )
 from rallebench.core.memory import Memory
-from rallebench.core.types import Generate, Message, Reply, ToolSpec
+from rallebench.core.types import Generate, Message, Reply
 from rallebench.llms import LLMS
 
 QUESTIONS = (
@@ -42,6 +42,8 @@ QUESTIONS = (
     "a",
 )
 
+
+NO_SCHEMA = {"type": "json_schema", "json_schema": {"schema": {"type": 3}}}
 
 Folder = Callable[[str], Path]
 
@@ -75,18 +77,14 @@ def test_greedy_text_equals_what_the_bare_library_gives(tiny: Any, folder: Folde
     assert one(tiny(), ask(QUESTIONS[2])).text == tokenizer.decode(bare)
 
 
-def test_only_what_was_written_is_returned_not_the_prompt(tiny: Any) -> None:
-    reply = one(tiny(), ask(QUESTIONS[1]))
+@pytest.mark.parametrize("which", ["llama", "t5"])
+def test_a_reply_is_what_was_written_without_the_prompt_and_a_start_token(
+    tiny: Any, which: str
+) -> None:
+    reply = one(tiny(which), ask(QUESTIONS[1]))
     assert "founded a new city" not in reply.text
-    assert (reply.completion_tokens, reply.finish_reason) == (12, "length")
-    assert reply.prompt_tokens == 1 + len(QUESTIONS[1].split())
-    assert len(reply.text.split()) == 12
-
-
-def test_an_encoder_decoder_model_answers_without_its_start_token(tiny: Any) -> None:
-    reply = one(tiny("t5"), ask(QUESTIONS[0]))
     assert len(reply.text.split()) == reply.completion_tokens == 12
-    assert reply.prompt_tokens == 3 + 1
+    assert (reply.prompt_tokens, reply.finish_reason) == (1 + len(QUESTIONS[1].split()), "length")
 
 
 def test_an_end_of_text_token_ends_a_reply_and_is_not_shown(tiny: Any) -> None:
@@ -122,13 +120,12 @@ def test_a_repetition_penalty_changes_the_text(tiny: Any) -> None:
     assert plain != penalised
 
 
-def test_a_batch_size_limits_the_rows_and_changes_no_text(tiny: Any) -> None:
+def test_a_batch_size_limits_the_rows_asks_for_several_batches_and_changes_no_text(
+    tiny: Any,
+) -> None:
     requests = [ask(text) for text in QUESTIONS]
     assert texts(tiny(batch_size=2), requests) == texts(tiny(), requests)
-
-
-def test_an_empty_batch_gives_an_empty_list(tiny: Any) -> None:
-    assert tiny().generate([]) == []
+    assert (tiny(batch_size=2).preferred_batch, tiny().preferred_batch) == (16, None)
 
 
 # ── stop strings ─────────────────────────────────────────────────────────────
@@ -154,9 +151,9 @@ def test_a_stop_string_may_span_several_tokens(tiny: Any) -> None:
     assert reply.completion_tokens == 7
 
 
-def test_a_stop_string_in_the_prompt_stops_nothing(tiny: Any) -> None:
-    assert one(tiny(), ask("Stop Danube", stop=("Stop",))).completion_tokens > 1
-    assert one(tiny(), ask("Stop Danube", stop=("Danube",))).completion_tokens > 1
+@pytest.mark.parametrize("stop", ["Stop", "Danube"])
+def test_a_stop_string_in_the_prompt_stops_nothing(tiny: Any, stop: str) -> None:
+    assert one(tiny(), ask("Stop Danube", stop=(stop,))).completion_tokens > 1
 
 
 def test_each_row_of_a_batch_has_its_own_stop_strings(tiny: Any) -> None:
@@ -201,35 +198,35 @@ def test_sampling_without_a_seed_varies_and_leaves_torchs_own_generator_alone(ti
     assert torch.equal(before, torch.random.get_rng_state())
 
 
-def test_top_k_of_one_is_greedy_at_any_temperature(tiny: Any) -> None:
-    request = ask("who ?", temperature=2.0, seed=1, options={"top_k": 1})
+@pytest.mark.parametrize("options", [{"top_k": 1}, {"min_p": 1.0}], ids=str)
+def test_with_one_word_to_choose_from_text_is_greedy_at_any_temperature(
+    tiny: Any, options: dict[str, float]
+) -> None:
+    request = ask("who ?", temperature=2.0, seed=1, options=options)
     assert one(tiny(), request).text == one(tiny(), ask("who ?")).text
 
 
-def test_tokens_are_drawn_as_often_as_the_softmax_says() -> None:
+@pytest.mark.parametrize(
+    ("rules", "expected"),
+    [
+        ({}, (0.6, 0.3, 0.0, 0.1)),
+        ({"top_p": 0.8}, (2 / 3, 1 / 3, 0.0, 0.0)),
+        ({"min_p": 0.4}, (2 / 3, 1 / 3, 0.0, 0.0)),
+    ],
+    ids=str,
+)
+def test_tokens_are_drawn_as_often_as_their_probabilities_say(
+    rules: dict[str, float], expected: tuple[float, ...]
+) -> None:
     import torch
 
     from rallebench.llms._transformers.decoding import DrawRows
 
-    scores = torch.tensor([[2.0, 1.0, -torch.inf, 0.0]]).repeat(4000, 1)
-    drawn = DrawRows(range(4000), temperature=1.0, top_k=None, top_p=None)(None, scores).argmax(
-        dim=-1
-    )
-    shares = torch.bincount(drawn, minlength=4) / 4000
-    assert torch.allclose(shares, torch.softmax(scores[0], dim=0), atol=0.03)
-    assert shares[2] == 0
-
-
-def test_top_p_leaves_out_the_improbable_tail() -> None:
-    import torch
-
-    from rallebench.llms._transformers.decoding import DrawRows
-
-    scores = torch.log(torch.tensor([[0.6, 0.3, 0.1]])).repeat(500, 1)
-    drawn = DrawRows(range(500), temperature=1.0, top_k=None, top_p=0.8)(None, scores).argmax(
-        dim=-1
-    )
-    assert set(drawn.tolist()) == {0, 1}
+    draw = DrawRows(range(4000), **{"temperature": 1.0, "top_k": None, "top_p": None, **rules})
+    scores = torch.log(torch.tensor([[0.6, 0.3, 0.0, 0.1]])).repeat(4000, 1)
+    shares = torch.bincount(draw(None, scores).argmax(dim=-1), minlength=4) / 4000
+    assert shares.tolist() == pytest.approx(expected, abs=0.03)
+    assert [share == 0 for share in shares] == [share == 0 for share in expected]
 
 
 # ── streaming ────────────────────────────────────────────────────────────────
@@ -264,15 +261,7 @@ def test_no_piece_of_a_stop_string_is_ever_streamed(tiny: Any) -> None:
     assert last.finish_reason == "stop"
 
 
-def test_closing_a_stream_stops_the_model_at_once(tiny: Any) -> None:
-    llm = tiny("llama", context_window=None)
-    with closing(llm.stream(ask("who ?", max_tokens=110))) as pieces:
-        next(pieces)
-    assert not [thread for thread in threading.enumerate() if "(work)" in thread.name]
-    assert not llm._lock.locked()
-
-
-def test_a_closed_stream_wrote_only_what_was_asked_for(
+def test_closing_a_stream_stops_the_model_at_once(
     tiny: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     llm = tiny()
@@ -288,8 +277,9 @@ def test_a_closed_stream_wrote_only_what_was_asked_for(
     started = time.perf_counter()
     with closing(llm.stream(ask("who ?", max_tokens=100))) as pieces:
         next(pieces)
-    assert len(steps) <= 4
-    assert time.perf_counter() - started < 1.0
+    assert len(steps) <= 4 and time.perf_counter() - started < 1.0
+    assert not [thread for thread in threading.enumerate() if "(work)" in thread.name]
+    assert not llm._lock.locked()
 
 
 def test_two_streams_at_once_do_not_mix(tiny: Any) -> None:
@@ -328,13 +318,21 @@ def test_torn_characters_are_streamed_whole() -> None:
 # ── prompts ──────────────────────────────────────────────────────────────────
 
 
+@pytest.mark.parametrize(
+    ("which", "text", "tokens", "window"),
+    [
+        ("llama", "the river " * 100, 201, 128),
+        ("llama", "the " * 127, 128, 128),  # it leaves no room for an answer
+        ("t5", "the " * 64, 65, 64),
+    ],
+)
 def test_a_prompt_longer_than_the_window_is_refused_in_its_place_with_both_numbers(
-    tiny: Any,
+    tiny: Any, which: str, text: str, tokens: int, window: int
 ) -> None:
-    short, long, other = tiny().generate([ask("who ?"), ask("the river " * 100), ask("when ?")])
+    short, long, other = tiny(which).generate([ask("who ?"), ask(text), ask("the " * 63)])
     assert isinstance(short, Reply) and isinstance(other, Reply)
     assert isinstance(long, BackendError)
-    assert "has 201 tokens" in str(long) and "holds 128" in str(long)
+    assert f"has {tokens} tokens" in str(long) and f"holds {window}" in str(long)
 
 
 @pytest.mark.parametrize(("which", "window"), [("llama", 128), ("gpt2", 48)])
@@ -345,19 +343,6 @@ def test_a_reply_ends_where_the_window_ends_and_says_so(tiny: Any, which: str, w
     assert "3 tokens" in long.note
     assert (full.completion_tokens, short.completion_tokens) == (1, 12)
     assert short.note == ""
-
-
-def test_a_prompt_that_leaves_no_room_for_an_answer_is_refused(tiny: Any) -> None:
-    (reply,) = tiny().generate([ask("the " * 127)])
-    assert isinstance(reply, BackendError) and "has 128 tokens" in str(reply)
-
-
-def test_an_encoder_takes_a_prompt_that_fills_its_window(tiny: Any) -> None:
-    fits, long = tiny("t5").generate([ask("the " * 63), ask("the " * 64)])
-    assert isinstance(fits, Reply) and fits.completion_tokens == 12
-    assert (
-        isinstance(long, BackendError) and "has 65 tokens" in str(long) and "holds 64" in str(long)
-    )
 
 
 def test_a_relative_position_model_may_be_given_a_larger_window(tiny: Any) -> None:
@@ -414,7 +399,6 @@ def test_an_empty_prompt_is_refused_in_its_place(tiny: Any, which: str, text: st
 @pytest.mark.parametrize(
     ("request_", "words"),
     [
-        (ask("who ?", tools=(ToolSpec("search"),)), "no chat template with a place for them"),
         (ask("who ?", options={"topp": 0.5}), "Did you mean 'top_p'"),
         (ask("who ?", options={"top_p": 7}), "top_p is 7"),
         (ask("who ?", max_tokens=0), "max_tokens is 0"),
@@ -428,18 +412,7 @@ def test_an_empty_prompt_is_refused_in_its_place(tiny: Any, which: str, text: st
         ),
         (ask("who ?", options={"chat_template_kwargs": [1]}), "must be an object"),
         (ask("who ?", options={"response_format": "json"}), "response_format must be"),
-        (
-            ask(
-                "who ?",
-                options={
-                    "response_format": {
-                        "type": "json_schema",
-                        "json_schema": {"schema": {"type": 3}},
-                    }
-                },
-            ),
-            "is no JSON schema",
-        ),
+        (ask("who ?", options={"response_format": NO_SCHEMA}), "is no JSON schema"),
         (ask("who \ud83d ?"), "half of a surrogate pair"),
     ],
 )
@@ -512,6 +485,7 @@ def test_the_fingerprint_changes_with_all_that_changes_an_answer(tiny: Any, fold
         tiny(max_tokens=3),
         tiny(stop=["won"]),
         tiny(temperature=0.5),
+        tiny(context_rule="cut"),
     ]
     fingerprints = {llm.fingerprint for llm in variants}
     assert len(fingerprints) == len(variants)
@@ -530,76 +504,77 @@ def test_one_changed_weight_changes_the_fingerprint_of_a_small_model(
     assert content_hash(copy) != before
 
 
-def test_the_default_temperature_is_told_to_the_memo(tiny: Any) -> None:
-    assert tiny(temperature=0.5).temperature == 0.5
-
-
 # ── loading and unloading ────────────────────────────────────────────────────
 
 
-def damage(folder: Path, what: str) -> None:
-    config = json.loads((folder / "config.json").read_text())
-    if what == "no weights":
-        (folder / "model.safetensors").unlink()
-    elif what == "cut weights":
-        whole = (folder / "model.safetensors").read_bytes()
-        (folder / "model.safetensors").write_bytes(whole[:-5000])
-    elif what == "lfs pointer":
-        (folder / "model.safetensors").write_text(
-            "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\n"
-        )
-    elif what == "missing shard":
-        (folder / "model.safetensors").unlink()
-        index = {"weight_map": {"lm_head.weight": "model-00001-of-00002.safetensors"}}
-        (folder / "model.safetensors.index.json").write_text(json.dumps(index))
-    elif what == "no config":
-        (folder / "config.json").unlink()
-    elif what == "adapter":
-        (folder / "config.json").rename(folder / "adapter_config.json")
-    elif what == "torn config":
-        (folder / "config.json").write_text("{")
-    elif what == "no tokenizer":
-        (folder / "tokenizer.json").unlink()
-        (folder / "tokenizer_config.json").unlink()
-    else:
-        changes = {
-            "unknown kind": {"model_type": "wonder"},
-            "own code": {
-                "model_type": "wonder",
-                "auto_map": {"AutoConfig": "x.C", "AutoModelForCausalLM": "x.M"},
-            },
-            "pictures": {"model_type": "vit"},
-            "one layer more": {"num_hidden_layers": 3},
-            "other shapes": {"hidden_size": 128},
-        }
-        (folder / "config.json").write_text(json.dumps(config | changes[what]))
+WEIGHTS, CONFIG = "model.safetensors", "config.json"
+POINTER = "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\n"
+INDEX = json.dumps({"weight_map": {"lm_head.weight": "model-00001-of-00002.safetensors"}})
+OWN_CODE = {"auto_map": {"AutoConfig": "x.C", "AutoModelForCausalLM": "x.M"}}
+
+
+def without(*names: str) -> Callable[[Path], None]:
+    return lambda folder: [(folder / name).unlink() for name in names]  # type: ignore[return-value]
+
+
+def holding(name: str, text: str) -> Callable[[Path], None]:
+    return lambda folder: (folder / name).write_text(text)  # type: ignore[return-value]
+
+
+def configured(**changes: Any) -> Callable[[Path], None]:
+    def damage(folder: Path) -> None:
+        config = json.loads((folder / CONFIG).read_text())
+        (folder / CONFIG).write_text(json.dumps(config | changes))
+
+    return damage
+
+
+def cut_weights(folder: Path) -> None:
+    (folder / WEIGHTS).write_bytes((folder / WEIGHTS).read_bytes()[:-5000])
+
+
+def lose_a_shard(folder: Path) -> None:
+    (folder / WEIGHTS).rename(folder / "other.bin")
+    (folder / f"{WEIGHTS}.index.json").write_text(INDEX)
+
+
+def become_an_adapter(folder: Path) -> None:
+    (folder / CONFIG).rename(folder / "adapter_config.json")
 
 
 @pytest.mark.parametrize(
-    ("what", "kind", "words"),
+    ("damage", "kind", "words"),
     [
-        ("no weights", BadFileError, "holds no weights"),
-        ("cut weights", BadFileError, "damaged, cut short"),
-        ("lfs pointer", BadFileError, "git-lfs pointer"),
-        ("missing shard", BadFileError, "copy all 1 shards"),
-        ("no config", BadFileError, "has no config.json"),
-        ("adapter", BadFileError, "merge the adapter"),
-        ("torn config", BadFileError, "not valid JSON"),
-        ("no tokenizer", BadFileError, "holds no readable tokenizer"),
-        ("unknown kind", UsageError, "does not know the architecture"),
-        ("own code", UsageError, "trust_remote_code"),
-        ("pictures", UsageError, "no causal or encoder–decoder model"),
-        ("one layer more", BadFileError, "lack 9 tensors"),
-        ("other shapes", BadFileError, "do not have the shapes"),
+        (without(WEIGHTS), BadFileError, "holds no weights"),
+        (cut_weights, BadFileError, "damaged, cut short"),
+        (holding(WEIGHTS, POINTER), BadFileError, "git-lfs pointer"),
+        (lose_a_shard, BadFileError, "copy all 1 shards"),
+        (without(CONFIG), BadFileError, "has no config.json"),
+        (become_an_adapter, BadFileError, "merge the adapter"),
+        (holding(CONFIG, "{"), BadFileError, "not valid JSON"),
+        (
+            without("tokenizer.json", "tokenizer_config.json"),
+            BadFileError,
+            "holds no readable tokenizer",
+        ),
+        (configured(model_type="wonder"), UsageError, "does not know the architecture"),
+        (configured(model_type="wonder", **OWN_CODE), UsageError, "trust_remote_code"),
+        (configured(model_type="vit"), UsageError, "no causal or encoder–decoder model"),
+        (configured(num_hidden_layers=3), BadFileError, "lack 9 tensors"),
+        (configured(hidden_size=128), BadFileError, "do not have the shapes"),
     ],
 )
 def test_a_folder_that_holds_no_whole_model_is_one_sentence(
-    folder: Folder, tmp_path: Path, what: str, kind: type[RalleError], words: str
+    folder: Folder,
+    tmp_path: Path,
+    damage: Callable[[Path], None],
+    kind: type[RalleError],
+    words: str,
 ) -> None:
-    folder = shutil.copytree(folder("llama"), tmp_path / "bad")
-    damage(folder, what)
+    broken = shutil.copytree(folder("llama"), tmp_path / "bad")
+    damage(broken)
     with pytest.raises(kind, match=words) as raised:
-        LLMS["transformers"]("tiny", model=str(folder), device_map="cpu")
+        LLMS["transformers"]("tiny", model=str(broken), device_map="cpu")
     assert "\n" not in str(raised.value)
 
 
@@ -676,22 +651,18 @@ def test_a_second_model_leaves_the_first_as_it_was(tiny: Any, folder: Folder) ->
     assert one(first, ask("who ?")).text == before
 
 
-def test_an_unloaded_model_says_so(folder: Folder) -> None:
-    llm = LLMS["transformers"]("tiny", model=str(folder("llama")), device_map="cpu")
-    llm.close()
-    (answer,) = llm.generate([ask("who ?")])
-    assert isinstance(answer, NotFoundError) and answer.hint == Hint("load", "tiny")
-    with pytest.raises(NotFoundError, match="was unloaded"):
-        list(llm.stream(ask("who ?")))
-
-
-def test_unloading_ends_a_stream_that_is_being_written(folder: Folder) -> None:
+def test_an_unloaded_model_says_so_and_ends_the_stream_that_is_being_written(
+    folder: Folder,
+) -> None:
     llm = LLMS["transformers"]("tiny", model=str(folder("llama")), device_map="cpu")
     pieces = llm.stream(ask("who ?", max_tokens=120))
     next(pieces)
     llm.close()
-    with pytest.raises(NotFoundError, match="was unloaded"):
-        list(pieces)
+    (answer,) = llm.generate([ask("who ?")])
+    assert isinstance(answer, NotFoundError) and answer.hint == Hint("load", "tiny")
+    for stream in (pieces, llm.stream(ask("who ?"))):
+        with pytest.raises(NotFoundError, match="was unloaded"):
+            list(stream)
 
 
 IN_A_FRESH_PROCESS = """

@@ -90,21 +90,6 @@ def test_a_repetition_penalty_does_not_depend_on_the_padding_of_a_batch(tiny: An
     assert [reply.text for reply in llm.generate(requests)] == [one(llm, r).text for r in requests]
 
 
-def test_min_p_of_one_is_greedy_at_any_temperature(tiny: Any) -> None:
-    request = ask("who ?", temperature=2.0, seed=1, options={"min_p": 1.0})
-    assert one(tiny(), request).text == one(tiny(), ask("who ?")).text
-
-
-def test_min_p_leaves_out_what_is_rare_beside_the_best() -> None:
-    import torch
-
-    from rallebench.llms._transformers.decoding import DrawRows
-
-    scores = torch.log(torch.tensor([[0.6, 0.3, 0.1]])).repeat(500, 1)
-    drawn = DrawRows(range(500), 1.0, None, None, min_p=0.4)(None, scores).argmax(dim=-1)
-    assert set(drawn.tolist()) == {0, 1}
-
-
 # ── tools ────────────────────────────────────────────────────────────────────
 
 
@@ -293,10 +278,6 @@ def test_an_encoder_is_cut_to_its_whole_window(tiny: Any) -> None:
     assert reply.note.startswith("1 of 4 passages") and 45 < reply.prompt_tokens <= 58
 
 
-def test_the_rule_changes_the_fingerprint(tiny: Any) -> None:
-    assert tiny(context_rule="cut").fingerprint != tiny().fingerprint
-
-
 # ── bad input ────────────────────────────────────────────────────────────────
 
 
@@ -394,10 +375,6 @@ def test_attention_and_device_map_change_no_greedy_text_here(
         assert llm.fingerprint != tiny().fingerprint
     if settings.get("max_memory") == {"cpu": 1000}:
         assert " on disk, " in llm.about
-
-
-def test_a_batch_size_asks_for_several_batches_at_once(tiny: Any) -> None:
-    assert (tiny(batch_size=4).preferred_batch, tiny().preferred_batch) == (32, None)
 
 
 # ── 4-bit, as asked ──────────────────────────────────────────────────────────

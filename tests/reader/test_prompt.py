@@ -8,7 +8,7 @@ import pytest
 
 from rallebench.core.types import Evidence, Generate, Message, Passage, ToolSpec
 from rallebench.reader import FOREIGN, REFUSAL, UNABLE, Task
-from rallebench.reader.layout import parts, split_passages
+from rallebench.reader.layout import split_passages
 from rallebench.reader.prompt import read_prompt
 
 PASSAGES = (
@@ -28,6 +28,8 @@ TITLED = "; ".join(f"{p.title}, {p.text}" for p in PASSAGES)
 QUESTION = "What is the capital of Norway?"
 TALK = "I love the north.\nSo do I. Were you in Norway?\nNo. What is its capital?"
 CLAIM = "Oslo is the capital of Norway."
+
+ONE_WORD = f"Answer in one word.\n\nContext: {{docs}}\n\nQuestion: {QUESTION}\nAnswer:"
 
 # name → (prompt with {docs}, kind, question)
 READING = {
@@ -207,23 +209,19 @@ CLOSED = {
 
 
 @pytest.mark.parametrize("name", CLOSED)
-def test_a_closed_book_prompt_is_declined(name: str) -> None:
-    assert ask(CLOSED[name]) == Task("say", REFUSAL)
+@pytest.mark.parametrize("evidence", [None, Evidence("", PASSAGES)], ids=["none", "hidden"])
+def test_a_closed_book_prompt_is_declined_also_beside_passages_that_it_does_not_show(
+    name: str, evidence: Evidence | None
+) -> None:
+    assert ask(CLOSED[name], evidence) == Task("say", REFUSAL)
 
 
-@pytest.mark.parametrize("name", CLOSED)
-def test_passages_that_the_prompt_does_not_show_are_never_used(name: str) -> None:
-    assert ask(CLOSED[name], Evidence("", PASSAGES)) == Task("say", REFUSAL)
-
-
-def test_of_several_passages_only_the_visible_ones_are_used() -> None:
-    prompt = f"Context: {TEXTS[1]}\n\nQuestion: {QUESTION}\nAnswer:"
-    assert texts(ask(prompt, Evidence(QUESTION, PASSAGES))) == [TEXTS[1]]
-
-
-def test_a_title_that_the_prompt_does_not_show_is_not_known() -> None:
-    prompt = f"Context: {TEXTS[2]}\n\nQuestion: {QUESTION}\nAnswer:"
-    assert [p.title for p in ask(prompt, Evidence(QUESTION, PASSAGES)).passages] == [""]
+def test_of_several_passages_only_the_visible_ones_are_used_without_titles_that_are_not() -> None:
+    for visible in TEXTS[1:]:
+        task = ask(
+            f"Context: {visible}\n\nQuestion: {QUESTION}\nAnswer:", Evidence(QUESTION, PASSAGES)
+        )
+        assert [(p.title, p.text) for p in task.passages] == [("", visible)]
 
 
 def test_the_title_is_chosen_from_those_listed() -> None:
@@ -293,11 +291,8 @@ def test_a_slot_statement_is_read_as_a_question() -> None:
 
 
 def test_a_word_limit_is_kept_in_mind() -> None:
-    assert ask(READING["open question"][0].format(docs=BARE)).max_words == 5
-    assert (
-        ask(f"Answer in one word.\n\nContext: {BARE}\n\nQuestion: {QUESTION}\nAnswer:").max_words
-        == 1
-    )
+    for order, most in ((READING["open question"][0], 5), (ONE_WORD, 1)):
+        assert ask(order.format(docs=BARE)).max_words == most
 
 
 def test_a_third_verdict_is_known_where_the_prompt_offers_it() -> None:
@@ -324,58 +319,35 @@ def test_other_scripts_get_a_plain_sentence(prompt: str) -> None:
 @pytest.mark.parametrize(
     "prompt",
     [
-        "",
-        "   \n\n ",
-        "?",
-        "\x00\x01",
-        "\ud800\udc00\ud800",
-        ";;;",
-        "Answer:",
-        '"',
-        "[START_ENT] [END_ENT]",
-        "\u202e\ufeff",
-        "Context:\n\nQuestion:\n\nAnswer:",
+        *("", "   \n\n ", "?", "\x00\x01", "\ud800\udc00\ud800", ";;;", "Answer:", '"'),
+        *("[START_ENT] [END_ENT]", "\u202e\ufeff", "Context:\n\nQuestion:\n\nAnswer:"),
     ],
+    ids=ascii,
 )
 def test_prompts_without_content_are_declined(prompt: str) -> None:
     assert ask(prompt) == Task("say", REFUSAL)
-
-
-def test_a_request_without_messages_is_declined() -> None:
     assert read_prompt(Generate("llm", ())) == Task("say", REFUSAL)
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        "word " * 20_000,
-        "x" * 100_000,
-        "a, " * 33_000,
-        '"' * 100_000,
-        "A: " * 33_000,
-        "; " * 50_000,
-        "(" * 100_000,
-        "\n" * 100_000,
-        "1. " * 33_000,
-        "Title: " * 14_000,
-    ],
-    ids=[
-        "words",
-        "one word",
-        "commas",
-        "quotes",
-        "labels",
-        "semicolons",
-        "brackets",
-        "lines",
-        "numbers",
-        "titles",
-    ],
-)
-def test_a_huge_prompt_is_read_quickly(body: str) -> None:
+HUGE = {
+    "words": "word " * 20_000,
+    "one word": "x" * 100_000,
+    "commas": "a, " * 33_000,
+    "quotes": '"' * 100_000,
+    "labels": "A: " * 33_000,
+    "semicolons": "; " * 50_000,
+    "brackets": "(" * 100_000,
+    "lines": "\n" * 100_000,
+    "numbers": "1. " * 33_000,
+    "titles": "Title: " * 14_000,
+}
+
+
+@pytest.mark.parametrize("kind", HUGE)
+def test_a_huge_prompt_is_read_quickly(kind: str) -> None:
     start = time.perf_counter()
-    ask(f"Context: {body}\n\nQuestion: {QUESTION}\nAnswer:")
-    ask(f'Answer "{body}?" in 5 words or less.\n\n{body}\n\nAnswer: ')
+    ask(f"Context: {HUGE[kind]}\n\nQuestion: {QUESTION}\nAnswer:")
+    ask(f'Answer "{HUGE[kind]}?" in 5 words or less.\n\n{HUGE[kind]}\n\nAnswer: ')
     assert time.perf_counter() - start < 3
 
 
@@ -386,15 +358,6 @@ def test_every_passage_is_a_piece_of_the_prompt() -> None:
 
 def test_a_sentence_with_a_comma_is_not_mistaken_for_a_titled_passage() -> None:
     assert split_passages("In 1990, Smith left Oslo.")[0].title == ""
-
-
-def test_parts_keep_the_order_of_the_prompt() -> None:
-    prompt = "Context: Rome lies on the Tiber.\nQuestion: Where is Rome?\nAnswer:"
-    assert [(p.role, p.text) for p in parts(prompt)] == [
-        ("evidence", "Rome lies on the Tiber."),
-        ("question", "Where is Rome?"),
-        ("cue", "Answer"),
-    ]
 
 
 @pytest.mark.parametrize(

@@ -60,36 +60,31 @@ def test_the_shipped_weights_are_at_most_eight_megabytes_and_say_what_they_are(
         assert source["name"] in card and source["licence"] in card
 
 
-def test_every_sixth_starter_question_read_from_the_right_page(reader: SpanReader) -> None:
-    given, corpus = starter("starter-qa")
-    value = share_right(reader, page_tasks(given[::6], corpus), given[::6])
-    assert value >= FLOORS["starter-qa, every sixth"]
-
-
-@pytest.mark.slow
-def test_all_starter_questions_read_from_the_right_page(reader: SpanReader) -> None:
-    given, corpus = starter("starter-qa")
-    value = share_right(reader, page_tasks(given, corpus), given)
-    assert value >= FLOORS["starter-qa"]
-
-
-@pytest.mark.slow
-def test_slots_of_the_starter_read_from_the_right_page(reader: SpanReader) -> None:
-    given, corpus = starter("starter-slot")
-    asked = [
-        dict(r, input="What is the {1} of {0}?".format(*r["input"].split(" [SEP] "))) for r in given
-    ]
-    value = share_right(reader, page_tasks(asked, corpus), given)
-    assert value >= FLOORS["starter-slot"]
-
-
-@pytest.mark.slow
-def test_claims_of_the_starter_are_judged_better_than_by_chance(reader: SpanReader) -> None:
-    given, corpus = starter("starter-fact")
-    labels = ("SUPPORTS", "REFUTES")
-    tasks = [Task("verdict", r["input"], page_passages(r, corpus), labels=labels) for r in given]
-    value = share_right(reader, tasks, given)
-    assert value >= FLOORS["starter-fact"]
+@pytest.mark.parametrize(
+    ("name", "step", "floor"),
+    [
+        ("starter-qa", 6, 0.54),  # measured 0.595, n = 37
+        pytest.param("starter-qa", 1, 0.50, marks=pytest.mark.slow),  # 0.554, n = 222
+        pytest.param("starter-slot", 1, 0.54, marks=pytest.mark.slow),  # 0.596, n = 52
+        pytest.param("starter-fact", 1, 0.64, marks=pytest.mark.slow),  # 0.694, n = 62; rules
+    ],
+)
+def test_questions_of_the_starter_are_read_from_the_right_page(
+    reader: SpanReader, name: str, step: int, floor: float
+) -> None:
+    given, corpus = starter(name)
+    given = given[::step]
+    tasks = page_tasks(given, corpus)
+    if name == "starter-slot":
+        slots = [task.question.split(" [SEP] ") for task in tasks]
+        tasks = [
+            replace(task, question=f"What is the {relation} of {subject}?")
+            for task, (subject, relation) in zip(tasks, slots)
+        ]
+    if name == "starter-fact":
+        labels = ("SUPPORTS", "REFUTES")
+        tasks = [replace(task, kind="verdict", labels=labels, max_words=0) for task in tasks]
+    assert share_right(reader, tasks, given) >= floor
 
 
 @pytest.mark.slow
@@ -105,14 +100,19 @@ def test_questions_without_an_answer_are_often_declined_where_the_prompt_asks_fo
             for one, ranking in zip(asked, rankings(asked, texts, MiniLM()))
         ]
     )
-    value = sum(not f.text for f in found) / len(given)
-    assert value >= FLOORS["starter-unanswerable, declined"]
+    assert sum(not f.text for f in found) / len(given) >= 0.40  # measured 0.451, n = 51
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "hashed"), [("xquad_en", False), ("qed_nq", True)])
+@pytest.mark.parametrize(
+    ("name", "hashed", "floor"),
+    [
+        ("xquad_en", False, 0.50),  # measured 0.553, n = 76
+        ("qed_nq", True, 0.38),  # 0.432, n = 88
+    ],
+)
 def test_every_fourth_question_of_test_articles_read_from_its_paragraph(
-    reader: SpanReader, shared_data: Path, name: str, hashed: bool
+    reader: SpanReader, shared_data: Path, name: str, hashed: bool, floor: float
 ) -> None:
     folder, trained = shared_data / "kilt", set(reader.about["trained_articles"])
     corpus = {
@@ -127,20 +127,9 @@ def test_every_fourth_question_of_test_articles_read_from_its_paragraph(
     assert len(given) >= 300
     given = given[::4]
     tasks = [Task("short", r["input"], (corpus[str(gold(r)["doc_id"])],)) for r in given]
-    assert share_right(reader, tasks, given) >= FLOORS[f"{name}, test articles, every fourth"]
+    assert share_right(reader, tasks, given) >= floor
 
 
 def gold(record: dict[str, Any]) -> dict[str, Any]:
     provenance: dict[str, Any] = record["output"][0]["provenance"][0]
     return provenance
-
-
-FLOORS = {
-    "starter-qa, every sixth": 0.54,  # measured 0.595, n = 37
-    "starter-qa": 0.50,  # 0.554, n = 222
-    "starter-slot": 0.54,  # 0.596, n = 52
-    "starter-fact": 0.64,  # 0.694, n = 62; rules
-    "starter-unanswerable, declined": 0.40,  # 0.451, n = 51
-    "xquad_en, test articles, every fourth": 0.50,  # 0.553, n = 76
-    "qed_nq, test articles, every fourth": 0.38,  # 0.432, n = 88
-}

@@ -101,14 +101,13 @@ def test_nothing_is_answered_from_a_passage_that_was_not_given(reader: SpanReade
     assert "Sax" not in found.text + found.sentence
 
 
-def test_an_answer_keeps_the_word_limit(reader: SpanReader) -> None:
-    for limit in (1, 2, 5):
-        for question in (
-            "When did Sax patent the saxophone?",
-            "Who invented the saxophone?",
-            "How long is the Rhine?",
-        ):
-            assert len(answer(reader, ask(question, max_words=limit)).text.split()) <= limit
+@pytest.mark.parametrize("limit", [1, 2, 5])
+@pytest.mark.parametrize(
+    "question",
+    ["When did Sax patent the saxophone?", "Who invented the saxophone?", "How long is the Rhine?"],
+)
+def test_an_answer_keeps_the_word_limit(reader: SpanReader, question: str, limit: int) -> None:
+    assert len(answer(reader, ask(question, max_words=limit)).text.split()) <= limit
 
 
 def test_a_long_answer_is_whole_sentences_of_one_passage_in_their_order(reader: SpanReader) -> None:
@@ -138,17 +137,13 @@ def test_a_claim_is_compared_by_numbers_names_and_negation(
     assert 0.5 <= found.confidence <= 1
 
 
+@pytest.mark.parametrize("third", ["", "NOT ENOUGH INFO"])
 def test_a_claim_about_something_else_gets_no_verdict_or_the_third_label(
-    reader: SpanReader,
+    reader: SpanReader, third: str
 ) -> None:
+    labels = tuple(filter(None, ("SUPPORTS", "REFUTES", third)))
     claim = "Photosynthesis needs chlorophyll."
-    assert answer(reader, ask(claim, "verdict", labels=("SUPPORTS", "REFUTES"))).text == ""
-    assert (
-        answer(
-            reader, ask(claim, "verdict", labels=("SUPPORTS", "REFUTES", "NOT ENOUGH INFO"))
-        ).text
-        == "NOT ENOUGH INFO"
-    )
+    assert answer(reader, ask(claim, "verdict", labels=labels)).text == third
 
 
 def test_a_question_for_yes_or_no_gets_yes_or_no(reader: SpanReader) -> None:
@@ -180,34 +175,20 @@ def test_the_same_task_gives_the_same_result_alone_in_a_batch_and_in_another_ord
     assert reader.read(tasks[::-1]) == alone[::-1]
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "...",
-        "\x00",
-        "\ud800 \udfff",
-        "Ünïcödé überall",
-        "北京是中国的首都。",
-        "مرحبا بالعالم",
-        "🙂" * 50,
-        "a" * 5000,
-        "1 2 3 4 5",
-        "' \" ' \"",
-        "Sax, , , Sax",
-    ],
-)
+ODD = ("", "...", "\x00", "\ud800 \udfff", "Ünïcödé überall", "北京是中国的首都。", "مرحبا بالعالم")
+ODD += ("🙂" * 50, "a" * 5000, "1 2 3 4 5", "' \" ' \"", "Sax, , , Sax")
+
+
+@pytest.mark.parametrize("text", ODD, ids=lambda text: ascii(text)[:20])
 @pytest.mark.parametrize("kind", ["short", "long", "verdict"])
 def test_odd_passages_and_questions_never_fail(reader: SpanReader, kind: str, text: str) -> None:
     labels = ("SUPPORTS", "REFUTES") if kind == "verdict" else ()
-    found = reader.read(
-        [
-            ask("Who invented the saxophone?", kind, (Passage("1", text),), labels=labels),
-            ask(text, kind, labels=labels),
-            ask(text, kind, (Passage("1", text, text),), labels=labels),
-        ]
-    )
-    assert len(found) == 3 and all(0.0 <= one.confidence <= 1.0 for one in found)
+    tasks = [
+        ask("Who invented the saxophone?", kind, (Passage("1", text),), labels=labels),
+        ask(text, kind, labels=labels),
+        ask(text, kind, (Passage("1", text, text),), labels=labels),
+    ]
+    assert all(0.0 <= found.confidence <= 1.0 for found in reader.read(tasks))
 
 
 @pytest.mark.slow

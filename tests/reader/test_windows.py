@@ -65,10 +65,19 @@ def test_of_a_long_question_the_end_is_read(tokenizer: Any) -> None:
     assert tokenizer.decode(window.ids[: window.context]).endswith("who won [SEP]")
 
 
-def test_no_question_or_no_text_makes_no_window(tokenizer: Any) -> None:
-    assert windows_of("", ["text"], tokenizer) == []
-    assert windows_of("who", ["", "  "], tokenizer) == []
-    assert windows_of("who", [], tokenizer) == []
+@pytest.mark.parametrize(
+    ("question", "texts", "count"),
+    [
+        ("", ["text"], 0),
+        ("who", ["", "  "], 0),
+        ("who", [], 0),
+        ("Who won?", ["Ada won."] * 300, 300),
+    ],
+)
+def test_only_question_and_text_together_make_windows_and_many_short_ones_are_all_read(
+    tokenizer: Any, question: str, texts: list[str], count: int
+) -> None:
+    assert len(windows_of(question, texts, tokenizer)) == count
 
 
 def test_of_a_very_long_prompt_the_windows_that_speak_of_the_question_are_kept(
@@ -82,10 +91,6 @@ def test_of_a_very_long_prompt_the_windows_that_speak_of_the_question_are_kept(
         "saxophone" in tokenizer.decode(w.ids[w.context :]) for w in found if w.passage == 13
     )
     assert found == sorted(found, key=lambda w: (w.passage, w.first))
-
-
-def test_very_many_short_passages_are_all_read_while_they_are_few_tokens(tokenizer: Any) -> None:
-    assert len(windows_of("Who won?", ["Ada won."] * 300, tokenizer)) == 300
 
 
 def test_batches_hold_every_window_once_and_keep_to_their_size(tokenizer: Any) -> None:

@@ -8,16 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from building import built
 from small_workspace import CommandLine, chain, copy_workspace, generate, make_workspace, retrieve
 
 from rallebench.core.entries import Combination
 from rallebench.core.errors import BadFileError, NotFoundError, RalleError, UsageError
 from rallebench.core.events import complete
 from rallebench.encoders.hashing import Hashing
-from rallebench.retrievers import embedding_tokens
 from rallebench.services.workbench import Workbench
 from rallebench.workspace.checking import check_chain
-from rallebench.workspace.indexes.build import build_index
 from rallebench.workspace.paths import Workspace
 
 NAMED = {
@@ -36,8 +35,7 @@ NAMED = {
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = make_workspace(tmp_path_factory.mktemp("combinations") / "made")
     corpus, pages = folder / "corpus.tsv", folder / "pages.json"
-    encoder: dict[str, Any] = {"encoder_name": "hashing", "encoder": Hashing()}
-    list(build_index(folder / "indexes", "tiny-graph", corpus, "hnsw", page_map=pages, **encoder))
+    built(folder / "indexes", "tiny-graph", corpus, "hnsw", encoder=Hashing(), page_map=pages)
     (folder / "retrievers.json").write_text(json.dumps(NAMED))
     (folder / "chains" / "hybrid.json").write_text(
         json.dumps(chain("hybrid", retrieve(target="both"), generate()))
@@ -83,8 +81,12 @@ def test_an_index_is_no_combination_and_a_combination_comes_with_all_its_setting
     ("reference", "kind", "of", "settings"),
     [
         ("rrf:tiny,both?weights=0.7,0.3", "rrf", ["tiny", "both"], {"weights": "0.7,0.3"}),
-        ("rrf: tiny , both ?depth=7&equal=text", "rrf", ["tiny", "both"], {"depth": 7}),
-        ("rrf: tiny , both ?depth=7&equal=text", "rrf", ["tiny", "both"], {"equal": "text"}),
+        (
+            "rrf: tiny , both ?depth=7&equal=text",
+            "rrf",
+            ["tiny", "both"],
+            {"depth": 7, "equal": "text"},
+        ),
         (
             "rerank:(rrf:tiny,both?depth=5)?model=/m",
             "rerank",
@@ -122,7 +124,10 @@ WRONG = {
     "a knob that the kind has not": ("tiny-graph?nprobe=3", "(hnsw) has no setting of its search"),
     "a knob out of range": ("tiny-graph?ef_search=0", "ef_search must be a whole number from 1"),
     "a knob of words": ("tiny?k1=2", "(bm25) has no setting of its search 'k1'; it has none."),
-    "a re-ranker without a model": ("rerank:tiny", "'rerank:tiny' needs the setting model"),
+    "a re-ranker without a model": (
+        "rerank:tiny",
+        "'rerank:tiny' (rerank) needs the setting 'model'",
+    ),
 }
 
 
@@ -192,41 +197,29 @@ def test_a_combination_that_could_not_be_used_is_not_saved(
 # ── loading ──────────────────────────────────────────────────────────────────
 
 
-def test_loading_a_combination_loads_its_parts_which_stand_in_the_table(
+def test_loading_a_combination_loads_its_parts_once_and_shares_what_is_open(
     workbench: Workbench,
 ) -> None:
-    both = load(workbench, "both")
-    assert loaded(workbench) == ["tiny", "tiny-graph", "both"]
+    tiny, both = load(workbench, "tiny"), load(workbench, "both")
+    assert loaded(workbench) == ["tiny", "tiny-graph", "both"] and both.parts[0] is tiny
     assert [hit.passage.doc_id for hit in both.search(["largest moon of Saturn"], 1)[0]] == ["1"]
-
-
-def test_a_part_that_is_loaded_already_is_shared_and_so_is_its_open_file(
-    workbench: Workbench,
-) -> None:
-    tiny = load(workbench, "tiny")
-    assert load(workbench, "both").parts[0] is tiny
     graph = workbench.models.backends.retrievers["tiny-graph"]
     assert load(workbench, "tiny-graph?ef_search=99")._index is graph._index
-
-
-def test_a_combination_of_combinations_loads_everything_once(workbench: Workbench) -> None:
-    load(workbench, "judged")
-    assert sorted(loaded(workbench)) == ["both", "judged", "tiny", "tiny-graph", "titan"]
+    workbench.models.unload("tiny-graph?ef_search=99")
+    assert graph.search(["moon"], 1)[0], "an index goes on without the reference with knobs"
 
 
 @pytest.mark.slow
 def test_the_tokens_that_encoders_read_of_a_query_are_those_of_all_parts(
     workbench: Workbench,
 ) -> None:
-    counted = {
-        name: embedding_tokens(load(workbench, name), ["largest moon", " "])
-        for name in ("tiny", "tiny-graph", "both")
-    }
-    assert counted == {"tiny": [0, 0], "tiny-graph": [2, 0], "both": [2, 0]}
+    for name in ("tiny-graph", "both"):  # the words of "tiny" need no encoder
+        assert load(workbench, name).embedding_tokens(["largest moon", " "]) == [2, 0]
 
 
 def test_a_part_of_what_is_loaded_cannot_be_unloaded_before_it(workbench: Workbench) -> None:
     load(workbench, "judged")
+    assert sorted(loaded(workbench)) == ["both", "judged", "tiny", "tiny-graph", "titan"]
     for part, user in (("tiny", "both"), ("both", "judged"), ("titan", "judged")):
         sentence = f"'{part}' is part of '{user}', which is loaded; unload '{user}' first"
         with pytest.raises(UsageError, match=sentence):
@@ -236,15 +229,9 @@ def test_a_part_of_what_is_loaded_cannot_be_unloaded_before_it(workbench: Workbe
     assert loaded(workbench) == []
 
 
-def test_an_index_goes_on_when_the_reference_with_knobs_is_unloaded(workbench: Workbench) -> None:
-    load(workbench, "tiny-graph?ef_search=99")
-    workbench.models.unload("tiny-graph?ef_search=99")
-    assert workbench.models.backends.retrievers["tiny-graph"].search(["moon"], 1)[0]
-
-
 @pytest.mark.slow
 def test_a_load_that_fails_leaves_its_parts_loaded_and_free(workbench: Workbench) -> None:
-    with pytest.raises(RalleError, match="There is no cross-encoder"):
+    with pytest.raises(RalleError, match="the folder /no/such/model does not exist"):
         load(workbench, "rerank:tiny?model=/no/such/model")
     assert loaded(workbench) == ["tiny"]
     workbench.models.unload("tiny")

@@ -71,8 +71,7 @@ def found(retriever: Any, query: str, k: int = 10) -> list[str]:
 
 def test_nothing_finds_nothing_and_still_hands_out_passages_as_its_index_does(index: Any) -> None:
     nothing = opened("nothing", index)
-    assert nothing.search(["Who found Titan?", ""], 5) == [(), ()]
-    assert nothing.titled and nothing.prefix_stable
+    assert nothing.search(["Who found Titan?"], 5) == [()] and nothing.titled
 
 
 def test_gold_gives_passages_with_an_answer_first_in_the_order_of_the_pages_and_of_the_corpus(
@@ -84,14 +83,19 @@ def test_gold_gives_passages_with_an_answer_first_in_the_order_of_the_pages_and_
     assert ids(hits) == ["b2", "a2"] and [hit.score for hit in hits] == [1.0, 0.5]
 
 
-def test_gold_gives_what_the_corpus_has_of_the_gold_pages(index: Any) -> None:
-    assert found(opened("gold", index), " Where is Rome? ") == ["c1"]
-    assert found(opened("gold", index), "What is Atlantis?") == []
-
-
-def test_passages_that_the_gold_names_come_first_where_they_are_on_its_pages(index: Any) -> None:
-    assert found(opened("gold", index), "Which line?") == ["a2", "a1"]
-    assert found(opened("gold", index), "Without pages?") == ["c1"]
+@pytest.mark.parametrize(
+    ("question", "passages"),
+    [
+        (" Where is Rome? ", ["c1"]),  # the corpus lacks the other page
+        ("What is Atlantis?", []),
+        ("Which line?", ["a2", "a1"]),  # passages that the gold names come first, on its pages
+        ("Without pages?", ["c1"]),
+    ],
+)
+def test_gold_gives_what_the_corpus_has_of_what_the_gold_names(
+    index: Any, question: str, passages: list[str]
+) -> None:
+    assert found(opened("gold", index), question) == passages
 
 
 def test_questions_of_one_text_share_their_gold(index: Any) -> None:

@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 from listed import Listed, combined, ids, passage
+from tiny_bert import save_cross_encoder
 
-from rallebench.core.errors import BadFileError, RalleError, UsageError
+from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.types import Passage
 from rallebench.retrievers import _cross_encoder
 from rallebench.retrievers.rerank import Reranked
@@ -39,28 +40,24 @@ class LongestFirst:
         return [float(len(text)) for text in texts]
 
 
-def test_the_judges_order_replaces_the_retrievers() -> None:
+def test_the_judges_order_replaces_the_retrievers_and_equal_scores_keep_it() -> None:
     hits = Reranked("r", CANDIDATES, LongestFirst(), depth=3, titles=False).search(["q"], 5)[0]
-    assert ids(hits) == ["b", "a", "c"]
-    assert [hit.score for hit in hits] == [42.0, 13.0, 9.0]
+    assert ids(hits) == ["b", "a", "c"] and [hit.score for hit in hits] == [42.0, 13.0, 9.0]
 
-
-def test_equal_scores_keep_the_retrievers_order() -> None:
     class Indifferent(LongestFirst):
         def score(self, query: str, texts: Sequence[str]) -> list[float]:
             return [0.0] * len(texts)
 
-    assert ids(
-        Reranked("r", CANDIDATES, Indifferent(), depth=4, titles=True).search(["q"], 4)[0]
-    ) == [*"abcd"]
+    same = Reranked("r", CANDIDATES, Indifferent(), depth=4, titles=True)
+    assert ids(same.search(["q"], 4)[0]) == [*"abcd"]
 
 
-def test_depth_hits_are_judged_whatever_k_is_so_a_smaller_k_is_a_prefix() -> None:
+def test_depth_hits_are_judged_whatever_k_is_and_none_of_a_blank_query() -> None:
     judge = LongestFirst()
     reranked = Reranked("r", CANDIDATES, judge, depth=3, titles=False)
-    found = [reranked.search(["q"], k)[0] for k in (1, 2, 3)]
-    assert [len(texts) for _, texts in judge.read] == [3, 3, 3]
-    assert reranked.prefix_stable and found == [found[2][:1], found[2][:2], found[2]]
+    for k in (1, 2):
+        reranked.search(["q", " "], k)
+    assert [(query, len(texts)) for query, texts in judge.read] == [("q", 3), (" ", 0)] * 2
 
 
 def test_the_judge_reads_titles_unless_told_not_to() -> None:
@@ -71,55 +68,12 @@ def test_the_judge_reads_titles_unless_told_not_to() -> None:
     assert [texts for _, texts in judge.read] == [["title a, text a", "no title"], ["text a"]]
 
 
-def test_a_blank_query_asks_the_judge_for_nothing_and_has_no_hits() -> None:
-    judge = LongestFirst()
-    assert Reranked("r", CANDIDATES, judge, depth=3, titles=True).search([" ", "q"], 1)[0] == ()
-    assert [texts for _, texts in judge.read if texts] == [
-        texts for query, texts in judge.read if query == "q"
-    ]
-
-
 # ── models ───────────────────────────────────────────────────────────────────
-
-TEXT = "the old new river city king and of title text a b c d , who"
-WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", *TEXT.split()]
-
-
-def save_bert(folder: Path, labels: int = 1, kind: str = "BertForSequenceClassification") -> Path:
-    """A random two-layer BERT with its word-level tokenizer."""
-    import torch
-    import transformers
-    from tokenizers import Tokenizer, models, pre_tokenizers, processors
-
-    words = Tokenizer(
-        models.WordLevel({word: n for n, word in enumerate(WORDS)}, unk_token="[UNK]")
-    )
-    words.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    words.post_processor = processors.TemplateProcessing(
-        single="[CLS] $A [SEP]",
-        pair="[CLS] $A [SEP] $B:1 [SEP]:1",
-        special_tokens=[("[CLS]", 2), ("[SEP]", 3)],
-    )
-    names = {"unk_token": "[UNK]", "pad_token": "[PAD]", "cls_token": "[CLS]", "sep_token": "[SEP]"}
-    transformers.PreTrainedTokenizerFast(tokenizer_object=words, **names).save_pretrained(folder)
-    torch.manual_seed(3)
-    config = transformers.BertConfig(
-        vocab_size=len(WORDS),
-        hidden_size=32,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        intermediate_size=64,
-        max_position_embeddings=64,
-        num_labels=labels,
-        initializer_range=0.5,
-    )
-    getattr(transformers, kind)(config).save_pretrained(folder)
-    return folder
 
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return save_bert(tmp_path_factory.mktemp("models") / "cross-encoder")
+    return save_cross_encoder(tmp_path_factory.mktemp("models") / "cross-encoder")
 
 
 def reranked(model: Path, *, over: Any = CANDIDATES, **settings: Any) -> Any:
@@ -144,12 +98,6 @@ def test_a_cross_encoder_orders_by_its_own_logits(model: Path) -> None:
     assert ids(hits) == sorted(logits, key=lambda doc_id: -logits[doc_id])
 
 
-def test_a_query_scores_the_same_alone_and_in_a_batch(model: Path) -> None:
-    retriever = reranked(model, batch_size=3)
-    queries = ["who the king", "old river of the new city", "the"]
-    assert retriever.search(queries, 4) == [retriever.search([query], 4)[0] for query in queries]
-
-
 def test_a_model_is_loaded_once_and_shared_and_let_go_with_its_last_user(model: Path) -> None:
     one, two = reranked(model, depth=2), reranked(model, depth=4)
     assert one._scorer is two._scorer
@@ -172,7 +120,7 @@ def test_the_fingerprint_names_the_models_content_not_its_place(
         reranked(model, max_length=16).fingerprint,
         reranked(model, over=Listed(name="other")).fingerprint,
         reranked(
-            save_bert(tmp_path / "other", kind="BertForSequenceClassification", labels=1)
+            save_cross_encoder(tmp_path / "other", kind="BertForSequenceClassification", labels=1)
         ).fingerprint,
     }
     assert len(prints) == 6  # the model that was saved again is the same
@@ -195,27 +143,21 @@ def test_a_model_that_gives_not_one_number_per_pair_is_refused(
     labels: int, kind: str, sentence: str, tmp_path: Path
 ) -> None:
     with pytest.raises(UsageError, match=sentence):
-        reranked(save_bert(tmp_path / "m", labels, kind))
+        reranked(save_cross_encoder(tmp_path / "m", labels, kind))
 
 
-def test_a_folder_without_a_model_a_damaged_one_and_no_model_at_all_are_sentences(
-    model: Path, tmp_path: Path
-) -> None:
-    with pytest.raises(BadFileError, match=r"holds no model \(config.json is missing\)"):
-        reranked(tmp_path)
-    with pytest.raises(UsageError, match="needs the setting model"):
-        combined("rerank", CANDIDATES)
-    with pytest.raises(UsageError, match="There is no cross-encoder '/no/such/folder'"):
-        reranked(Path("/no/such/folder"))
-    broken = shutil.copytree(model, tmp_path / "broken")
+def test_what_is_no_model_is_one_sentence(model: Path, tmp_path: Path) -> None:
+    broken, odd = (shutil.copytree(model, tmp_path / name) for name in ("broken", "odd"))
     (broken / "model.safetensors").write_bytes(b"short")
-    with pytest.raises(RalleError, match="could not be loaded"):
-        reranked(broken)
-    (broken / "config.json").write_text(json.dumps([]))
-    with pytest.raises(RalleError, match="no cross-encoder for re-ranking"):
-        reranked(broken)
-
-
-def test_a_device_that_is_not_there_is_a_sentence(model: Path) -> None:
-    with pytest.raises(RalleError, match="could not be loaded"):
-        combined("rerank", CANDIDATES, model=str(model), device="nonsense")
+    (odd / "config.json").write_text(json.dumps([]))
+    for settings, sentence in (
+        ({}, "needs the setting 'model'"),
+        ({"model": str(tmp_path)}, "has no config.json, so it holds no whole model"),
+        ({"model": "/no/such/folder"}, "the folder /no/such/folder does not exist"),
+        ({"model": str(broken)}, "damaged, cut short"),
+        ({"model": str(odd)}, "names no model_type"),
+        ({"model": str(model), "device": "nonsense"}, "could not be loaded"),
+    ):
+        with pytest.raises(RalleError, match=sentence) as refused:
+            combined("rerank", CANDIDATES, **settings)
+        assert "\n" not in str(refused.value)

@@ -64,12 +64,12 @@ def test_windows_move_from_the_end_so_that_the_last_can_become_the_first() -> No
     assert shown == ["de", "ce", "be", "ae"]
 
 
-def test_all_queries_of_a_batch_move_their_windows_together() -> None:
+def test_all_queries_of_a_batch_move_their_windows_together_over_the_depth_alone() -> None:
     llm = Scripted(by_letter)
-    ranked = reranked(llm, window=3, step=2)
-    found = ranked.search(["q", "", "r"], 2)
+    ranked = reranked(llm, window=3, step=2, depth=5)
+    assert ranked.search(["q", "", "r"], 2)[1] == ()
     assert llm.batches == [2, 2]
-    assert found[1] == () and found[0] == found[2] == ranked.search(["q"], 2)[0]
+    assert ids(reranked(Scripted(by_letter), depth=4).search(["q"], 9)[0]) == [*"dcba"]
 
 
 def test_pointwise_puts_yes_before_what_cannot_be_read_before_no() -> None:
@@ -120,12 +120,6 @@ def test_what_the_model_fails_with_is_not_swallowed() -> None:
         reranked(Scripted([BackendError("The endpoint is gone.")])).search(["q"], 5)
 
 
-def test_the_depth_does_not_follow_k_so_a_smaller_k_is_a_prefix() -> None:
-    ranked = reranked(Scripted(by_letter), depth=4)
-    assert ids(ranked.search(["q"], 9)[0]) == [*"dcba"]
-    assert ranked.prefix_stable and ids(ranked.search(["q"], 2)[0]) == ["d", "c"]
-
-
 def test_the_fingerprint_changes_with_model_way_and_prompt(tmp_path: Any) -> None:
     own = tmp_path / "own.txt"
     own.write_text("{question} {passages}")
@@ -155,7 +149,7 @@ def test_a_prompt_that_shows_no_passages_and_one_that_is_not_there_are_sentences
     [
         ({"window": 10, "step": 10}, "step is 10; it must be less than window, 10"),
         ({"way": "setwise"}, "way must be one of listwise, pointwise"),
-        ({"llm": ""}, "needs the setting llm"),
+        ({"llm": ""}, "needs the setting 'llm'"),
     ],
 )
 def test_a_wrong_setting_is_a_sentence(settings: dict[str, Any], sentence: str) -> None:

@@ -139,7 +139,7 @@ def test_a_long_run_name_leaves_room_for_its_lines() -> None:
 @pytest.mark.parametrize(
     ("reference", "sentence"),
     [
-        ("gold:tiny", "'gold:tiny' needs the setting questions"),
+        ("gold:tiny", "'gold:tiny' (gold) needs the setting 'questions'"),
         ("gold:tiny?questions=nobody", "There is no question set 'nobody'."),
         ("random:tiny?seed=-1", "seed must be a whole number from 0"),
         ("nothing:nobody", "There is no index 'nobody'."),

@@ -23,12 +23,11 @@ from rallebench.core.experiments import ExperimentRequest, Report, RowsRequest
 from rallebench.core.registry import Entry
 from rallebench.core.runs import RunOptions
 from rallebench.core.types import Chain, Generate, Message, Outcome, Question, Reply
-from rallebench.engine.driver import ExperimentResult
 from rallebench.experiments import BUILDERS, EXPERIMENTS, SUITES
 from rallebench.llms import LLMS
 from rallebench.llms.scripted import Scripted
 from rallebench.services.builders import builder_request
-from rallebench.services.jobs import Job, operation_of
+from rallebench.services.jobs import Job
 from rallebench.services.leases import Lease
 from rallebench.services.standalone import LoadedChain
 from rallebench.services.workbench import Workbench
@@ -287,9 +286,7 @@ def test_every_holder_is_named(bench: Workbench) -> None:
 
 def started(bench: Workbench) -> Job:
     """The job of a sweep."""
-    return bench.jobs.submit(
-        "sweep", "ks", 1, lambda job: operation_of(one_sweep(bench), ExperimentResult)
-    )
+    return bench.jobs.submit("sweep", "ks", 1, lambda job: one_sweep(bench))
 
 
 def test_a_stopped_sweep_holds_nothing(bench: Workbench) -> None:

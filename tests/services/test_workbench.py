@@ -33,7 +33,7 @@ from rallebench.core.errors import (
     TemplateError,
     UsageError,
 )
-from rallebench.core.events import complete
+from rallebench.core.events import Progress, complete
 from rallebench.core.registry import Entry
 from rallebench.core.types import Action, Chain, Episode, Message, Question
 from rallebench.engine.single import Delta, StepDone, StepStarted
@@ -44,7 +44,6 @@ from rallebench.llms.scripted import Scripted
 from rallebench.services.jobs import Job
 from rallebench.services.runs import phase_of
 from rallebench.services.workbench import Workbench
-from rallebench.workspace.indexes.build import Building
 
 TITAN = Question("q1", "Which moon of Saturn has a thick atmosphere?")
 READ_CHAIN: Chain = chain_from_json(chain_file("read", retrieve(), generate()))
@@ -489,7 +488,7 @@ def test_a_damaged_run_stands_in_the_list_and_harms_no_other(workbench: Workbenc
 def test_data_build_index_yields_progress_and_the_manifest_last(workbench: Workbench) -> None:
     corpus = workbench.workspace.path / "corpus.tsv"
     *progress, manifest = workbench.data.build_index("dense", corpus, "flat", encoder="hashing")
-    assert all(isinstance(piece, Building) for piece in progress)
+    assert all(isinstance(piece, Progress) for piece in progress)
     assert isinstance(manifest, Manifest)
     assert workbench.data.manifest("dense") == manifest
     assert (

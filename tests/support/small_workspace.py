@@ -12,11 +12,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from building import built
 from project import PROJECT
 
 from rallebench.cli.main import main
-from rallebench.core.entries import Manifest
-from rallebench.workspace.indexes.build import build_index
 
 PASSAGES = (
     ("1", "Titan is the largest moon of Saturn and has a thick atmosphere.", "Titan (moon)", "p1"),
@@ -150,10 +149,7 @@ def make_workspace(folder: Path) -> Path:
     (folder / "pages.json").write_text(
         json.dumps({doc_id: page for doc_id, _, _, page in PASSAGES})
     )
-    *_, manifest = build_index(
-        folder / "indexes", "tiny", folder / "corpus.tsv", "bm25", page_map=folder / "pages.json"
-    )
-    assert isinstance(manifest, Manifest)
+    built(folder / "indexes", "tiny", folder / "corpus.tsv", "bm25", page_map=folder / "pages.json")
     return folder
 
 

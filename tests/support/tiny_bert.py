@@ -1,4 +1,4 @@
-"""Tiny random BERT models as sentence-transformers save them, made in a second."""
+"""Tiny random BERT models, made in a second: encoders as sentence-transformers save them, and cross-encoders."""
 
 from __future__ import annotations
 
@@ -99,3 +99,41 @@ def _add_modules(
     (folder / "sentence_bert_config.json").write_text(json.dumps({"max_seq_length": positions}))
     own = {"prompts": prompts, "default_prompt_name": None, "similarity_fn_name": "cosine"}
     (folder / "config_sentence_transformers.json").write_text(json.dumps(own))
+
+
+CROSS_TEXT = "the old new river city king and of title text a b c d , who"
+CROSS_WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", *CROSS_TEXT.split()]
+
+
+def save_cross_encoder(
+    folder: Path, labels: int = 1, kind: str = "BertForSequenceClassification"
+) -> Path:
+    """Write a two-layer BERT with its word-level tokenizer, which gives ``labels`` numbers for a pair of texts."""
+    import torch
+    import transformers
+    from tokenizers import Tokenizer, models, pre_tokenizers, processors
+
+    words = Tokenizer(
+        models.WordLevel({word: n for n, word in enumerate(CROSS_WORDS)}, unk_token="[UNK]")
+    )
+    words.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    words.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]",
+        pair="[CLS] $A [SEP] $B:1 [SEP]:1",
+        special_tokens=[("[CLS]", 2), ("[SEP]", 3)],
+    )
+    names = {"unk_token": "[UNK]", "pad_token": "[PAD]", "cls_token": "[CLS]", "sep_token": "[SEP]"}
+    transformers.PreTrainedTokenizerFast(tokenizer_object=words, **names).save_pretrained(folder)
+    torch.manual_seed(3)
+    config = transformers.BertConfig(
+        vocab_size=len(CROSS_WORDS),
+        hidden_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=64,
+        max_position_embeddings=64,
+        num_labels=labels,
+        initializer_range=0.5,
+    )
+    getattr(transformers, kind)(config).save_pretrained(folder)
+    return folder

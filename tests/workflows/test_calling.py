@@ -159,18 +159,19 @@ def test_dfsdt_backtracks_twice_then_answers_and_keeps_its_tree(native: bool, ca
     assert [len(request.messages) for request in llm.requests] == [2, 4, 6, 5, 6, 3]
 
 
-def test_from_one_state_only_so_many_turns_are_tried() -> None:
+@pytest.mark.parametrize(
+    ("settings", "calls_of_the_model", "too_deep"),
+    [({"back": 1}, 2 + 4, 4), ({}, 4, 2)],
+    ids=["only so many turns from one state", "with back=2 siblings are left out"],
+)
+def test_an_attempt_that_is_too_deep_goes_back(
+    settings: dict[str, int], calls_of_the_model: int, too_deep: int
+) -> None:
     script = [text_call("Search", SEARCH)] * 60
-    episode, llm = play("dfsdt", script, depth=2, width=2, back=1)
+    episode, llm = play("dfsdt", script, depth=2, width=2, **settings)
     assert episode.outcome and episode.outcome.stop_reason == "gave_up"
-    assert llm.calls == 2 + 4
-    assert [node.state for node in tree_of(episode.steps)].count("too_deep") == 4
-
-
-def test_with_back_two_an_attempt_that_is_too_deep_leaves_its_siblings_out() -> None:
-    episode, llm = play("dfsdt", [text_call("Search", SEARCH)] * 60, depth=2, width=2)
-    assert episode.outcome and episode.outcome.stop_reason == "gave_up"
-    assert llm.calls == 4
+    assert llm.calls == calls_of_the_model
+    assert [node.state for node in tree_of(episode.steps)].count("too_deep") == too_deep
 
 
 @pytest.mark.parametrize(

@@ -45,20 +45,15 @@ def test_react_searches_looks_up_then_finishes_with_two_calls_a_step() -> None:
         assert (request.stop, request.max_tokens, request.temperature) == (("\n",), 128, 0.0)
 
 
-def test_every_step_is_appended_to_the_page_word_for_word() -> None:
+def test_every_step_is_appended_to_the_page_whose_passages_reach_readers_as_evidence() -> None:
     _, llm = play("react", acting("Search[Titan]", "Finish[Saturn]"))
     page = prompts(llm)[-1].split(f"Question: {QUESTION.text}")[1]
-    assert (
-        page
-        == f"\nThought 1: I think.\nAction 1: Search[Titan]\nObservation 1: {TITAN.text}\nThought 2: I think.\nAction 2:"
-    )
-
-
-def test_the_question_and_the_passages_that_the_page_shows_reach_readers_as_evidence() -> None:
-    _, llm = play("react", acting("Search[Titan]", "Finish[Saturn]"))
+    step = f"\nThought 1: I think.\nAction 1: Search[Titan]\nObservation 1: {TITAN.text}"
+    assert page == f"{step}\nThought 2: I think.\nAction 2:"
     evidence = [request.evidence for request in llm.requests]
     assert [e and e.question for e in evidence] == [QUESTION.text] * 4
     assert [e and [p.doc_id for p in e.passages] for e in evidence] == [[], [], ["1"], ["1"]]
+    assert {request.llm for request in llm.requests} == {"m"}
 
 
 @pytest.mark.parametrize(
@@ -192,27 +187,33 @@ def test_calls_in_round_brackets_lose_the_quotes_around_an_answer() -> None:
     ) == ("Saturn", "answered")
 
 
-def test_zero_shot_only_acts() -> None:
-    episode, llm = play("zero-shot", ["Search[Titan]", "Finish[Saturn]"])
-    assert episode.answer == "Saturn"
-    assert [p.rsplit("\n", 1)[1] for p in prompts(llm)] == ["Action 1:", "Action 2:"]
-    assert "example" not in prompts(llm)[0]
+@pytest.mark.parametrize(
+    ("workflow", "script", "ends"),
+    [
+        ("zero-shot", ["Search[Titan]", "Finish[Saturn]"], ["Action 1:", "Action 2:"]),
+        ("zero-shot-think", ["I think.", "Finish[Saturn]"], ["Thought 1:", "Action 1:"]),
+        ("plan-then-act", ["1. Find it.", "Finish[Saturn]"], ["Plan:", "Action 1:"]),
+        (
+            "planner-react",
+            ["1. Find it.", "I think.", "Finish[Saturn]"],
+            ["Plan:", "Thought 1:", "Action 1:"],
+        ),
+    ],
+)
+def test_the_kin_of_react_plan_think_and_act_in_turn(
+    workflow: str, script: list[str], ends: list[str]
+) -> None:
+    episode, llm = play(workflow, script)
+    assert episode.answer == "Saturn" and "example" not in prompts(llm)[0]
+    assert [prompt.rsplit("\n", 1)[1] for prompt in prompts(llm)] == ends
 
 
-def test_a_planner_plans_once_then_acts_by_its_plan() -> None:
-    episode, llm = play(
-        "plan-then-act", ["1. Find it.\n2. no", "Search[Titan]", "Finish[Saturn]"], shots=(SHOT,)
-    )
-    assert episode.answer == "Saturn"
+def test_a_planner_plans_once_in_one_line_then_acts_by_its_plan() -> None:
+    _, llm = play("plan-then-act", ["1. Find it.\n2. no", "Finish[Saturn]"], shots=(SHOT,))
     assert prompts(llm)[0].endswith(f"Question: {QUESTION.text}\nPlan:")
     assert f"Question: {SHOT.question}\nPlan: {SHOT.plan}\n" in prompts(llm)[0]
     assert prompts(llm)[1].endswith(f"Question: {QUESTION.text}\nPlan: 1. Find it.\nAction 1:")
     assert ended("plan-then-act", [" \n"]) == ("", "model_error")
-
-
-def test_planner_react_thinks_too() -> None:
-    _, llm = play("planner-react", ["1. Find it.", "I think.", "Finish[Saturn]"])
-    assert [p.rsplit("\n", 1)[1] for p in prompts(llm)] == ["Plan:", "Thought 1:", "Action 1:"]
 
 
 @pytest.mark.parametrize(
@@ -263,8 +264,3 @@ def test_an_episode_goes_on_from_an_edited_action_without_asking_again_what_was_
     whole = [step.reply for step in first.steps]
     *_, again = run_one(continued(flow_of("react"), whole), Backends())
     assert isinstance(again, Episode) and (again.outcome, again.steps) == (first.outcome, ())
-
-
-def test_a_flow_asks_no_model_but_its_own() -> None:
-    _, llm = play("react", acting("Finish[x]"))
-    assert {request.llm for request in llm.requests if isinstance(request, Generate)} == {"m"}

@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import json
-import pickle
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-from project import PROJECT
 
 from rallebench.core.entries import LLMEntry
 from rallebench.core.errors import BadFileError, UsageError
 from rallebench.llms import LLMS
-from rallebench.workspace.indexes.build import kinds
+from rallebench.workspace.indexes.recipes import kinds
 from rallebench.workspace.ralle_settings import (
     BaseSettings,
     build_command,
-    convert_page_map,
     llm_entries,
     read_base_settings,
     why_not,
@@ -126,11 +121,8 @@ def read(project: Path, **sections: Any) -> BaseSettings:
 # ── reading ──────────────────────────────────────────────────────────────────
 
 
-def test_all_six_files_are_kept_as_they_are(project: Path):
+def test_all_six_files_are_kept_as_they_are_unknown_keys_too(project: Path):
     assert read(project).raw == FILES
-
-
-def test_keys_that_nobody_knows_are_kept(project: Path):
     corpora = {"c": {"corpus_path": "c.tsv", "comment": "mine"}}
     settings = read(project, system={"max_len_chain": 6, "theme": "dark"}, corpora=corpora)
     assert settings.raw["system"] == {"max_len_chain": 6, "theme": "dark"}
@@ -147,14 +139,9 @@ def test_each_file_may_be_missing(project: Path, missing: str):
     assert all(why_not(entry) for entry in settings.retrievers.values())
 
 
-def test_a_folder_without_any_of_them_is_refused(tmp_path: Path):
-    with pytest.raises(
-        BadFileError, match=r"holds none of RaLLe's base settings files \(system\.json, llms\.json"
-    ):
+def test_a_folder_without_any_of_them_or_with_other_json_is_refused(project: Path, tmp_path: Path):
+    with pytest.raises(BadFileError, match=r"holds none of .*files \(system\.json, llms\.json"):
         read_base_settings(tmp_path)
-
-
-def test_a_file_that_is_no_object_of_objects_is_refused_with_its_name(project: Path):
     with pytest.raises(BadFileError, match=r"llms\.json is \[\]; it should be a JSON object"):
         read(project, llms=[])
     with pytest.raises(BadFileError, match=r"llms\.json, 'mine' is .*; it should be a JSON object"):
@@ -183,25 +170,20 @@ def test_a_hugging_face_model_keeps_its_settings(project: Path):
 
 
 @pytest.mark.parametrize(
-    ("inside", "quantization"),
+    ("config", "quantization"),
     [
         ({"load_in_8bit": True}, "8bit"),
         ({"load_in_4bit": True}, "4bit"),
         ({"load_in_8bit": False}, "none"),
+        (None, "none"),
     ],
 )
-def test_the_quantization_is_8bit_4bit_or_none(
-    project: Path, inside: dict[str, Any], quantization: str
-):
-    args = {"model_type": "m", "quantization_config": {"quantization_config_config": inside}}
+def test_the_quantization_is_8bit_4bit_or_none(project: Path, config: Any, quantization: str):
+    outside = {"quantization_config": {"quantization_config_config": config}} if config else {}
+    args = {"model_type": "m", **outside}
     entry = llm_entries(read(project, llms={"m": {"model_args": args}}))["m"]
-    assert entry.settings["quantization"] == quantization
-
-
-def test_a_model_without_quantization_and_defaults_has_none(project: Path):
-    entry = llm_entries(read(project, llms={"m": {"model_args": {"model_type": "m"}}}))["m"]
-    plain = {"model": "m", "quantization": "none", "dtype": "float16", "chat_template": "off"}
-    assert entry.settings == plain
+    plain = {"model": "m", "dtype": "float16", "chat_template": "off"}
+    assert entry.settings == {**plain, "quantization": quantization}
 
 
 def test_every_entry_has_settings_that_its_backend_takes(
@@ -253,24 +235,15 @@ def test_an_azure_model_names_the_variables_and_never_their_values(
 def test_the_address_is_filled_in_when_the_model_is_loaded(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ):
+    azure = llm_entries(read(project))["gpt-35-turbo"]
     monkeypatch.setenv("AZURE_OPENAI_API_BASE", "https://mine.openai.azure.example/")
-    entry = with_environment(llm_entries(read(project))["gpt-35-turbo"])
-    assert entry.settings["base_url"] == "https://mine.openai.azure.example/openai/v1"
-
-
-def test_an_address_whose_variable_is_not_set_is_refused(
-    project: Path, monkeypatch: pytest.MonkeyPatch
-):
-    monkeypatch.delenv("AZURE_OPENAI_API_BASE", raising=False)
+    address = with_environment(azure).settings["base_url"]
+    assert address == "https://mine.openai.azure.example/openai/v1"
+    monkeypatch.delenv("AZURE_OPENAI_API_BASE")
     with pytest.raises(UsageError, match="AZURE_OPENAI_API_BASE; set that environment variable"):
-        with_environment(llm_entries(read(project))["gpt-35-turbo"])
-
-
-def test_an_entry_without_a_variable_in_its_address_stays_as_it_is():
-    entry = LLMEntry(
-        backend="openai_compatible", settings={"model": "m", "base_url": "http://127.0.0.1:1/v1"}
-    )
-    assert with_environment(entry) is entry
+        with_environment(azure)
+    plain = LLMEntry(backend="openai_compatible", settings={"base_url": "http://127.0.0.1:1/v1"})
+    assert with_environment(plain) is plain
 
 
 @pytest.mark.parametrize("entry", [{}, {"model_args": {}}, {"model_args": {"model_type": ""}}])
@@ -282,19 +255,17 @@ def test_a_model_without_a_name_is_refused(project: Path, entry: dict[str, Any])
 # ── paths ────────────────────────────────────────────────────────────────────
 
 
-def test_a_relative_path_is_the_current_folders_then_one_above_the_settings_else_as_written(
-    project: Path,
+def test_a_path_is_the_current_folders_then_one_above_the_settings_else_as_written(
+    project: Path, tmp_path: Path
 ):
     assert read(project).corpora[SUBSET].path == Path(CORPUS)
     above = put(project / CORPUS)
     assert read(project).corpora[SUBSET].path == above
     put(Path.cwd() / CORPUS)
     assert read(project).corpora[SUBSET].path == Path(CORPUS)
-
-
-def test_an_absolute_path_is_taken_as_it_is(project: Path, tmp_path: Path):
-    path = str(tmp_path / "nowhere.tsv")
-    assert read(project, corpora={"c": {"corpus_path": path}}).corpora["c"].path == Path(path)
+    absolute = tmp_path / "nowhere.tsv"
+    corpora = {"c": {"corpus_path": str(absolute)}}
+    assert read(project, corpora=corpora).corpora["c"].path == absolute
 
 
 # ── retrievers ───────────────────────────────────────────────────────────────
@@ -325,8 +296,7 @@ def test_each_retriever_says_with_which_command_line_it_is_built(
     project: Path, name: str, kind: str, reason: str
 ):
     name += "_subset_499992"
-    corpus, pages = put(project / CORPUS), put((project / PAGE_MAP).with_suffix(".json"))
-    put(project / PAGE_MAP)
+    corpus, pages = put(project / CORPUS), put(project / PAGE_MAP)
     entry = read(project).retrievers[name]
 
     told = why_not(entry)
@@ -375,31 +345,23 @@ def test_the_kinds_of_the_command_lines_can_be_built(project: Path):
 def test_a_folder_with_our_manifest_is_used_as_it_is(project: Path):
     put(project / "data/bm25/kilt/manifest.json", "{}")
     entry = read(project).retrievers["bm25_subset_499992"]
-    assert entry.index == project / "data/bm25/kilt"
-    assert why_not(entry) == ""
+    assert (entry.index, why_not(entry)) == (project / "data/bm25/kilt", "")
 
 
-def test_a_corpus_that_is_not_there_or_not_known_is_said(project: Path):
-    settings = read(project)
-    assert f"; put its corpus at {CORPUS}, then " in why_not(
-        settings.retrievers["bm25_subset_499992"]
-    )
-    lost = read(project, corpora={}).retrievers["bm25_subset_499992"]
-    assert lost.corpus is None
-    assert why_not(lost).endswith(
-        "its corpus 'kilt_subset_499992' is not in corpora.json; add it there."
-    )
+def test_what_must_be_done_with_a_corpus_first_is_said(project: Path):
+    def said(**sections: Any) -> str:
+        return why_not(read(project, **sections).retrievers["bm25_subset_499992"])
 
-
-def test_a_corpus_with_other_columns_must_be_rewritten_first(project: Path):
+    assert f"; put its corpus at {CORPUS}, then " in said()
     path = str(put(project / "c.tsv"))
-    corpora = {SUBSET: {"corpus_path": path, "delimiter": ",", "col_title": 1, "col_text": 2}}
-    told = why_not(read(project, corpora=corpora).retrievers["bm25_subset_499992"])
-    assert (
+    other = {"corpus_path": path, "delimiter": ",", "col_title": 1, "col_text": 2}
+    columns = (
         "rewrite its corpus with the columns id, text, title and tabs between them, then build"
-        in told
     )
-    assert told.endswith(f"--corpus {path}")
+    sentence = said(corpora={SUBSET: other})
+    assert columns in sentence and sentence.endswith(f"--corpus {path}")
+    unknown = f"its corpus {SUBSET!r} is not in corpora.json; add it there."
+    assert said(corpora={}).endswith(unknown)
 
 
 @pytest.mark.parametrize(
@@ -419,74 +381,15 @@ def test_an_entry_that_is_no_retriever_is_refused(
     assert f"'mine': {message}" in str(refused.value)
 
 
-# ── the pickled page map ─────────────────────────────────────────────────────
-
-
-def test_the_page_map_is_converted_by_the_command_that_is_told(project: Path):
-    put(project / CORPUS)
-    folder = project / "with space"
-    pickled, converted = folder / "it's.p", folder / "it's.json"
-    folder.mkdir()
-    pickled.write_bytes(pickle.dumps({1: 290, 2: -1, 3: 305}))
-    corpora = {SUBSET: {"corpus_path": CORPUS, "doc_id_to_wikipedia_id_mapping_path": str(pickled)}}
-    told = why_not(read(project, corpora=corpora).retrievers["bm25_subset_499992"])
-
-    words = shlex.split(told[told.index("python -c") :])[:3]
-    here = PROJECT
-    subprocess.run([sys.executable, *words[1:2], words[2].rstrip(",")], check=True, cwd=here)
-
-    assert json.loads(converted.read_text()) == {"1": "290", "3": "305"}
-    assert shlex.quote(str(converted)) in told
-
-
-def test_a_page_that_ralle_did_not_find_is_left_out(tmp_path: Path):
-    (tmp_path / "m.p").write_bytes(pickle.dumps({1: 10, 2: -1, "3": "30"}))
-    assert convert_page_map(tmp_path / "m.p", tmp_path / "m.json") == 2
-    assert json.loads((tmp_path / "m.json").read_text()) == {"1": "10", "3": "30"}
-
-
-class Attack:
-    """Unpickled by Python's own loader, this creates a file."""
-
-    def __init__(self, path: str) -> None:
-        self.path = path
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return open, (self.path, "w")
-
-
-def test_nothing_in_a_pickle_is_executed(tmp_path: Path):
-    (tmp_path / "evil.p").write_bytes(pickle.dumps({1: Attack(str(tmp_path / "created"))}))
-    with pytest.raises(BadFileError, match=r"evil\.p is no pickled map .*it asks for .*open"):
-        convert_page_map(tmp_path / "evil.p", tmp_path / "evil.json")
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["evil.p"]
-
-
-@pytest.mark.parametrize(
-    "content", [b"", b"no pickle", pickle.dumps([1, 2]), pickle.dumps({1: [2]})]
-)
-def test_what_is_no_page_map_is_refused(tmp_path: Path, content: bytes):
-    (tmp_path / "bad.p").write_bytes(content)
-    with pytest.raises(
-        BadFileError, match=r"bad\.p is no (pickled )?map of passage ids to page ids"
-    ):
-        convert_page_map(tmp_path / "bad.p", tmp_path / "bad.json")
-    with pytest.raises(BadFileError, match="cannot be read"):
-        convert_page_map(tmp_path / "none.p", tmp_path / "bad.json")
-
-
 # ── datasets ─────────────────────────────────────────────────────────────────
 
 
-def test_a_dataset_has_a_file_to_develop_with_and_one_to_test_on(project: Path):
+def test_a_dataset_has_a_file_to_develop_with_and_one_to_test_on_or_one_of_them(project: Path):
     test = put(project / "KILT/data/nq-dev-kilt.jsonl")
     settings = read(project)
     train = {"NQ": "KILT/data/nq-train-kilt.jsonl", "T-REx": "KILT/data/trex-train-kilt.jsonl"}
     assert settings.develop == {name: Path(path) for name, path in train.items()}
     assert settings.test == {"NQ": test, "T-REx": Path("KILT/data/trex-dev-kilt.jsonl")}
-
-
-def test_a_dataset_may_have_only_one_of_the_two(project: Path):
     settings = read(project, datasets={"develop": {"A": "a.jsonl"}, "test": {"B": "b.jsonl"}})
     assert (settings.develop, settings.test) == ({"A": Path("a.jsonl")}, {"B": Path("b.jsonl")})
 

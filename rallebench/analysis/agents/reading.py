@@ -85,22 +85,23 @@ def system_of(spec: Mapping[str, Any], name: str) -> System:
 
 
 def _task(spec: Mapping[str, Any], examples: Sequence[Example]) -> AgentTask:
-    """The task of a run, by the name of its dataset, else by the fields of its records."""
-    dataset = str(spec["dataset"])
+    agent = spec["settings"].get("agent") or {}
+    environment = str((agent.get("environment") or {}).get("name", ""))
+    return task_named(str(spec["dataset"]), examples, environment)
+
+
+def task_named(dataset: str, examples: Sequence[Example], environment: str = "") -> AgentTask:
+    """The task by the name of its dataset, else by the fields of its records and its ``environment``."""
     task = task_of(dataset)
     if task is not None:
         return AgentTask(task.name, task.domain, task.level, task.number)
-    agent = spec["settings"].get("agent") or {}
-    env = _common_field(examples, "environment") or str(
-        (agent.get("environment") or {}).get("name", "")
-    )
-    level = _common_field(examples, "level").upper()
-    return AgentTask(
-        dataset, _ENVIRONMENTS.get(env, env) or "wiki", level if level in LEVELS else ""
-    )
+    env = common_field(examples, "environment") or environment
+    level = common_field(examples, "level").upper()
+    domain = _ENVIRONMENTS.get(env, env) or "wiki"
+    return AgentTask(dataset, domain, level if level in LEVELS else "")
 
 
-def _common_field(examples: Sequence[Example], field: str) -> str:
+def common_field(examples: Sequence[Example], field: str) -> str:
     """The value of a field if all records agree, else ''."""
     values = {str(example.record.get(field, "")) for example in examples}
     return values.pop() if len(values) == 1 else ""

@@ -85,16 +85,22 @@ def _results(singular: str, plural: str, rows: list[Record]) -> str:
     return f"{len(rows)} {plural} found: {_json(rows)}" if rows else ""
 
 
+def _picked(record: Record, names: str) -> Record:
+    """Some fields of a record, in this order; ``answer=field`` has another name in the answer."""
+    pairs = (name.rpartition("=") for name in names.split())
+    return {answer or field: record[field] for answer, _, field in pairs}
+
+
+def _named_authors(record: Record) -> list[str]:
+    return [author["name"] for author in record["authors"]]
+
+
 def _person(record: Record) -> Record:
-    contact = {"affiliation": record["organization"], "bio": record["bio"]}
-    contact |= {"edu": record["education"], "email": record["email"]}
-    contact["position"] = record["position"]
-    same = ("gender", "gindex", "hindex", "ncitation", "npubs", "language")
+    contact = "affiliation=organization bio edu=education email position"
     return {
-        "id": record["id"],
-        "name": record["name"],
-        "contact": contact,
-        **{key: record[key] for key in same},
+        **_picked(record, "id name"),
+        "contact": _picked(record, contact),
+        **_picked(record, "gender gindex hindex ncitation npubs language"),
         "interests": record["interests"][:10],
     }
 
@@ -102,13 +108,9 @@ def _person(record: Record) -> Record:
 def _search_publication(table: ScholarTable, arguments: Mapping[str, str]) -> str:
     papers = [
         {
-            "id": record["id"],
-            "title": record["title"],
-            "year": record["year"],
-            "authors": [author["name"] for author in record["authors"]],
-            "venue": record["venue"],
-            "pubAbstract": record["abstract"],
-            "ncitation": record["ncitation"],
+            **_picked(record, "id title year"),
+            "authors": _named_authors(record),
+            **_picked(record, "venue pubAbstract=abstract ncitation"),
         }
         for record in table.papers(arguments["publication_info"], MOST)
     ]
@@ -124,14 +126,9 @@ def _coauthors(table: ScholarTable, person: Record) -> str:
 
 
 def _publications(table: ScholarTable, person: Record) -> str:
+    fields = "pub_id=id title num_citation=ncitation year"
     rows = [
-        {
-            "pub_id": record["id"],
-            "title": record["title"],
-            "num_citation": record["ncitation"],
-            "year": record["year"],
-            "authors_name_list": [author["name"] for author in record["authors"]],
-        }
+        {**_picked(record, fields), "authors_name_list": _named_authors(record)}
         for record in table.publications_of(person["row"], MOST)
     ]
     return _json(rows) if rows else "No publication found"
@@ -145,15 +142,16 @@ def _publication(table: ScholarTable, arguments: Mapping[str, str]) -> str:
     record = table.publication(arguments["publication_id"])
     if record is None:
         return NO_PUBLICATION
-    authors = [{"person_id": author["id"], "name": author["name"]} for author in record["authors"]]
-    values = {"abstract": record["abstract"], "author_list": authors}
-    return _json({**values, "num_citation": record["ncitation"]})
+    authors = [_picked(author, "person_id=id name") for author in record["authors"]]
+    values = {**_picked(record, "abstract"), "author_list": authors}
+    return _json({**values, **_picked(record, "num_citation=ncitation")})
 
 
 def _basic_info(table: ScholarTable, person: Record) -> str:
-    same = ("name", "gender", "organization", "position", "bio")
-    values = {"person_id": person["id"], **{key: person[key] for key in same}}
-    return _json({**values, "education_experience": person["education"], "email": person["email"]})
+    fields = (
+        "person_id=id name gender organization position bio education_experience=education email"
+    )
+    return _json(_picked(person, fields))
 
 
 _CALLS: Mapping[str, Callable[[ScholarTable, Mapping[str, str]], str]] = {

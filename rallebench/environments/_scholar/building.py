@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import sqlite3
 from collections.abc import Callable, Sequence
 from contextlib import closing
@@ -18,7 +17,7 @@ from typing import Any
 
 from rallebench.core.errors import BackendError, BadFileError, UsageError
 from rallebench.core.files import disk_error
-from rallebench.core.parts import beside
+from rallebench.core.parts import beside, move_in
 from rallebench.core.sources import Problem, Problems
 from rallebench.environments._scholar.reading import open_tables
 from rallebench.environments._scholar.table import FORMAT
@@ -107,7 +106,7 @@ def build_table(target: Path, source: Path, *, skip_bad: bool = False) -> Import
                     )
                 sha, problems = _stage(db, tables)
                 counts = _write(db, sha)
-            _move(file, target, sha)
+            _move_in(file, target, sha)
     except OSError as error:
         raise disk_error(target, error) from error
     except sqlite3.OperationalError as error:
@@ -121,20 +120,20 @@ def build_table(target: Path, source: Path, *, skip_bad: bool = False) -> Import
     return ImportedScholars(target.stem, target, *counts, problems.count, tuple(problems.first))
 
 
-def _move(file: Path, target: Path, sha: str) -> None:
-    if target.exists():
-        try:
-            with closing(sqlite3.connect(f"{target.resolve().as_uri()}?mode=ro", uri=True)) as db:
-                query = "SELECT value FROM meta WHERE name = 'sha256'"
-                same = db.execute(query).fetchone() == (sha,)
-        except sqlite3.Error:
-            same = False
-        if not same:
-            raise UsageError(
-                f"A scholar table {target.stem!r} exists already and holds other rows; choose another name or remove {target}."
-            )
+def _move_in(file: Path, target: Path, sha: str) -> None:
+    """Give the file its name; a table with the same rows that has it stays."""
+    if move_in(file, target):
         return
-    os.replace(file, target)
+    try:
+        with closing(sqlite3.connect(f"{target.resolve().as_uri()}?mode=ro", uri=True)) as db:
+            query = "SELECT value FROM meta WHERE name = 'sha256'"
+            same = db.execute(query).fetchone() == (sha,)
+    except sqlite3.Error:
+        same = False
+    if not same:
+        raise UsageError(
+            f"A scholar table {target.stem!r} exists already and holds other rows; choose another name or remove {target}."
+        )
 
 
 def _stage(db: sqlite3.Connection, tables: Any) -> tuple[str, Problems]:

@@ -76,77 +76,66 @@ def open_tables(source: Path, *, skip_bad: bool = False) -> Tables:
     problems = Problems(skip=skip_bad, offered=True)
     if not source.exists():
         raise BadFileError(f"{source} does not exist.")
+    sources: dict[str, tuple[Source, Any]] = {}
     if source.is_dir():
-        paths = {kind: [source / f"{kind}{ending}" for ending in ENDINGS] for kind in KINDS}
-        files = {kind: path for kind in KINDS for path in paths[kind] if path.is_file()}
-        if "scholars" not in files:
-            raise BadFileError(
-                f"{source} holds no scholars.csv, scholars.json or scholars.jsonl; publications and coauthors are named likewise."
-            )
-        sources = {kind: (Source(path, problems), None) for kind, path in files.items()}
+        paths = ((kind, source / f"{kind}{ending}") for kind in KINDS for ending in ENDINGS)
+        sources = {kind: (Source(path, problems), None) for kind, path in paths if path.is_file()}
+        needed = "holds no scholars.csv, scholars.json or scholars.jsonl; publications and coauthors are named likewise."
     else:
         value = read_json(source) if source.suffix == ".json" else None
-        if isinstance(value, dict) and value.keys() & set(KINDS):
-            sources = {
-                kind: (Source(source, problems, unit=f"{kind} row"), value[kind])
-                for kind in KINDS
-                if kind in value
-            }
-        else:
-            sources = {"scholars": (Source(source, problems), None)}
-        if "scholars" not in sources:
-            raise BadFileError(
-                f'{source} is a JSON object without "scholars"; it may hold "publications" and "coauthors", too.'
-            )
-    rows = {kind: _rows(origin, kind, value) for kind, (origin, value) in sources.items()}
-    checked = {kind: _checked(sources[kind][0], rows[kind], kind) for kind in sources}
-    return Tables(checked, problems)
+        parted = isinstance(value, dict) and value.keys() & set(KINDS)
+        tables = value if parted else {"scholars": value}
+        for kind in KINDS:
+            if kind in tables:
+                unit = f"{kind} row" if parted else "row" if value is not None else "line"
+                sources[kind] = (Source(source, problems, unit=unit), tables[kind])
+        needed = (
+            'is a JSON object without "scholars"; it may hold "publications" and "coauthors", too.'
+        )
+    if "scholars" not in sources:
+        raise BadFileError(f"{source} {needed}")
+    rows = {kind: _checked(origin, kind, value) for kind, (origin, value) in sources.items()}
+    return Tables(rows, problems)
 
 
 def _rows(source: Source, kind: str, value: Any) -> Iterator[tuple[int, Row]]:
     """The objects of a file, or of the JSON list ``value``."""
     name = source.path.name.removesuffix(".gz")
-    if value is None and name.endswith(".csv"):
-
-        def check(line: int, columns: list[str]) -> None:
-            _check_columns(columns, kind, str(source.path))
-
-        yield from ((line, row) for line, _, row in source.named_rows(check))
-        return
-    if value is None and not name.endswith(".json"):
-        yield from source.objects()
-        return
-    if value is None:
+    if value is None and name.endswith(".json"):
         source.unit, value = "row", read_json(source.path)
-    if not isinstance(value, list):
+    if value is None and name.endswith(".csv"):
+        rows = source.named_rows(lambda line, columns: _check_columns(columns, kind, source, line))
+        yield from ((line, row) for line, _, row in rows)
+    elif value is None:
+        yield from source.objects()
+    elif not isinstance(value, list):
         raise BadFileError(f"{source.path}: the {kind} should be a list of objects, as in [{{…}}].")
-    for number, row in enumerate(value, 1):
-        if isinstance(row, dict):
-            yield number, row
-        else:
-            source.bad(number, " is no object.")
+    else:
+        for number, row in enumerate(value, 1):
+            if isinstance(row, dict):
+                yield number, row
+            else:
+                source.bad(number, " is no object.")
 
 
-def _check_columns(names: Iterable[str], kind: str, where: str) -> None:
+def _check_columns(names: Iterable[str], kind: str, source: Source, line: int) -> None:
     """Raise BadFileError if a needed column is missing."""
     columns = {name.lower(): name for name in names}
     for field in NEEDED[kind]:
         if columns.keys().isdisjoint(NAMES[kind][field]):
             raise BadFileError(
-                f"{where} has the columns {', '.join(columns.values())[:300]}, and none is {field!r}; "
+                f"{source.where(line)} has the columns {', '.join(columns.values())[:300]}, and none is {field!r}; "
                 f"a table of {kind} needs {' and '.join(NEEDED[kind])}."
             )
 
 
-def _checked(
-    source: Source, rows: Iterator[tuple[int, Row]], kind: str
-) -> Iterator[tuple[int, dict[str, Any]]]:
+def _checked(source: Source, kind: str, value: Any) -> Iterator[tuple[int, dict[str, Any]]]:
     """Rows with our field names and types; a row with a bad value is a problem of the source."""
-    for number, (line, row) in enumerate(rows):
+    for number, (line, row) in enumerate(_rows(source, kind, value)):
         contact = row.get("contact")
         plain = {**contact, **row} if isinstance(contact, dict) else row
         if number == 0:
-            _check_columns(plain, kind, source.where(line))
+            _check_columns(plain, kind, source, line)
         lower = {str(name).lower(): value for name, value in plain.items()}
         values = {
             field: next((lower[name] for name in aliases if name in lower), None)

@@ -17,7 +17,8 @@ from rallebench.core.settings import Setting
 from rallebench.engine.rowfile import RowFile
 from rallebench.experiments import EXPERIMENTS
 from rallebench.experiments.builders._barag import stages
-from rallebench.experiments.builders._barag.stages import KEEP, LEAVE_OUT, BaragPlan
+from rallebench.experiments.builders._barag.asking import BaragPlan
+from rallebench.experiments.builders._barag.stages import KEEP, LEAVE_OUT
 from rallebench.experiments.builders._replies import read_prompts, used
 from rallebench.experiments.builders.articles import (
     SOURCES,

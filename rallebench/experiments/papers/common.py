@@ -3,11 +3,9 @@ the scorers of prediction files."""
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +14,7 @@ from rallebench.core.experiments import Experiment, ExperimentRequest
 from rallebench.core.runs import RunResult
 from rallebench.core.settings import Setting
 from rallebench.core.tables import Figure, Kind
+from rallebench.core.text import split_names
 from rallebench.engine.statistics import means
 from rallebench.experiments import EXPERIMENTS
 from rallebench.experiments.runs import bounds_of
@@ -43,14 +42,8 @@ def register_each(
 ) -> None:
     """A suite for each member: name → (what it is, the second argument of ``play``)."""
     for name, (about, member) in members.items():
-        alone = partial(_of_member, play=play, member=member)
-        EXPERIMENTS.register(name, place="suites", about=about, **traits)(alone)
-
-
-def _of_member(
-    request: ExperimentRequest, play: Callable[[ExperimentRequest, Any], Experiment], member: Any
-) -> Experiment:
-    return (yield from play(request, member))
+        register = EXPERIMENTS.register(name, place="suites", about=about, **traits)
+        register(lambda request, member=member: play(request, member))
 
 
 def names_in(text: str) -> list[str]:
@@ -59,7 +52,7 @@ def names_in(text: str) -> list[str]:
     >>> names_in("react, pal,,react")
     ['react', 'pal']
     """
-    return list(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
+    return list(dict.fromkeys(split_names(text)))
 
 
 def values_in(name: str, text: str, setting: Setting) -> list[Any]:
@@ -189,8 +182,3 @@ def gold_notes(changed: int, gold: Path, missing: int, n: int, where: str) -> tu
         (changed, f"{changed} rows have another answer than {gold.name}; the latter's counts."),
         (missing, f"{missing} of {n} records have no row; they are in no {where}."),
     )
-
-
-def json_lines(rows: Iterable[Any]) -> str:
-    """Rows as JSON lines."""
-    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)

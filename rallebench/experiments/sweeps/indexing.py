@@ -7,7 +7,7 @@ that, and ``rallebench.workspace.indexes.ensure`` finds or builds the index.
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,34 +19,26 @@ from rallebench.corpora.chunking import Chunking, choose
 from rallebench.corpora.imported import is_imported
 from rallebench.experiments.sweeps import Variant
 from rallebench.retrievers import INDEX_KINDS, needs_encoder
-from rallebench.workspace.indexes.build import check_settings, kinds
-from rallebench.workspace.indexes.ensure import Costs, Described, described, planned
-from rallebench.workspace.indexes.vectors import Building
-from rallebench.workspace.paths import STARTER, STARTER_INDEXES, Workspace
+from rallebench.workspace.indexes.recipes import (
+    IndexRecipe,
+    check_settings,
+    index_recipe,
+    kinds,
+    starter_recipe,
+)
+from rallebench.workspace.paths import STARTER_INDEXES, Workspace
 
 CHUNKING = ("chunk_size", "chunk_overlap", "chunk_unit", "chunk_how", "chunk_preset")
 WHOLE = ("whole", "none", 0, None)
 """Chunk sizes that mean: do not cut."""
 
 
-def indexes(workspace: Workspace, variants: Sequence[Variant]) -> list[Described | None]:
+def indexes(workspace: Workspace, variants: Sequence[Variant]) -> list[IndexRecipe | None]:
     """The index of every variant, None for one that leaves the index as it is. Raises UsageError; builds nothing."""
     return [_index(workspace, variant) if variant.index else None for variant in variants]
 
 
-def counting(
-    workspace: Workspace, variants: Sequence[Variant]
-) -> Generator[Building | Costs, None, None]:
-    """Yield progress, last what the indexes of all variants take; nothing where no index is varied.
-
-    Raises RalleError for an index that cannot be, and for a corpus that cannot be read.
-    """
-    recipes = [recipe for recipe in indexes(workspace, variants) if recipe is not None]
-    if recipes:
-        yield (yield from planned(workspace, recipes))
-
-
-def _index(workspace: Workspace, variant: Variant) -> Described:
+def _index(workspace: Workspace, variant: Variant) -> IndexRecipe:
     varied = dict(variant.index)
     corpus = str(varied.pop("corpus", ""))
     base = _base(workspace, retriever_of(variant.chain), corpus)
@@ -60,8 +52,7 @@ def _index(workspace: Workspace, variant: Variant) -> Described:
     encoder = str(varied.pop("encoder", base.encoder or "minilm"))
     cut = {name: varied.pop(name) for name in CHUNKING if name in varied}
     try:
-        return described(
-            workspace,
+        return index_recipe(
             base.corpus,
             kind,
             encoder=encoder,
@@ -89,11 +80,11 @@ def retriever_of(chain: Chain) -> str:
     return names[0]
 
 
-def _base(workspace: Workspace, retriever: str, corpus: str) -> Described:
+def _base(workspace: Workspace, retriever: str, corpus: str) -> IndexRecipe:
     """The index that is varied. ``corpus``: another one than its own, or ''."""
     manifest = workspace.manifests().get(retriever)
     if manifest is None and retriever in STARTER_INDEXES:
-        own = starter_index(retriever)
+        own = starter_recipe(retriever)
     elif manifest is None:
         raise UsageError(
             f"index.… varies one index, and {retriever!r} is none of this workspace; give the chain an index: "
@@ -104,7 +95,7 @@ def _base(workspace: Workspace, retriever: str, corpus: str) -> Described:
         known = INDEX_KINDS.entry(manifest.kind).form
         settings = {key: value for key, value in manifest.parameters.items() if key in known}
         check_settings(manifest.kind, dict(settings))
-        own = Described(
+        own = IndexRecipe(
             Path(corpus) if corpus else _corpus_of(workspace, retriever, manifest.corpus, chunking),
             manifest.kind,
             manifest.encoder_name,
@@ -112,13 +103,6 @@ def _base(workspace: Workspace, retriever: str, corpus: str) -> Described:
             settings=settings,
         )
     return replace(own, corpus=workspace.corpus(corpus), page_map=None, form="") if corpus else own
-
-
-def starter_index(name: str) -> Described:
-    """The recipe of one of the starter's indexes."""
-    kind = STARTER_INDEXES[name]
-    encoder = "minilm" if needs_encoder(kind) else ""
-    return Described(STARTER / "corpus.tsv", kind, encoder, page_map=STARTER / "page_map.json")
 
 
 def _corpus_of(workspace: Workspace, index: str, corpus: str, chunking: Chunking | None) -> Path:

@@ -18,11 +18,11 @@ from rallebench.core.settings import checked
 from rallebench.core.types import Episode, Example, Hit, Outcome, Passage, Reply, Retrieve, Step
 from rallebench.datasets.reading import read_questions
 from rallebench.experiments import EXPERIMENTS
-from rallebench.experiments.sweeps.indexing import starter_index
 from rallebench.experiments.tradeoff import Point, Tradeoff
 from rallebench.metrics import METRICS
 from rallebench.retrievers import INDEX_KINDS, search_form
 from rallebench.vector_indexes import VECTOR_INDEXES
+from rallebench.workspace.indexes.recipes import starter_recipe
 from rallebench.workspace.paths import STARTER_INDEXES, Workspace
 
 QUALITY = {"Rprec": 1, "success_rate@1": 1, "success_rate@5": 5, "success_rate@10": 10}
@@ -96,7 +96,7 @@ def tradeoff(request: ExperimentRequest) -> Experiment:
         index = name
         try:
             if name in STARTER_INDEXES and name not in workspace.manifests():
-                index = (yield IndexRequest(name, starter_index(name))).name
+                index = (yield IndexRequest(name, starter_recipe(name))).name
             points += yield from _points(request, examples, name, index, exact)
         except RalleError as error:
             manifest = workspace.manifests().get(index)

@@ -1,1 +1,1 @@
-"""The parts of the ``openai_compatible`` backend; ``openai`` is imported when a client is made."""
+"""The parts of the ``openai_compatible`` backend."""

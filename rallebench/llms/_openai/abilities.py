@@ -11,9 +11,9 @@ from urllib.parse import quote
 
 from rallebench.core.errors import RalleError
 from rallebench.core.types import Generate, Message, ToolSpec, digest
+from rallebench.http.client import Server
 from rallebench.http.endpoint import is_openai
 from rallebench.http.failures import Failure, counted
-from rallebench.http.retry import Server
 from rallebench.llms import function_of
 from rallebench.llms._openai.requests import Settings, body_of
 

@@ -12,13 +12,7 @@ from typing import Any
 
 from rallebench.checkpoints.failures import loading_failed
 from rallebench.checkpoints.files import content_hash, model_folder
-from rallebench.checkpoints.memory import (
-    check_fit,
-    device_of,
-    dtype_of,
-    need_of,
-    note_use,
-)
+from rallebench.checkpoints.memory import check_fit, device_of, dtype_of, note_use
 from rallebench.checkpoints.packages import eight_bits, need_packages
 from rallebench.core.errors import BadFileError, MissingPackageError, UsageError
 from rallebench.core.memory import (
@@ -31,7 +25,7 @@ from rallebench.core.memory import (
     size,
 )
 from rallebench.llms._transformers.progress import counting_tensors, download_bar
-from rallebench.llms._transformers.settings import TransformersSettings
+from rallebench.llms._transformers.settings import TransformersSettings, need_of_settings
 
 _FLASH = {"flash_attention_2": "flash_attn", "flash_attention_3": "flash_attn_interface"}
 
@@ -104,16 +98,7 @@ def _load(name: str, settings: TransformersSettings, folder: Path | None, where:
     device_map = settings.device_map or ("cuda" if torch.cuda.is_available() else "cpu")
     dtype = dtype_of(settings.dtype, getattr(config, "dtype", None), device_of(device_map))
     form = dtype if settings.quantization == "none" else f"{settings.quantization} with {dtype}"
-    needed = need_of(
-        name,
-        settings.model,
-        quantization=settings.quantization,
-        dtype=dtype,
-        device_map=device_map,
-        revision=settings.revision,
-        context=settings.context_window,
-        batch=settings.batch_size,
-    )
+    needed = need_of_settings(name, settings)
     if needed is not None:
         check_fit(name, needed)
     message = f"Loading the weights of {where} as {form}" + (

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
-from rallebench.checkpoints.memory import SPREAD
+from rallebench.checkpoints.memory import SPREAD, MemoryNeed, need_of
 from rallebench.core.errors import UsageError
 from rallebench.core.settings import declare, form_of
 from rallebench.core.structured import schema_of
@@ -196,6 +196,25 @@ def check_options(name: str, options: Mapping[str, Any]) -> None:
     if taken := sorted(TEMPLATE_OURS.intersection(extra)):
         raise UsageError(f"{name!r}: chat_template_kwargs may not set {', '.join(taken)}.")
     schema_of(name, options["response_format"])
+
+
+def need_of_settings(
+    name: str, settings: TransformersSettings, context: int | None = None, batch: int | None = None
+) -> MemoryNeed | None:
+    """The memory need of the model in these settings, without loading it; None if unknown.
+
+    ``context`` tokens and ``batch`` answers at once: by default those of the settings.
+    """
+    return need_of(
+        name,
+        settings.model,
+        quantization=settings.quantization,
+        dtype=settings.dtype,
+        device_map=settings.device_map,
+        revision=settings.revision,
+        context=context or settings.context_window,
+        batch=batch or settings.batch_size,
+    )
 
 
 def quantization(settings: TransformersSettings) -> str:

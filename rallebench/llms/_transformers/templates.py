@@ -16,10 +16,7 @@ SCHEMA_NOTE = "Answer with JSON that fits this JSON schema, and with nothing els
 
 
 def in_template(
-    tokenizer: Any,
-    messages: Sequence[Message],
-    tools: Sequence[ToolSpec] = (),
-    extra: Mapping[str, Any] | None = None,
+    tokenizer: Any, messages: Sequence[Message], tools: Sequence[ToolSpec], extra: Mapping[str, Any]
 ) -> str:
     """The prompt as the tokenizer's chat template writes it; raises what the template raises.
 
@@ -32,7 +29,7 @@ def in_template(
     known = {"tools": functions} if tools else {}
     return str(
         tokenizer.apply_chat_template(
-            turns, tokenize=False, add_generation_prompt=True, **{**(extra or {}), **known}
+            turns, tokenize=False, add_generation_prompt=True, **{**extra, **known}
         )
     )
 

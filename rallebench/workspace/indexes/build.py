@@ -1,101 +1,74 @@
-"""Corpus × kind (× encoder) → ``indexes/<name>``: built beside, checked, then moved into place."""
+"""A recipe → ``indexes/<name>``: built beside, checked, then moved into place."""
 
 from __future__ import annotations
 
 import contextlib
-import os
 import time
-from collections.abc import Generator, Mapping
+from collections.abc import Generator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from rallebench.core.entries import Manifest, sealed
 from rallebench.core.errors import BackendError, BadFileError, UsageError
-from rallebench.core.events import mapped
+from rallebench.core.events import Progress, mapped
 from rallebench.core.files import DiskError, disk_error, is_full, sha256_file, write_json
-from rallebench.core.parts import beside, check_name, with_final_names
-from rallebench.core.settings import checked
+from rallebench.core.parts import beside, check_name, move_in, with_final_names
 from rallebench.core.types import digest
 from rallebench.core.versions import versions
-from rallebench.corpora import CORPORA
-from rallebench.corpora.chunking import Chunking
 from rallebench.corpora.imported import is_imported, read_card, store_corpus
 from rallebench.corpora.page_maps import read_page_map
 from rallebench.corpora.reading import PageMap
 from rallebench.corpora.store import PASSAGES, PassageStore, link_store
 from rallebench.encoders import Encoder
-from rallebench.encoders.references import check_encoder, open_encoder
-from rallebench.retrievers import INDEX_KINDS, needs_encoder
+from rallebench.encoders.references import open_encoder
+from rallebench.retrievers import INDEX_KINDS
 from rallebench.vector_indexes import VECTOR_INDEXES
 from rallebench.workspace.entries import read_manifest
 from rallebench.workspace.indexes.cache import storing_progress
-from rallebench.workspace.indexes.checks import check_index, search_known
-from rallebench.workspace.indexes.importing import Foreign, check_fits, look, taken
-from rallebench.workspace.indexes.vectors import Building, encode_passages
-
-
-def kinds() -> tuple[str, ...]:
-    """The index kinds that can be built; those that need no thought come first."""
-    return tuple(
-        sorted(INDEX_KINDS.names(), key=lambda name: (needs_encoder(name), name != "flat", name))
-    )
+from rallebench.workspace.indexes.checks import check_index, is_made_by, search_known
+from rallebench.workspace.indexes.encoding import encode_passages
+from rallebench.workspace.indexes.importing import ForeignIndex, check_fits, recognise, take_over
+from rallebench.workspace.indexes.recipes import IndexRecipe
 
 
 def build_index(
     indexes: Path,
     name: str,
-    corpus: Path,
-    kind: str,
+    recipe: IndexRecipe,
     *,
-    encoder_name: str = "minilm",
     encoder: Encoder | None = None,
-    page_map: Path | None = None,
-    chunking: Chunking | None = None,
-    form: str = "",
-    parameters: Mapping[str, Any] | None = None,
-    vectors: Path | None = None,
     source: Path | None = None,
-    cut: Path | None = None,
-) -> Generator[Building | Manifest, None, None]:
-    """Yield progress, the Manifest last. Nothing appears under ``indexes/name`` before the build is whole.
+    passages: Path | None = None,
+) -> Generator[Progress, None, Manifest]:
+    """Yield progress, return the manifest. Nothing appears under ``indexes/name`` before the build is whole.
 
-    ``corpus``: a file, a folder, or the folder of an imported corpus; ``form``: its format, '' recognises it.
+    Raises UsageError for a wrong name or file, before anything is written, or if an index of that name exists with other
+    contents; an equal one is left as it is.
 
-    Raises UsageError for a wrong name, kind or file, before anything is written, or if an index of
-    that name exists with other contents; an equal one is left as it is.
+    Encoded passages are kept in ``cache/vectors`` beside ``indexes``, so that a build that was interrupted goes on where it
+    was, and other indexes over the same passages share them.
 
-    Encoded passages are kept in ``vectors`` (default: ``cache/vectors`` beside ``indexes``), so that a build
-    that was interrupted goes on where it was, and other indexes over the same passages share them.
-
-    ``source``: vectors or a finished index of another program over this corpus, taken instead of encoding.
-    ``cut``: a folder with the store of the passages that this corpus and chunking give, taken instead of cutting again.
+    ``encoder``: the recipe's, where it is open. ``source``: vectors or a finished index of another program over this corpus,
+    taken instead of encoding. ``passages``: a folder with the store of the recipe's passages, taken instead of cutting again.
     """
     check_name("index", name)
-    settings = check_settings(kind, dict(parameters or {}))
-    if form:
-        CORPORA.entry(form)
-    foreign = look(source) if source else None
-    if foreign and not needs_encoder(kind):
+    foreign = recognise(source) if source else None
+    if foreign and not recipe.encoder:
         raise UsageError(
-            f"An index of the kind {kind!r} is built from the corpus alone; only vectors are taken from elsewhere."
+            f"An index of the kind {recipe.kind!r} is built from the corpus alone; only vectors are taken from elsewhere."
         )
-    if needs_encoder(kind) and encoder is None:
-        check_encoder(encoder_name)
     target = Path(indexes) / name
     if target.exists() and not (target / "manifest.json").exists():
         raise UsageError(f"{target} exists and is no index; choose another name or move it away.")
-    pages = read_page_map(page_map) if page_map else None
-    cache = vectors or Path(indexes).parent / "cache" / "vectors"
-    build = _Build(
-        target, Path(corpus), kind, form, chunking, pages, settings, foreign, cache, cut, encoder
-    )
+    pages = read_page_map(recipe.page_map) if recipe.page_map else None
+    build = _Build(target, recipe, pages, foreign, passages, encoder)
     try:
         with beside(Path(indexes), name) as half:
-            yield from build.run(half, encoder_name)
+            yield from build.run(half)
     except (OSError, RuntimeError, BackendError) as error:
         raise build.failure(error) from error
-    yield read_manifest(target)
+    return read_manifest(target)
 
 
 @dataclass(slots=True)
@@ -103,51 +76,47 @@ class _Build:
     """A build that was asked for and checked. ``needed``: bytes that it takes at least, known once the passages are."""
 
     target: Path
-    corpus: Path
-    kind: str
-    form: str
-    chunking: Chunking | None
+    recipe: IndexRecipe
     pages: PageMap | None
-    settings: dict[str, Any]
-    foreign: Foreign | None
-    vectors: Path
-    cut: Path | None
+    foreign: ForeignIndex | None
+    passages: Path | None
     encoder: Encoder | None = None
     started: float = field(default_factory=time.perf_counter)
     needed: int = 0
 
-    def run(self, half: Path, encoder_name: str) -> Generator[Building, None, None]:
+    def run(self, half: Path) -> Generator[Progress, None, None]:
         """Make the index in ``half`` and put it in place, unless it is there already."""
-        yield Building("reading the corpus", 0, 0, 0.0)
+        recipe = self.recipe
+        yield self._progress("reading the corpus")
         count, corpus_sha = yield from self._store(half)
-        yield Building("reading the corpus", count, count, self._seconds)
-        if not needs_encoder(self.kind):
+        yield self._progress("reading the corpus", count, count)
+        if not recipe.encoder:
             self.encoder = None
         elif self.encoder is None:
-            self.encoder = open_encoder(encoder_name)
+            self.encoder = open_encoder(recipe.encoder)
         if self.foreign is None and self._is_there(corpus_sha):
             return
         with contextlib.closing(PassageStore(half)) as store:
             self.needed = _own_bytes(half) + self._least_bytes(count)
             about = yield from self._index(half, store, corpus_sha)
-            imported = is_imported(self.corpus)
-            has_pages = self.pages is not None or (imported and read_card(self.corpus).has_pages)
+            imported = is_imported(recipe.corpus)
+            has_pages = self.pages is not None or (imported and read_card(recipe.corpus).has_pages)
             without_page = sum(not passage.page_id for passage in store) if has_pages else 0
         manifest = self._manifest(half, corpus_sha, count, about, without_page)
-        yield Building("searching for known passages", 0, 0, self._seconds)
+        yield self._progress("searching for known passages")
         search_known(half, manifest, self.encoder)
-        manifest = manifest.model_copy(update={"seconds": round(self._seconds, 3)})
+        seconds = round(time.perf_counter() - self.started, 3)
+        manifest = manifest.model_copy(update={"seconds": seconds})
         write_json(half / "manifest.json", sealed(manifest.model_dump()))
         self._move_in(half, manifest)
 
-    @property
-    def _seconds(self) -> float:
-        return time.perf_counter() - self.started
+    def _progress(self, stage: str, done: int = 0, total: int | None = None) -> Progress:
+        return Progress("", done, total, stage, seconds=time.perf_counter() - self.started)
 
     def _least_bytes(self, count: int) -> int:
         """What the kind's own files take at least; 0 where that is another's disk, or only counting tells it."""
-        traits = INDEX_KINDS.entry(self.kind).traits
-        remote = traits.get("remote", lambda settings: False)(self.settings)
+        traits = INDEX_KINDS.entry(self.recipe.kind).traits
+        remote = traits.get("remote", lambda settings: False)(self.recipe.settings)
         linked = self.foreign is not None and bool(self.foreign.kind)
         dim = self.encoder.dim if self.encoder else 0
         return 0 if remote or linked else int(traits.get("vector_bytes", 4) * dim * count)
@@ -165,21 +134,24 @@ class _Build:
             f"The index {self.target} could not be built ({reason}). Nothing was left of it."
         )
 
-    def _store(self, half: Path) -> Generator[Building, None, tuple[int, str]]:
+    def _store(self, half: Path) -> Generator[Progress, None, tuple[int, str]]:
         """Put the passages into the index's folder; returns their number and the corpus's sha256."""
-        if self.cut is None:
-            storing = store_corpus(half, self.corpus, self.pages, self.chunking, form=self.form)
-            return (yield from storing_progress("reading the corpus", storing, self.started))
-        with contextlib.closing(PassageStore(self.cut)) as passages:
-            count = len(passages)
-        link_store(self.cut, half)
+        recipe = self.recipe
+        if self.passages is None:
+            storing = store_corpus(
+                half, recipe.corpus, self.pages, recipe.chunking, form=recipe.form
+            )
+            return (yield from storing_progress("reading the corpus", storing))
+        with contextlib.closing(PassageStore(self.passages)) as store:
+            count = len(store)
+        link_store(self.passages, half)
         return count, sha256_file(half / PASSAGES)
 
     def _index(
         self, half: Path, store: PassageStore, corpus_sha: str
-    ) -> Generator[Building, None, dict[str, Any]]:
+    ) -> Generator[Progress, None, dict[str, Any]]:
         """Build the kind's own files; returns what the manifest says of them."""
-        kind, foreign, encoder, settings = self.kind, self.foreign, self.encoder, self.settings
+        kind, settings, encoder = self.recipe.kind, self.recipe.settings, self.encoder
         index = INDEX_KINDS[kind]
         about: dict[str, Any] = {"retriever": "dense" if kind in VECTOR_INDEXES else kind}
         if encoder is None:
@@ -187,23 +159,24 @@ class _Build:
         else:
             about |= {"encoder": encoder.fingerprint, "encoder_name": encoder.name}
             about["dim"] = encoder.dim
-            if foreign:
-                check_fits(foreign, kind, len(store), encoder.dim, encoder.name)
-                stage, steps = "taking over vectors", taken(foreign, index, half, store, settings)
+            if self.foreign:
+                check_fits(self.foreign, kind, len(store), encoder.dim, encoder.name)
+                stage = "taking over vectors"
+                steps = take_over(self.foreign, index, half, store, settings)
             else:
-                stored = yield from encode_passages(self.vectors, store, corpus_sha, encoder)
-                about |= {"passage_dtype": stored.dtype, "encoding": dict(stored.encoding)}
-                stage, steps = (
-                    "indexing vectors",
-                    index.build(half, store, stored.vectors, settings),
-                )
-        used = yield from mapped(steps, lambda step: Building(stage, *step, self._seconds))
+                cache = self.target.parents[1] / "cache" / "vectors"
+                encoded = yield from encode_passages(cache, store, corpus_sha, encoder)
+                about |= {"passage_dtype": encoded.dtype, "encoding": dict(encoded.encoding)}
+                stage = "indexing vectors"
+                steps = index.build(half, store, encoded.vectors, settings)
+        used = yield from mapped(steps, lambda step: self._progress(stage, *step))
         return {**about, "parameters": used}
 
     def _manifest(
         self, half: Path, corpus_sha: str, count: int, about: dict[str, Any], without_page: int
     ) -> Manifest:
         """The manifest of the files in ``half``, still without the seconds it took."""
+        kind, chunking = self.recipe.kind, self.recipe.chunking
         files = [path for path in sorted(half.rglob("*")) if path.is_file()]
         sizes = {str(path.relative_to(half)): path.stat().st_size for path in files}
         hashes = {name: sha256_file(half / name) for name in sizes}
@@ -212,17 +185,17 @@ class _Build:
         known_by = [hashes] if "imported" in about["parameters"] else []
         return Manifest(
             name=self.target.name,
-            kind=self.kind,
-            corpus=self.corpus.name,
+            kind=kind,
+            corpus=self.recipe.corpus.name,
             corpus_sha256=corpus_sha,
-            chunking=self.chunking.as_json() if self.chunking else None,
+            chunking=chunking.as_json() if chunking else None,
             passages=count,
             passages_without_page=without_page,
-            fingerprint=digest([corpus_sha, self.kind, lasting, *known_by])[:12],
+            fingerprint=digest([corpus_sha, kind, lasting, *known_by])[:12],
             files=sizes,
             bytes=sum(sizes.values()),
             sha256=hashes,
-            versions=versions(*INDEX_KINDS.entry(self.kind).traits.get("packages", ())),
+            versions=versions(*INDEX_KINDS.entry(kind).traits.get("packages", ())),
             **about,
         )
 
@@ -235,13 +208,12 @@ class _Build:
         try:
             manifest = read_manifest(target)
             same = (manifest.corpus_sha256, manifest.kind, manifest.encoder)
-            if same != (corpus_sha, self.kind, made_by):
+            if same != (corpus_sha, self.recipe.kind, made_by):
                 raise self._other(manifest)
             check_index(target, manifest)
         except (BadFileError, BackendError) as error:
             raise type(error)(f"{error} Remove the folder {target} before.") from None
-        settings = manifest.parameters
-        return "imported" not in settings and self.settings.items() <= settings.items()
+        return is_made_by(manifest, self.recipe, corpus_sha, made_by)
 
     def _other(self, manifest: Manifest) -> UsageError:
         return UsageError(
@@ -251,28 +223,13 @@ class _Build:
 
     def _move_in(self, half: Path, manifest: Manifest) -> None:
         """Put the finished folder in place; an equal index that is there already stays."""
-        try:
-            os.rename(half, self.target)
-        except OSError as error:
-            if not (self.target / "manifest.json").exists():
-                raise
+        if not move_in(half, self.target):
             existing = read_manifest(self.target)
             if existing.fingerprint != manifest.fingerprint:
-                raise self._other(existing) from error
+                raise self._other(existing)
 
 
 def _own_bytes(folder: Path) -> int:
     """What the files of a folder take that no other name shares."""
     stats = (path.stat() for path in folder.rglob("*") if path.is_file())
     return sum(stat.st_size for stat in stats if stat.st_nlink == 1)
-
-
-def check_settings(kind: str, parameters: dict[str, Any]) -> dict[str, Any]:
-    """All settings of an index kind. Raises UsageError for an unknown kind, and for a setting it does not have or take."""
-    if kind not in kinds():
-        raise UsageError(f"There is no index kind {kind!r}; known: {', '.join(kinds())}.")
-    entry = INDEX_KINDS.entry(kind)
-    settings = checked(f"index kind {kind!r}", entry.form, parameters)
-    if "check" in entry.traits:
-        entry.traits["check"](settings)
-    return settings

@@ -8,9 +8,10 @@ compared with its own sha256: nothing is kept twice.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,16 +20,16 @@ from numpy.typing import NDArray
 
 from rallebench.core.parts import part_of
 from rallebench.encoders import BulkEncoder, Encoder
-from rallebench.workspace.indexes._encoding import bulk
-from rallebench.workspace.indexes._shards import (
+from rallebench.workspace.indexes import vectors as stored
+from rallebench.workspace.indexes.encoding import bulk
+from rallebench.workspace.indexes.vectors import (
     PART,
-    SHARD,
     VECTORS,
+    CachedVectors,
     Passages,
+    kept_vectors,
     passage_text,
-    read_progress,
 )
-from rallebench.workspace.indexes.vectors import kept_vectors
 
 if TYPE_CHECKING:
     from rallebench.encoders import Batches, Vectors
@@ -53,8 +54,8 @@ def write_table(texts: Path, corpus_sha256: str, passages: Passages) -> Path:
     if path.exists():
         return path
     pieces = []
-    for first in range(0, len(passages), SHARD):
-        rows = range(first, min(first + SHARD, len(passages)))
+    for first in range(0, len(passages), stored.SHARD):
+        rows = range(first, min(first + stored.SHARD, len(passages)))
         pieces.append(hashes(passage_text(passages[row]) for row in rows))
     both = np.concatenate(pieces) if pieces else np.empty((0, 2), dtype="<u8")
     order = np.argsort(both[:, 0], kind="stable")
@@ -68,19 +69,18 @@ def write_table(texts: Path, corpus_sha256: str, passages: Passages) -> Path:
 class _Source:
     """The finished vectors of one corpus."""
 
-    def __init__(self, folder: Path, table: Path) -> None:
-        header, self._shards = read_progress(folder)
-        self.folder = folder
-        self.dtype, self._total = str(header["dtype"]), int(header["passages"])
+    def __init__(self, cached: CachedVectors, table: Path) -> None:
+        self.folder = folder = cached.folder
+        self._shards, self._total = cached.finished, cached.passages
+        self.whole = cached.complete
         # A plain view: numpy's memmap class makes every single number ten times as dear.
         self._table: Table = np.asarray(np.load(table, mmap_mode="r"))
         file = folder / (VECTORS if (folder / VECTORS).exists() else PART)
         self._vectors: Vectors = np.asarray(np.load(file, mmap_mode="r"))
-        shapes = (3, self._total), (self._total, int(header["dim"]))
+        shapes = (3, self._total), (self._total, cached.dim)
         if (self._table.shape, self._vectors.shape) != shapes:
             raise ValueError(f"{folder} and {table} do not belong together")
         self._sound: dict[int, bool] = {}
-        self.whole = len(self._shards) * SHARD >= self._total
 
     def rows(self, keys: Table) -> NDArray[np.int64]:
         """(n,) the row of each text; -1 where there is none, or its shard is not finished."""
@@ -89,7 +89,7 @@ class _Source:
         for i, at in enumerate(first):
             while at < self._total and self._table[0, at] == keys[i, 0]:
                 row = int(self._table[2, at])
-                if self._table[1, at] == keys[i, 1] and row - row % SHARD in self._shards:
+                if self._table[1, at] == keys[i, 1] and row - row % stored.SHARD in self._shards:
                     rows[i] = row
                     break
                 at += 1
@@ -97,9 +97,9 @@ class _Source:
 
     def vector(self, row: int) -> Vectors | None:
         """The vector of a row; None if its shard is not what was written."""
-        first = row - row % SHARD
+        first = row - row % stored.SHARD
         if first not in self._sound:
-            piece = self._vectors[first : first + SHARD].astype("<f4", copy=False).tobytes()
+            piece = self._vectors[first : first + stored.SHARD].astype("<f4", copy=False).tobytes()
             self._sound[first] = hashlib.sha256(piece).hexdigest() == self._shards[first]
         return self._vectors[row] if self._sound[first] else None
 
@@ -107,36 +107,33 @@ class _Source:
 def sources(
     cache: Path,
     texts: Path,
-    fits: Callable[[Mapping[str, object]], bool],
+    fits: Callable[[CachedVectors], bool],
     before: Iterable[_Source] = (),
 ) -> Iterator[_Source]:
-    """What is encoded already of the corpora that have a table, where the encoding's header ``fits``.
+    """What is encoded already of the corpora that have a table, where the cached vectors ``fits``.
 
     ``before``: what an earlier call gave; of these, the whole ones are not opened anew.
     """
     whole = {source.folder: source for source in before if source.whole}
     for cached in kept_vectors(cache):
-        folder, table = Path(cache) / cached.key, table_path(texts, cached.corpus_sha256)
-        if folder in whole:
-            yield whole[folder]
-            continue
-        header, _ = read_progress(folder)
-        if table.exists() and header and fits(header):
-            try:
-                yield _Source(folder, table)
-            except (OSError, ValueError, KeyError, EOFError):
-                continue  # damaged, or being deleted: its texts are encoded again
+        table = table_path(texts, cached.corpus_sha256)
+        if cached.folder in whole:
+            yield whole[cached.folder]
+        elif table.exists() and fits(cached):
+            # Damaged, or being deleted: its texts are encoded again.
+            with contextlib.suppress(OSError, ValueError, EOFError):
+                yield _Source(cached, table)
 
 
 def known(cache: Path, texts: Path, encoder_name: str, keys: Table) -> NDArray[np.bool_]:
     """(n,) whether the encoder of that name has encoded a text already."""
     is_known = np.zeros(len(keys), dtype=bool)
-    for source in sources(cache, texts, lambda header: header.get("encoder") == encoder_name):
+    for source in sources(cache, texts, lambda cached: cached.encoder == encoder_name):
         is_known |= source.rows(keys) >= 0
     return is_known
 
 
-class Remembering:
+class CachingEncoder:
     """An encoder that encodes no passage again that it finds among the vectors in ``cache``.
 
     Queries are passed through. ``encoded``: how many passages it has really encoded.
@@ -162,8 +159,8 @@ class Remembering:
         anew = bulk(self._encoder, dtype)
         opened: list[_Source] = []
 
-        def fits(header: Mapping[str, object]) -> bool:
-            return (header.get("fingerprint"), header.get("dtype")) == (self.fingerprint, dtype)
+        def fits(cached: CachedVectors) -> bool:
+            return (cached.fingerprint, cached.dtype) == (self.fingerprint, dtype)
 
         def encode(texts: Sequence[str]) -> Batches:
             # Looked for anew each time: shards of this very corpus have been finished since.

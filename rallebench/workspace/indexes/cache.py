@@ -15,16 +15,17 @@ from pathlib import Path
 from typing import Any
 
 from rallebench.core.errors import NotFoundError, RalleError, UsageError
-from rallebench.core.events import mapped
+from rallebench.core.events import Progress, mapped
 from rallebench.core.files import disk_error, read_json, write_json
-from rallebench.core.parts import beside
+from rallebench.core.locks import alone, held
+from rallebench.core.parts import beside, delete, move_in
 from rallebench.core.sources import stamps
 from rallebench.core.types import digest
 from rallebench.corpora.chunking import Chunking
 from rallebench.corpora.imported import is_imported, read_card, store_corpus
 from rallebench.corpora.page_maps import read_page_map
 from rallebench.workspace.entries import read_manifest
-from rallebench.workspace.indexes.vectors import Building
+from rallebench.workspace.indexes.recipes import IndexRecipe, is_index
 from rallebench.workspace.paths import Workspace
 
 PASSAGES, TEXTS, CUT = "passages", "texts", "cut.json"
@@ -36,7 +37,7 @@ _numbers = itertools.count()
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
+class ChunkedCorpus:
     """A corpus in one chunking: ``folder`` is a passage store of ``passages``, ``sha256`` the corpus's, as in a
     manifest of an index over it."""
 
@@ -45,59 +46,55 @@ class Cut:
     sha256: str
 
 
-def cut_folder(
-    cache: Path, corpus: Path, chunking: Chunking | None, form: str, page_map: Path | None
-) -> Path:
-    """Where the passages of a corpus in one chunking are kept."""
-    key = digest([_identity(corpus, page_map), form, chunking and chunking.as_json()])[:24]
+def chunks_folder(cache: Path, recipe: IndexRecipe) -> Path:
+    """Where the passages of an index are kept."""
+    chunking = recipe.chunking and recipe.chunking.as_json()
+    key = digest([_identity(recipe.corpus, recipe.page_map), recipe.form, chunking])[:24]
     return cache / PASSAGES / key
 
 
-def read_cut(folder: Path) -> Cut | None:
+def read_chunks(folder: Path) -> ChunkedCorpus | None:
     """The passages in ``folder``; None if they are not there."""
     if not (folder / CUT).exists():
         return None
     value = read_json(folder / CUT)
-    return Cut(folder, int(value["passages"]), str(value["sha256"]))
+    return ChunkedCorpus(folder, int(value["passages"]), str(value["sha256"]))
 
 
-def cut(
-    folder: Path, corpus: Path, chunking: Chunking | None, form: str, page_map: Path | None
-) -> Generator[Building, None, Cut]:
-    """Yield progress, return the passages, kept in ``folder`` (see ``cut_folder``).
-
-    ``corpus``: a file or folder of documents, an imported corpus, or an index. Raises BadFileError for one that
-    cannot be read, DiskError.
+def chunk_corpus(cache: Path, recipe: IndexRecipe) -> Generator[Progress, None, ChunkedCorpus]:
+    """Yield progress, return the passages of an index, which are kept. Raises BadFileError for a corpus that cannot be read,
+    DiskError.
     """
-    if existing := read_cut(folder):
+    folder = chunks_folder(cache, recipe)
+    if existing := read_chunks(folder):
         return existing
-    started = time.perf_counter()
-    pages = read_page_map(page_map) if page_map else None
+    chunking = recipe.chunking
+    pages = read_page_map(recipe.page_map) if recipe.page_map else None
     try:
         with beside(folder.parent, folder.name) as half:
-            storing = store_corpus(half, corpus, pages, chunking, form=form)
-            count, sha = yield from storing_progress("cutting the corpus", storing, started)
-            source = {"corpus": corpus.name, "chunking": chunking and chunking.as_json()}
+            storing = store_corpus(half, recipe.corpus, pages, chunking, form=recipe.form)
+            count, sha = yield from storing_progress("cutting the corpus", storing)
+            source = {"corpus": recipe.corpus.name, "chunking": chunking and chunking.as_json()}
             write_json(half / CUT, {"passages": count, "sha256": sha, **source})
-            with contextlib.suppress(OSError):  # another process was faster; both are the same
-                os.rename(half, folder)
+            move_in(half, folder)  # if another process was faster, both are the same
     except OSError as error:
         raise disk_error(folder, error, "the passages") from error
-    return Cut(folder, count, sha)
+    return ChunkedCorpus(folder, count, sha)
 
 
 def storing_progress(
-    stage: str, storing: Generator[tuple[int, float], None, tuple[int, str]], started: float
-) -> Generator[Building, None, tuple[int, str]]:
-    """The steps of ``store_corpus`` as progress of a stage that began at ``started`` (``time.perf_counter``).
+    stage: str, storing: Generator[tuple[int, float], None, tuple[int, str]]
+) -> Generator[Progress, None, tuple[int, str]]:
+    """The steps of ``store_corpus`` as progress of a stage.
 
     The share of the bytes that are read tells about how many passages there will be.
     """
+    started = time.perf_counter()
 
-    def progress(step: tuple[int, float]) -> Building:
+    def progress(step: tuple[int, float]) -> Progress:
         count, share = step
-        total = round(count / share) if share else 0
-        return Building(stage, count, total, time.perf_counter() - started)
+        total = round(count / share) if share else None
+        return Progress("", count, total, stage, seconds=time.perf_counter() - started)
 
     return mapped(storing, progress)
 
@@ -112,11 +109,6 @@ def _identity(corpus: Path, page_map: Path | None) -> list[Any]:
     return [stamps(corpus), pages]
 
 
-def is_index(path: Path) -> bool:
-    """Whether ``path`` is the folder of an index."""
-    return (path / "manifest.json").is_file()
-
-
 # who uses it
 
 
@@ -126,34 +118,25 @@ def using(cache: Path) -> Iterator[None]:
     from filelock import FileLock
 
     cache.mkdir(parents=True, exist_ok=True)
-    path = cache / _MARK.format(f"{os.getpid()}-{next(_numbers)}")
-    mark = FileLock(path, thread_local=False)  # freed by the system when its process dies
-    with FileLock(cache / _GATE, thread_local=False):
-        mark.acquire()
-    try:
+    mark = cache / _MARK.format(f"{os.getpid()}-{next(_numbers)}")
+    with contextlib.ExitStack() as stack:
+        with FileLock(cache / _GATE, thread_local=False):
+            stack.enter_context(alone(mark, f"{mark} is in use."))
         yield
-    finally:
-        mark.release()
-        with contextlib.suppress(OSError):
-            path.unlink()
 
 
 @contextlib.contextmanager
 def _unused(cache: Path) -> Iterator[bool]:
     """Whether no process uses them; then none begins to before the end of this."""
-    from filelock import FileLock, Timeout
+    from filelock import FileLock
 
     with FileLock(cache / _GATE, thread_local=False):
-        free = True
-        for path in cache.glob(_MARK.format("*")):
-            try:
-                with FileLock(path, timeout=0, thread_local=False):
-                    pass
-                with contextlib.suppress(OSError):  # left by a process that died
+        marks = {path: held(path) for path in cache.glob(_MARK.format("*"))}
+        for path, in_use in marks.items():
+            if not in_use:  # left by a process that died
+                with contextlib.suppress(OSError):
                     path.unlink()
-            except Timeout:
-                free = False
-        yield free
+        yield not any(marks.values())
 
 
 # the list of it
@@ -217,13 +200,6 @@ def delete_stored(workspace: Workspace, key: str) -> str:
             raise UsageError(
                 f"{key} is in use: an index is being prepared from kept passages and texts; wait for its end or stop it."
             )
-        try:
-            if path.is_dir():
-                with beside(path.parent, path.name) as gone:
-                    os.rename(path, gone / path.name)  # from here on no name leads to it
-            else:
-                path.unlink()
-        except OSError as error:
-            raise UsageError(f"{path} could not be removed: {error.strerror or error}.") from error
+        delete(path)
     again = "cut" if row.kind == PASSAGES else "hashed"
     return f"Deleted {key}, {row.bytes / 1e6:,.1f} MB. Indexes keep what they hold; the corpus is {again} anew when it is next asked for."

@@ -9,11 +9,12 @@ from pathlib import Path
 
 from rallebench.core.entries import Manifest
 from rallebench.core.errors import BackendError, MismatchError
+from rallebench.core.events import Progress
 from rallebench.core.files import sha256_file
 from rallebench.corpora.store import PassageStore
 from rallebench.encoders import Encoder
 from rallebench.retrievers import INDEX_KINDS
-from rallebench.workspace.indexes.vectors import Building
+from rallebench.workspace.indexes.recipes import IndexRecipe
 
 KNOWN_ITEMS, KNOWN_DEPTH = 20, 10
 
@@ -54,7 +55,23 @@ def check_index(folder: Path, manifest: Manifest) -> None:
             )
 
 
-def verify_index(folder: Path, manifest: Manifest) -> Generator[Building, None, None]:
+def is_made_by(
+    manifest: Manifest, recipe: IndexRecipe, corpus_sha256: str, fingerprint: str = ""
+) -> bool:
+    """Whether an index is exactly that of a recipe over the passages of this sha256.
+
+    ``fingerprint``: the encoder's, where it is loaded; without it the manifest's name of the encoder is believed.
+    """
+    encoder = manifest.encoder if fingerprint else manifest.encoder_name
+    return (
+        (manifest.corpus_sha256, manifest.kind) == (corpus_sha256, recipe.kind)
+        and encoder == (fingerprint or recipe.encoder)
+        and recipe.settings.items() <= manifest.parameters.items()
+        and "imported" not in manifest.parameters
+    )
+
+
+def verify_index(folder: Path, manifest: Manifest) -> Generator[Progress, None, None]:
     """Read every file of an index and compare it with the sha256 of its manifest, yielding progress in bytes.
 
     Raises BackendError, naming the file, for the first that is missing or not what was built.
@@ -62,10 +79,12 @@ def verify_index(folder: Path, manifest: Manifest) -> Generator[Building, None, 
     check_index(folder, manifest)
     started, done = time.perf_counter(), 0
     for name, size in manifest.files.items():
-        yield Building(f"reading {name}", done, manifest.bytes, time.perf_counter() - started)
+        seconds = time.perf_counter() - started
+        yield Progress("", done, manifest.bytes, f"reading {name}", seconds=seconds)
         if name in manifest.sha256 and sha256_file(folder / name) != manifest.sha256[name]:
             raise BackendError(
                 f"{folder / name} was changed after the index was built; build {manifest.name!r} again."
             )
         done += size
-    yield Building("verified", done, manifest.bytes, time.perf_counter() - started)
+    seconds = time.perf_counter() - started
+    yield Progress("", done, manifest.bytes, "verified", seconds=seconds)

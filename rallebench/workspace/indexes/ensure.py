@@ -12,36 +12,31 @@ import contextlib
 import re
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from rallebench.core.entries import Manifest
-from rallebench.core.errors import BadFileError, NotFoundError, RalleError
+from rallebench.core.errors import BadFileError, RalleError
+from rallebench.core.events import Progress
 from rallebench.core.experiments import IndexResult
 from rallebench.core.files import disk_error
 from rallebench.core.types import digest
-from rallebench.corpora.chunking import Chunking
-from rallebench.corpora.reading import IMPORTED
 from rallebench.corpora.store import PassageStore
 from rallebench.encoders import Encoder
-from rallebench.encoders.references import check_encoder
 from rallebench.retrievers import needs_encoder
-from rallebench.workspace.indexes._shards import passage_text
-from rallebench.workspace.indexes.build import build_index, check_settings
-from rallebench.workspace.indexes.by_text import Remembering, hashes, known, write_table
+from rallebench.workspace.indexes.build import build_index
+from rallebench.workspace.indexes.by_text import CachingEncoder, known, table_path, write_table
 from rallebench.workspace.indexes.cache import (
     TEXTS,
-    Cut,
-    cut,
-    cut_folder,
-    is_index,
-    read_cut,
+    ChunkedCorpus,
+    chunk_corpus,
+    chunks_folder,
+    read_chunks,
     using,
 )
-from rallebench.workspace.indexes.checks import check_index
-from rallebench.workspace.indexes.vectors import Building, turn, vectors_of
+from rallebench.workspace.indexes.checks import check_index, is_made_by
+from rallebench.workspace.indexes.recipes import IndexRecipe
+from rallebench.workspace.indexes.vectors import turn, vectors_of
 from rallebench.workspace.paths import STARTER, STARTER_INDEXES, Workspace
 
 MOST_PASSAGES = 1_000_000
@@ -49,31 +44,14 @@ MOST_PASSAGES = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Described:
-    """An index by what it is. Make one with ``described``, which checks it.
-
-    ``corpus``: a file or folder of documents, an imported corpus, or an index, whose passages are then the documents.
-    ``encoder``: '' for a kind that has none. ``settings``: all of the kind's.
-    """
-
-    corpus: Path
-    kind: str
-    encoder: str = ""
-    chunking: Chunking | None = None
-    form: str = ""
-    page_map: Path | None = None
-    settings: Mapping[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
 class Costs:
-    """What preparing several indexes takes. ``existing``: names of those that need no work; ``builds``: indexes to build;
+    """What several indexes take. ``existing``: names of those that need no work; ``builds``: indexes to build;
     ``passages``: what these hold together; ``encodings``: encoder → (texts to encode, different texts in all)."""
 
-    existing: tuple[str, ...]
-    builds: int
-    passages: int
-    encodings: Mapping[str, tuple[int, int]]
+    existing: tuple[str, ...] = ()
+    builds: int = 0
+    passages: int = 0
+    encodings: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
     @property
     def sentence(self) -> str:
@@ -95,32 +73,9 @@ def _count(number: int, singular: str, plural: str) -> str:
     return f"{number:,} {singular if number == 1 else plural}"
 
 
-def described(
-    workspace: Workspace,
-    corpus: str | Path,
-    kind: str,
-    *,
-    encoder: str = "minilm",
-    chunking: Chunking | None = None,
-    form: str = "",
-    page_map: Path | None = None,
-    settings: Mapping[str, Any] | None = None,
-) -> Described:
-    """An index description with all its settings, checked; nothing is read or loaded. Raises UsageError."""
-    full = check_settings(kind, dict(settings or {}))
-    path = workspace.corpus(str(corpus))
-    if not path.exists():
-        raise NotFoundError(f"{path} does not exist.")
-    if needs_encoder(kind):
-        check_encoder(encoder)
-    form = form or (IMPORTED if is_index(path) else "")
-    encoder = encoder if needs_encoder(kind) else ""
-    return Described(path, kind, encoder, chunking, form, page_map, full)
-
-
-def prepare(
-    workspace: Workspace, recipe: Described, encoders: Callable[[str], Encoder]
-) -> Generator[Building, None, IndexResult]:
+def ensure_index(
+    workspace: Workspace, recipe: IndexRecipe, encoders: Callable[[str], Encoder]
+) -> Generator[Progress, None, IndexResult]:
     """Yield progress, return the index of the workspace that is exactly this, built if there is none.
 
     Interrupted, it goes on where it was: what is cut and encoded is kept. Two that ask for the same index build it
@@ -128,71 +83,54 @@ def prepare(
     """
     stage = "waiting for another build of the same index"
     with using(workspace.cache):
-        passages = yield from passages_of(workspace, recipe)
+        passages = yield from chunk_corpus(workspace.cache, recipe)
         encoder = encoders(recipe.encoder) if recipe.encoder else None
-        fingerprint = encoder.fingerprint if encoder else ""
         name = name_of(recipe, passages)
         lock = workspace.cache / f".{name}.lock"
-        with turn(lock, lambda seconds: Building(stage, 0, 0, seconds)) as waiting:
+        with turn(lock, lambda seconds: Progress("", message=stage, seconds=seconds)) as waiting:
             yield from waiting
+            fingerprint = encoder.fingerprint if encoder else ""
             if existing := existing_index(workspace, recipe, passages, fingerprint):
                 return IndexResult(existing)
-            return (yield from _built(workspace, name, recipe, passages, encoder))
+            caching = None
+            if encoder is not None:
+                _write_tables(workspace, recipe.encoder, passages)
+                caching = CachingEncoder(encoder, workspace.vectors, workspace.cache / TEXTS)
+            yield from build_index(
+                workspace.indexes, name, recipe, encoder=caching, passages=passages.folder
+            )
+            return IndexResult(name, True, caching.encoded if caching else 0)
 
 
-def _built(
-    workspace: Workspace, name: str, recipe: Described, passages: Cut, encoder: Encoder | None
-) -> Generator[Building, None, IndexResult]:
-    remembering = None
-    if encoder is not None:
-        _write_tables(workspace, recipe.encoder, passages)
-        remembering = Remembering(encoder, workspace.vectors, workspace.cache / TEXTS)
-    building = build_index(
-        workspace.indexes,
-        name,
-        recipe.corpus,
-        recipe.kind,
-        encoder_name=recipe.encoder,
-        encoder=remembering,
-        page_map=recipe.page_map,
-        chunking=recipe.chunking,
-        form=recipe.form,
-        parameters=dict(recipe.settings),
-        vectors=workspace.vectors,
-        cut=passages.folder,
-    )
-    with contextlib.closing(building):
-        for piece in building:
-            if not isinstance(piece, Manifest):
-                yield piece
-    return IndexResult(name, True, remembering.encoded if remembering else 0)
-
-
-def planned(workspace: Workspace, recipes: Sequence[Described]) -> Generator[Building, None, Costs]:
-    """Yield progress, return what preparing all of these takes. Their corpora are cut for it, which is kept; no
-    encoder is loaded. Raises as ``passages_of`` does."""
+def index_costs(
+    workspace: Workspace, recipes: Sequence[IndexRecipe]
+) -> Generator[Progress, None, Costs]:
+    """Yield progress, return what all of these take. Their corpora are cut for it, which is kept; no encoder is loaded.
+    Raises BadFileError for a corpus that cannot be read."""
+    if not recipes:
+        return Costs()
     built: list[str] = []
-    builds: dict[str, tuple[Described, Cut]] = {}
+    builds: dict[str, tuple[IndexRecipe, ChunkedCorpus]] = {}
     texts: dict[str, list[Any]] = {}
     encodings = {}
+    folder = workspace.cache / TEXTS
     with using(workspace.cache):
         for recipe in recipes:
-            passages = yield from passages_of(workspace, recipe)
+            passages = yield from chunk_corpus(workspace.cache, recipe)
             if name := existing_index(workspace, recipe, passages):
                 built.append(name)
             else:
                 builds[name_of(recipe, passages)] = (recipe, passages)
         for recipe, passages in builds.values():
             if recipe.encoder:
-                yield Building("counting texts", 0, passages.passages, 0.0)
+                yield Progress("", 0, passages.passages, "counting texts")
                 _write_tables(workspace, recipe.encoder, passages)
-                with contextlib.closing(PassageStore(passages.folder)) as store:
-                    keys = hashes(map(passage_text, store))
-                texts.setdefault(recipe.encoder, []).append(keys)
+                table = np.load(table_path(folder, passages.sha256))
+                texts.setdefault(recipe.encoder, []).append(table[:2].T)
         for encoder, parts in texts.items():
-            unlike = np.unique(np.concatenate(parts), axis=0)
-            have = known(workspace.vectors, workspace.cache / TEXTS, encoder, unlike)
-            encodings[encoder] = (int((~have).sum()), len(unlike))
+            distinct = np.unique(np.concatenate(parts), axis=0)
+            have = known(workspace.vectors, folder, encoder, distinct)
+            encodings[encoder] = (int((~have).sum()), len(distinct))
     held = sum(passages.passages for _, passages in builds.values())
     return Costs(tuple(dict.fromkeys(built)), len(builds), held, encodings)
 
@@ -200,29 +138,19 @@ def planned(workspace: Workspace, recipes: Sequence[Described]) -> Generator[Bui
 # which index
 
 
-def passages_of(workspace: Workspace, recipe: Described) -> Generator[Building, None, Cut]:
-    """Yield progress, return the passages of an index. Raises BadFileError for a corpus that cannot be read."""
-    folder = _cut_folder(workspace, recipe)
-    return cut(folder, recipe.corpus, recipe.chunking, recipe.form, recipe.page_map)
-
-
-def _cut_folder(workspace: Workspace, recipe: Described) -> Path:
-    return cut_folder(workspace.cache, recipe.corpus, recipe.chunking, recipe.form, recipe.page_map)
-
-
-def foreseen(workspace: Workspace, recipe: Described) -> tuple[str, bool]:
-    """(the name that ``prepare`` will end with, whether that index is there); '' where its corpus was never cut so.
+def expected_name(workspace: Workspace, recipe: IndexRecipe) -> tuple[str, bool]:
+    """(the name that ``ensure_index`` will end with, whether that index is there); '' where its corpus was never cut so.
 
     Reads no documents and writes nothing.
     """
-    passages = read_cut(_cut_folder(workspace, recipe))
+    passages = read_chunks(chunks_folder(workspace.cache, recipe))
     if passages is None:
         return "", False
     existing = existing_index(workspace, recipe, passages)
     return existing or name_of(recipe, passages), bool(existing)
 
 
-def name_of(recipe: Described, passages: Cut) -> str:
+def name_of(recipe: IndexRecipe, passages: ChunkedCorpus) -> str:
     """The name that an index gets if none is there: corpus, chunking, kind, and 8 digits over all that it is."""
     if recipe.corpus == STARTER / "corpus.tsv" and recipe.chunking is None:
         for name, kind in STARTER_INDEXES.items():
@@ -236,29 +164,18 @@ def name_of(recipe: Described, passages: Cut) -> str:
 
 
 def existing_index(
-    workspace: Workspace, recipe: Described, passages: Cut, fingerprint: str = ""
+    workspace: Workspace, recipe: IndexRecipe, passages: ChunkedCorpus, fingerprint: str = ""
 ) -> str:
-    """The name of a whole index that is exactly this; '' if there is none.
-
-    ``fingerprint``: the encoder's, where it is loaded; without it the manifest's name of the encoder is believed.
-    """
+    """The name of a whole index that is exactly this; '' if there is none. ``fingerprint``: see ``is_made_by``."""
     for name, manifest in workspace.manifests().items():
-        made_by = (manifest.encoder, fingerprint)
-        if not fingerprint:
-            made_by = (manifest.encoder_name, recipe.encoder)
-        if (
-            (manifest.corpus_sha256, manifest.kind) == (passages.sha256, recipe.kind)
-            and made_by[0] == made_by[1]
-            and recipe.settings.items() <= manifest.parameters.items()
-            and "imported" not in manifest.parameters
-        ):
+        if is_made_by(manifest, recipe, passages.sha256, fingerprint):
             with contextlib.suppress(RalleError):
                 check_index(workspace.indexes / name, manifest)
                 return name
     return ""
 
 
-def _write_tables(workspace: Workspace, encoder: str, passages: Cut) -> None:
+def _write_tables(workspace: Workspace, encoder: str, passages: ChunkedCorpus) -> None:
     """The tables of texts of these passages, and of the indexes whose vectors by the encoder of this name are kept."""
     texts = workspace.cache / TEXTS
     folders = [(passages.folder, passages.sha256)]

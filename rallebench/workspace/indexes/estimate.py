@@ -29,13 +29,12 @@ from rallebench.core.types import Passage
 from rallebench.corpora import CORPORA
 from rallebench.corpora.chunking import Chunking, chunk
 from rallebench.corpora.imported import is_imported, read_card
-from rallebench.corpora.reading import form_of
+from rallebench.corpora.reading import IMPORTED, form_of
 from rallebench.corpora.store import PassageStore, write_store
 from rallebench.encoders import Encoder
 from rallebench.retrievers import INDEX_KINDS
-from rallebench.workspace.indexes._shards import passage_text
-from rallebench.workspace.indexes.ensure import Described
-from rallebench.workspace.indexes.vectors import kept_vectors
+from rallebench.workspace.indexes.recipes import IndexRecipe
+from rallebench.workspace.indexes.vectors import kept_vectors, passage_text
 from rallebench.workspace.paths import Workspace
 
 DOCUMENTS, READ_SECONDS = 2000, 3.0
@@ -119,7 +118,7 @@ class Estimate:
 
 
 def estimate_build(
-    workspace: Workspace, recipe: Described, encoders: Callable[[str], Encoder]
+    workspace: Workspace, recipe: IndexRecipe, encoders: Callable[[str], Encoder]
 ) -> Generator[str | Estimate, None, None]:
     """Yield sentences about what is measured, the Estimate last. Raises BadFileError for a corpus that cannot be read.
 
@@ -177,28 +176,23 @@ def estimate_build(
 
 def sample_corpus(corpus: Path, *, form: str = "", chunking: Chunking | None = None) -> Sample:
     """The beginning of a corpus, cut as asked. Raises BadFileError as reading it does, also for one without passages."""
-    if is_imported(corpus):
-        return _sample_imported(corpus, chunking)
+    form = form or form_of(corpus)
     source = Source(corpus, Problems(skip=True))
-    rows = CORPORA[form or form_of(corpus)](source)
-    documents = (Passage(row.doc_id, row.text, row.title) for row in rows)
+    documents = (Passage(row.doc_id, row.text, row.title) for row in CORPORA[form](source))
     started = time.perf_counter()
     some, ended = _first(documents)
+    seconds = time.perf_counter() - started
     if not some:
         raise BadFileError(f"{corpus} holds no passages.")
+    if form == IMPORTED:
+        with closing(PassageStore(corpus)) as store:
+            count = len(store)
+        if chunking is None:
+            sha256 = read_card(corpus).sha256 if is_imported(corpus) else ""
+            return Sample(tuple(some), count, True, 0, 0.0, sha256)
+        return _sample(some, count, len(some) == count, seconds, chunking)
     share = 1.0 if ended or not source.total else min(1.0, max(source.done, 1) / source.total)
-    return _sample(some, len(some) / share, share == 1.0, time.perf_counter() - started, chunking)
-
-
-def _sample_imported(corpus: Path, chunking: Chunking | None) -> Sample:
-    card = read_card(corpus)
-    with closing(PassageStore(corpus)) as store:
-        started = time.perf_counter()
-        some, _ = _first(iter(store))
-        took = time.perf_counter() - started
-    if chunking is None:
-        return Sample(tuple(some), card.passages, True, 0, 0.0, card.sha256)
-    return _sample(some, card.passages, len(some) == card.passages, took, chunking)
+    return _sample(some, len(some) / share, share == 1.0, seconds, chunking)
 
 
 def _first(documents: Iterator[Passage]) -> tuple[list[Passage], bool]:

@@ -32,7 +32,7 @@ NPMMAP = re.compile(r"(?:.*_)?(\d+)_(\d+)\.npmmap")
 
 
 @dataclass(frozen=True, slots=True)
-class Foreign:
+class ForeignIndex:
     """``kind``: the index kind that it is; '' for vectors, which any kind can be built of. ``prefix``: DiskANN's."""
 
     path: Path
@@ -43,7 +43,7 @@ class Foreign:
     settings: Mapping[str, Any] | None = None
 
 
-def look(path: Path) -> Foreign:
+def recognise(path: Path) -> ForeignIndex:
     """What a file or folder holds. Raises BadFileError, saying what can be imported, if it is none of them."""
     path = Path(path)
     if path.is_dir() or not path.exists():
@@ -70,7 +70,7 @@ def kind_of(path: Path) -> str:
         return FAISS_KINDS.get(handle.read(4), "flat")
 
 
-def _npmmap(path: Path) -> Foreign:
+def _npmmap(path: Path) -> ForeignIndex:
     match = NPMMAP.fullmatch(path.name)
     if match is None:
         raise BadFileError(
@@ -82,16 +82,16 @@ def _npmmap(path: Path) -> Foreign:
             f"{path} holds {path.stat().st_size} bytes, but {count} float32 vectors of {dim} dimensions "
             f"take {4 * dim * count}; it was cut short or renamed."
         )
-    return Foreign(path, "", count, dim)
+    return ForeignIndex(path, "", count, dim)
 
 
-def _npy(path: Path) -> Foreign:
+def _npy(path: Path) -> ForeignIndex:
     vectors = _mapped(path)
     if vectors.ndim != 2 or vectors.dtype.kind != "f" or not vectors.size:
         raise BadFileError(
             f"{path} holds {vectors.dtype} of shape {vectors.shape}; rows of float vectors are needed."
         )
-    return Foreign(path, "", len(vectors), vectors.shape[1])
+    return ForeignIndex(path, "", len(vectors), vectors.shape[1])
 
 
 def _mapped(path: Path) -> Any:
@@ -101,14 +101,14 @@ def _mapped(path: Path) -> Any:
         raise BadFileError(f"{path} is no whole .npy file ({error}).") from None
 
 
-def vectors_of(foreign: Foreign) -> Any:
+def vectors_of(foreign: ForeignIndex) -> Any:
     """Memory-mapped (count, dim)."""
     if foreign.path.suffix == ".npy":
         return _mapped(foreign.path)
     return np.memmap(foreign.path, dtype="<f4", mode="r", shape=(foreign.count, foreign.dim))
 
 
-def _faiss(path: Path) -> Foreign:
+def _faiss(path: Path) -> ForeignIndex:
     package = faiss()
     with open(path, "rb") as handle:
         if not handle.read(4).startswith(
@@ -122,17 +122,17 @@ def _faiss(path: Path) -> Foreign:
     name = type(index).__name__
     _check_numbers(path, index)
     if inner and isinstance(index, package.IndexFlat):
-        return Foreign(path, "flat", index.ntotal, index.d, settings={})
+        return ForeignIndex(path, "flat", index.ntotal, index.d, settings={})
     if inner and isinstance(index, package.IndexHNSWFlat):
         settings = {"m": index.hnsw.nb_neighbors(1), "ef_construction": index.hnsw.efConstruction}
-        return Foreign(path, "hnsw", index.ntotal, index.d, settings=settings)
+        return ForeignIndex(path, "hnsw", index.ntotal, index.d, settings=settings)
     raise BadFileError(
         f"{path} is a Faiss {name} by {'inner product' if inner else 'distance'}; flat and HNSW indexes by inner "
         "product can be imported. Import the vectors that it was made of (.npmmap or .npy)."
     )
 
 
-def _diskann(path: Path) -> Foreign:
+def _diskann(path: Path) -> ForeignIndex:
     """``path``: the folder, or the folder and the prefix of its files' names."""
     if path.is_dir():
         prefixes = sorted(p.name.removesuffix(GRAPH) for p in path.glob(f"*{GRAPH}"))
@@ -147,10 +147,10 @@ def _diskann(path: Path) -> Foreign:
             raise BadFileError(f"{path} does not exist.")
     files = read_disk_files(folder, prefix)
     check_same_length(files)
-    return Foreign(folder, "diskann", files.count, files.dim, prefix, {})
+    return ForeignIndex(folder, "diskann", files.count, files.dim, prefix, {})
 
 
-def check_fits(foreign: Foreign, kind: str, passages: int, dim: int, encoder: str) -> None:
+def check_fits(foreign: ForeignIndex, kind: str, passages: int, dim: int, encoder: str) -> None:
     """Raise MismatchError or UsageError unless it is of this kind, this corpus and this encoder."""
     name = foreign.path.name
     if foreign.kind and foreign.kind != kind:
@@ -169,8 +169,8 @@ def check_fits(foreign: Foreign, kind: str, passages: int, dim: int, encoder: st
         )
 
 
-def taken(
-    foreign: Foreign,
+def take_over(
+    foreign: ForeignIndex,
     kind: IndexKind,
     folder: Path,
     passages: Sequence[Passage],

@@ -1,57 +1,66 @@
-"""Passages × encoder → one memory-mapped file of vectors, encoded once for all vector indexes.
+"""Encoded passages on the disk: one memory-mapped file of vectors per corpus and encoder, for all vector indexes.
 
 A folder ``<cache>/<key>/`` holds ``vectors.npy`` and ``progress.jsonl``: what is encoded, in which numeric
 type and why, and one line with rows and sha256 for each finished shard. While shards are missing, the file
-is called ``vectors.part``. A shard is encoded as a whole, so that where an encoding was interrupted
-changes no bit, and its line is written after its vectors are on the disk: whatever happens, at most one
-shard is encoded twice.
+is called ``vectors.part``. ``encoding`` writes them.
 """
 
 from __future__ import annotations
 
 import contextlib
+import json
 import shutil
 import time
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
+from typing import Any, Protocol
 
 from rallebench.core.errors import UsageError
-from rallebench.core.files import DiskError, is_full, room
+from rallebench.core.events import Progress
 from rallebench.core.locks import alone
-from rallebench.core.types import digest
+from rallebench.core.types import Passage, digest
 from rallebench.encoders import BulkEncoder, Encoder
-from rallebench.workspace.indexes import _shards
-from rallebench.workspace.indexes._encoding import Work
-from rallebench.workspace.indexes._shards import (
-    FORM,
-    FORMAT,
-    PROGRESS,
-    VECTORS,
-    Building,
-    EncodedPassages,
-    Passages,
-    passages_in,
-    read_progress,
-)
 
-LOCK = ".lock"
+VECTORS, PART, PROGRESS = "vectors.npy", "vectors.part", "progress.jsonl"
+FORMAT, FORM = "rallebench-vectors/1", "{title}, {text}"
+SHARD = 1024
+"""Passages. Sorted by length inside, so a larger one pads less; a smaller one loses less."""
+
 WAIT_SECONDS = 0.5
+
+
+class Passages(Protocol):
+    """A PassageStore, or a list."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, row: int, /) -> Passage: ...
 
 
 @dataclass(frozen=True, slots=True)
 class CachedVectors:
-    """A folder of cached vectors, as people see it."""
+    """A folder of cached vectors. ``finished``: first row → sha256 of each finished shard."""
 
-    key: str
+    folder: Path
     encoder: str
+    fingerprint: str
     corpus_sha256: str
     passages: int
-    done: int
     dim: int
     dtype: str
+    finished: Mapping[int, str]
     bytes: int
+
+    @property
+    def key(self) -> str:
+        """The folder's name."""
+        return self.folder.name
+
+    @property
+    def done(self) -> int:
+        """The number of encoded passages."""
+        return passages_in(self.finished, self.passages)
 
     @property
     def complete(self) -> bool:
@@ -62,55 +71,61 @@ class CachedVectors:
 def key_of(corpus_sha256: str, encoder: Encoder) -> str:
     """The folder's name: corpus, encoder, form of the text, and the numeric type that was asked for."""
     dtype = encoder.dtype if isinstance(encoder, BulkEncoder) else "float32"
-    text = [FORMAT, FORM, _shards.SHARD, corpus_sha256, encoder.fingerprint, dtype]
+    text = [FORMAT, FORM, SHARD, corpus_sha256, encoder.fingerprint, dtype]
     return digest(text)[:24]
 
 
-def encode_passages(
-    cache: Path, passages: Passages, corpus_sha256: str, encoder: Encoder
-) -> Generator[Building, None, EncodedPassages]:
-    """Yield progress; return the vectors of all passages, in order, encoding those that are not there yet.
+def passage_text(passage: Passage) -> str:
+    """The string that is embedded."""
+    return FORM.format(title=passage.title, text=passage.text)
 
-    One process encodes at a time; another
-    one that asks for the same vectors waits for it. Raises BackendError for a full disk and for a model
-    that gives values which are no numbers.
+
+def read_progress(folder: Path) -> tuple[dict[str, Any], dict[int, str]]:
+    """The header ({}: none of ours) and first row → sha256 of the finished shards; torn lines are passed over.
+
+    Nothing here is trusted: vectors are compared with their sha256 before they are used.
     """
-    folder = Path(cache) / key_of(corpus_sha256, encoder)
-    with _disk_errors(folder):
-        folder.parent.mkdir(parents=True, exist_ok=True)
-    with turn(_lock_path(folder), partial(_others, folder)) as waiting:
-        yield from waiting
-        with _disk_errors(folder, 4 * encoder.dim * len(passages)):
-            folder.mkdir(parents=True, exist_ok=True)
-            work = Work(folder, passages, encoder, corpus_sha256)
-            yield from work.run()
-            return work.stored()
+    lines: list[Any] = []
+    with contextlib.suppress(FileNotFoundError), open(folder / PROGRESS, "rb") as handle:
+        for line in handle:
+            with contextlib.suppress(ValueError):
+                lines.append(json.loads(line))
+    if not lines or not isinstance(lines[0], dict) or lines[0].get("format") != FORMAT:
+        return {}, {}
+    shards = [
+        line for line in lines[1:] if isinstance(line, dict) and isinstance(line.get("first"), int)
+    ]
+    return lines[0], {shard["first"]: str(shard.get("sha256")) for shard in shards}
+
+
+def passages_in(finished: Mapping[int, str], total: int) -> int:
+    """How many of ``total`` passages are in finished shards."""
+    return sum(min(SHARD, total - first) for first in finished)
 
 
 def kept_vectors(cache: Path) -> list[CachedVectors]:
     """The cached vectors, those of unfinished encodings too; damaged folders are left out."""
-    folders = []
-    for folder in sorted(p.parent for p in Path(cache).glob(f"*/{PROGRESS}")):
+    names = ("encoder", "fingerprint", "corpus_sha256", "passages", "dim", "dtype")
+    cached = []
+    for folder in sorted(path.parent for path in Path(cache).glob(f"*/{PROGRESS}")):
         with contextlib.suppress(OSError):
             header, finished = read_progress(folder)
             if header:
-                size = sum(p.stat().st_size for p in folder.iterdir())
-                names = ("encoder", "corpus_sha256", "passages", "dim", "dtype")
-                done = passages_in(finished, header["passages"])
+                size = sum(path.stat().st_size for path in folder.iterdir())
                 values = {name: header[name] for name in names}
-                folders.append(CachedVectors(folder.name, done=done, bytes=size, **values))
-    return folders
+                cached.append(CachedVectors(folder, finished=finished, bytes=size, **values))
+    return cached
 
 
 def vectors_of(cache: Path, corpus_sha256: str, fingerprint: str) -> list[Path]:
     """The files with all vectors of a corpus by the encoder of that fingerprint, in whatever numeric type."""
-    folders = [Path(cache) / v.key for v in kept_vectors(cache) if v.complete]
     same = (corpus_sha256, fingerprint)
-    headers = ((folder / VECTORS, read_progress(folder)[0]) for folder in folders)
     return [
-        path
-        for path, header in headers
-        if (header.get("corpus_sha256"), header.get("fingerprint")) == same and path.is_file()
+        cached.folder / VECTORS
+        for cached in kept_vectors(cache)
+        if cached.complete
+        and (cached.corpus_sha256, cached.fingerprint) == same
+        and (cached.folder / VECTORS).is_file()
     ]
 
 
@@ -123,25 +138,26 @@ def delete_vectors(cache: Path, key: str) -> int:
     if not key or folder.parent != Path(cache) or not (folder / PROGRESS).exists():
         raise UsageError(f"There are no vectors {key!r} in {cache}.")
     refusal = f"The vectors {key!r} are being written; stop that build first."
-    with alone(_lock_path(folder), refusal, stays=True):
-        size = sum(p.stat().st_size for p in folder.iterdir())
+    with alone(lock_path(folder), refusal, stays=True):
+        size = sum(path.stat().st_size for path in folder.iterdir())
         shutil.rmtree(folder)
     return size
 
 
-def _lock_path(folder: Path) -> Path:
-    return folder.with_name(f".{folder.name}{LOCK}")
+def lock_path(folder: Path) -> Path:
+    """The lock that a writer of ``folder`` holds."""
+    return folder.with_name(f".{folder.name}.lock")
 
 
 @contextlib.contextmanager
-def turn(path: Path, progress: Callable[[float], Building]) -> Iterator[Iterator[Building]]:
+def turn(path: Path, progress: Callable[[float], Progress]) -> Iterator[Iterator[Progress]]:
     """Hold the lock ``path`` once the iterator has ended: it waits for the lock, with ``progress`` by the seconds so far."""
     from filelock import FileLock, Timeout
 
     lock = FileLock(path, thread_local=False)
     started = time.perf_counter()
 
-    def waiting() -> Iterator[Building]:
+    def waiting() -> Iterator[Progress]:
         while True:
             try:
                 lock.acquire(timeout=0)
@@ -154,24 +170,3 @@ def turn(path: Path, progress: Callable[[float], Building]) -> Iterator[Iterator
         yield waiting()
     finally:
         lock.release()
-
-
-def _others(folder: Path, seconds: float) -> Building:
-    """How far another process is."""
-    header, finished = read_progress(folder)
-    total = header.get("passages", 0)
-    done = passages_in(finished, total)
-    stage = "waiting for another build that encodes the same passages"
-    return Building(stage, done, total, seconds)
-
-
-@contextlib.contextmanager
-def _disk_errors(folder: Path, needed: int = 0) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise DiskError(
-            f"Could not write the vectors in {folder}: {error.strerror or error}; free space, or use another "
-            "workspace, and run it again: what is encoded is kept."
-            + (f" {room(folder, needed)}" if is_full(error) else "")
-        ) from error

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from performing import build
+from small_workspace import scripted
 
 from rallebench.core.errors import UsageError
 from rallebench.engine.driver import ExperimentResult
@@ -45,10 +46,7 @@ def workspace(tmp_path: Path) -> Path:
     (folder / "articles").mkdir(parents=True)
     for name, text in ARTICLES.items():
         (folder / "articles" / f"{name}.txt").write_text(text, encoding="utf-8")
-    models = {
-        "writes": {"backend": "scripted", "settings": {"replies": REPLIES}},
-        "mute": {"backend": "scripted", "settings": {"default": "不。"}},
-    }
+    models = scripted({"writes": {"replies": REPLIES}, "mute": {"default": "不。"}})
     (folder / "llms.json").write_text(json.dumps(models), encoding="utf-8")
     return folder
 

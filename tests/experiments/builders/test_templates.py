@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
 from performing import build
+from small_workspace import read_lines, scripted
 
 from rallebench.core.errors import BadFileError, NotFoundError, UsageError
 from rallebench.datasets.reading import read_questions
@@ -43,13 +45,8 @@ def folder(tmp_path: Path) -> Path:
     (tmp_path / "authors.json").write_text(json.dumps(AUTHORS), encoding="utf-8")
     (tmp_path / "facts.tsv").write_text(TRIPLES, encoding="utf-8")
     (tmp_path / "labels.txt").write_text(LABELS, encoding="utf-8")
-    models = {
-        "writes": {
-            "backend": "scripted",
-            "settings": {"default": f"Sure, here they are:\n```json\n{PROPOSED}\n```"},
-        },
-        "mute": {"backend": "scripted", "settings": {"default": "I would rather not."}},
-    }
+    writes = f"Sure, here they are:\n```json\n{PROPOSED}\n```"
+    models = scripted({"writes": {"default": writes}, "mute": {"default": "I would rather not."}})
     (tmp_path / "space").mkdir()
     (tmp_path / "space" / "llms.json").write_text(json.dumps(models), encoding="utf-8")
     return tmp_path
@@ -89,66 +86,46 @@ WRITER = {
     "answer": "writer.name",
     "join": {"table": "authors", "as": "writer", "on": "author = id"},
 }
-BOOKS_OF = {"table": "authors", "join": {"table": "books", "as": "book", "on": "id = author"}}
+BOOKS_OF: dict[str, Any] = {
+    "table": "authors",
+    "join": {"table": "books", "as": "book", "on": "id = author"},
+}
 SEVERAL = "that fit several with different answers"
 OTHERS = {"Moss": ("1990",), "Fern": ("2001",), "Reed": ("2010",)}
+AS_ONE, ANY = {"Tide": ("1990; 2005",)} | OTHERS, {"Tide": ("1990", "2005")} | OTHERS
+WRITERS = {"Tide in 1990": "Ada Quill", "Moss in 1990": "Bo Lind", "Fern in 2001": "Ada Quill"}
+WRITERS |= {"Tide in 2005": "Bo Lind"}
+DEAREST = {"question": "Which is the dearest book of {name}?", "answer": "book.title"}
+DEAREST |= {**BOOKS_OF, "best": "-book.price"}
+COUNT = {**BOOKS_OF, "question": "How many has {name} written?", "answer": "book.id", "count": True}
 
 
 @pytest.mark.parametrize(
-    ("template", "settings", "questions", "left_out"),
+    ("template", "several", "questions", "left_out"),
     [
-        pytest.param(YEAR, {}, OTHERS, {SEVERAL: 1}, id="ambiguous"),
-        pytest.param(YEAR, {"several": "all"}, {"Tide": ("1990; 2005",)} | OTHERS, {}, id="all"),
-        pytest.param(YEAR, {"several": "any"}, {"Tide": ("1990", "2005")} | OTHERS, {}, id="any"),
-        pytest.param(
-            {**YEAR, "several": "any"}, {}, {"Tide": ("1990", "2005")} | OTHERS, {}, id="its own"
-        ),
-        pytest.param(
-            WRITER,
-            {},
-            {
-                "Tide in 1990": ("Ada Quill",),
-                "Moss in 1990": ("Bo Lind",),
-                "Fern in 2001": ("Ada Quill",),
-                "Tide in 2005": ("Bo Lind",),
-            },
-            {},
-            id="a second hop is a join; a row without a partner is no question",
-        ),
-        pytest.param(
-            {
-                **BOOKS_OF,
-                "question": "Which is the dearest book of {name}?",
-                "answer": "book.title",
-                "best": "-book.price",
-            },
-            {},
+        (YEAR, "drop", OTHERS, {SEVERAL: 1}),
+        (YEAR, "all", AS_ONE, {}),
+        (YEAR, "any", ANY, {}),
+        ({**YEAR, "several": "any"}, "drop", ANY, {}),
+        (WRITER, "drop", {part: (name,) for part, name in WRITERS.items()}, {}),
+        (
+            DEAREST,
+            "drop",
             {"Ada Quill": ("Fern",), "Bo Lind": ("Moss",)},
             {"with an empty value": 1},
-            id="the best row answers",
         ),
-        pytest.param(
-            {
-                **BOOKS_OF,
-                "question": "How many books has {name} written?",
-                "answer": "book.id",
-                "count": True,
-            },
-            {},
-            {"Ada Quill": ("2",)},
-            {SEVERAL: 1},
-            id="namesakes are not mixed",
-        ),
+        (COUNT, "drop", {"Ada Quill": ("2",)}, {SEVERAL: 1}),
     ],
 )
 def test_a_template_gives_these_questions_and_counts_the_others(
     folder: Path,
     template: dict[str, Any],
-    settings: dict[str, Any],
+    several: str,
     questions: dict[str, tuple[str, ...]],
     left_out: dict[str, int],
 ) -> None:
-    done = made(folder, template, **settings)
+    """Ambiguous questions, second hops, the best row, counts; of two authors of a name no question is made."""
+    done = made(folder, template, several=several)
     answers = {
         part: answers
         for question, answers in asked(done).items()
@@ -214,15 +191,8 @@ def test_the_same_seed_draws_the_same_questions_and_templates_take_turns(folder:
 def test_records_say_where_they_come_from_and_are_written_in_r_evals_form_too(folder: Path) -> None:
     done = made(folder, {**WRITER, "id": "writer", "level": "KA"}, environment="scholar")
     record = json.loads(Path(done.files[0]).read_text(encoding="utf-8").splitlines()[0])
-    assert {
-        key: record[key] for key in ("environment", "dataset", "level", "template", "hops")
-    } == {
-        "environment": "scholar",
-        "dataset": "own",
-        "level": "KA",
-        "template": "writer",
-        "hops": 2,
-    }
+    names = ("environment", "dataset", "level", "template", "hops")
+    assert [record[name] for name in names] == ["scholar", "own", "KA", "writer", 2]
     own = json.loads(Path(done.files[1]).read_text(encoding="utf-8").splitlines()[0])
     assert own["environment"] == "aminer"
     assert own["_id"] == record["_id"]
@@ -283,23 +253,15 @@ def test_a_wrong_template_is_one_sentence_and_nothing_is_written(
         ({"templates": "nowhere.json"}, BadFileError, "nowhere.json does not exist"),
         ({"templates": ""}, UsageError, "Name a file of templates"),
         ({"propose": 3, "templates": ""}, UsageError, "name it with --llm"),
-        (
-            {"prompts": "/"},
-            BadFileError,
-            "This request reads no prompt, so / would change nothing",
-        ),
+        ({"prompts": "/"}, BadFileError, "reads no prompt, so / would change nothing"),
     ],
 )
 def test_what_is_missing_is_one_sentence(
     folder: Path, settings: dict[str, Any], kind: type[Exception], why: str
 ) -> None:
-    given = {
-        "tables": str(folder / "books.csv"),
-        "templates": str(folder / "none.json"),
-        **settings,
-    }
+    own = {"tables": str(folder / "books.csv"), "templates": str(folder / "none.json")}
     with pytest.raises(kind, match=why):
-        made(folder, **given)
+        made(folder, **{**own, **settings})
 
 
 def test_bad_rows_end_it_with_their_line_or_are_left_out_if_chosen(folder: Path) -> None:
@@ -347,28 +309,14 @@ def test_the_starters_scholar_questions_are_what_its_templates_give(
     done = made(folder, dataset=name, tables="starter-scholars", templates=str(path))
     committed = STARTER / "questions" / f"{name}.jsonl"
     assert Path(done.files[0]).read_bytes() == committed.read_bytes()
-    rows = [json.loads(line) for line in committed.read_text(encoding="utf-8").splitlines()]
+    rows = read_lines(committed)
     assert len(rows) == 100 and {row["environment"] for row in rows} == {"scholar"}
 
 
 def test_the_profiling_questions_have_r_evals_strata() -> None:
-    rows = map(
-        json.loads,
-        (STARTER / "questions" / "starter-scholar-profiling.jsonl")
-        .read_text(encoding="utf-8")
-        .splitlines(),
-    )
-    titles = [row["output"][0]["answer"] for row in rows]
-    assert {title: titles.count(title) for title in set(titles)} == {
-        "Professor": 20,
-        "Other": 16,
-        "Researcher": 14,
-        "Associate Professor": 14,
-        "Assistant Professor": 10,
-        "Engineer": 10,
-        "Lecturer": 6,
-        "Associate Researcher": 3,
-        "Ph.D": 3,
-        "Senior Engineer": 2,
-        "Assistant Researcher": 2,
-    }
+    rows = read_lines(STARTER / "questions" / "starter-scholar-profiling.jsonl")
+    template = json.loads((STARTER / "scholars" / "templates" / "profiling.json").read_text())
+    (strata,) = template["templates"][0]["strata"].values()
+    assert list(strata.values()) == [20, 16, 14, 14, 10, 10, 6, 3, 3, 2, 2]
+    assert list(strata)[:3] == ["Professor", "Other", "Researcher"]
+    assert Counter(row["output"][0]["answer"] for row in rows) == strata

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from building import built
 from loopback import Handler, Loopback, answer, send_json
 from small_workspace import (
     PASSAGES,
@@ -22,7 +23,6 @@ from small_workspace import (
 
 from rallebench.core.text import tokenize
 from rallebench.encoders.hashing import Hashing
-from rallebench.workspace.indexes.build import build_index
 
 QUESTIONS = (
     "Which moon of Saturn has a thick atmosphere?",
@@ -132,9 +132,8 @@ def test_every_mode_is_a_run_with_the_tokens_of_all_its_calls(rallebench: Comman
 def test_what_encoders_and_a_judge_read_stands_beside_the_papers_sums(
     rallebench: CommandLine,
 ) -> None:
-    place, corpus = rallebench.workspace / "indexes", rallebench.workspace / "corpus.tsv"
-    encoder: dict[str, Any] = {"encoder_name": "hashing", "encoder": Hashing()}
-    list(build_index(place, "vectors", corpus, "flat", **encoder))
+    folder = rallebench.workspace
+    built(folder / "indexes", "vectors", folder / "corpus.tsv", "flat", encoder=Hashing())
     found = modes(rallebench, "index=vectors", "modes=baseline,naive", "judge=judge")
     words = sum(len(tokenize(question)) for question in QUESTIONS)
     actual = {mode: counts["embedding_tokens"] for mode, counts in found["other_tokens"].items()}

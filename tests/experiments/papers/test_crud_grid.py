@@ -32,7 +32,7 @@ from rallebench.experiments.papers.crud.recommending import (
     recommended,
 )
 from rallebench.services.workbench import Workbench
-from rallebench.workspace.indexes._shards import passage_text
+from rallebench.workspace.indexes.vectors import passage_text
 from rallebench.workspace.paths import Workspace
 
 TOWNS = ("青禾市", "临江市", "云溪县", "河口镇", "东岭市", "白石县", "南屏市", "松林县")

@@ -19,7 +19,7 @@ from rallebench.experiments.papers.crud.scoring import reciprocal_ranks
 from rallebench.retrievers._parts import IDENTITIES
 from rallebench.retrievers.composites import written_out
 from rallebench.retrievers.fusion import by_rank
-from rallebench.workspace.paths import Workspace, parse_settings
+from rallebench.workspace.paths import Workspace
 
 REPORT = "河北省运动员在2023年全国田径锦标赛中获得4枚金牌，创造了历史最好成绩。"
 OTHER = "青禾市首条无人驾驶公交线路正式开通，线路全长12公里，设站9座。"
@@ -39,7 +39,7 @@ def test_hybrid_scores_are_half_over_sixty_and_the_rank_and_equal_texts_are_one(
 def test_the_four_variants_are_retrievers_of_the_workspace() -> None:
     names = [variant(kind, "bge", "words", 8, "/models/judge") for kind in RETRIEVERS]
     assert names[:2] == ["bge", "words"]
-    fused, judged = (written_out(name, parse_settings)[1] for name in names[2:])
+    fused, judged = (written_out(name)[1] for name in names[2:])
     assert fused is not None and (fused.kind, fused.of) == ("rrf", ["words", "bge"])
     assert fused.settings == {"weights": "0.5,0.5", "constant": 60, "depth": 8, "equal": "text"}
     assert judged is not None and (judged.kind, judged.of) == ("rerank", [names[2]])

@@ -7,6 +7,7 @@ import math
 from pathlib import Path
 from typing import Any
 
+import building
 import pytest
 from performing import plan
 from small_workspace import (
@@ -19,14 +20,12 @@ from small_workspace import (
     write_lines,
 )
 
-from rallebench.core.entries import Manifest
 from rallebench.core.errors import BadFileError
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.experiments import SUITES
 from rallebench.experiments.papers.crud.files import read_earlier
 from rallebench.experiments.papers.crud.records import FAILED
 from rallebench.experiments.papers.crud.scoring import text_values
-from rallebench.workspace.indexes.build import build_index
 from rallebench.workspace.paths import Workspace
 
 NEWS = {
@@ -106,8 +105,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     models: dict[str, Any] = scripted(MODELS)
     (folder / "llms.json").write_text(json.dumps(models), encoding="utf-8")
-    *_, manifest = build_index(folder / "indexes", "news", folder / "corpus.tsv", "bm25")
-    assert isinstance(manifest, Manifest)
+    building.built(folder / "indexes", "news", folder / "corpus.tsv", "bm25")
     return folder
 
 

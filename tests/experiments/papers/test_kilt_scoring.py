@@ -138,7 +138,7 @@ def test_a_bad_file_is_refused_with_its_line(
 
 
 @pytest.mark.parametrize(
-    "settings", [{"ks": [0]}, {"ks": [1001]}, {"rank_keys": []}, {"rank_keys": "section"}]
+    "settings", [{"ks": [0]}, {"ks": [1001]}, {"rank_keys": []}, {"rank_keys": ["section", ""]}]
 )
 def test_settings_that_make_no_sense_are_refused(settings: dict[str, Any], tmp_path: Path) -> None:
     with pytest.raises(UsageError):

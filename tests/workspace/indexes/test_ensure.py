@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from building import built
 from small_workspace import make_workspace
 
 from rallebench.core.entries import Manifest
@@ -17,16 +18,9 @@ from rallebench.core.experiments import IndexResult
 from rallebench.corpora.chunking import Chunking
 from rallebench.encoders.hashing import Hashing
 from rallebench.workspace.entries import read_manifest
-from rallebench.workspace.indexes import _shards
-from rallebench.workspace.indexes.build import build_index
 from rallebench.workspace.indexes.cache import delete_stored, stored
-from rallebench.workspace.indexes.ensure import (
-    Costs,
-    Described,
-    described,
-    planned,
-    prepare,
-)
+from rallebench.workspace.indexes.ensure import Costs, ensure_index, index_costs
+from rallebench.workspace.indexes.recipes import IndexRecipe, index_recipe
 from rallebench.workspace.paths import Workspace
 
 
@@ -54,24 +48,22 @@ def encoder() -> Counting:
 
 def of(
     workspace: Workspace, size: int | None, kind: str = "numpy-flat", **settings: Any
-) -> Described:
+) -> IndexRecipe:
     chunking = Chunking(size) if size else None
     corpus = workspace.path / "corpus.tsv"
-    return described(
-        workspace, corpus, kind, encoder="hashing", chunking=chunking, settings=settings
-    )
+    return index_recipe(corpus, kind, encoder="hashing", chunking=chunking, settings=settings)
 
 
-def prepared(workspace: Workspace, wanted: Described, encoder: Counting) -> IndexResult:
-    return complete(prepare(workspace, wanted, lambda _: encoder))
+def prepared(workspace: Workspace, wanted: IndexRecipe, encoder: Counting) -> IndexResult:
+    return complete(ensure_index(workspace, wanted, lambda _: encoder))
 
 
 def manifest(workspace: Workspace, index: IndexResult) -> Manifest:
     return read_manifest(workspace.indexes / index.name)
 
 
-def costs(workspace: Workspace, *wanted: Described) -> Costs:
-    return complete(planned(workspace, wanted))
+def costs(workspace: Workspace, *wanted: IndexRecipe) -> Costs:
+    return complete(index_costs(workspace, wanted))
 
 
 def test_an_index_is_built_once_and_found_again(workspace: Workspace, encoder: Counting) -> None:
@@ -86,9 +78,9 @@ def test_an_index_is_built_once_and_found_again(workspace: Workspace, encoder: C
 def test_an_index_that_somebody_built_under_another_name_is_taken(
     workspace: Workspace, encoder: Counting
 ) -> None:
-    more: dict[str, Any] = {"encoder": Hashing(), "encoder_name": "hashing"}
     corpus = workspace.path / "corpus.tsv"
-    list(build_index(workspace.indexes, "mine", corpus, "numpy-flat", chunking=Chunking(5), **more))
+    more: dict[str, Any] = {"encoder": Hashing(), "chunking": Chunking(5)}
+    built(workspace.indexes, "mine", corpus, "numpy-flat", **more)
     assert prepared(workspace, of(workspace, 5), encoder).name == "mine" and not encoder.texts
     assert costs(workspace, of(workspace, 5)) == Costs(("mine",), 0, 0, {})
 
@@ -113,18 +105,11 @@ def test_remembered_vectors_are_those_that_the_encoder_gives(
     assert 0 < len(encoder.texts) - before < manifest(workspace, found).passages, (
         "some chunks are the same, some are not"
     )
-    *_, alone = build_index(
-        workspace.path / "elsewhere",
-        "alone",
-        workspace.path / "corpus.tsv",
-        "numpy-flat",
-        encoder=Hashing(),
-        encoder_name="hashing",
-        chunking=Chunking(8),
-        vectors=workspace.path / "other-vectors",
-    )
-    assert getattr(alone, "fingerprint", None) == manifest(workspace, found).fingerprint
-    folders = (workspace.indexes / found.name, workspace.path / "elsewhere" / "alone")
+    elsewhere = workspace.path / "elsewhere" / "indexes"
+    more: dict[str, Any] = {"encoder": Hashing(), "chunking": Chunking(8)}
+    alone = built(elsewhere, "alone", workspace.path / "corpus.tsv", "numpy-flat", **more)
+    assert alone.fingerprint == manifest(workspace, found).fingerprint
+    folders = (workspace.indexes / found.name, elsewhere / "alone")
     mine, theirs = (np.load(folder / "vectors.npy") for folder in folders)
     assert np.array_equal(mine, theirs)
 
@@ -134,7 +119,7 @@ def test_the_plan_says_what_is_then_done(workspace: Workspace, encoder: Counting
         of(workspace, 7),
         of(workspace, 8),
         of(workspace, 7, "flat"),
-        described(workspace, workspace.path / "corpus.tsv", "bm25"),
+        index_recipe(workspace.path / "corpus.tsv", "bm25"),
     ]
     told = costs(workspace, *wanted)
     made = [prepared(workspace, one, encoder) for one in wanted]
@@ -157,16 +142,13 @@ def test_another_encoder_setting_or_kind_is_another_index(
 def test_an_encoding_that_was_interrupted_goes_on_and_serves_others(
     workspace: Workspace, encoder: Counting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in ("rallebench.workspace.indexes._shards", "rallebench.workspace.indexes.by_text"):
-        monkeypatch.setattr(f"{module}.SHARD", 2)
-    going = prepare(workspace, of(workspace, 7), lambda _: encoder)
+    monkeypatch.setattr("rallebench.workspace.indexes.vectors.SHARD", 2)
+    going = ensure_index(workspace, of(workspace, 7), lambda _: encoder)
     for piece in going:
-        if getattr(piece, "stage", "") == "encoding passages" and len(encoder.texts) >= 6:
+        if piece.message == "encoding passages" and len(encoder.texts) >= 6:
             break
     going.close()
-    assert _shards.SHARD == 2 and not list(workspace.indexes.glob("corpus-*")), (
-        "half an index is none"
-    )
+    assert not list(workspace.indexes.glob("corpus-*")), "half an index is none"
     prepared(workspace, of(workspace, 7, "flat"), encoder)
     prepared(workspace, of(workspace, 8), encoder)
     twice = len(encoder.texts) - len(set(encoder.texts))
@@ -176,8 +158,7 @@ def test_an_encoding_that_was_interrupted_goes_on_and_serves_others(
 def test_a_text_that_comes_again_far_behind_is_not_encoded_again(
     workspace: Workspace, encoder: Counting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in ("rallebench.workspace.indexes._shards", "rallebench.workspace.indexes.by_text"):
-        monkeypatch.setattr(f"{module}.SHARD", 2)
+    monkeypatch.setattr("rallebench.workspace.indexes.vectors.SHARD", 2)
     rows = [
         f"{n}\tThe {('first', 'second', 'third', 'first', 'second', 'first')[n]} text.\t\n"
         for n in range(6)
@@ -208,7 +189,7 @@ def test_damaged_vectors_are_encoded_again_and_never_read(
     ("asked", "sentence"),
     [
         ({"kind": "nope"}, "no index kind 'nope'"),
-        ({"corpus": "no.tsv"}, "does not exist"),
+        ({"corpus": Path("no.tsv")}, "does not exist"),
         ({"encoder": "nobody"}, "nobody"),
         ({"settings": {"nope": 1}}, "nope"),
     ],
@@ -218,7 +199,7 @@ def test_what_cannot_be_an_index_is_refused_before_anything_is_read(
 ) -> None:
     full = {"corpus": workspace.path / "corpus.tsv", "kind": "flat", "encoder": "hashing", **asked}
     with pytest.raises(UsageError, match=sentence):
-        described(workspace, full.pop("corpus"), full.pop("kind"), **full)
+        index_recipe(full.pop("corpus"), full.pop("kind"), **full)
     assert not (workspace.path / "cache").exists()
 
 
@@ -247,7 +228,7 @@ def test_nothing_kept_is_deleted_while_an_index_is_prepared(
 ) -> None:
     prepared(workspace, of(workspace, 5), encoder)
     (first, *_) = stored(workspace)
-    going = prepare(workspace, of(workspace, 7), lambda _: encoder)
+    going = ensure_index(workspace, of(workspace, 7), lambda _: encoder)
     next(going)
     with pytest.raises(UsageError, match="in use: an index is being prepared"):
         delete_stored(workspace, first.key)

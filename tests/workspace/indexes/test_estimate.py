@@ -11,9 +11,8 @@ import pytest
 from rallebench.core.errors import UsageError
 from rallebench.corpora.chunking import Chunking
 from rallebench.services.workbench import Workbench
-from rallebench.workspace.indexes.build import kinds
-from rallebench.workspace.indexes.ensure import described
 from rallebench.workspace.indexes.estimate import Estimate, estimate_build, sample_corpus
+from rallebench.workspace.indexes.recipes import index_recipe, kinds
 from rallebench.workspace.opening import Encoders
 from rallebench.workspace.paths import Workspace
 
@@ -71,6 +70,8 @@ def test_vectors_that_are_kept_already_cost_nothing_again(tmp_path: Path, corpus
     second = estimated(bench, "long", "hnsw")
     assert first.counted and first.vectors == 4 * 256 * PASSAGES and second.vectors == 0
     assert any("are kept already" in line for line in second.basis)
+    of_index = estimated(bench, bench.workspace.indexes / "long-flat", "bm25")
+    assert (of_index.passages, of_index.counted) == (PASSAGES, True), "an index is a corpus, too"
 
 
 def test_cutting_is_counted(bench: Workbench, corpus: Path) -> None:
@@ -114,6 +115,6 @@ def test_a_wrong_request_is_refused(
 
 def test_an_estimate_leaves_nothing_in_the_workspace(tmp_path: Path, corpus: Path) -> None:
     workspace = Workspace(tmp_path)
-    recipe = described(workspace, corpus, "hnsw", encoder="hashing")
+    recipe = index_recipe(corpus, "hnsw", encoder="hashing")
     list(estimate_build(workspace, recipe, Encoders()))
     assert list(tmp_path.iterdir()) == []

@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from building import built
 
 from rallebench.core.entries import Manifest
 from rallebench.core.errors import BadFileError, MismatchError, RalleError, UsageError
 from rallebench.corpora.store import PassageStore
 from rallebench.encoders.hashing import Hashing
 from rallebench.retrievers import INDEX_KINDS
-from rallebench.workspace.indexes.build import build_index
 
 COUNT = 1200
 TITLES = [f"Town {number}" for number in range(COUNT)]
@@ -41,11 +41,7 @@ def vectors() -> Any:
 
 
 def take(folder: Path, corpus: Path, kind: str, source: Path, encoder: Any = None) -> Manifest:
-    *_, manifest = build_index(
-        folder, "taken", corpus, kind, encoder=encoder or Hashing(), source=source
-    )
-    assert isinstance(manifest, Manifest)
-    return manifest
+    return built(folder, "taken", corpus, kind, encoder=encoder or Hashing(), source=source)
 
 
 def first(folder: Path, manifest: Manifest, query: str) -> str:

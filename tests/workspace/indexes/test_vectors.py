@@ -15,24 +15,19 @@ from typing import Any
 
 import numpy as np
 import pytest
+from building import built
 from project import PROJECT
 from small_workspace import environment
 
 from rallebench.core.entries import Manifest
 from rallebench.core.errors import BackendError, StoppedError, UsageError
+from rallebench.core.events import Progress, complete
 from rallebench.core.types import Passage
 from rallebench.encoders._numeric_types import choose_type, measured_choice, top_overlap
 from rallebench.encoders.hashing import Hashing
-from rallebench.workspace.indexes import _shards
-from rallebench.workspace.indexes import vectors as embeddings
-from rallebench.workspace.indexes.build import build_index
-from rallebench.workspace.indexes.vectors import (
-    Building,
-    EncodedPassages,
-    delete_vectors,
-    encode_passages,
-    kept_vectors,
-)
+from rallebench.workspace.indexes import vectors as cached
+from rallebench.workspace.indexes.encoding import EncodedPassages, encode_passages
+from rallebench.workspace.indexes.vectors import delete_vectors, kept_vectors
 
 COUNT, SHARD = 22, 4
 PASSAGES = [
@@ -59,21 +54,17 @@ class Counting(Hashing):
 
 @pytest.fixture(autouse=True)
 def small_shards(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_shards, "SHARD", SHARD)
-    monkeypatch.setattr(embeddings, "WAIT_SECONDS", 0.02)
+    monkeypatch.setattr(cached, "SHARD", SHARD)
+    monkeypatch.setattr(cached, "WAIT_SECONDS", 0.02)
 
 
 def encode(
     cache: Path, encoder: Any = None, passages: Sequence[Passage] = PASSAGES
-) -> tuple[list[Building], EncodedPassages]:
+) -> tuple[list[Progress], EncodedPassages]:
     """Run to the end."""
-    told: list[Building] = []
+    events: list[Progress] = []
     work = encode_passages(cache, passages, SHA, encoder or Hashing())
-    while True:
-        try:
-            told.append(next(work))
-        except StopIteration as ended:
-            return told, ended.value
+    return events, complete(work, events.append)
 
 
 @pytest.fixture
@@ -95,35 +86,28 @@ def lines(cache: Path) -> list[dict[str, Any]]:
 # ── what comes out ───────────────────────────────────────────────────────────
 
 
-def test_the_vectors_are_those_of_title_and_text_in_the_order_of_the_passages(
+def test_the_vectors_are_those_of_title_and_text_in_order_and_are_encoded_once(
     tmp_path: Path, expected: Any
 ) -> None:
     _, stored = encode(tmp_path)
     assert stored.vectors.dtype == np.float32 and not stored.vectors.flags.writeable
     assert isinstance(stored.vectors, np.memmap)
     np.testing.assert_array_equal(stored.vectors, expected)
-
-
-def test_progress_counts_every_passage_and_knows_the_rate_and_the_time_left(tmp_path: Path) -> None:
-    told, _ = encode(tmp_path)
-    encoding = [piece for piece in told if piece.stage == "encoding passages"]
-    assert [piece.done for piece in encoding][-1] == COUNT
-    assert all(piece.total == COUNT for piece in encoding)
-    assert all(piece.rate > 0 and piece.left is not None for piece in encoding[:-1])
-    assert Building("x", 20, 100, 1.0, 40.0).left == 2.0
-    assert Building("x", 20, 100, 1.0).left is None
-
-
-def test_a_second_request_encodes_nothing(tmp_path: Path, expected: Any) -> None:
-    encode(tmp_path)
     again = Counting()
     _, stored = encode(tmp_path, again)
     assert again.seen == []
     np.testing.assert_array_equal(stored.vectors, expected)
-
-
-def test_one_corpus_without_passages_gives_no_vectors(tmp_path: Path) -> None:
     assert encode(tmp_path, passages=[])[1].vectors.shape == (0, 256)
+
+
+def test_progress_counts_every_passage_and_knows_the_rate_and_the_time_left(tmp_path: Path) -> None:
+    told, _ = encode(tmp_path)
+    encoding = [piece for piece in told if piece.message == "encoding passages"]
+    assert [piece.done for piece in encoding][-1] == COUNT
+    assert all(piece.total == COUNT for piece in encoding)
+    assert all(piece.rate > 0 and piece.left is not None for piece in encoding[:-1])
+    assert Progress("", 20, 100, rate=40.0).left == 2.0
+    assert Progress("", 20, 100).left is None
 
 
 def test_indexes_of_all_kinds_share_the_vectors_of_one_corpus(tmp_path: Path) -> None:
@@ -131,8 +115,8 @@ def test_indexes_of_all_kinds_share_the_vectors_of_one_corpus(tmp_path: Path) ->
     corpus.write_text("".join(f"{p.doc_id}\t{p.text}\t{p.title}\n" for p in PASSAGES))
     encoder = Counting()
     for kind in ("flat", "numpy-flat"):
-        *_, made = build_index(tmp_path / "indexes", kind, corpus, kind, encoder=encoder)
-        assert isinstance(made, Manifest) and made.passage_dtype == "float32"
+        made = built(tmp_path / "indexes", kind, corpus, kind, encoder=encoder)
+        assert made.passage_dtype == "float32"
     passages = [text for text in encoder.seen if text.startswith("Title")]
     assert len(kept_vectors(tmp_path / "cache" / "vectors")) == 1
     known_items = 20
@@ -158,11 +142,10 @@ def test_what_was_interrupted_goes_on_and_at_most_one_shard_is_encoded_twice(
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from rallebench.workspace.indexes import vectors as embeddings
-from rallebench.workspace.indexes import _shards
+from rallebench.workspace.indexes import encoding, vectors
 sys.path[:0] = sys.argv[2:]
 from test_vectors import PASSAGES, SHA, SHARD, Counting
-_shards.SHARD = SHARD
+vectors.SHARD = SHARD
 
 class Killed(Counting):
     def encode(self, texts, *, role="passage"):
@@ -171,7 +154,7 @@ class Killed(Counting):
             os.kill(os.getpid(), signal.SIGKILL)
         return super().encode(texts, role=role)
 
-for _ in embeddings.encode_passages(Path(sys.argv[1]), PASSAGES, SHA, Killed()):
+for _ in encoding.encode_passages(Path(sys.argv[1]), PASSAGES, SHA, Killed()):
     pass
 """
 
@@ -197,7 +180,7 @@ def test_a_process_that_is_killed_loses_at_most_one_shard(tmp_path: Path, expect
     told, stored = encode(tmp_path, again)
     assert COUNT // 2 <= encoded_before < COUNT
     assert encoded_before + len(again.seen) <= COUNT + SHARD
-    assert not any(piece.stage.startswith("waiting") for piece in told)
+    assert not any(piece.message.startswith("waiting") for piece in told)
     np.testing.assert_array_equal(stored.vectors, expected)
 
 
@@ -207,11 +190,10 @@ def test_an_index_whose_build_was_interrupted_goes_on_when_it_is_built_again(
     corpus = tmp_path / "corpus.tsv"
     corpus.write_text("".join(f"{p.doc_id}\t{p.text}\t{p.title}\n" for p in PASSAGES))
     with pytest.raises(StoppedError):
-        list(build_index(tmp_path / "indexes", "x", corpus, "flat", encoder=Counting(stop_at=4)))
+        built(tmp_path / "indexes", "x", corpus, "flat", encoder=Counting(stop_at=4))
     assert list((tmp_path / "indexes").iterdir()) == []
     again = Counting()
-    *_, made = build_index(tmp_path / "indexes", "x", corpus, "flat", encoder=again)
-    assert isinstance(made, Manifest)
+    built(tmp_path / "indexes", "x", corpus, "flat", encoder=again)
     known_items = 20
     assert len(again.seen) - known_items == COUNT - 3 * SHARD
 
@@ -341,7 +323,7 @@ def test_whoever_asks_while_another_one_encodes_waits_and_gets_the_same_vectors(
         delete_vectors(tmp_path, folder_of(tmp_path).name)
     work = encode_passages(tmp_path, PASSAGES, SHA, other)
     waiting = next(work)
-    assert waiting.stage == "waiting for another build that encodes the same passages"
+    assert waiting.message == "waiting for another build that encodes the same passages"
     assert (waiting.done, waiting.total) == (2 * SHARD, COUNT)
     go_on.set()
     thread.join(20)
@@ -375,21 +357,18 @@ def test_kept_vectors_are_listed_with_their_size_and_deleted_by_their_key(tmp_pa
             delete_vectors(tmp_path, wrong)
 
 
-def test_other_passages_and_other_encoders_have_vectors_of_their_own(tmp_path: Path) -> None:
+def test_each_corpus_and_encoder_has_vectors_of_its_own_and_damaged_folders_are_not_listed(
+    tmp_path: Path,
+) -> None:
     class Other(Hashing):
         fingerprint = "other"
 
     encode(tmp_path)
+    shutil.copytree(folder_of(tmp_path), tmp_path / "copy")
+    (tmp_path / "copy" / "progress.jsonl").write_text("nonsense\n")
     encode(tmp_path, Other())
     list(encode_passages(tmp_path, PASSAGES, "1" * 64, Hashing()))
     assert len(kept_vectors(tmp_path)) == 3
-
-
-def test_a_damaged_folder_is_left_out_of_the_list(tmp_path: Path) -> None:
-    encode(tmp_path)
-    shutil.copytree(folder_of(tmp_path), tmp_path / "copy")
-    (tmp_path / "copy" / "progress.jsonl").write_text("nonsense\n")
-    assert len(kept_vectors(tmp_path)) == 1
 
 
 # ── numeric types ────────────────────────────────────────────────────────────
@@ -454,18 +433,16 @@ def test_few_passages_are_encoded_in_float32_without_measuring() -> None:
     assert choose_type(encoder, 2048, lambda row: TEXTS[row % 64]).dtype == "bfloat16"
 
 
-def test_the_overlap_counts_the_neighbours_that_both_find() -> None:
+def test_the_overlap_counts_the_neighbours_that_both_find_and_copies_of_one_text_share_a_place() -> (
+    None
+):
     exact = np.eye(4, dtype=np.float32)
     queries = np.array([[1.0, 0.9, 0.0, 0.0]], dtype=np.float32)
     assert top_overlap(queries, exact, exact, 2) == 1.0
     assert top_overlap(queries, exact, exact[[0, 2, 1, 3]], 2) == 0.5
-
-
-def test_copies_of_one_text_share_a_place() -> None:
-    exact = np.eye(3, dtype=np.float32)[[0, 1, 1, 2]]
-    queries = np.array([[1.0, 0.9, 0.0]], dtype=np.float32)
-    other_copy_first = exact * np.array([[1.0], [0.99], [1.0], [1.0]], dtype=np.float32)
-    assert top_overlap(queries, exact, other_copy_first, 2) == 1.0
+    copies = exact[[0, 1, 1, 2]]
+    other_copy_first = copies * np.array([[1.0], [0.99], [1.0], [1.0]], dtype=np.float32)
+    assert top_overlap(queries, copies, other_copy_first, 2) == 1.0
 
 
 def test_a_continued_encoding_keeps_its_type_and_the_manifest_names_it(
@@ -490,11 +467,7 @@ def test_the_type_is_part_of_what_an_index_is_and_the_measured_speed_is_not(tmp_
     corpus.write_text("".join(f"{p.doc_id}\t{p.text}\t{p.title}\n" for p in PASSAGES))
 
     def made(name: str, dtype: str) -> Manifest:
-        *_, manifest = build_index(
-            tmp_path / "indexes", name, corpus, "flat", encoder=Typed(0.0, FASTER, dtype)
-        )
-        assert isinstance(manifest, Manifest)
-        return manifest
+        return built(tmp_path / "indexes", name, corpus, "flat", encoder=Typed(0.0, FASTER, dtype))
 
     exact, halved = made("a", "float32"), made("b", "bfloat16")
     assert (exact.passage_dtype, halved.passage_dtype) == ("float32", "bfloat16")

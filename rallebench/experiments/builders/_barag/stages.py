@@ -3,57 +3,27 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
-from datetime import datetime
-from pathlib import Path
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
-from rallebench.core.experiments import ExperimentRequest, Row, RowsRequest
-from rallebench.core.types import Episode, Flow, Outcome, Reply
+from rallebench.core.experiments import Row, RowsRequest
+from rallebench.core.types import Episode, Flow, Outcome
 from rallebench.engine.rowfile import RowFile, short
-from rallebench.experiments.builders._barag import asking
-from rallebench.experiments.builders._barag.asking import Asks, Text
-from rallebench.experiments.builders._replies import cleaned, read_questions, state_of, used
+from rallebench.experiments.builders._barag.asking import (
+    ANSWERABLE,
+    KNOWN,
+    RECENT,
+    RIGHT,
+    BaragPlan,
+    mentions_its_text,
+    questions_form,
+)
+from rallebench.experiments.builders._replies import cleaned, state_of, used
 from rallebench.experiments.builders._texts import near_duplicates
 from rallebench.experiments.builders.articles import articles_stage, read_date
 
 KEEP, LEAVE_OUT = "keep", "leave-out"
-
-
-@dataclass(frozen=True, slots=True)
-class BaragPlan:
-    """The checked inputs of the stages. ``after`` None: any date."""
-
-    request: ExperimentRequest
-    kind: str
-    path: Path
-    after: datetime | None
-    dates: Mapping[str, str]
-    prompts: Mapping[str, str]
-
-    @property
-    def settings(self) -> Mapping[str, Any]:
-        """The builder's."""
-        return self.request.settings
-
-    @property
-    def judge(self) -> str:
-        """The model that gives verdicts."""
-        return str(self.settings["judge"] or self.request.llm)
-
-    def asks(self, llm: str, temperature: float) -> Asks:
-        """How a model is asked."""
-        names = ("seed", "max_tokens", "forced", "tries")
-        return Asks(
-            llm, temperature, *(self.settings[name] for name in names), self.prompts["again"]
-        )
-
-    def text(self, store: RowFile, name: str) -> Text:
-        """The part of an article that a model is shown: the beginning of its title and content."""
-        row = store.row(name)
-        whole = f"{row.get('title', '')}\n{row.get('content', '')}"
-        return name, whole[: self.settings["characters"]]
 
 
 # ── 1  articles ──────────────────────────────────────────────────────────────
@@ -106,13 +76,11 @@ def _early(plan: BaragPlan, date: str) -> str:
 
 def recency(plan: BaragPlan, store: RowFile, dated: RowFile) -> RowsRequest:
     """About what happened since the date, by a model's verdict."""
-    s, asks, prompt = plan.settings, plan.asks(plan.judge, 0.0), plan.prompts["recency"]
     date = plan.after.date().isoformat() if plan.after else ""
 
     def flow(row: Row) -> Flow:
-        text, read = plan.text(store, row["id"]), asking.boolean("recent")
-        verdict = yield from asking.ask(asks, prompt, {"DATE": date}, text, asking.RECENT, read)
-        return Outcome(json.dumps(verdict))
+        text = plan.text(store, row["id"])
+        return Outcome(json.dumps((yield from plan.ask(RECENT, {"DATE": date}, text))))
 
     def read(row: Row, episode: Episode) -> list[Row]:
         verdict = _verdict(episode) or {"value": None}
@@ -125,7 +93,7 @@ def recency(plan: BaragPlan, store: RowFile, dated: RowFile) -> RowsRequest:
         new = {"id": row["id"], "title": row["title"], "verdict": word}
         return [{**new, **state, "recent": verdict}]
 
-    more = [date, prompt, asdict(asks), s["characters"], s["unknown"]]
+    more = [date, plan.judge, *plan.depends_on(RECENT), plan.settings["unknown"]]
     inputs = brief(store, dated)
     return RowsRequest(
         "3-recency",
@@ -179,16 +147,12 @@ def questions(plan: BaragPlan, store: RowFile, articles: RowFile) -> RowsRequest
             make=lambda row: _of_article(store, row),
             depends_on=lambda row: row["sha"],
         )
-    asks = plan.asks(plan.request.llm, s["temperature"])
-    prompt, schema = plan.prompts["questions"], asking.questions_schema(answers)
+    form, llm = questions_form(number, answers), plan.request.llm
     count = "one question" if number == 1 else f"{number} different questions"
-
-    def read_reply(reply: Reply) -> tuple[Any, str]:
-        return [list(question) for question in read_questions(reply, number)] or None, ""
 
     def flow(row: Row) -> Flow:
         text, values = plan.text(store, row["id"]), {"NUMBER": count}
-        verdict = yield from asking.ask(asks, prompt, values, text, schema, read_reply)
+        verdict = yield from plan.ask(form, values, text, llm, s["temperature"])
         return Outcome(json.dumps(verdict))
 
     def read(row: Row, episode: Episode) -> list[Row]:
@@ -204,7 +168,7 @@ def questions(plan: BaragPlan, store: RowFile, articles: RowFile) -> RowsRequest
             rows = [{**_question(row, "-q0", "", []), **state_of(reason), **marks}]
         return [{**rows[0], **exchange}, *rows[1:]]
 
-    more = [number, answers, prompt, asdict(asks), s["characters"]]
+    more = [number, answers, llm, s["temperature"], *plan.depends_on(form)]
     return RowsRequest(
         "4-questions",
         "questions",
@@ -212,7 +176,7 @@ def questions(plan: BaragPlan, store: RowFile, articles: RowFile) -> RowsRequest
         flow=flow,
         read=read,
         depends_on=lambda row: [row["sha"], *more],
-        llms=(plan.request.llm,),
+        llms=(llm,),
     )
 
 
@@ -243,44 +207,33 @@ def article_of(row: Row) -> str:
 
 def checks(plan: BaragPlan, store: RowFile, questions: RowFile) -> RowsRequest:
     """Why a question is left out; a model is asked only where its words do not decide it."""
-    s, asks = plan.settings, plan.asks(plan.judge, 0.0)
-    tests = {
-        "answerable": s["answerable"],
-        "closed_book": s["closed_book"],
-        "answerable_prompt": plan.prompts["answerable"],
-        "closed_book_prompt": plan.prompts["closed-book"],
-        "right_prompt": plan.prompts["right"],
-    }
-    more = [asdict(asks), tests, s["characters"], s["unknown"]]
+    s = plan.settings
+    models = (plan.judge,) if s["answerable"] or s["closed_book"] else ()
+    more = [s["answerable"], s["closed_book"], plan.judge, s["unknown"]]
+    more += plan.depends_on(ANSWERABLE, KNOWN, RIGHT)
     inputs = _to_check(plan, store, questions)
-    label, about = "5-checks", "quality checks"
-
-    def depends_on(row: Row) -> list[Any]:
-        return [{**row}, *more]
-
-    if not (s["answerable"] or s["closed_book"]):
-        return RowsRequest(
-            label,
-            about,
-            lambda: inputs,
-            make=lambda row: [_checked(plan, row, None)],
-            depends_on=depends_on,
-        )
 
     def flow(row: Row) -> Flow:
         if row["near"] or row["leak"]:  # left out without a verdict
             return Outcome("{}")
         text = plan.text(store, row["article"])
-        return (yield from asking.checking(asks, tests, row["question"], row["answers"], text))
+        return (yield from plan.check(row["question"], row["answers"], text))
 
-    return RowsRequest(
-        label,
-        about,
+    stage = RowsRequest(
+        "5-checks",
+        "quality checks",
         lambda: inputs,
+        make=lambda row: [_checked(plan, row, None)],
+        depends_on=lambda row: [{**row}, *more],
+    )
+    if not models:
+        return stage
+    return replace(
+        stage,
+        make=None,
         flow=flow,
         read=lambda row, episode: [_checked(plan, row, episode)],
-        depends_on=depends_on,
-        llms=(plan.judge,),
+        llms=models,
     )
 
 
@@ -292,7 +245,7 @@ def _to_check(plan: BaragPlan, store: RowFile, questions: RowFile) -> list[Row]:
         for row in used(questions)
         if str(row.get("question", "")).strip() and article_of(row) in shas
     ]
-    mentions = asking.mentions_its_text if s["leaks"] else lambda question: ""
+    mentions = mentions_its_text if s["leaks"] else lambda question: ""
     leaks = {row["id"]: mentions(row["question"]) for row in rows}
     standing = [(row["id"], row["question"]) for row in rows if not leaks[row["id"]]]
     near = near_duplicates(standing, s["near"]) if s["near"] else {}

@@ -11,7 +11,7 @@ from rallebench.core.runs import Judge, RunResult, Values
 from rallebench.core.settings import Setting
 from rallebench.core.types import Episode, Example, digest
 from rallebench.experiments.papers.barag.study import SCORES, tokens_of
-from rallebench.experiments.papers.common import sentences, string
+from rallebench.experiments.papers.common import behind_api, is_original, sentences, string
 from rallebench.metrics import ScoreColumn
 from rallebench.metrics.judges import judgement_of
 from rallebench.metrics.judges.named import judge_named
@@ -58,8 +58,8 @@ def judge_of(
     s = request.settings
     form = s["judge_form"]
     if form == "auto":
-        behind_api = request.workspace.llm(llm).backend == "openai_compatible"
-        form = "tool" if s["compat"] == "original" and behind_api else "schema"
+        original = is_original(request) and behind_api(request, llm)
+        form = "tool" if original else "schema"
     judge = judge_named(
         f"truthfulness:{llm}",
         request.workspace.llm_mark,

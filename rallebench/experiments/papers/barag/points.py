@@ -224,16 +224,13 @@ CHOICE_NOTE = (
 
 def choice_table(title: str, never_run: Run, always_run: Run, agent: Run) -> Table | None:
     """Never, always, the agent, its choice alone, and the better answer each time; None if no question is in all three."""
-    by_question: list[dict[Key, AnswerRow]] = [{}, {}, {}]
-    for scored, run in zip(by_question, (never_run, always_run, agent)):
+    scored: list[dict[Key, AnswerRow]] = [{}, {}, {}]
+    for by_question, run in zip(scored, (never_run, always_run, agent)):
         for row in run.rows:
-            if row.total is not None and row.n_in is not None and row.n_out is not None:
-                scored.setdefault((row.title, row.question), row)
-    triples = [
-        tuple(scored[key] for scored in by_question)
-        for key in by_question[2]
-        if key in by_question[0] and key in by_question[1]
-    ]
+            if None not in (row.total, row.n_in, row.n_out):
+                by_question.setdefault((row.title, row.question), row)
+    keys = [key for key in scored[2] if key in scored[0] and key in scored[1]]
+    triples = [tuple(by_question[key] for by_question in scored) for key in keys]
     if not triples:
         return None
     cases = [

@@ -25,7 +25,7 @@ from rallebench.core.types import (
 )
 from rallebench.experiments.papers.barag.articles import ArticleSet, find_file, read_set
 from rallebench.experiments.papers.barag.runs import PERFECT, AnswerRow, read_runs, total_of
-from rallebench.experiments.papers.common import own_prompts, string
+from rallebench.experiments.papers.common import behind_api, own_prompts, string
 from rallebench.experiments.runs import scored_run
 from rallebench.metrics import METRICS
 from rallebench.metrics.cost import completion_tokens_of, prompt_tokens_of
@@ -153,7 +153,6 @@ def study_of(request: ExperimentRequest, *, retrieves: bool = True, **more: Any)
         questions = with_references(questions, s["reference"])
     if not questions.examples:
         raise UsageError(f"{questions.path} holds no question.")
-    behind_api = workspace.llm(request.llm).backend == "openai_compatible"
     if retrieves and not s["index"]:
         raise UsageError(
             "Passages are read, so an index is needed: --set index=NAME (rallebench index --chunk-preset barag makes one)."
@@ -169,7 +168,7 @@ def study_of(request: ExperimentRequest, *, retrieves: bool = True, **more: Any)
         s["temperature"],
         s["max_tokens"],
         request.seed,
-        s["calls"] if s["calls"] != "auto" else "tools" if behind_api else "text",
+        s["calls"] if s["calls"] != "auto" else "tools" if behind_api(request) else "text",
         s["layout"],
         s["compat"],
         **more,

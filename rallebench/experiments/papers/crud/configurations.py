@@ -14,7 +14,7 @@ from rallebench.corpora.chunking import Chunking
 from rallebench.encoders.references import check_encoder
 from rallebench.experiments.papers.common import is_original, values_in
 from rallebench.experiments.papers.crud.retrieval import RETRIEVERS, variant
-from rallebench.workspace.indexes.ensure import Described, described
+from rallebench.workspace.indexes.recipes import IndexRecipe, index_recipe
 
 WORDS = "bm25"
 
@@ -182,7 +182,7 @@ def _ordered(configs: list[Config]) -> tuple[Config, ...]:
     return tuple(sorted(configs, key=place))
 
 
-def indexes_of(request: ExperimentRequest, config: Config) -> dict[str, Described]:
+def indexes_of(request: ExperimentRequest, config: Config) -> dict[str, IndexRecipe]:
     """Kind of list (``dense``, ``bm25``) → the index that a configuration searches for it. Raises UsageError."""
     s = request.settings
     if not s["corpus"].strip():
@@ -192,7 +192,8 @@ def indexes_of(request: ExperimentRequest, config: Config) -> dict[str, Describe
     overlap = round(config.chunk * config.overlap / 100)
     compat: Any = "original" if is_original(request) else ""
     chunking = Chunking(config.chunk, overlap, "tokens", "sentences", compat=compat)
-    recipe = partial(described, request.workspace, s["corpus"], chunking=chunking, form=s["form"])
+    corpus = request.workspace.corpus(s["corpus"])
+    recipe = partial(index_recipe, corpus, chunking=chunking, form=s["form"])
     recipes = {}
     if config.retriever != WORDS:
         recipes["dense"] = recipe(s["kind"], encoder=config.embedding)
@@ -201,7 +202,7 @@ def indexes_of(request: ExperimentRequest, config: Config) -> dict[str, Describe
     return recipes
 
 
-def describe(index: Described) -> str:
+def describe(index: IndexRecipe) -> str:
     """An index in a few words."""
     assert index.chunking is not None
     share = round(100 * index.chunking.overlap / index.chunking.size)

@@ -21,7 +21,7 @@ from rallebench.experiments.papers.crud.records import DATA_IS, read_tasks, task
 from rallebench.experiments.papers.crud.retrieval import RETRIEVERS
 from rallebench.experiments.papers.crud.suites import SETTINGS as CRUD
 from rallebench.retrievers import needs_encoder
-from rallebench.workspace.indexes.build import kinds
+from rallebench.workspace.indexes.recipes import kinds
 
 METRICS = (
     "auto",

@@ -21,7 +21,7 @@ from rallebench.experiments.papers.crud.configurations import (
 )
 from rallebench.experiments.papers.crud.records import CrudTask, RecordSet
 from rallebench.experiments.papers.crud.retrieval import separator
-from rallebench.workspace.indexes.ensure import Described
+from rallebench.workspace.indexes.recipes import IndexRecipe
 
 Place = tuple[Config, str]
 """A configuration and a task's name."""
@@ -80,7 +80,7 @@ def perform_grid(
 
 
 def _indexes(
-    outcomes: Outcomes, recipes: Mapping[str, Described]
+    outcomes: Outcomes, recipes: Mapping[str, IndexRecipe]
 ) -> Generator[IndexRequest, IndexResult, dict[str, str]]:
     """Kind of list → the name of its index, each requested once. Raises its RalleError if one cannot be had."""
     for recipe in recipes.values():

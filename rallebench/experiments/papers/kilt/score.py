@@ -62,7 +62,7 @@ def score_kilt(
         raise UsageError(
             "The file of the questions with their answers is missing.", hint=Hint("choose", "gold")
         )
-    _check_settings(ks, rank_keys, compat)
+    _check_settings(ks, rank_keys)
     truths = _read_truths(gold, tuple(rank_keys), compat)
     guesses = {
         qid: _read_guess(qid, record, where, tuple(rank_keys))
@@ -108,16 +108,14 @@ class _Pair:
     has_text: bool
 
 
-def _check_settings(ks: Sequence[int], rank_keys: Sequence[str], compat: str) -> None:
-    bad = [k for k in ks if isinstance(k, bool) or not isinstance(k, int) or not 1 <= k <= MAX_K]
+def _check_settings(ks: Sequence[int], rank_keys: Sequence[str]) -> None:
+    bad = [k for k in ks if not 1 <= k <= MAX_K]
     if bad:
         raise UsageError(f"The cut-off {bad[0]!r} is not a whole number from 1 to {MAX_K}.")
-    if isinstance(rank_keys, str) or not rank_keys or not all(rank_keys):
+    if not rank_keys or not all(rank_keys):
         raise UsageError(
             f"rank_keys is a list of provenance fields, as [{PAGE_KEY!r}], not {rank_keys!r}."
         )
-    if compat not in ("corrected", "original"):
-        raise UsageError(f"compat is 'corrected' or 'original', not {compat!r}.")
 
 
 def _records(path: Path, rule: str) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
@@ -236,12 +234,8 @@ def _answers_are_scored(pairs: Sequence[_Pair], guess: Path, notes: list[str]) -
 
 
 def _first(ids: Sequence[str], most: int = 5) -> str:
-    """The first ids, quoted.
-
-    >>> _first(["a", "b", "c"], most=2)
-    "'a', 'b', …"
-    """
-    return ", ".join(repr(i) for i in ids[:most]) + (", …" if len(ids) > most else "")
+    """The first ids, quoted."""
+    return ", ".join(map(repr, ids[:most])) + (", …" if len(ids) > most else "")
 
 
 # ── scores ───────────────────────────────────────────────────────────────────

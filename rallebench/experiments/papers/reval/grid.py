@@ -8,13 +8,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from rallebench.analysis.agents import AgentTask, System
+from rallebench.analysis.agents import AgentTask, System, TaskRun
+from rallebench.analysis.agents.reading import common_field, task_named
 from rallebench.core.errors import NotFoundError, UsageError
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.registry import unknown
 from rallebench.core.types import Example
 from rallebench.datasets.reading import read_questions
-from rallebench.datasets.tasks import DOMAINS, LEVELS, TASKS, available, sampled, task_of
+from rallebench.datasets.tasks import DOMAINS, TASKS, available, sampled, task_of
 from rallebench.environments import ENVIRONMENTS
 from rallebench.experiments.papers.common import is_original, names_in
 from rallebench.workflows import WORKFLOWS
@@ -36,7 +37,7 @@ class TaskQuestions:
     environments: tuple[str, ...]
 
 
-def tasks_of(request: ExperimentRequest, domain: str = "") -> list[TaskQuestions]:
+def read_tasks(request: ExperimentRequest, domain: str = "") -> list[TaskQuestions]:
     """The tasks that are named, or all (of a ``domain``) whose questions are there, each read and checked.
 
     Raises UsageError, NotFoundError, BadFileError. The setting ``instances``: the number of questions that
@@ -107,26 +108,15 @@ def _task(request: ExperimentRequest, name: str, path: Path) -> TaskQuestions:
     examples = examples[: request.limit]
     if is_original(request):
         examples = tuple(map(_with_first_answer, examples))
-    known = task_of(name)
-    if known is not None:
-        task = AgentTask(known.name, known.domain, known.level, known.number)
-        return TaskQuestions(task, name, path, examples, _fitting(known.domain))
-    env, level = _common(examples, "environment"), _common(examples, "level").upper()
-    words = {own: word for word, own in DOMAINS.items()}
-    domain = env if env in DOMAINS else words.get(env, "")
-    task = AgentTask(name, domain or env or "wiki", level if level in LEVELS else "")
-    fitting = _fitting(domain) if domain else tuple(filter(None, [env]))
-    return TaskQuestions(task, name, path, examples, fitting)
+    task, env = task_named(name, examples), common_field(examples, "environment")
+    return TaskQuestions(task, name, path, examples, _fitting(name, task.domain, env))
 
 
-def _fitting(domain: str) -> tuple[str, ...]:
+def _fitting(name: str, domain: str, env: str) -> tuple[str, ...]:
+    """The environments that fit a task of this domain whose records name ``env``."""
+    if task_of(name) is None and env not in (*DOMAINS, *DOMAINS.values()):
+        return tuple(filter(None, [env]))
     return (DOMAINS[domain], "corpus-tools") if domain == "wiki" else (DOMAINS[domain],)
-
-
-def _common(examples: Sequence[Example], field: str) -> str:
-    """The value of a field, if all records have the same."""
-    values = {str(example.record.get(field, "")) for example in examples}
-    return values.pop() if len(values) == 1 else ""
 
 
 def _with_first_answer(example: Example) -> Example:
@@ -153,8 +143,13 @@ class GridCell:
         return self.questions.task.name
 
     @property
+    def task_run(self) -> TaskRun:
+        """The cell as a run without rows."""
+        return TaskRun("", self.system, self.questions.task, ())
+
+    @property
     def label(self) -> str:
-        """What its run is called."""
+        """The label of its run."""
         return f"{self.system.workflow} {self.system.llm} {self.task}"
 
 

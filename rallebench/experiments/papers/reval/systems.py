@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from typing import Any
 
-from rallebench.analysis.agents import System, TaskRun, groups_of
+from rallebench.analysis.agents import System, groups_of, tasks_of
 from rallebench.analysis.agents.leaderboard import Leaderboard, board, tables_of, tex_of
 from rallebench.core.errors import BackendError, MismatchError, RalleError, StoppedError
 from rallebench.core.experiments import ExperimentRequest, Figure, Release, Report, Table
@@ -29,7 +29,7 @@ from rallebench.experiments.papers.common import (
     string,
 )
 from rallebench.experiments.papers.reval import PAPER
-from rallebench.experiments.papers.reval.grid import GridCell, grid, tasks_of
+from rallebench.experiments.papers.reval.grid import GridCell, grid, read_tasks
 from rallebench.experiments.runs import definitions_of, scored_by, scored_run
 from rallebench.metrics import metric
 
@@ -72,7 +72,7 @@ def reval(request: ExperimentRequest) -> Grid:
 
 
 def _answered(request: ExperimentRequest, domain: str) -> Grid:
-    tasks, tokenizer = tasks_of(request, domain), request.settings["tokenizer"]
+    tasks, tokenizer = read_tasks(request, domain), request.settings["tokenizer"]
     position = metric(f"position_match:{tokenizer}" if tokenizer else "position_match").name
     cells = grid(request, tasks)
     names = (REWARD, "em", position)
@@ -140,15 +140,14 @@ def _report(
     results: Mapping[str, RunResult],
     failed: Mapping[str, str],
 ) -> Report:
-    tasks = list(dict.fromkeys(cell.questions.task for cell in cells))
-    tasks.sort(key=lambda task: (task.domain != "wiki", task.domain, task.order, task.name))
+    tasks = tasks_of([cell.task_run for cell in cells])
     scored = [cell for cell in cells if cell.label in results]
     scores = {
         (cell.system, cell.questions.task): results[cell.label].mean(REWARD) for cell in scored
     }
     with_result = {cell.system for cell in scored}
     systems = [s for s in dict.fromkeys(cell.system for cell in cells) if s in with_result]
-    groups = groups_of([TaskRun("", system, task, ()) for system, task in scores])
+    groups = groups_of([cell.task_run for cell in scored])
     leaderboard = board(systems, tasks, scores, groups)
     tables = tables_of(leaderboard)
     return Report(

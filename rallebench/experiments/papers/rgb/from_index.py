@@ -14,6 +14,7 @@ from typing import Any
 from rallebench.core.answers import find_answers
 from rallebench.core.errors import UsageError
 from rallebench.core.experiments import Experiment, ExperimentRequest, Report
+from rallebench.core.files import json_lines
 from rallebench.core.runs import RunRequest, Values
 from rallebench.core.settings import Setting
 from rallebench.core.sources import Source
@@ -21,7 +22,7 @@ from rallebench.core.types import Episode, Example, Flow, Outcome, Question, Ret
 from rallebench.datasets.reading import read_questions
 from rallebench.engine.store import RunFolder
 from rallebench.experiments import EXPERIMENTS
-from rallebench.experiments.papers.common import counted, json_lines, string
+from rallebench.experiments.papers.common import counted, string
 from rallebench.experiments.papers.rgb import PAPER
 from rallebench.experiments.papers.rgb.documents import SEED
 from rallebench.experiments.papers.rgb.records import (

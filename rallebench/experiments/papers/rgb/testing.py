@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from rallebench.core.errors import UsageError
 from rallebench.core.experiments import ExperimentRequest
-from rallebench.core.files import sha256_file
+from rallebench.core.files import json_lines, sha256_file
 from rallebench.core.prompts import check_own, filled, prompt_text
 from rallebench.core.runs import Judge, RunRequest, RunResult, Values
 from rallebench.core.types import (
@@ -24,7 +24,7 @@ from rallebench.core.types import (
     Passage,
     Question,
 )
-from rallebench.experiments.papers.common import behind_api, is_original, json_lines, plain_name
+from rallebench.experiments.papers.common import behind_api, is_original, plain_name
 from rallebench.experiments.papers.rgb.documents import (
     Documents,
     base,
@@ -308,7 +308,7 @@ def example_of(record: RgbRecord, documents: Documents) -> Example:
     return replace(bare, question=replace(bare.question, passages=passages), record=row)
 
 
-def files_of(test: Test, result: RunResult) -> dict[str, str]:
+def files_of(test: Test, result: RunResult) -> dict[str, str | Iterable[str]]:
     """RGB's own two files of this test; questions that failed have no row."""
     records = {record.id: record for record in test.records}
     rows = []

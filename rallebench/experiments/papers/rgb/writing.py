@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
@@ -16,6 +16,7 @@ from typing import Any
 from rallebench.core.answers import find_answers
 from rallebench.core.errors import BackendError, UsageError
 from rallebench.core.experiments import ExperimentRequest
+from rallebench.core.files import json_lines
 from rallebench.core.prompts import check_own, filled, prompt_text
 from rallebench.core.runs import RunRequest, RunResult, Values
 from rallebench.core.structured import json_in
@@ -32,7 +33,7 @@ from rallebench.core.types import (
     Reply,
 )
 from rallebench.corpora.reading import read_corpus
-from rallebench.experiments.papers.common import counted, json_lines
+from rallebench.experiments.papers.common import counted
 from rallebench.experiments.papers.rgb.records import RgbRecord, answer_of
 from rallebench.experiments.papers.rgb.testing import FOLDER
 from rallebench.experiments.runs import scored_run
@@ -62,7 +63,7 @@ class SourceQuestions:
     questions: Sequence[RgbRecord]
     counts: Mapping[str, int]
     notes: tuple[str, ...] = ()
-    files: Mapping[str, str] = field(default_factory=dict)
+    files: Mapping[str, Iterable[str]] = field(default_factory=dict)
 
 
 def questions_of(

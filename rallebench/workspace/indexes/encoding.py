@@ -1,47 +1,91 @@
-"""One encoding: verify what is there, encode what is not, shard by shard."""
+"""Passages × encoder → cached vectors, encoded once: verify what is there, encode what is not, shard by shard.
+
+A shard is encoded as a whole, so that where an encoding was interrupted changes no bit, and its line is written after its
+vectors are on the disk: whatever happens, at most one shard is encoded twice.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import hashlib
 import io
+import itertools
 import json
 import os
 import shutil
 import time
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
 from rallebench.core.errors import BackendError
-from rallebench.core.files import Appender, writing
+from rallebench.core.events import Progress
+from rallebench.core.files import Appender, DiskError, is_full, room, writing
 from rallebench.encoders import BulkEncoder, Encoder
 from rallebench.encoders._numeric_types import Choice, choose_type
-from rallebench.workspace.indexes import _shards
-from rallebench.workspace.indexes._shards import (
+from rallebench.workspace.indexes import vectors as stored
+from rallebench.workspace.indexes.vectors import (
     FORM,
     FORMAT,
     PART,
     PROGRESS,
     VECTORS,
-    Building,
-    EncodedPassages,
     Passages,
+    key_of,
+    lock_path,
     passage_text,
+    passages_in,
     read_progress,
+    turn,
 )
 
 if TYPE_CHECKING:
     from rallebench.encoders import Batches, Vectors
 
-
 BATCH = 64
 """Passages that an encoder without batches of its own is given at once."""
 
 
-class Work:
+@dataclass(frozen=True)
+class EncodedPassages:
+    """Vectors on the disk, read-only: float32 (n, dim), unit length. ``encoding`` says how they were made."""
+
+    vectors: Vectors
+    dtype: str
+    encoding: Mapping[str, Any]
+
+
+def encode_passages(
+    cache: Path, passages: Passages, corpus_sha256: str, encoder: Encoder
+) -> Generator[Progress, None, EncodedPassages]:
+    """Yield progress; return the vectors of all passages, in order, encoding those that are not there yet.
+
+    One process encodes at a time; another one that asks for the same vectors waits for it. Raises BackendError for a
+    full disk and for a model that gives values which are no numbers.
+    """
+    folder = Path(cache) / key_of(corpus_sha256, encoder)
+    with _disk_errors(folder):
+        folder.parent.mkdir(parents=True, exist_ok=True)
+
+    def others(seconds: float) -> Progress:
+        """How far another process is."""
+        header, finished = read_progress(folder)
+        total = header.get("passages", 0)
+        stage = "waiting for another build that encodes the same passages"
+        return Progress("", passages_in(finished, total), total, stage, seconds=seconds)
+
+    with turn(lock_path(folder), others) as waiting:
+        yield from waiting
+        with _disk_errors(folder, 4 * encoder.dim * len(passages)):
+            folder.mkdir(parents=True, exist_ok=True)
+            return (yield from _Encoding(folder, passages, encoder, corpus_sha256).run())
+
+
+class _Encoding:
     """One encoding, begun or continued. Only the process that holds the lock has one."""
 
     def __init__(
@@ -56,8 +100,8 @@ class Work:
         self.header: dict[str, Any] = {}
         self.finished: dict[int, str] = {}
 
-    def run(self) -> Iterator[Building]:
-        """Verify what is there, encode what is not, and give the file its name."""
+    def run(self) -> Generator[Progress, None, EncodedPassages]:
+        """Verify what is there, encode what is not, give the file its name; returns the finished vectors."""
         self._read_progress()
         if not self.header:
             choice = yield from self._choose()
@@ -67,20 +111,18 @@ class Work:
         if missing or not (self.folder / VECTORS).exists():
             yield from self._encode(missing)
             os.replace(self.folder / PART, self.folder / VECTORS)
-        yield Building("encoding passages", self.shape[0], self.shape[0], self._seconds())
-
-    def stored(self) -> EncodedPassages:
-        """The finished vectors."""
+        yield self._progress("encoding passages", self.shape[0])
         vectors = np.load(self.folder / VECTORS, mmap_mode="r")
         return EncodedPassages(vectors, self.header["dtype"], self.header["measured"])
 
     @property
     def _firsts(self) -> range:
         """The first row of each shard."""
-        return range(0, self.shape[0], _shards.SHARD)
+        return range(0, self.shape[0], stored.SHARD)
 
-    def _seconds(self) -> float:
-        return time.perf_counter() - self.started
+    def _progress(self, stage: str, done: int, rate: float = 0.0) -> Progress:
+        seconds = time.perf_counter() - self.started
+        return Progress("", done, self.shape[0], stage, seconds=seconds, rate=rate)
 
     def _read_progress(self) -> None:
         """What an earlier session finished; a progress file that is not ours to continue begins anew."""
@@ -94,8 +136,8 @@ class Work:
         whole, part = self.folder / VECTORS, self.folder / PART
         return part if part.exists() else whole
 
-    def _choose(self) -> Generator[Building, None, Choice]:
-        yield Building("choosing the numeric type", 0, 0, self._seconds())
+    def _choose(self) -> Generator[Progress, None, Choice]:
+        yield Progress("", message="choosing the numeric type")
         bulk(self.encoder, "float32")  # one for queries only says so before anything is written
         return choose_type(self.encoder, len(self.passages), self._text)
 
@@ -123,7 +165,7 @@ class Work:
         with Appender(self.folder / PROGRESS) as progress:
             progress.write(self.header)
 
-    def _verify(self) -> Iterator[Building]:
+    def _verify(self) -> Iterator[Progress]:
         """Forget the finished shards whose vectors are not those that were written."""
         good: dict[int, str] = {}
         with open(self._file(), "rb") as handle:
@@ -132,7 +174,7 @@ class Work:
                 and os.fstat(handle.fileno()).st_size == self.size
             )
             for first, sha256 in sorted(self.finished.items()):
-                yield Building("checking encoded passages", first, self.shape[0], self._seconds())
+                yield self._progress("checking encoded passages", first)
                 handle.seek(self._place(first))
                 piece = handle.read(4 * self._rows(first) * self.shape[1])
                 if _sha256(piece) == sha256:
@@ -149,7 +191,7 @@ class Work:
             (self.folder / VECTORS).unlink()
         if len(good) < len(self.finished):
             with writing(self.folder / PROGRESS) as out:
-                for line in (self.header, *(self._line(first, sha) for first, sha in good.items())):
+                for line in (self.header, *itertools.starmap(self._line, good.items())):
                     out.write(json.dumps(line, ensure_ascii=False).encode() + b"\n")
         self.finished = good
 
@@ -161,12 +203,12 @@ class Work:
         return passage_text(self.passages[row])
 
     def _rows(self, first: int) -> int:
-        return min(_shards.SHARD, self.shape[0] - first)
+        return min(stored.SHARD, self.shape[0] - first)
 
     def _line(self, first: int, sha256: str) -> dict[str, Any]:
         return {"first": first, "rows": self._rows(first), "sha256": sha256}
 
-    def _encode(self, missing: Sequence[int]) -> Iterator[Building]:
+    def _encode(self, missing: Sequence[int]) -> Iterator[Progress]:
         encode = bulk(self.encoder, self.header["dtype"])
         before = sum(self._rows(first) for first in self.finished)
         done, began = 0, time.perf_counter()
@@ -175,14 +217,13 @@ class Work:
             file.truncate(self.size)
             for first in missing:
                 texts = list(map(self._text, range(first, first + self._rows(first))))
-                shard = _empty(len(texts), self.shape[1])
+                # No numbers: a row that an encoder leaves out is noticed like a broken one.
+                shard = np.full((len(texts), self.shape[1]), np.nan, dtype=np.float32)
                 for rows, vectors in encode(texts):
                     shard[rows] = vectors
                     done += len(rows)
                     rate = done / max(time.perf_counter() - began, 1e-9)
-                    yield Building(
-                        "encoding passages", before + done, self.shape[0], self._seconds(), rate
-                    )
+                    yield self._progress("encoding passages", before + done, rate)
                 self._check(shard, first)
                 piece = shard.astype("<f4", copy=False).tobytes()
                 file.seek(self._place(first))
@@ -216,9 +257,16 @@ def bulk(encoder: Encoder, dtype: str) -> Callable[[Sequence[str]], Batches]:
     return encode
 
 
-def _empty(rows: int, dim: int) -> Vectors:
-    # No numbers: a row that an encoder leaves out is noticed like a broken one.
-    return np.full((rows, dim), np.nan, dtype=np.float32)
+@contextlib.contextmanager
+def _disk_errors(folder: Path, needed: int = 0) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise DiskError(
+            f"Could not write the vectors in {folder}: {error.strerror or error}; free space, or use another "
+            "workspace, and run it again: what is encoded is kept."
+            + (f" {room(folder, needed)}" if is_full(error) else "")
+        ) from error
 
 
 def _reserve(handle: BinaryIO, size: int) -> None:

@@ -1,0 +1,87 @@
+"""An index by what it is: corpus, kind, encoder, chunking and settings, checked before anything is read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rallebench.core.errors import NotFoundError, UsageError
+from rallebench.core.settings import checked
+from rallebench.corpora import CORPORA
+from rallebench.corpora.chunking import Chunking
+from rallebench.corpora.reading import IMPORTED
+from rallebench.encoders.references import check_encoder
+from rallebench.retrievers import INDEX_KINDS, needs_encoder
+from rallebench.workspace.paths import STARTER, STARTER_INDEXES
+
+
+@dataclass(frozen=True, slots=True)
+class IndexRecipe:
+    """What an index is made of. Make one with ``index_recipe``, which checks it.
+
+    ``corpus``: a file or folder of documents, an imported corpus, or an index, whose passages are then the documents.
+    ``encoder``: '' for a kind that has none. ``form``: the corpus's format, '' recognises it. ``settings``: all of the kind's.
+    """
+
+    corpus: Path
+    kind: str
+    encoder: str = ""
+    chunking: Chunking | None = None
+    form: str = ""
+    page_map: Path | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+
+def index_recipe(
+    corpus: Path,
+    kind: str,
+    *,
+    encoder: str = "minilm",
+    chunking: Chunking | None = None,
+    form: str = "",
+    page_map: Path | None = None,
+    settings: Mapping[str, Any] | None = None,
+) -> IndexRecipe:
+    """A recipe with all its settings, checked; nothing is read or loaded. Raises UsageError."""
+    full = check_settings(kind, settings or {})
+    if form:
+        CORPORA.entry(form)
+    if needs_encoder(kind):
+        check_encoder(encoder)
+    if not corpus.exists():
+        raise NotFoundError(f"{corpus} does not exist.")
+    form = form or (IMPORTED if is_index(corpus) else "")
+    encoder = encoder if needs_encoder(kind) else ""
+    return IndexRecipe(corpus, kind, encoder, chunking, form, page_map, full)
+
+
+def starter_recipe(name: str) -> IndexRecipe:
+    """The recipe of one of the starter's indexes."""
+    kind = STARTER_INDEXES[name]
+    pages = STARTER / "page_map.json"
+    return index_recipe(STARTER / "corpus.tsv", kind, page_map=pages)
+
+
+def kinds() -> tuple[str, ...]:
+    """The index kinds that can be built; those that need no thought come first."""
+    return tuple(
+        sorted(INDEX_KINDS.names(), key=lambda name: (needs_encoder(name), name != "flat", name))
+    )
+
+
+def check_settings(kind: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """All settings of an index kind. Raises UsageError for an unknown kind, and for a setting it does not have or take."""
+    if kind not in kinds():
+        raise UsageError(f"There is no index kind {kind!r}; known: {', '.join(kinds())}.")
+    entry = INDEX_KINDS.entry(kind)
+    full = checked(f"index kind {kind!r}", entry.form, settings)
+    if "check" in entry.traits:
+        entry.traits["check"](full)
+    return full
+
+
+def is_index(path: Path) -> bool:
+    """Whether ``path`` is the folder of an index."""
+    return (path / "manifest.json").is_file()
