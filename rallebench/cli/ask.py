@@ -8,11 +8,11 @@ from typing import Any
 
 from rallebench.cli import flags
 from rallebench.cli.flags import flag
-from rallebench.cli.printing import drain
+from rallebench.cli.printing import follow
 from rallebench.cli.verbs import VERBS, Result, workbench_of
 from rallebench.core.errors import UsageError
 from rallebench.render import costs
-from rallebench.services import answers
+from rallebench.services import agents, answers
 
 
 @VERBS.register(
@@ -32,13 +32,11 @@ def ask(args: argparse.Namespace) -> Result:
     if not args.question.strip():
         raise UsageError("The question is empty; write it behind --question.")
     workbench = workbench_of(args)
-    agent = flags.agent_of(workbench, args)
-    chain = None
-    if agent is None:
-        chain = answers.overridden(
-            workbench.workspace.chain(args.chain), args.llm, args.retriever, args.set
-        )
-    value = drain(answers.ask(workbench, args.question, chain=chain, agent=agent))
+    answerer = flags.agent_of(workbench, args)
+    if answerer is None:
+        chain = workbench.workspace.chain(args.chain)
+        answerer = answers.overridden(chain, args.llm, args.retriever, args.set)
+    value = follow(answers.ask(workbench, args.question, answerer))
     return Result(value, ("\n\n".join(_parts(value)),))
 
 
@@ -56,5 +54,5 @@ def _parts(value: Mapping[str, Any]) -> Iterator[str]:
             )
     yield f"Answer: {value['answer']}"
     if reason := value.get("stop_reason"):
-        yield f"Ended: {reason} ({answers.meaning_of(reason)})"
+        yield f"Ended: {reason} ({agents.meaning(reason)})"
     yield f"Cost: {costs.sentence(value['cost'])}"

@@ -13,7 +13,7 @@ from rallebench.cli.verbs import VERBS, Result, workbench_of
 from rallebench.core.errors import UsageError
 from rallebench.core.runs import RunOptions
 from rallebench.render import experiments
-from rallebench.services import catalog, experimenting
+from rallebench.services import builders, catalog
 
 KEYS = ("name", "maker", "folder", "files", "counts", "notes")
 
@@ -45,11 +45,11 @@ def build_dataset(args: argparse.Namespace) -> Result:
     if not args.maker:
         makers = catalog.described("builders")
         return Result({"makers": makers}, (experiments.forms(makers),))
-    settings = experimenting.builder_settings(args.maker, flags.written(args.set))
+    settings = builders.BUILDERS.settings(args.maker, flags.written(args.set))
     if not args.name:
         raise UsageError("The question set needs a name: --name N; its stages are kept under it.")
     workbench = workbench_of(args)
-    request = experimenting.builder_request(
+    request = builders.builder_request(
         workbench.workspace, args.maker, args.name, settings, args.articles, args.llm, args.limit
     )
     plan = flags.plan_of(workbench, request, args)

@@ -12,6 +12,7 @@ from rallebench.cli.verbs import VERBS, Result, workbench_of
 from rallebench.core.numbers import independence
 from rallebench.render import costs
 from rallebench.render.numbers import interval, text
+from rallebench.services import comparing
 
 
 @VERBS.register(
@@ -37,7 +38,8 @@ def compare(args: argparse.Namespace) -> Result:
     """Is another run better than the first, and is that more than chance?"""
     workbench = workbench_of(args)
     names = [args.run_a, args.run_b, *args.others]
-    value, warnings, tables = workbench.runs.compare(names, args.metric)
+    runs = [workbench.runs.open(name) for name in names]
+    value, warnings, tables = comparing.compare(runs, args.metric)
     blocks = (*tables, *_definition(value)) if tables else tuple(_pair(value))
     for warning in warnings:
         say(f"Warning: {warning}")

@@ -8,7 +8,7 @@ from rallebench.cli.flags import flag, settings
 from rallebench.cli.printing import drain, say
 from rallebench.cli.verbs import VERBS, Result, workbench_of
 from rallebench.core.errors import UsageError
-from rallebench.services import model_choice
+from rallebench.services import library, model_entries
 from rallebench.services.answers import parse_settings, step_json
 
 ACTIONS = ("add", "change", "delete", "ask", "find")
@@ -49,7 +49,7 @@ def _add(args: argparse.Namespace) -> Result:
         raise UsageError(
             "Give --preset (rallebench list presets) or --backend (rallebench list backends)."
         )
-    entry = model_choice.entry_of(
+    entry = model_entries.entry_of(
         workbench,
         parse_settings(args.set),
         preset=args.preset,
@@ -68,7 +68,7 @@ def _add(args: argparse.Namespace) -> Result:
 
 def _delete(args: argparse.Namespace) -> Result:
     workbench = workbench_of(args)
-    users = workbench.models.users(args.name)
+    users = library.users(workbench.workspace, args.name, "language model")
     sentence = workbench.models.delete(args.name)
     return Result({"name": args.name, "users": users, "said": [sentence]}, (sentence,))
 
@@ -87,19 +87,14 @@ def _ask(args: argparse.Namespace) -> Result:
 
 def _find(args: argparse.Namespace) -> Result:
     workbench = workbench_of(args)
-    server = model_choice.server_settings(
-        workbench,
-        parse_settings(args.set),
-        preset=args.preset,
-        model=args.name,
-        base_url=args.base_url,
-        api_key_env=args.api_key_env,
-    )
+    own = {"base_url": args.base_url, "api_key_env": args.api_key_env}
+    settings = {**parse_settings(args.set), **{key: value for key, value in own.items() if value}}
+    server = model_entries.server_settings(workbench, settings, preset=args.preset, model=args.name)
     url = server.get("base_url")
     if not url:
         raise UsageError(
             "Give the server's address: --base-url http://127.0.0.1:8000/v1, or --preset ollama."
         )
-    names = list(workbench.models.served(server))
+    names = list(model_entries.served(server))
     lines = names or [f"{url} has no models yet; load one there first."]
     return Result({"base_url": url, "models": names}, tuple(lines))

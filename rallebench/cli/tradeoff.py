@@ -60,7 +60,7 @@ def tradeoff(args: argparse.Namespace) -> Result:
     request = experimenting.tradeoff_request(
         workbench,
         name,
-        args.index,
+        flags.listed(args.index) or (),
         args.dataset,
         k=args.k,
         limit=args.limit,

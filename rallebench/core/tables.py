@@ -108,8 +108,8 @@ class Figure:
     """A plot. ``series``: name → points (x, y), y a number or a Mean, whose interval is drawn; None: not measured.
 
     ``radar``: x is the axis. ``bubble``: points (x, y, size); the area is the size, and None is hollow. ``waterfall``
-    and ``rings``: x is the key of a part, ``labels`` has its words. ``box``: x is the label of a value. ``high``: the
-    end of the axis of y, None: the data's. ``empty``: the sentence shown instead of an empty plot.
+    and ``rings``: x is the key of a part, ``labels`` has its words. ``box``: x is the label of a value. What follows in a point
+    is the tooltip of its mark. ``high``: the end of the axis of y, None: the data's. ``empty``: the sentence shown instead of an empty plot.
     """
 
     title: str

@@ -169,6 +169,11 @@ class ToolSpec:
     description: str = ""
     parameters: Mapping[str, Any] = field(default_factory=dict)
 
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        """The names of its parameters, in order."""
+        return tuple(self.parameters.get("properties", {}))
+
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:

@@ -11,7 +11,11 @@ from rallebench.core.types import ToolSpec
 def tool(
     name: str, description: str, /, *, optional: Sequence[str] = (), **parameters: str
 ) -> ToolSpec:
-    """A tool with text parameters, name → description; all but the ``optional`` are required."""
+    """A tool with text parameters, name → description; all but the ``optional`` are required.
+
+    >>> tool("Search", "Open a page.", entity="its name").arguments
+    ('entity',)
+    """
     properties = {
         key: {"type": "string", "description": about} for key, about in parameters.items()
     }
@@ -23,15 +27,6 @@ def tool(
         "additionalProperties": False,
     }
     return ToolSpec(name, description, schema)
-
-
-def names_of(spec: ToolSpec) -> tuple[str, ...]:
-    """A tool's parameters, in order.
-
-    >>> names_of(tool("Search", "Open a page.", entity="its name"))
-    ('entity',)
-    """
-    return tuple(spec.parameters["properties"])
 
 
 def unknown_tool(tools: Sequence[ToolSpec], name: str) -> str:
@@ -51,7 +46,7 @@ def checked_call(
     spec = next((spec for spec in tools if spec.name == name), None)
     if spec is None:
         return {}, unknown_tool(tools, name)
-    known, texts = names_of(spec), {}
+    known, texts = spec.arguments, {}
     for key, value in arguments.items():
         if key not in known:
             return {}, f"{name} takes {', '.join(known)}; {str(key)[:100]!r} is none of them."

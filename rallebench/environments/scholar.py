@@ -13,7 +13,7 @@ from rallebench.core.types import ToolSpec, UseTool
 from rallebench.environments import ENVIRONMENTS, MakeEnvironment, Observed
 from rallebench.environments._calls import Unreadable, read_arguments
 from rallebench.environments._scholar.apis import TOOLS
-from rallebench.environments._tools import checked_call, names_of
+from rallebench.environments._tools import checked_call
 
 SETTINGS = {
     "table": Setting(str, "starter-scholars", about="an imported table of scholars"),
@@ -53,7 +53,7 @@ class Scholar:
         spec = next((spec for spec in self.tools if spec.name == verb), None)
         if spec is None:
             return invalid(self.tools)
-        names = names_of(spec)
+        names = spec.arguments
         aliases = {
             other: name or names[0]
             for other, name in ALIASES.items()
@@ -71,7 +71,7 @@ class Scholar:
         if wrong:
             return wrong
         if not texts:
-            return f"{name} needs at least one of {', '.join(names_of(self.tools[0]))}."
+            return f"{name} needs at least one of {', '.join(self.tools[0].arguments)}."
         reply = yield UseTool(self._tool, {"api": name, **texts})
         return reply.text
 
@@ -79,7 +79,7 @@ class Scholar:
 def invalid(tools: tuple[ToolSpec, ...]) -> str:
     """The observation for an unknown action."""
     actions = (
-        f"{spec.name}({', '.join(f'<{name}>' for name in names_of(spec))})" for spec in tools
+        f"{spec.name}({', '.join(f'<{name}>' for name in spec.arguments)})" for spec in tools
     )
     return f"Invalid Action. Valid Actions are {' '.join(actions)} and Finish(<answer>)."
 

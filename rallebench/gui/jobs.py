@@ -37,7 +37,7 @@ def chip(workbench: Workbench) -> dict[str, Any]:
         "active": len(active),
         "chip": _chip(active, ended),
         "list": "".join(map(row, (*active, *ended))),
-        "versions": {job.id: job.state().version for job in jobs}
+        "versions": {job.id: job.version for job in jobs}
         | {"loaded": " ".join(line.name for line in workbench.models.status())},
     }
 
@@ -56,9 +56,7 @@ def _chip(active: list[Job], ended: list[Job]) -> str:
 
 def progress_of(job: Job) -> Progress | None:
     """The newest progress of a job that knows its total, of its outermost task."""
-    tasks = [
-        task for task in job.state().tasks.values() if isinstance(task, Progress) and task.total
-    ]
+    tasks = [task for task in job.tasks.values() if isinstance(task, Progress) and task.total]
     return min(tasks, key=lambda task: task.task.count("/"), default=None)
 
 

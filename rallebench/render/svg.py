@@ -60,6 +60,11 @@ def _text(x: float, y: float, text: str, anchor: str = "start", extra: str = "")
     return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"{extra}>{escape(short)}</text>'
 
 
+def _title(words: Sequence[Any]) -> str:
+    """The tooltip of a mark: what stands behind its numbers."""
+    return f"<title>{escape(' '.join(map(str, words)))}</title>" if words else ""
+
+
 def _key(x: float, y: float, colour: str, label: str) -> str:
     """A square of a colour and what it stands for."""
     square = f'<rect x="{x}" y="{y}" width="13" height="13" fill="{colour}"/>'
@@ -142,7 +147,7 @@ def _bubbles(value: Figure) -> str:
     axes = _Axes(value, (0.0, max(xs) * 1.15 or 1.0), (low, high))
     most, body = max(size or 0 for _, _, _, size, *_ in points) or 1, axes.ticks()
     names: list[tuple[float, float, float]] = []  # the middle, half the width, and the line of each
-    for number, (name, cost, quality, size, *_) in enumerate(points):
+    for number, (name, cost, quality, size, *words) in enumerate(points):
         x, y, colour = axes.x(cost), axes.y(quality), colours.series(number)
         radius = 7.0 if size is None else max(4.0, 21 * math.sqrt(size / most))
         style = (
@@ -150,7 +155,9 @@ def _bubbles(value: Figure) -> str:
             if size is None
             else f'fill="{colour}" fill-opacity=".8"'
         )
-        body += f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius:.1f}" {style}/>'
+        body += (
+            f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius:.1f}" {style}>{_title(words)}</circle>'
+        )
         line, half = y - radius - 5, 3.4 * min(len(name), 60)
         while line > 24 and any(
             abs(x - at) < half + wide and abs(line - taken) < 13 for at, wide, taken in names
@@ -241,20 +248,20 @@ def _points(value: Figure) -> str:
         colour = colours.series(number)
         shift = wide * (number - (len(series) - 1) / 2) if value.kind == "bar" else 0.0
         places = [
-            (axes.x(str(x) if isinstance(xs[0], str) else x) + shift, axes.y(y["value"]), y)
-            for x, y, _ in row
+            (axes.x(str(x) if isinstance(xs[0], str) else x) + shift, axes.y(y["value"]), y, words)
+            for x, y, words in row
         ]
-        for x, top, y in places:
+        for x, top, y, words in places:
             if value.kind == "bar":
                 edge, high = min(top, axes.y(0)), abs(axes.y(0) - top)
-                body += f'<rect x="{x - wide / 2:.1f}" y="{edge:.1f}" width="{wide:.1f}" height="{high:.1f}" fill="{colour}"/>'
+                body += f'<rect x="{x - wide / 2:.1f}" y="{edge:.1f}" width="{wide:.1f}" height="{high:.1f}" fill="{colour}">{_title(words)}</rect>'
             else:
-                body += f'<circle cx="{x:.1f}" cy="{top:.1f}" r="4" fill="{colour}"/>'
+                body += f'<circle cx="{x:.1f}" cy="{top:.1f}" r="4" fill="{colour}">{_title(words)}</circle>'
             if y["low"] is not None and y["high"] is not None:
                 low, high = axes.y(y["low"]), axes.y(y["high"])
                 body += f'<line x1="{x:.1f}" y1="{low:.1f}" x2="{x:.1f}" y2="{high:.1f}" stroke="{INK}"/>'
         if value.kind == "line":
-            line = " ".join(f"{x:.1f},{top:.1f}" for x, top, _ in places)
+            line = " ".join(f"{x:.1f},{top:.1f}" for x, top, *_ in places)
             body += f'<polyline points="{line}" fill="none" stroke="{colour}" stroke-width="1.8"/>'
         body += _key(70, 415 + 20 * number, colour, name)
     return _svg(720, 425 + 20 * len(series), body)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,13 +10,14 @@ from rallebench.chains.chain import prompt_of
 from rallebench.chains.overrides import override, with_overrides
 from rallebench.chains.template import render
 from rallebench.core.errors import BackendError, BadFileError, Hint, UsageError
+from rallebench.core.events import Operation, Warned
 from rallebench.core.files import read_json
 from rallebench.core.types import Chain, Episode, Generate, Hit, Question, Retrieve, Step, UseTool
 from rallebench.engine.cost import Prices, prices_of, step_to_json, total
 from rallebench.engine.record import hit_to_json, request_to_json
 from rallebench.environments import ENVIRONMENTS
 from rallebench.services.transcript import pieces
-from rallebench.workflows import REASONS, WORKFLOWS
+from rallebench.workflows import WORKFLOWS
 from rallebench.workspace.checking import check_flow
 from rallebench.workspace.flows import Agent, chain_flow
 from rallebench.workspace.paths import parse_settings
@@ -85,31 +86,23 @@ def agent_of(
     return workbench.asking.agent(workflow, env, llm, settings, seed=seed)
 
 
-def ask(
-    workbench: Workbench, question: str, *, chain: Chain | None = None, agent: Agent | None = None
-) -> Iterator[str | dict[str, Any]]:
-    """Answer one question by a chain or an agent: yields progress, last the answer with its steps and cost as JSON.
+def ask(workbench: Workbench, question: str, answerer: Chain | Agent) -> Operation[dict[str, Any]]:
+    """Answer one question by a chain or an agent; returns the answer with its steps and cost as JSON.
 
     Raises UsageError for a chain that cannot run, BackendError for a question that failed.
     """
-    if agent is not None:
-        flow = agent.flow
-    else:
-        assert chain is not None
-        flow = chain_flow(chain)
+    asking, query = workbench.asking, Question("ask", question)
+    flow = chain_flow(answerer) if isinstance(answerer, Chain) else answerer.flow
     check_flow(workbench.workspace, flow)
-    query = Question("ask", question)
     with workbench.models.lease("rallebench ask") as lease:
-        for event in lease.load_for(flow.llms, flow.retrievers):
-            yield event.message
-        events = workbench.asking.run_agent(agent, query) if agent else None
-        if events is None:
-            assert chain is not None
-            events = workbench.asking.execute_chain(chain, query)
-        *_, episode = events
+        yield from lease.load_for(flow.llms, flow.retrievers)
+        if isinstance(answerer, Chain):
+            *_, episode = asking.execute_chain(answerer, query)
+        else:
+            *_, episode = asking.run_agent(answerer, query)
     assert isinstance(episode, Episode)
-    if workbench.asking.memo_warning:
-        yield f"Warning: {workbench.asking.memo_warning}"
+    if asking.memo_warning:
+        yield Warned("", asking.memo_warning)
     if episode.error:
         raise BackendError(episode.error)
     prices = prices_of(workbench.models.backends.llms)
@@ -118,18 +111,13 @@ def ask(
         "steps": [step_json(step, prices) for step in episode.steps],
         "cost": total(episode.steps, prices),
     }
-    if agent is not None and episode.outcome is not None:
+    if isinstance(answerer, Agent) and episode.outcome is not None:
         value["stop_reason"] = episode.outcome.stop_reason
         value["said"] = [
             {"kind": piece.kind, "label": piece.label, "text": piece.text}
-            for piece in pieces(episode.steps, agent.workflow)
+            for piece in pieces(episode.steps, answerer.workflow)
         ]
-    yield value
-
-
-def meaning_of(stop_reason: str) -> str:
-    """What a stop reason of an agent means."""
-    return REASONS.get(stop_reason, "")
+    return value
 
 
 def step_json(step: Step, prices: Prices | None = None) -> dict[str, Any]:

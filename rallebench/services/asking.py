@@ -14,7 +14,7 @@ from rallebench.chains.saved import chain_from_json, chain_to_json, save_chain
 from rallebench.core.errors import UsageError
 from rallebench.core.events import complete
 from rallebench.core.runs import Backends
-from rallebench.core.sources import files_in
+from rallebench.core.sources import stamps
 from rallebench.core.types import (
     Chain,
     Example,
@@ -23,20 +23,12 @@ from rallebench.core.types import (
     Message,
     Question,
     Reply,
-    Request,
-    Retrieve,
     Step,
 )
 from rallebench.datasets.reading import read_questions
 from rallebench.engine.reply_cache import ReplyCache
 from rallebench.engine.single import Event, answer_one, run_one
-from rallebench.services.episodes import (
-    EpisodeJob,
-    EpisodeRequest,
-    Episodes,
-    EpisodeState,
-    Trace,
-)
+from rallebench.services.episodes import EpisodeJob, EpisodeRequest, EpisodeState, Trace
 from rallebench.services.jobs import JobManager
 from rallebench.services.leases import Lease
 from rallebench.services.models import ModelManager
@@ -44,9 +36,12 @@ from rallebench.workflows.resume import continued
 from rallebench.workspace.flows import Agent, prepare_agent
 from rallebench.workspace.paths import Workspace
 
+MOST_EPISODES = 30
+"""Episodes that are remembered."""
+
 
 @lru_cache(maxsize=8)
-def _read(path: Path, version: tuple[tuple[int, int], ...]) -> tuple[Example, ...]:
+def _read(path: Path, version: tuple[tuple[str, int, int], ...]) -> tuple[Example, ...]:
     return read_questions(path)
 
 
@@ -64,7 +59,6 @@ class Asking:
         """``trace`` logs an episode that has ended."""
         self._workspace, self._models, self._allow_python = workspace, models, allow_python
         self._jobs, self._trace = jobs, trace
-        self.episodes = Episodes()
         self._memo: ReplyCache | None = None
         self._lock = threading.Lock()
 
@@ -91,8 +85,7 @@ class Asking:
     def questions(self, dataset: str) -> tuple[Example, ...]:
         """The examples of a question set, read once per version of its file. Raises BadFileError."""
         _, path = self._workspace.dataset(dataset)
-        stats = [file.stat() for file in files_in(path)]
-        return _read(path, tuple((stat.st_mtime_ns, stat.st_size) for stat in stats))
+        return _read(path, tuple(stamps(path)))
 
     def example(self, dataset: str, chosen: str) -> Example:
         """The example whose id is ``chosen``; any other text is a question of the user's own, without gold."""
@@ -137,23 +130,8 @@ class Asking:
     def chat(self, chain: Chain, history: Sequence[Message], text: str) -> Iterator[Event]:
         """One chat turn: the chain as a flow, its last answer streamed."""
         question = Question("chat", text, history=tuple(history))
-        return self.execute_chain(chain, question, stream=True, holder=chat_holder(chain))
-
-    def gold_rank(self, step: Step, pages: frozenset[str], depth: int = 100) -> int | None:
-        """The rank of the first gold page for a retrieval, looked for down to ``depth``; None if not there."""
-        if not isinstance(step.request, Retrieve) or not pages:
-            return None
-        for rank, hit in enumerate(step.reply.hits, 1):
-            if hit.passage.page_id in pages:
-                return rank
-        deeper: Request = Retrieve(
-            step.request.retriever, step.request.query, max(depth, step.request.k)
-        )
-        with self._models.lease("the search for a gold page").hold([step.request.retriever]):
-            hits = answer_one(deeper, self._models.backends, self.memo).reply.hits
-        return next(
-            (rank for rank, hit in enumerate(hits, 1) if hit.passage.page_id in pages), None
-        )
+        holder = f"a chat turn of the chain {chain.name!r}, which is being answered"
+        return self.execute_chain(chain, question, stream=True, holder=holder)
 
     def ask_model(self, name: str, prompt: str) -> Step:
         """Ask a loaded model one prompt, past the memory: to try it. Raises RalleError."""
@@ -207,12 +185,27 @@ class Asking:
             )
 
     def start_episode(self, request: EpisodeRequest) -> EpisodeState:
-        """Begin an episode as a job, which goes on without the page; ``episodes`` has it by its name."""
+        """Begin an episode as a job, which goes on without the page. Beyond MOST_EPISODES the oldest that has ended is
+        forgotten."""
+        for job in self._jobs.list("episode")[: 1 - MOST_EPISODES]:
+            self._jobs.forget(job.id)
         episode = EpisodeJob(request)
-        self.episodes.add(episode)
-        name = episode.now.name
-        self._jobs.submit("episode", name, name, lambda job: episode.work(self, self._trace, job))
+        name, trace = episode.now.name, self._trace
+        self._jobs.submit("episode", name, episode, lambda job: episode.work(self, trace, job))
         return episode.now
+
+    def episode(self, name: str) -> EpisodeState | None:
+        """The state of the episode ``name``, None if it is not known here (any more)."""
+        job = self._jobs.get("episode", name)
+        state: EpisodeState | None = job.identity.state() if job else None
+        return state
+
+    def stop_episode(self, name: str) -> None:
+        """Stop an episode at once. Raises UsageError if it is not running."""
+        job = self._jobs.get("episode", name)
+        if job is None or not job.identity.now.going:
+            raise UsageError("No episode is running, so there is nothing to stop.")
+        job.identity.stop()
 
     def save_chain(self, chain: Chain, name: str) -> Path:
         """Save a chain in the workspace under ``name``; returns the file. UsageError if it could not be read again."""
@@ -229,8 +222,3 @@ class Asking:
 def _ready(lease: Lease, llms: Sequence[str], retrievers: Sequence[str]) -> Backends:
     """These models and retrievers, loaded and held; a heavy model must be loaded already."""
     return complete(lease.load_for(llms, retrievers, heavy=False))
-
-
-def chat_holder(chain: Chain) -> str:
-    """What holds the models of a chain while one turn of a conversation is answered."""
-    return f"a chat turn of the chain {chain.name!r}, which is being answered"

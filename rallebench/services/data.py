@@ -4,34 +4,35 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from rallebench.core import parts
 from rallebench.core.errors import Hint, NotFoundError, RalleError, UsageError
-from rallebench.core.events import Event
+from rallebench.core.events import Event, Operation, Progress
 from rallebench.core.files import write_json
+from rallebench.core.parts import check_name
 from rallebench.core.settings import Setting, checked
-from rallebench.core.types import Hit, Passage
+from rallebench.core.types import Hit
 from rallebench.corpora import imported
 from rallebench.corpora.chunking import Chunking, choose
 from rallebench.corpora.imported import Corpus, import_corpus
-from rallebench.corpora.reading import read_corpus
 from rallebench.datasets.importing import QuestionSet, import_dataset
 from rallebench.engine.store import QUESTIONS, list_runs
-from rallebench.retrievers import search_form
-from rallebench.services import indexes, previews
-from rallebench.services.indexes import VerifiedIndex
+from rallebench.retrievers import needs_encoder, search_form
 from rallebench.services.jobs import JobManager, pieces_of
-from rallebench.services.models import ModelManager
-from rallebench.services.previews import ROWS, Preview
 from rallebench.workspace.entries import Combination, Manifest, read_combinations, read_manifest
 from rallebench.workspace.indexes.build import build_index
+from rallebench.workspace.indexes.checks import search_known, verify_index
 from rallebench.workspace.indexes.estimate import Estimate, estimate_build
 from rallebench.workspace.indexes.recipes import index_recipe
 from rallebench.workspace.indexes.vectors import CachedVectors, delete_vectors, kept_vectors
 from rallebench.workspace.paths import STARTER_INDEXES, Workspace
+
+if TYPE_CHECKING:
+    from rallebench.services.models import ModelManager
 
 GOLD_DEPTH = 100
 
@@ -46,6 +47,16 @@ class Search:
     depth: int = GOLD_DEPTH
 
 
+@dataclass(frozen=True, slots=True)
+class VerifiedIndex:
+    """An index whose files are those that were built and that finds its own passages."""
+
+    name: str
+    files: int
+    bytes: int
+    seconds: float
+
+
 class Data:
     """The verbs about corpora, question sets, indexes, vectors, combinations and searches."""
 
@@ -55,16 +66,6 @@ class Data:
         self._retrievers = workspace.path / "retrievers.json"
 
     # corpora
-
-    def preview_corpus(
-        self, source: Path, *, form: str = "", page_map: Path | None = None, rows: int = ROWS
-    ) -> Preview:
-        """The first passages of a corpus. Raises UsageError if it cannot be read at all."""
-        return previews.preview_corpus(source, form, page_map, rows)
-
-    def documents(self, corpus: str) -> Iterator[Passage]:
-        """The documents of a corpus given by its name or place, in order. Raises UsageError for a bad row."""
-        return read_corpus(previews.existing(self._workspace.corpus(corpus)))
 
     def corpora(self) -> dict[str, imported.Corpus]:
         """Name → card of every imported corpus."""
@@ -79,15 +80,12 @@ class Data:
         page_map: Path | None = None,
         skip_bad: bool = False,
     ) -> Iterator[Event | Corpus]:
-        """Import a corpus under a name, yielding progress, the Corpus last; it runs in a thread of its own."""
-        settings: dict[str, Any] = {"form": form, "page_map": page_map, "skip_bad": skip_bad}
-        job = self._jobs.submit(
-            "import",
-            name,
-            (source, settings),
-            lambda job: import_corpus(self._workspace.corpora, name, source, **settings),
+        """Import a corpus under a name, yielding progress, the Corpus last; see ``corpora.imported.import_corpus``."""
+        folder = self._workspace.corpora
+        importing = import_corpus(
+            folder, name, source, form=form, page_map=page_map, skip_bad=skip_bad
         )
-        return pieces_of(job)
+        yield (yield from importing)
 
     def delete_corpus(self, name: str) -> str:
         """Remove an imported corpus; returns a sentence. Indexes over it keep their passages."""
@@ -95,10 +93,6 @@ class Data:
         return f"Deleted the corpus {name}. Indexes over it stay usable."
 
     # question sets
-
-    def preview_questions(self, source: Path, *, form: str = "", rows: int = ROWS) -> Preview:
-        """The first questions of a set. Raises UsageError if it cannot be read at all."""
-        return previews.preview_questions(source, form, rows)
 
     def import_dataset(
         self,
@@ -218,34 +212,26 @@ class Data:
 
     def verify_index(self, name: str) -> Iterator[Event | VerifiedIndex]:
         """Compare every file with its sha256 and search for known passages, as a job."""
-        folder = indexes.folder_of(self._workspace, name)
+        folder = folder_of(self._workspace, name)
         encoders = self._models.encoders
         return pieces_of(
-            self._jobs.submit("check", name, folder, lambda job: indexes.verify(folder, encoders))
+            self._jobs.submit("check", name, folder, lambda job: _verify(folder, encoders))
         )
 
     def delete_index(self, name: str) -> str:
         """Delete an index; returns a sentence. Raises UsageError while it is loaded, built or checked."""
-        folder = indexes.folder_of(self._workspace, name)
+        folder = folder_of(self._workspace, name)
         self._refuse_loaded(name)
         jobs = (self._jobs.get(kind, name) for kind in ("build", "check"))
         if any(job and not job.done for job in jobs):
             raise UsageError(
                 f"{name!r} is being built or checked now; wait for its end or stop it first."
             )
-        return indexes.delete(self._workspace, folder)
+        return _delete(self._workspace, folder)
 
     def _refuse_loaded(self, name: str) -> None:
         if self._models.is_loaded(name) or name in self._models.loading():
             raise UsageError(f"{name!r} is loaded.", hint=Hint("unload", name))
-
-    def manifests(self) -> tuple[dict[str, Manifest], dict[str, str]]:
-        """(name → manifest, name → sentence of what is wrong) of the index folders of the workspace."""
-        return indexes.manifests_of(self._workspace)
-
-    def manifest(self, name: str) -> Manifest:
-        """The manifest of an index. Raises NotFoundError, BadFileError."""
-        return read_manifest(self._workspace.indexes / name)
 
     def vectors(self) -> list[CachedVectors]:
         """The cached vectors."""
@@ -330,3 +316,50 @@ class Data:
 
 def _rank(hits: Sequence[Hit], pages: frozenset[str]) -> int | None:
     return next((rank for rank, hit in enumerate(hits, 1) if hit.passage.page_id in pages), None)
+
+
+# folders of indexes
+
+
+def folder_of(workspace: Workspace, name: str) -> Path:
+    """The folder of an index that exists, damaged or not. Raises NotFoundError."""
+    folder = workspace.indexes / check_name("index", name)
+    if not (folder / "manifest.json").exists():
+        raise NotFoundError(f"There is no built index {name!r} in {workspace.indexes}.")
+    return folder
+
+
+def manifests_of(workspace: Workspace) -> tuple[dict[str, Manifest], dict[str, str]]:
+    """(name → manifest, name → sentence of what is wrong) of the index folders of the workspace."""
+    good, damaged = {}, {}
+    for path in sorted(workspace.indexes.glob("*/manifest.json")):
+        if path.parent.name.startswith("."):
+            continue
+        try:
+            good[path.parent.name] = read_manifest(path.parent)
+        except RalleError as error:
+            damaged[path.parent.name] = str(error)
+    return good, damaged
+
+
+def _verify(folder: Path, encoders: Callable[[str], Any]) -> Operation[VerifiedIndex]:
+    """Compare every file with its sha256 and search for known passages."""
+    started = time.perf_counter()
+    manifest = read_manifest(folder)
+    yield from verify_index(folder, manifest)
+    yield Progress("", message="searching for known passages")
+    encoder = encoders(manifest.encoder_name) if needs_encoder(manifest.kind) else None
+    search_known(folder, manifest, encoder)
+    seconds = time.perf_counter() - started
+    return VerifiedIndex(folder.name, len(manifest.files), manifest.bytes, seconds)
+
+
+def _delete(workspace: Workspace, folder: Path) -> str:
+    """Delete the folder of an index; returns a sentence. Raises UsageError where the system refuses."""
+    name = folder.name
+    size = sum(p.stat().st_size for p in folder.rglob("*") if p.is_file())
+    parts.delete(folder)
+    again = " It is built anew when it is next used." if name in STARTER_INDEXES else ""
+    users = [other for other, entry in workspace.combinations().items() if name in entry.of]
+    broken = f" {', '.join(users)} can no longer be loaded." if users and not again else ""
+    return f"Deleted the index {name} ({size / 1e6:,.1f} MB).{again}{broken}"

@@ -305,14 +305,11 @@ def search_knobs(
 def stored_request(workbench: Workbench, name: str) -> ExperimentRequest:
     """The request of an experiment that was begun: the same again continues it. Raises UsageError."""
     stored = workbench.experiments.store.open(name)
-    request = stored.request
-    settings = dict(request["settings"])
-    if stored.kind == "batch":
-        settings["resume"] = True
+    request, resume = stored.request, {"resume": True} if stored.kind == "batch" else {}
     return ExperimentRequest(
         workbench.workspace,
         str(request.get("llm") or ""),
-        settings,
+        {**request["settings"], **resume},
         request.get("limit"),
         int(request.get("seed") or 0),
         workbench.allow_python,

@@ -33,9 +33,6 @@ if TYPE_CHECKING:
 Trace = Callable[[Episode, str, str], object]
 """Logs an episode: the question's text, and the kind of what answered it."""
 
-MOST = 30
-"""Episodes that are remembered; the oldest that has ended is forgotten first."""
-
 TYPED = "typed"
 """Stands in the question set's place for a question of the user's own."""
 
@@ -174,36 +171,6 @@ class EpisodeJob:
             request=None,
             writing="",
         )
-
-
-class Episodes:
-    """The episodes of this process by their names."""
-
-    def __init__(self) -> None:
-        self._jobs: dict[str, EpisodeJob] = {}
-        self._lock = threading.Lock()
-
-    def add(self, job: EpisodeJob) -> None:
-        """Remember an episode; beyond MOST the oldest that has ended is forgotten."""
-        with self._lock:
-            self._jobs[job.now.name] = job
-            ended = [name for name, other in self._jobs.items() if not other.now.going]
-            for name in ended[: max(0, len(self._jobs) - MOST)]:
-                del self._jobs[name]
-
-    def get(self, name: str) -> EpisodeState | None:
-        """The state of the episode ``name``, None if it is not known here (any more)."""
-        with self._lock:
-            job = self._jobs.get(name)
-        return job.state() if job else None
-
-    def stop(self, name: str) -> None:
-        """Stop an episode at once. Raises UsageError if it is not running."""
-        with self._lock:
-            job = self._jobs.get(name)
-        if job is None or not job.now.going:
-            raise UsageError("No episode is running, so there is nothing to stop.")
-        job.stop()
 
 
 # stored as a run

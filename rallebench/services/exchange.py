@@ -16,8 +16,8 @@ from rallebench.datasets.reading import pick_up
 from rallebench.engine.store import RunFolder
 from rallebench.experiments.papers import SCORERS
 from rallebench.experiments.sweeps.results import opened
-from rallebench.services.grouping import group_of
 from rallebench.services.mlflow_model import log_chain
+from rallebench.services.tracking import group_of
 from rallebench.workspace.environments import import_scholars
 
 if TYPE_CHECKING:

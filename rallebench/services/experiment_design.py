@@ -96,12 +96,11 @@ def request_of(workbench: Workbench, design: Design, chain: Chain) -> Experiment
         if not design.indexes:
             raise UsageError("Choose at least one index.")
         knobs = [f"{key}={','.join(values)}" for key, values in design.knobs.items() if values]
-        indexes = ",".join(f"({n})" if "," in n else n for n in design.indexes)
         k = _whole(design.k, "k", 1) or 10
         return experimenting.tradeoff_request(
             workbench,
             name,
-            indexes,
+            design.indexes,
             design.dataset,
             k=k,
             limit=limit or experimenting.TRADEOFF_QUESTIONS,

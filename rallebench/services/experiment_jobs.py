@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from rallebench.analysis.measures import HEADLINES
-from rallebench.core.events import Failed, Finished, Operation, Progress
+from rallebench.core.events import Failed, Finished, Progress
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.runs import RunResult
 from rallebench.engine.estimate import CostEstimate
-from rallebench.engine.pilot import QUESTIONS
 from rallebench.engine.plan import Plan
+from rallebench.services.experiments import nouns_of_experiments
 from rallebench.services.jobs import Job
 
 if TYPE_CHECKING:
@@ -35,38 +34,10 @@ class PartState:
     means: dict[str, tuple[Any, int]] = field(default_factory=dict)
 
 
-def counted(work: Operation[Any], planned: Plan) -> Operation[Any]:
-    """The same work, with a progress over all its runs, whose task is ""."""
-    sizes = {run.label: run.questions for run in planned.runs}
-    total = sum(sizes.values()) or len(planned.measurements) or None
-    done: dict[str, int] = {}
-    percent = -1
-    yield Progress("", 0, total)
-    with closing(work):
-        while True:
-            try:
-                event = next(work)
-            except StopIteration as end:
-                return end.value
-            yield event
-            if isinstance(event, (Finished, Failed)) and "/" not in event.task:
-                done[event.task] = sizes.get(event.task, 1)
-            elif isinstance(event, Progress) and event.task in sizes:
-                done[event.task] = event.done
-            now = min(sum(done.values()), total or 0)
-            if (
-                total and 100 * now // total > percent
-            ):  # a job keeps every event that is followed by another task's
-                percent = 100 * now // total
-                yield Progress("", now, total)
-
-
-def estimate(
-    workbench: Workbench, request: ExperimentRequest, planned: Plan, questions: int = QUESTIONS
-) -> Job:
+def estimate(workbench: Workbench, request: ExperimentRequest, planned: Plan) -> Job:
     """Ask a few questions of each run of a plan in a job; its result is a ``CostEstimate``."""
-    identity = repr((request.kind, request.as_json(), questions))
-    work = workbench.experiments.pilot(planned, request, questions=questions)
+    identity = repr((request.kind, request.as_json()))
+    work = workbench.experiments.pilot(planned, request)
     return workbench.jobs.submit(PILOT, request.name, identity, lambda job: work, anew=True)
 
 
@@ -75,8 +46,7 @@ def estimated(workbench: Workbench, request: ExperimentRequest) -> CostEstimate 
     job = workbench.jobs.get(PILOT, request.name)
     if job is None or not isinstance(job.result, CostEstimate):
         return None
-    same = job.identity.startswith(repr((request.kind, request.as_json()))[:-1])
-    return job.result if same else None
+    return job.result if job.identity == repr((request.kind, request.as_json())) else None
 
 
 def active(workbench: Workbench) -> list[Job]:
@@ -90,8 +60,6 @@ def ended(workbench: Workbench) -> list[Job]:
 
 
 def _all(workbench: Workbench) -> list[Job]:
-    from rallebench.services.experiments import nouns_of_experiments
-
     nouns = nouns_of_experiments()
     return [job for job in workbench.jobs.list() if job.kind in nouns]
 
@@ -99,7 +67,7 @@ def _all(workbench: Workbench) -> list[Job]:
 def parts(job: Job) -> list[PartState]:
     """The runs of an experiment as far as they have begun, in their order."""
     states: dict[str, PartState] = {}
-    for task, event in job.state().tasks.items():
+    for task, event in job.tasks.items():
         label, _, inner = task.partition("/")
         if label and inner and label in states and states[label].state == "running":
             states[label] = replace(

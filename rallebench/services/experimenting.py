@@ -1,47 +1,33 @@
-"""Requests for sweeps, suites and trade-offs from what a user wrote, and their documents."""
+"""Requests for sweeps, suites and trade-offs from what a user wrote, and their plans."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from rallebench.analysis.suites import by_question, differences, pairs_of, values_of
 from rallebench.core.errors import Hint, SettingError, UsageError
 from rallebench.core.events import Operation, complete
 from rallebench.core.experiments import ExperimentRequest
-from rallebench.core.text import split_names
 from rallebench.core.types import Chain
 from rallebench.engine import estimate
 from rallebench.engine.pilot import QUESTIONS
-from rallebench.experiments import BUILDERS, SUITES
+from rallebench.engine.plan import Plan
+from rallebench.engine.plan import as_json as json_of_plan
+from rallebench.experiments import SUITES
 from rallebench.experiments.sweeps import indexing, remarks
 from rallebench.experiments.sweeps.results import headline, opened
 from rallebench.experiments.sweeps.running import sweep_settings, variants_of
 from rallebench.experiments.tradeoff.running import QUESTIONS as TRADEOFF_QUESTIONS
 from rallebench.experiments.tradeoff.running import read_swept, tradeoff_settings
-from rallebench.services.builders import builder_request
 from rallebench.services.context import Context
-from rallebench.services.experiments import plan_json, suite_name
+from rallebench.services.experiments import suite_name
 from rallebench.workspace.checking import check_chain
 from rallebench.workspace.indexes.ensure import index_costs
 
 if TYPE_CHECKING:
     from rallebench.services.workbench import Workbench
 
-__all__ = [
-    "QUESTIONS",
-    "TRADEOFF_QUESTIONS",
-    "builder_request",
-    "builder_settings",
-    "by_question",
-    "differences",
-    "headline",
-    "pairs_of",
-    "plan_json",
-    "values_of",
-]
-
-builder_settings = BUILDERS.settings
+__all__ = ["QUESTIONS", "TRADEOFF_QUESTIONS", "headline"]
 
 
 # sweeps
@@ -105,7 +91,7 @@ def stored_sweep(workbench: Workbench, name: str, metric: str = "") -> dict[str,
 def tradeoff_request(
     workbench: Workbench,
     name: str,
-    indexes: str,
+    indexes: Sequence[str],
     dataset: str,
     *,
     k: int,
@@ -114,13 +100,12 @@ def tradeoff_request(
     flag: str = "",
 ) -> ExperimentRequest:
     """The request for an index trade-off. ``knobs``: ``KEY=V,V`` each, ``flag`` is their flag. Raises UsageError."""
-    settings = tradeoff_settings(
-        split_names(indexes), dataset, k=k, swept=read_swept(knobs, f"{flag} ".lstrip())
-    )
+    swept = read_swept(knobs, f"{flag} ".lstrip())
+    settings = tradeoff_settings(list(indexes), dataset, k=k, swept=swept)
     return workbench.experiments.request("tradeoff", name, settings, limit)
 
 
-# suites and builders
+# suites
 
 
 def suite_request(
@@ -164,6 +149,11 @@ def suite_request(
         suite,
         name or suite_name(suite, llm, checked, limit),
     )
+
+
+def plan_json(plan: Plan) -> dict[str, Any]:
+    """A plan as one JSON document."""
+    return json_of_plan(plan, "suite" if plan.kind in SUITES else "experiment")
 
 
 def plan_with_costs(

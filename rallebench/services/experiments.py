@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from contextlib import closing
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rallebench.core.errors import Hint, UsageError
-from rallebench.core.events import Operation
+from rallebench.core.events import Failed, Finished, Operation, Progress
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.runs import DEFAULT_OPTIONS, RunOptions
 from rallebench.engine import driver
@@ -24,7 +25,7 @@ from rallebench.engine.experiment_store import (
     folder_name,
 )
 from rallebench.engine.pilot import QUESTIONS, pilot
-from rallebench.engine.plan import Plan, as_json
+from rallebench.engine.plan import Plan
 from rallebench.engine.store import RunFolder
 from rallebench.experiments import EXPERIMENTS, SUITES
 from rallebench.experiments.baselines import baseline_name
@@ -32,7 +33,6 @@ from rallebench.experiments.benchmark import check_options
 from rallebench.experiments.tradeoff import Tradeoff, from_json
 from rallebench.services.builders import NOUN, document
 from rallebench.services.context import Context
-from rallebench.services.experiment_jobs import counted
 from rallebench.services.jobs import Job
 from rallebench.services.leases import Lease
 
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from rallebench.services.workbench import Workbench
 
 LONGEST_NAME = 60
+SWEEP_NAME = re.compile(r"(?!\.)[\w\-.]{1,40}")
 
 KINDS = ("run", "sweep", "suite", "baselines", "batch")
 """What a name can be one of."""
@@ -55,11 +56,6 @@ def nouns_of_experiments() -> frozenset[str]:
     return frozenset(kind.noun for kind in _KINDS.values()) - {NOUN}
 
 
-def plan_json(plan: Plan) -> dict[str, Any]:
-    """A plan as one JSON document."""
-    return as_json(plan, "suite" if plan.kind in SUITES else "experiment")
-
-
 class Experiments:
     """The verbs about suites, sweeps, trade-offs, baselines, batches and dataset builders."""
 
@@ -70,10 +66,8 @@ class Experiments:
     def plan(self, request: ExperimentRequest) -> Plan:
         """Everything that ``run`` would run. Loads nothing, writes nothing. Raises RalleError for a wrong request, and
         MismatchError if a run of that name was made with other settings."""
-        request = self._checked(request)
-        kind, play = kind_of(request.kind), EXPERIMENTS[request.kind]
-        with self._workbench.models.lease(f"the plan of the {kind.noun} {request.name!r}") as lease:
-            return plan(request, play, Context(self._workbench, lease))
+        with self._lease(request, "the plan of ") as lease:
+            return plan(request, EXPERIMENTS[request.kind], Context(self._workbench, lease))
 
     def pilot(
         self,
@@ -85,22 +79,17 @@ class Experiments:
         **limits: float,
     ) -> Operation[CostEstimate]:
         """Ask a few questions of each run of a plan; returns what the whole will cost. See ``engine.pilot``."""
-        request = self._checked(request)
-        kind, play = kind_of(request.kind), EXPERIMENTS[request.kind]
-        with self._workbench.models.lease(
-            f"the probe of the {kind.noun} {request.name!r}"
-        ) as lease:
-            return (
-                yield from pilot(
-                    planned,
-                    request,
-                    play,
-                    Context(self._workbench, lease),
-                    questions=questions,
-                    batch_size=batch_size,
-                    **limits,
-                )
+        with self._lease(request, "the probe of ") as lease:
+            work = pilot(
+                planned,
+                request,
+                EXPERIMENTS[request.kind],
+                Context(self._workbench, lease),
+                questions=questions,
+                batch_size=batch_size,
+                **limits,
             )
+            return (yield from work)
 
     def run(
         self,
@@ -112,20 +101,11 @@ class Experiments:
         """Perform an experiment. One of that name with the same content continues where it stopped. Raises RalleError for what
         is wrong before the first run. ``lease``: that of the work which it is part of. See ``engine.driver``."""
         check_options(options.batch_size, options.max_errors)
-        request = self._checked(request)
-        kind, play = kind_of(request.kind), EXPERIMENTS[request.kind]
-        own = self._workbench.models.lease(f"the {kind.noun} {request.name!r}")
-        with own:
-            return (
-                yield from driver.perform(
-                    request,
-                    play,
-                    Context(self._workbench, lease or own),
-                    self.store,
-                    options,
-                    kind,
-                )
-            )
+        play, kind = EXPERIMENTS[request.kind], kind_of(request.kind)
+        with self._lease(request) as own:
+            context = Context(self._workbench, lease or own)
+            work = driver.perform(request, play, context, self.store, options, kind)
+            return (yield from work)
 
     def start(
         self,
@@ -139,7 +119,7 @@ class Experiments:
         """
         work = self.run(request, options)
         if planned is not None:
-            work = counted(work, planned)
+            work = _counted(work, planned)
         identity = repr((request.kind, request.as_json()))
         return self._workbench.jobs.submit(
             kind_of(request.kind).noun, request.name, identity, lambda job: work, anew=True
@@ -175,23 +155,24 @@ class Experiments:
         name = baseline_name(run, BASELINES)
         return self.request(BASELINES, name, {"run": run}, spec["limit"], spec["seed"])
 
-    def _checked(self, request: ExperimentRequest) -> ExperimentRequest:
-        """The request, if it can be made. Raises UsageError, NotFoundError."""
-        if request.kind == SWEEP:
-            checked_sweep_name(request.name)
-        elif request.kind in SUITES:
-            if SUITES.entry(request.kind).traits.get("needs_llm", True) and not request.llm:
+    def _lease(self, request: ExperimentRequest, use: str = "") -> Lease:
+        """The lease of an experiment that can be made; ``use``: "the plan of " it, say. Raises UsageError, NotFoundError."""
+        kind, noun = request.kind, kind_of(request.kind).noun
+        if kind == SWEEP and not SWEEP_NAME.fullmatch(request.name):
+            raise UsageError(
+                f"The sweep's name {request.name!r} must be 1 to 40 letters, digits, '-', '_' or '.'."
+            )
+        if kind in SUITES:
+            if SUITES.entry(kind).traits.get("needs_llm", True) and not request.llm:
                 raise UsageError(
-                    f"The suite {request.kind!r} needs a language model.",
-                    hint=Hint("choose", "llm"),
+                    f"The suite {kind!r} needs a language model.", hint=Hint("choose", "llm")
                 )
             if request.limit is not None and request.limit < 1:
                 raise UsageError(
                     f"The number of questions is {request.limit}; it must be at least 1."
                 )
-        noun = kind_of(request.kind).noun
-        check_free(self._workbench.workspace.path, request.kind, request.name, noun)
-        return request
+        check_free(self._workbench.workspace.path, kind, request.name, noun)
+        return self._workbench.models.lease(f"{use}the {noun} {request.name!r}")
 
     def list(self, noun: str = "") -> list[str]:
         """The names of all experiments that were begun, or of those of a ``noun`` such as "sweep", the newest first; of
@@ -214,13 +195,30 @@ class Experiments:
         return from_json(stored.report, str(self.store.folder(name) / REPORT))
 
 
-def checked_sweep_name(name: str) -> str:
-    """The name, if a sweep can have it. Raises UsageError."""
-    if not re.fullmatch(r"[\w\-.][\w\-.]{0,39}", name) or name.startswith("."):
-        raise UsageError(
-            f"The sweep's name {name!r} must be 1 to 40 letters, digits, '-', '_' or '.'."
-        )
-    return name
+def _counted(work: Operation[ExperimentResult], planned: Plan) -> Operation[ExperimentResult]:
+    """The same work, with a progress over all its runs, whose task is ""."""
+    sizes = {run.label: run.questions for run in planned.runs}
+    total = sum(sizes.values()) or len(planned.measurements) or None
+    done: dict[str, int] = {}
+    percent = -1
+    yield Progress("", 0, total)
+    with closing(work):
+        while True:
+            try:
+                event = next(work)
+            except StopIteration as end:
+                result: ExperimentResult = end.value
+                return result
+            yield event
+            if isinstance(event, (Finished, Failed)) and "/" not in event.task:
+                done[event.task] = sizes.get(event.task, 1)
+            elif isinstance(event, Progress) and event.task in sizes:
+                done[event.task] = event.done
+            now = min(sum(done.values()), total or 0)
+            # A job keeps every event that is followed by another task's.
+            if total and 100 * now // total > percent:
+                percent = 100 * now // total
+                yield Progress("", now, total)
 
 
 def _data(result: ExperimentResult) -> Mapping[str, Any]:
@@ -240,10 +238,7 @@ def suite_document(result: ExperimentResult) -> dict[str, Any]:
         "parts": [
             {
                 "label": run.request.label,
-                "run": run.run,
-                "n": run.n,
-                "n_errors": run.n_errors,
-                "seconds": run.seconds,
+                **{key: getattr(run, key) for key in ("run", "n", "n_errors", "seconds")},
                 "metrics": {metric: asdict(mean) for metric, mean in run.means.items()},
             }
             for run in result.runs
@@ -288,8 +283,3 @@ def suite_name(kind: str, llm: str, settings: Mapping[str, Any], limit: int | No
     first = [] if limit is None else [f"first {limit}"]
     text = " ".join(filter(None, [kind, language, dataset, *words, llm, *first]))
     return folder_name(text, LONGEST_NAME)
-
-
-def named(request: ExperimentRequest, kind: str, name: str) -> ExperimentRequest:
-    """The request as one of an experiment of that kind and name."""
-    return replace(request, kind=kind, name=name)

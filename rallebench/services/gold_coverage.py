@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rallebench.core.errors import RalleError
-from rallebench.core.sources import Problems, Source
+from rallebench.core.sources import Problems, Source, stamps
 from rallebench.corpora.imported import read_card
 from rallebench.datasets.reading import read_examples
 from rallebench.workspace.coverage import MOST_PASSAGES, corpus_pages, starter_pages, stored_pages
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 STARTER_NAME = "starter"
 """What the shipped corpus is called."""
+STARTER_CORPUS, STARTER_PAGES = STARTER / "corpus.tsv", STARTER / "page_map.json"
+"""The shipped corpus and its page map."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +66,11 @@ def indexed_corpora(workbench: Workbench) -> dict[str, tuple[str, ...]]:
 def gold_pages(workbench: Workbench, dataset: str) -> frozenset[str]:
     """All gold pages of a dataset, read once per version of its file. Raises RalleError."""
     _, path = workbench.workspace.dataset(dataset)
-    stat = path.stat()
-    return _gold(path, stat.st_mtime_ns, stat.st_size)
+    return _gold(path, tuple(stamps(path)))
 
 
 @lru_cache(maxsize=64)
-def _gold(path: Path, changed: int, size: int) -> frozenset[str]:
+def _gold(path: Path, version: tuple[tuple[str, int, int], ...]) -> frozenset[str]:
     pages: set[str] = set()
     for example in read_examples(path, source=Source(path, Problems(skip=True))):
         pages |= example.gold.pages
@@ -124,19 +125,9 @@ def best_corpus(shares: dict[str, Coverage | None]) -> str:
     return max(known, key=lambda name: known[name] or 0, default="")
 
 
-def starter_file() -> Path:
-    """The shipped corpus."""
-    return STARTER / "corpus.tsv"
-
-
-def starter_page_map() -> Path:
-    """The page map of the shipped corpus."""
-    return STARTER / "page_map.json"
-
-
 def place_of(workbench: Workbench, corpus: str) -> str:
     """What a build calls the corpus: a name or a path."""
     imported = workbench.workspace.corpora / corpus
     if corpus == STARTER_NAME and not imported.exists():
-        return os.fspath(starter_file())
+        return os.fspath(STARTER_CORPUS)
     return corpus

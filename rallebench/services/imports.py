@@ -3,26 +3,30 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import partial
 from itertools import islice
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from rallebench.core.errors import NotFoundError, RalleError, UsageError
 from rallebench.core.events import Operation, Progress, mapped
 from rallebench.core.parts import check_name
+from rallebench.core.sources import Problem, Problems, Source
 from rallebench.core.types import Passage
 from rallebench.corpora import CORPORA
-from rallebench.corpora.chunking import PRESETS, Chunking, chunk
+from rallebench.corpora.chunking import PRESETS, Chunking, choose, chunk, spans
 from rallebench.corpora.imported import Corpus, import_corpus
+from rallebench.corpora.page_maps import read_page_map
+from rallebench.corpora.reading import form_of as form_of_corpus
+from rallebench.corpora.reading import read_corpus
 from rallebench.datasets import DATASETS
-from rallebench.datasets.importing import QuestionSet, import_dataset
+from rallebench.datasets.importing import QuestionSet
+from rallebench.datasets.reading import form_of as form_of_questions
+from rallebench.datasets.reading import read_examples
 from rallebench.services import uploads
-from rallebench.services.data import Preview
 from rallebench.services.jobs import Job
 from rallebench.workspace.indexes.build import build_index
 from rallebench.workspace.indexes.recipes import index_recipe
@@ -30,12 +34,32 @@ from rallebench.workspace.indexes.recipes import index_recipe
 if TYPE_CHECKING:
     from rallebench.services.workbench import Workbench
 
+__all__ = ["PRESETS", "Chunking", "choose", "spans"]
+
 Kind = Literal["corpus", "dataset", "both"]
 LONG = 220
 """Words from which on a document is too long for one passage: encoders read about so many."""
 
+ROWS, MAX_ROWS = 8, 2000
+"""Rows that a preview shows, and rows that it reads at most to find them and their problems."""
+
 WAYS: Mapping[str, str] = {"bm25": "bm25", "dense": "flat"}
 """What can be built at once → kind of the index; a hybrid is the fusion of both."""
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """The beginning of a corpus or a question set as it would be imported, and the bad rows there.
+
+    ``rows``: Passages or Examples. ``read`` rows were looked at; ``ended``: these are all.
+    """
+
+    form: str
+    rows: tuple[Any, ...]
+    problems: tuple[Problem, ...]
+    bad: int
+    read: int
+    ended: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +102,6 @@ class ImportResult:
 
 
 def look(
-    workbench: Workbench,
     source: Path,
     *,
     kind: str = "",
@@ -88,17 +111,17 @@ def look(
     """What a file or folder holds: ``kind`` and ``form`` as given, else recognised. Raises RalleError with what is wrong."""
     if not source.exists():
         raise NotFoundError(f"{source} does not exist; check the path.")
-    data, errors = workbench.data, []
+    errors = []
     corpus = dataset = None
     if kind != "dataset" and form not in set(DATASETS.names()) - set(CORPORA.names()):
         try:
-            corpus = data.preview_corpus(source, form=form, page_map=page_map)
+            corpus = preview_corpus(source, form, page_map)
         except RalleError as error:
             errors.append(error)
     if kind != "corpus" and form not in set(CORPORA.names()) - set(DATASETS.names()):
         try:
             if source.is_file() or kind == "dataset" or _names_questions(source):
-                dataset = data.preview_questions(source, form=form)
+                dataset = preview_questions(source, form)
         except RalleError as error:
             errors.append(error)
     if kind in ("corpus", "dataset"):
@@ -115,6 +138,30 @@ def look(
     return Looked(source, "corpus", corpus, None)
 
 
+def preview_corpus(source: Path, form: str = "", page_map: Path | None = None) -> Preview:
+    """The first passages of a corpus. Raises UsageError if it cannot be read at all."""
+    form = form or form_of_corpus(source)
+    pages = read_page_map(page_map) if page_map else None
+    read = Source(source, Problems(skip=True, refuse_empty=True))
+    return _preview(form, read_corpus(source, pages, form=form, source=read), read)
+
+
+def preview_questions(source: Path, form: str = "") -> Preview:
+    """The first questions of a set. Raises UsageError if it cannot be read at all."""
+    form = form or form_of_questions(source)
+    read = Source(source, Problems(skip=True))
+    return _preview(form, read_examples(source, form=form, source=read), read)
+
+
+def _preview(form: str, rows: Iterator[Any], read: Source) -> Preview:
+    first: list[Any] = []
+    with suppress(UsageError):  # a file of bad rows alone: they are what is shown
+        first = list(islice(rows, MAX_ROWS))
+    problems, count = read.problems, len(first)
+    ended, looked = count < MAX_ROWS, count + problems.count
+    return Preview(form, tuple(first[:ROWS]), tuple(problems.first), problems.count, looked, ended)
+
+
 def _names_questions(source: Path) -> bool:
     recognisers = (DATASETS.entry(name).traits.get("recognises") for name in DATASETS.names())
     return any(recognises(source) for recognises in recognisers if recognises)
@@ -127,10 +174,10 @@ def suggested_chunking(rows: Sequence[Passage]) -> Chunking | None:
 
 
 def first_chunks(
-    rows: Iterable[Passage], chunking: Chunking | None, most: int = 6
+    rows: Iterable[Passage], chunking: Chunking | None
 ) -> list[tuple[Passage, tuple[int, int] | None]]:
-    """The first passages that an index would hold, each with its place in its document."""
-    return list(islice(chunk(rows, chunking), most))
+    """The first six passages that an index would hold, each with its place in its document."""
+    return list(islice(chunk(rows, chunking), 6))
 
 
 def index_names(request: ImportRequest) -> dict[str, str]:
@@ -151,7 +198,9 @@ def start(workbench: Workbench, request: ImportRequest) -> Job:
         raise NotFoundError(f"{request.source} is no longer there; choose it again.")
     if request.kind != "dataset":
         _check(workbench, request)
-    return workbench.jobs.submit("import", request.name, request, partial(_job, workbench, request))
+    return workbench.jobs.submit(
+        "import", request.name, request, lambda job: _perform(workbench, request)
+    )
 
 
 def _check(workbench: Workbench, request: ImportRequest) -> None:
@@ -167,22 +216,15 @@ def _check(workbench: Workbench, request: ImportRequest) -> None:
             raise UsageError(f"{name!r} is taken; choose another name for the import.")
 
 
-def _job(workbench: Workbench, request: ImportRequest, job: Job) -> Operation[ImportResult]:
-    return _perform(workbench, request)
-
-
 def _perform(workbench: Workbench, request: ImportRequest) -> Operation[ImportResult]:
     corpus = dataset = None
     if request.kind != "dataset":
         corpus = yield from _corpus(workbench, request)
     if request.kind != "corpus":
         yield Progress("dataset", message=f"reading the questions of {request.source.name}")
-        dataset = import_dataset(
-            workbench.workspace.path / "datasets",
-            request.name,
-            request.source,
-            form=request.form if request.kind == "dataset" else "",
-            skip_bad=request.skip_bad,
+        form = request.form if request.kind == "dataset" else ""
+        dataset = workbench.data.import_dataset(
+            request.name, request.source, form=form, skip_bad=request.skip_bad
         )
     indexes = (yield from _indexes(workbench, request)) if corpus else ()
     uploads.forget(workbench.workspace, request.source)

@@ -19,25 +19,6 @@ log = logging.getLogger(__name__)
 Status = Literal["running", "stopping", "finished", "stopped", "failed"]
 
 
-@dataclass(frozen=True, slots=True)
-class JobState:
-    """A job at one moment. ``tasks``: task → its newest event; ``version`` grows with every change.
-
-    ``result``: of a finished job; ``error``: of one that failed or was stopped. ``started``, ``ended``: seconds since the epoch.
-    """
-
-    id: str
-    kind: str
-    name: str
-    status: Status
-    tasks: dict[str, Any]
-    result: Any
-    error: RalleError | None
-    started: float
-    ended: float | None
-    version: int
-
-
 @dataclass(eq=False)
 class Job:
     """One piece of work. All who follow it get its events from the beginning.
@@ -145,26 +126,22 @@ class Job:
         with self._change:
             return " ".join(self._warnings)
 
+    @property
+    def tasks(self) -> dict[str, Any]:
+        """Task → its newest event, in the order in which the tasks began."""
+        with self._change:
+            return dict(self._tasks)
+
+    @property
+    def version(self) -> int:
+        """A number that grows with every change."""
+        with self._change:
+            return self._count + self.stopping + self.done
+
     def events(self) -> list[Any]:
         """Its events so far."""
         with self._change:
             return list(self._events.values())
-
-    def state(self) -> JobState:
-        """The job now: all of it at one moment."""
-        with self._change:
-            return JobState(
-                self.id,
-                self.kind,
-                self.name,
-                self.status,
-                dict(self._tasks),
-                self.result,
-                self.error,
-                self.started,
-                self.ended,
-                version=self._count + self.stopping + self.done,
-            )
 
     def stop(self) -> None:
         """Ask it to stop: at its next event, or as it has said with ``stop_by``."""
@@ -286,11 +263,6 @@ class JobManager:
         """The job of that kind and name, None if there is none."""
         return self._jobs.get(f"{kind} {name}")
 
-    def state(self, job: str) -> JobState | None:
-        """The job with that id now, None if there is none."""
-        known = self._jobs.get(job)
-        return known.state() if known else None
-
     def list(self, kind: str = "", *, active: bool = False) -> tuple[Job, ...]:
         """All jobs, or those of a kind, the newest last; ``active``: only those that have not ended."""
         with self._lock:
@@ -298,13 +270,12 @@ class JobManager:
             jobs = (*superseded, *self._jobs.values())
         return tuple(job for job in jobs if kind in ("", job.kind) and not (active and job.done))
 
-    def follow(self, job: str) -> Iterator[Any]:
-        """Yield all events of the job with that id; raise the RalleError that ended it."""
-        yield from self._known(job).follow()
-
     def stop(self, job: str) -> None:
-        """Ask the job with that id to stop."""
-        self._known(job).stop()
+        """Ask the job with that id to stop. Raises UsageError if there is none."""
+        known = self._jobs.get(job)
+        if known is None:
+            raise UsageError(f"There is no job {job!r}.")
+        known.stop()
 
     def forget(self, job: str) -> None:
         """Drop a job that has ended; unknown and active ones stay as they are."""
@@ -321,12 +292,6 @@ class JobManager:
         for job in jobs:
             job.stop()
         wait(jobs, patience)
-
-    def _known(self, job: str) -> Job:
-        known = self._jobs.get(job)
-        if known is None:
-            raise UsageError(f"There is no job {job!r}.")
-        return known
 
 
 def wait(jobs: Iterable[Job], seconds: float) -> None:

@@ -3,29 +3,30 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rallebench.core.errors import RalleError
-from rallebench.core.sources import Problems, Source, files_in
+from rallebench.core.sources import Problems, Source, stamps
 from rallebench.core.types import Example, Passage
 from rallebench.corpora.reading import read_corpus
 from rallebench.datasets.reading import form_of, read_examples
+from rallebench.services.data import manifests_of
 from rallebench.services.gold_coverage import (
+    STARTER_CORPUS,
     STARTER_NAME,
+    STARTER_PAGES,
     corpus_of_index,
     pages_of,
-    starter_file,
-    starter_page_map,
 )
 from rallebench.workspace.entries import Manifest
 from rallebench.workspace.indexes.cache import delete_stored, stored
-from rallebench.workspace.paths import STARTER, STARTER_INDEXES
+from rallebench.workspace.paths import STARTER, STARTER_INDEXES, Workspace
 
 if TYPE_CHECKING:
     from rallebench.services.workbench import Workbench
@@ -37,10 +38,10 @@ __all__ = [
     "datasets",
     "delete_stored",
     "lost_with",
-    "retriever_users",
     "retrievers",
     "starter_passages",
     "stored",
+    "users",
 ]
 
 SHIPPED = "comes with rallebench"
@@ -103,7 +104,7 @@ def corpora(workbench: Workbench) -> list[CorpusLine]:
     if STARTER_NAME not in cards:
         passages = starter_passages()
         pages = len({passage.page_id for passage in passages})
-        size = starter_file().stat().st_size
+        size = STARTER_CORPUS.stat().st_size
         lines = [CorpusLine(STARTER_NAME, SHIPPED, len(passages), pages, size, own=False)]
     for name, card in cards.items():
         held = pages_of(workbench, name)
@@ -121,7 +122,7 @@ def starter_passages() -> tuple[Passage, ...]:
     """All passages of the shipped corpus."""
     from rallebench.corpora.page_maps import read_page_map
 
-    return tuple(read_corpus(starter_file(), read_page_map(starter_page_map())))
+    return tuple(read_corpus(STARTER_CORPUS, read_page_map(STARTER_PAGES)))
 
 
 # datasets
@@ -139,16 +140,15 @@ def datasets(workbench: Workbench) -> list[DatasetLine]:
 
 def _dataset(name: str, path: Path, own: bool) -> DatasetLine:
     try:
-        stamps = tuple((f.stat().st_mtime_ns, f.stat().st_size) for f in files_in(path))
-        count, kind = _card(path, stamps)
+        count, kind = _card(path, tuple(stamps(path)))
         return DatasetLine(name, path, count, kind, own)
     except (RalleError, OSError) as error:
         return DatasetLine(name, path, None, "", own, str(error))
 
 
 @lru_cache(maxsize=256)
-def _card(path: Path, stamps: tuple[Any, ...]) -> tuple[int, str]:
-    """(number of questions, kind) of a file; ``stamps`` change with it."""
+def _card(path: Path, version: tuple[tuple[str, int, int], ...]) -> tuple[int, str]:
+    """(number of questions, kind) of a file; ``version`` changes with it."""
     reading = read_examples(path, source=Source(path, Problems(skip=True)))
     first = list(islice(reading, SEEN))
     if len(first) < SEEN:
@@ -184,60 +184,38 @@ def kind_of(examples: list[Example]) -> str:
 def retrievers(workbench: Workbench) -> list[RetrieverLine]:
     """All indexes, also damaged ones and the starter's that are not built yet, then all combinations. Raises RalleError for a
     damaged file of combinations."""
-    good, damaged = workbench.data.manifests()
-    states = _states(workbench)
+    workspace = workbench.workspace
+    good, damaged = manifests_of(workspace)
     lines = [
         RetrieverLine(
-            name,
-            m.kind,
-            corpus_of_index(name, good),
-            m.passages,
-            m.bytes,
-            state=states.get(name, ""),
-            about=about_index(m),
+            name, m.kind, corpus_of_index(name, good), m.passages, m.bytes, about=about_index(m)
         )
         for name, m in good.items()
     ]
+    lines += [RetrieverLine(n, "", state="damaged", about=why) for n, why in damaged.items()]
     lines += [
-        RetrieverLine(name, "", state="damaged", about=problem) for name, problem in damaged.items()
-    ]
-    lines += [
-        RetrieverLine(
-            name,
-            kind,
-            STARTER_NAME,
-            state=states.get(name, ""),
-            about="built when it is first used",
-            own=False,
-        )
+        RetrieverLine(name, kind, STARTER_NAME, about="built when it is first used", own=False)
         for name, kind in STARTER_INDEXES.items()
         if name not in good and name not in damaged
     ]
-    theirs = workbench.workspace.base.retrievers if workbench.workspace.base else {}
     lines += [
-        RetrieverLine(
-            name, entry.type, state=states.get(name, ""), about="of RaLLe's settings", own=False
-        )
-        for name, entry in theirs.items()
+        RetrieverLine(name, entry.type, about="of RaLLe's settings", own=False)
+        for name, entry in (workspace.base.retrievers if workspace.base else {}).items()
         if name not in good
     ]
     lines.sort(key=lambda line: (line.corpus != STARTER_NAME, line.corpus))
     corpus_of = {line.name: line.corpus for line in lines}
     own = set(workbench.data.own_combinations())
-    for name, entry in workbench.workspace.combinations().items():
+    for name, entry in workspace.combinations().items():
         over = sorted({_corpus(workbench, part, corpus_of) for part in entry.of} - {""})
+        parts, about = tuple(entry.of), entry.about
         lines.append(
             RetrieverLine(
-                name,
-                entry.kind,
-                ", ".join(over),
-                parts=tuple(entry.of),
-                state=states.get(name, ""),
-                about=entry.about,
-                own=name in own,
+                name, entry.kind, ", ".join(over), parts=parts, about=about, own=name in own
             )
         )
-    return lines
+    states = _states(workbench)
+    return [replace(line, state=line.state or states.get(line.name, "")) for line in lines]
 
 
 def _corpus(workbench: Workbench, part: str, corpus_of: Mapping[str, str]) -> str:
@@ -254,7 +232,7 @@ def _states(workbench: Workbench) -> dict[str, str]:
     for job in workbench.jobs.list("check"):
         if job.done and job.error is None:
             states[job.name] = "checked"
-        elif job.done and job.state().status == "failed":
+        elif job.done and job.status == "failed":
             states[job.name] = "damaged"
     states |= {job.name: "building" for job in workbench.jobs.list("build", active=True)}
     states |= dict.fromkeys(workbench.models.loading(), "loading")
@@ -283,18 +261,23 @@ def about_index(manifest: Manifest) -> str:
 # what else would break
 
 
-def retriever_users(workbench: Workbench, name: str) -> list[str]:
-    """Who names a retriever: ``the chain x``, ``the retriever y``. Files that cannot be read are passed over."""
-    workspace, users = workbench.workspace, []
+def users(workspace: Workspace, name: str, kind: str) -> list[str]:
+    """What names a ``retriever`` or a ``language model``: ``the chain x``, ``the retriever y``. Files that cannot be read
+    are passed over."""
+    is_model, names = kind == "language model", []
     for chain, path in workspace.chain_paths().items():
         with suppress(RalleError):
-            targets = workspace.chain(str(path)).retrievers
-            if any(name == target or name in _named(target) for target in targets):
-                users.append(f"the chain {chain}")
+            actions = workspace.chain(str(path)).actions
+            targets = [
+                a.target for a in actions if a.kind == ("generate" if is_model else "retrieve")
+            ]
+            if name in targets or (not is_model and any(name in _named(t) for t in targets)):
+                names.append(f"the chain {chain}")
     with suppress(RalleError):
-        combinations = workspace.combinations().items()
-        users += [f"the retriever {other}" for other, entry in combinations if name in entry.of]
-    return users
+        for other, entry in workspace.combinations().items():
+            if name in ([entry.settings.get("llm")] if is_model else entry.of):
+                names.append(f"the retriever {other}")
+    return names
 
 
 def _named(target: str) -> set[str]:
@@ -313,24 +296,26 @@ def lost_with(workbench: Workbench, what: str, name: str) -> str:
     if what == "dataset":
         return workbench.data.lost_with_questions(name)
     if what == "corpus":
-        users = corpus_users(workbench, name)
-        if not users:
+        indexes = corpus_users(workbench, name)
+        if not indexes:
             return ""
-        them = "it keeps its passages" if len(users) == 1 else "they keep their passages"
-        return f"{_listed(users)} {'was' if len(users) == 1 else 'were'} built from it: {them}, but cannot be built again."
-    users = workbench.models.users(name) if what == "model" else retriever_users(workbench, name)
+        them = "it keeps its passages" if len(indexes) == 1 else "they keep their passages"
+        return f"{listed(indexes)} {'was' if len(indexes) == 1 else 'were'} built from it: {them}, but cannot be built again."
     if what == "index" and name in STARTER_INDEXES:
         return "It is built again when it is next used."
-    return f"{_listed(users).capitalize()} can no longer run with it." if users else ""
+    kind = "language model" if what == "model" else "retriever"
+    names = users(workbench.workspace, name, kind)
+    return f"{listed(names).capitalize()} can no longer run with it." if names else ""
 
 
-def _listed(names: list[str]) -> str:
+def listed(names: Iterable[str]) -> str:
     """Names as a sentence lists them.
 
-    >>> _listed(["a"]), _listed(["a", "b", "c"])
+    >>> listed(["a"]), listed(["a", "b", "c"])
     ('a', 'a, b and c')
     """
-    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
+    names = list(names)
+    return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
 
 
 def is_shipped(path: Path) -> bool:

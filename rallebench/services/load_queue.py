@@ -20,22 +20,12 @@ GRACE, PATIENCE = 2.0, 10.0
 """Seconds that a page, and the command line, wait for a cancelled load to end before they go on without it."""
 
 
-@dataclass(frozen=True, slots=True)
-class LoadState:
-    """A load as others see it: its newest message; whether it waits for its turn, or was cancelled and is ending."""
-
-    kind: str
-    message: str
-    waiting: bool
-    cancelled: bool
-
-
 @dataclass(eq=False)
 class LoadJob:
     """One load, from the request to its end, for all who ask for it.
 
     ``parts``: (name, kind) of what it is made of. ``requested``: by a user, not only as a part of another load.
-    ``begun``: its turn has come; ``before``: what this process held then.
+    ``waiting``: its turn has not come; ``before``: what this process held when it came.
     """
 
     name: str
@@ -44,7 +34,7 @@ class LoadJob:
     parts: list[tuple[str, str]]
     job: Job = field(init=False)
     requested: bool = False
-    begun: bool = False
+    waiting: bool = True
     before: Memory = field(default_factory=Memory)
 
     @property
@@ -64,13 +54,14 @@ class LoadJob:
         if message:
             self.job.say(message)
 
-    def state(self) -> LoadState:
-        """How it is seen."""
-        return LoadState(self.kind, str(self.job.newest), not self.begun, self.cancelled)
+    @property
+    def message(self) -> str:
+        """Its newest message."""
+        return str(self.job.newest)
 
     def cancellation(self) -> str:
         """How it ended when it was cancelled."""
-        if not self.begun:
+        if self.waiting:
             return f"Loading {self.name} was cancelled before its turn came; nothing was loaded."
         return (
             f"Loading {self.name} was cancelled and its memory given back: this process holds "
@@ -92,10 +83,10 @@ class LoadQueue:
         self._loading: dict[str, LoadJob] = {}
         self._waiting: list[LoadJob] = []
 
-    def states(self) -> dict[str, LoadState]:
+    def loads(self) -> dict[str, LoadJob]:
         """Every load that runs or waits for its turn now, in the order of the requests."""
         with self._lock:
-            return {name: load.state() for name, load in self._loading.items()}
+            return dict(self._loading)
 
     def get(self, name: str) -> LoadJob | None:
         """The load of that name that runs or waits and was not cancelled."""
@@ -145,7 +136,7 @@ class LoadQueue:
                 time.sleep(LOOK if self._waiting[0] is not load else 0)
             try:
                 load.tell("")
-                load.begun = True
+                load.waiting = False
                 yield
             finally:
                 self.turn.release()

@@ -1,21 +1,23 @@
-"""The table of what is loaded, and the opening of what is entered in it."""
+"""The table of what is loaded, the opening of what is entered in it, and the memory that it took."""
 
 from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rallebench.core import memory
-from rallebench.core.errors import BackendMemoryError, NotFoundError, UsageError
+from rallebench.core.errors import BackendMemoryError, NotFoundError, RalleError, UsageError
 from rallebench.core.runs import Backends
 from rallebench.datasets.reading import read_questions
 from rallebench.llms._transformers.progress import reporting
 from rallebench.retrievers.composites import about
 from rallebench.services.load_queue import LoadJob
 from rallebench.services.memory_fit import candidate, memory_fit
-from rallebench.services.memory_usage import LoadedBackend
+from rallebench.services.model_entries import ELSEWHERE
 from rallebench.workspace.entries import Combination, LLMEntry
 from rallebench.workspace.opening import (
     Encoders,
@@ -25,6 +27,25 @@ from rallebench.workspace.opening import (
     opening_llm,
 )
 from rallebench.workspace.paths import Workspace
+
+Footprint = dict[str, "dict[str, int] | None"]
+"""Name → bytes of ``ram`` and ``vram``; None where they are not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedBackend:
+    """A retriever or language model that is loaded. ``ram`` and ``vram`` in bytes, measured around the load.
+
+    ``expected``: bytes as they were estimated before, 0 if they were not.
+    """
+
+    name: str
+    kind: str
+    about: str
+    ram: int
+    vram: int
+    seconds: float
+    expected: int = 0
 
 
 @dataclass
@@ -59,6 +80,36 @@ class LoadedTable:
     def held_memory(self) -> dict[str, memory.Memory]:
         """Name → what it took, for all that is loaded."""
         return {row.name: memory.Memory(row.ram, row.vram) for row in self.status()}
+
+    def footprint(self, names: Iterable[str]) -> Footprint:
+        """What the loaded ones of ``names`` took, and all that they are made of: it is recorded with the cost of a run.
+
+        Not known is the memory of what another program or server holds, and of what took less than could be measured.
+        What two share, such as an encoder, is counted with the one that was loaded first.
+        """
+        with self.lock:
+            rows, parts = dict(self.rows), dict(self.parts)
+        footprint: Footprint = {}
+        todo = [name for name in names if name in rows]
+        while todo:
+            name = todo.pop(0)
+            if name not in footprint:
+                inside = [part for part, _ in parts.get(name, ()) if part in rows]
+                footprint[name] = self._measured(rows[name], combined=bool(inside))
+                todo += inside
+        return footprint
+
+    def _measured(self, row: LoadedBackend, *, combined: bool) -> dict[str, int] | None:
+        if row.kind == "language model":
+            with suppress(RalleError):
+                if self.workspace.llm(row.name).backend == ELSEWHERE:
+                    return None
+        else:
+            manifest = self.workspace.manifests().get(row.name)
+            if manifest is not None and "uri" in manifest.parameters:
+                return None
+        ram, vram = max(row.ram, 0), max(row.vram, 0)
+        return {"ram": ram, "vram": vram} if ram + vram or combined else None
 
     def has(self, name: str, kind: str) -> bool:
         """Whether ``name`` is loaded; UsageError if it is loaded as something else than a ``kind``."""

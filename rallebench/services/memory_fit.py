@@ -81,24 +81,10 @@ class MemoryFit:
 
     def as_json(self) -> dict[str, Any]:
         """Every figure, in bytes."""
-        need = self.need
-        return {
-            "model": self.name,
-            "form": need.form,
-            "device": need.device,
-            "parameters": need.parameters,
-            "weights": need.weights,
-            "cache": need.cache,
-            "context": need.context,
-            "batch": need.batch,
-            "loading": need.loading,
-            "first_use": need.first_use,
-            "needs": need.total,
-            "free": self.free,
-            "fits": self.fits,
-            "tight": self.tight,
-            "sentence": self.sentence,
-        }
+        parts = ("form", "device", "parameters", "weights", "cache", "context", "batch")
+        figures = {part: getattr(self.need, part) for part in (*parts, "loading", "first_use")}
+        own = {name: getattr(self, name) for name in ("free", "fits", "tight", "sentence")}
+        return {"model": self.name, **figures, "needs": self.need.total, **own}
 
     def _held(self, held: Memory) -> int:
         return {"cpu": held.ram, "auto": held.ram + held.vram}.get(self.need.device, held.vram)

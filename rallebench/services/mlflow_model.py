@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from rallebench.chains.saved import chain_from_json
-from rallebench.core.events import complete
-from rallebench.core.types import Chain, Episode, Message
 from rallebench.engine.store import RunFolder
+from rallebench.services.standalone import LoadedChain
 from rallebench.services.workbench import Workbench
 from rallebench.tracking.models import log_model
 
@@ -41,24 +40,12 @@ def open_chain(
     """
     folder = config.get("workspace") or os.environ.get(WORKSPACE_VARIABLE) or "."
     base = config.get("base_settings")
-    workbench = Workbench(Path(folder), base_settings=Path(base) if base else None)
-    loaded = chain_from_json(chain)
-    lease = workbench.models.lease(
-        f"the MLflow model of the chain {loaded.name!r}"
-    )  # for as long as the process lives
-    complete(lease.load_for(loaded.llms, loaded.retrievers))
-    return partial(_ask, workbench, loaded)
+    loaded = LoadedChain(chain_from_json(chain), folder, Path(base) if base else None)
+    return partial(_ask, loaded)
 
 
-def _ask(
-    workbench: Workbench, chain: Chain, question: str, history: Sequence[Mapping[str, str]]
-) -> dict[str, Any]:
-    earlier = [Message(message["role"], message["content"]) for message in history]
-    *_, episode = workbench.asking.chat(chain, earlier, question)
-    assert isinstance(episode, Episode)
+def _ask(chain: LoadedChain, question: str, history: Sequence[Mapping[str, str]]) -> dict[str, Any]:
+    episode = chain.episode(question, [(turn["role"], turn["content"]) for turn in history])
     pages = dict.fromkeys(hit.passage.page_id or hit.passage.doc_id for hit in episode.hits)
-    return {
-        "answer": "" if episode.error else episode.answer,
-        "error": episode.error,
-        "pages": list(pages),
-    }
+    answer = "" if episode.error else episode.answer
+    return {"answer": answer, "error": episode.error, "pages": list(pages)}

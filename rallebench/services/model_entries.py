@@ -1,29 +1,49 @@
-"""The language models of a workspace as entries: read, saved, deleted, and what they need before they are loaded.
+"""The language models of a workspace as entries: made, read, saved and deleted, their needs, prices and keys.
 
-Entries stand in the workspace's ``llms.json``; a key never does, only the name of its variable.
+Entries are in the workspace's ``llms.json``. A key never is, only the name of its variable: a typed key is held in
+memory until the program ends, and no file or log has it.
 """
 
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from rallebench.checkpoints.memory import device_of, dtype_of, free_on, need_of
+from rallebench.core.entries import LLMEntry
 from rallebench.core.errors import Hint, NotFoundError, RalleError, UsageError
 from rallebench.core.files import write_json
 from rallebench.core.memory import size
 from rallebench.core.registry import unknown
-from rallebench.http.endpoint import OPENAI, check_variable, is_loopback, key_in, variable_of
+from rallebench.engine.cost import recorded_prices
+from rallebench.http.endpoint import (
+    OPENAI,
+    check_variable,
+    hold_key,
+    is_loopback,
+    is_typed,
+    key_in,
+    variable_of,
+)
 from rallebench.http.model_list import served_models
-from rallebench.llms import LLMS
+from rallebench.llms import LLMS, presets
 from rallebench.llms.presets import known_model, weight_bytes
-from rallebench.workspace.entries import LLMEntry, read_llm_entries
+from rallebench.services.library import users
+from rallebench.workspace.entries import read_llm_entries
 from rallebench.workspace.opening import close, open_llm
 from rallebench.workspace.paths import READER, Workspace
 from rallebench.workspace.ralle_settings import with_environment
+
+if TYPE_CHECKING:
+    from rallebench.services.workbench import Workbench
+
+ELSEWHERE = "openai_compatible"
+"""The backend whose models are asked over the network: only they have keys and prices."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +103,7 @@ def save(workspace: Workspace, name: str, entry: LLMEntry, *, replace: bool = Fa
         entry = entry.model_copy(update={"about": before.about})
     workspace.save_llm(name, entry)
     sentences = [f"{'Changed' if before else 'Saved'} {name} in {file_of(workspace)}."]
-    key = key_of(entry.settings) if entry.backend == "openai_compatible" else None
+    key = key_of(entry.settings) if entry.backend == ELSEWHERE else None
     if key and key.variable and not key.is_set:
         sentences.append(
             f"{key.variable} is not set: if the server wants a key, set it and start rallebench anew."
@@ -107,24 +127,6 @@ def check_name(workspace: Workspace, name: str) -> str:
     return name
 
 
-def users(workspace: Workspace, name: str) -> list[str]:
-    """Who names a model: ``the chain x``, ``the retriever y``. Files that cannot be read are passed over."""
-    users = []
-    for chain, path in workspace.chain_paths().items():
-        with contextlib.suppress(RalleError):
-            actions = workspace.chain(str(path)).actions
-            if any(action.kind == "generate" and action.target == name for action in actions):
-                users.append(f"the chain {chain}")
-    with contextlib.suppress(RalleError):
-        combinations = workspace.combinations().items()
-        users += [
-            f"the retriever {other}"
-            for other, entry in combinations
-            if entry.settings.get("llm") == name
-        ]
-    return users
-
-
 def delete(workspace: Workspace, name: str) -> str:
     """Delete an entry; returns a sentence."""
     entries = own(workspace)
@@ -134,16 +136,14 @@ def delete(workspace: Workspace, name: str) -> str:
         if key != name
     }
     write_json(file_of(workspace), rest)
-    names = ", ".join(users(workspace, name))
+    names = ", ".join(users(workspace, name, "language model"))
     broken = f" {names[:1].upper()}{names[1:]} can no longer run with it." if names else ""
     return f"Deleted {name} from {file_of(workspace)}.{broken}"
 
 
 def served(settings: Mapping[str, Any]) -> tuple[str, ...]:
     """The models of the server that ``settings`` name (``base_url``, ``api_key_env``); see ``served_models``."""
-    filled = with_environment(
-        LLMEntry(backend="openai_compatible", settings=dict(settings))
-    ).settings
+    filled = with_environment(LLMEntry(backend=ELSEWHERE, settings=dict(settings))).settings
     return served_models(str(filled.get("base_url") or OPENAI), filled.get("api_key_env") or None)
 
 
@@ -198,14 +198,12 @@ def key_of(settings: Mapping[str, Any]) -> ServerKey:
     """Which variable's key a server would be shown, and whether it is set now. Raises UsageError for no variable."""
     variable = settings.get("api_key_env") or None
     if variable is not None:
-        check_variable("openai_compatible", variable)
+        check_variable(ELSEWHERE, variable)
     address = settings.get("base_url") or OPENAI
     with contextlib.suppress(
         RalleError
     ):  # an address in a variable that is not set: the server may be anywhere
-        entry = with_environment(
-            LLMEntry(backend="openai_compatible", settings={"base_url": address})
-        )
+        entry = with_environment(LLMEntry(backend=ELSEWHERE, settings={"base_url": address}))
         address = entry.settings["base_url"]
     name = variable_of(str(address), variable)
     return ServerKey(name, bool(name and key_in(name)), is_loopback(str(address)))
@@ -216,7 +214,7 @@ def check_entry(name: str, entry: LLMEntry) -> None:
     if entry.backend not in LLMS:
         raise NotFoundError(unknown("language model backend", entry.backend, LLMS.names()))
     settings = with_environment(entry).settings
-    if entry.backend == "openai_compatible" and not settings.get("model"):
+    if entry.backend == ELSEWHERE and not settings.get("model"):
         raise UsageError(
             f"{name!r} needs the setting 'model', the name by which the server knows it.",
             hint=Hint("find-models"),
@@ -226,3 +224,110 @@ def check_entry(name: str, entry: LLMEntry) -> None:
         check(name, **settings)
     else:
         close(open_llm(name, entry))
+
+
+# made of a preset, a backend or an entry
+
+
+def entry_of(
+    workbench: Workbench,
+    settings: Mapping[str, Any],
+    *,
+    preset: str = "",
+    backend: str = "",
+    changes: str = "",
+) -> LLMEntry:
+    """The entry of a preset or a backend with ``settings``; else the stored entry ``changes`` with these settings changed.
+
+    Raises NotFoundError.
+    """
+    if preset:
+        return presets.entry_of(preset, dict(settings))
+    if backend:
+        return LLMEntry(backend=backend, settings=dict(settings))
+    before = workbench.models.entry(changes)
+    return LLMEntry(backend=before.backend, settings={**before.settings, **settings})
+
+
+def server_settings(
+    workbench: Workbench, settings: Mapping[str, Any], *, preset: str = "", model: str = ""
+) -> dict[str, Any]:
+    """The settings that reach a server: those of a preset or a model, then ``settings``."""
+    base: Mapping[str, Any] = {}
+    if preset:
+        base = presets.entry_of(preset).settings
+    elif model:
+        base = workbench.workspace.llm(model).settings
+    return {**base, **settings}
+
+
+def prices(entry: LLMEntry) -> Mapping[str, float] | None:
+    """US dollars per million tokens, ``prompt`` and ``completion``, as an entry has them; None if it has none."""
+    return recorded_prices({"prices": {"": entry.settings.get("prices")}}).get("")
+
+
+def with_prices(entry: LLMEntry, prompt: float | None, completion: float | None) -> LLMEntry:
+    """The entry with these prices, or with none. Raises UsageError for one without the other."""
+    settings: dict[str, Any] = {k: v for k, v in entry.settings.items() if k != "prices"}
+    if (prompt is None) != (completion is None):
+        raise UsageError("A price has two parts; fill in both, for tokens in and out, or none.")
+    if prompt is not None:
+        settings["prices"] = {"prompt": prompt, "completion": completion}
+    return entry.model_copy(update={"settings": settings})
+
+
+# typed keys
+
+
+def with_key(settings: Mapping[str, Any], key: str) -> dict[str, Any]:
+    """The settings of a server that is sent the typed ``key``; '' leaves them as they are.
+
+    The entry names a variable as always: that which the server has, else one made of its address, so that the same
+    entry finds its key in the environment later. Raises UsageError for what can be no key.
+    """
+    settings = dict(settings)
+    if not key.strip():
+        return settings
+    variable = key_of(settings).variable
+    if not variable:
+        variable = variable_for(str(settings.get("base_url") or OPENAI))
+        settings["api_key_env"] = variable
+    hold_key(variable, key)
+    return settings
+
+
+def variable_for(base_url: str) -> str:
+    """The name of a variable for the key of a server.
+
+    >>> variable_for("https://api.example.com:8443/v1"), variable_for("http://10.0.0.7/v1")
+    ('API_EXAMPLE_COM_KEY', 'SERVER_10_0_0_7_KEY')
+    """
+    host = re.sub(r"[^A-Z0-9]+", "_", (urlsplit(base_url).hostname or "server").upper()).strip("_")
+    return f"{'SERVER_' if host[:1].isdigit() else ''}{host}_KEY"
+
+
+def set_key(workbench: Workbench, name: str, key: str) -> str:
+    """Hold a typed key for a model of the workspace, or forget it ('' as key); returns a sentence.
+
+    The model is unloaded, so that its next answer is asked with the new key. Raises UsageError while it is in use.
+    """
+    entry = workbench.models.entry(name)
+    if entry.backend != ELSEWHERE:
+        raise UsageError(f"{name!r} runs in this program and needs no key.")
+    if workbench.models.is_loaded(name):
+        workbench.models.unload(name)
+    if not key.strip():
+        variable = key_of(entry.settings).variable
+        if variable:
+            hold_key(variable, "")
+        return f"The key of {name} is forgotten."
+    settings = with_key(entry.settings, key)
+    if settings != entry.settings:
+        workbench.models.add(name, entry.model_copy(update={"settings": settings}), replace=True)
+    return f"The key is kept in memory until rallebench ends; {name} uses it from now on."
+
+
+def is_key_typed(settings: Mapping[str, Any]) -> bool:
+    """Whether the key of a server was typed in this process."""
+    variable = key_of(settings).variable
+    return bool(variable) and is_typed(variable)

@@ -1,4 +1,4 @@
-"""Language models, encoders and retrievers as a page lists them: a line each, with state, memory and price."""
+"""Language models, encoders and retrievers as a page lists them, with state, memory and price; and the test of a model."""
 
 from __future__ import annotations
 
@@ -10,25 +10,29 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from rallebench.core import memory
-from rallebench.core.errors import RalleError, StoppedError
+from rallebench.core.entries import LLMEntry
+from rallebench.core.errors import RalleError, StoppedError, UsageError
+from rallebench.core.events import Operation, Progress
 from rallebench.core.memory import size
 from rallebench.encoders.references import encoders
 from rallebench.http.endpoint import OPENAI
+from rallebench.metrics.cost import completion_tokens_of, prompt_tokens_of
 from rallebench.reader.delta import description
 from rallebench.reader.spans import WEIGHTS
 from rallebench.retrievers import needs_encoder
 from rallebench.services.jobs import Job
-from rallebench.services.memory_usage import LoadedBackend
-from rallebench.services.model_entries import key_of
-from rallebench.services.model_keys import typed
-from rallebench.services.model_tests import ELSEWHERE, prices
-from rallebench.workspace.entries import LLMEntry
+from rallebench.services.loaded import LoadedBackend
+from rallebench.services.model_entries import ELSEWHERE, is_key_typed, key_of, prices
 from rallebench.workspace.paths import READER
 
 if TYPE_CHECKING:
     from rallebench.services.workbench import Workbench
 
 STARTER_ENCODER = "minilm"
+PROMPT = (
+    'Referring to the following document, answer "On which river does Tbilisi stand?" in 5 words or less.'
+    "\n\nTbilisi, the capital of Georgia, stands on the Kura River.\n\nAnswer: "
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +140,7 @@ def _key(entry: LLMEntry) -> str:
         key = key_of(entry.settings)
         if not key.variable:
             return "no key"
-        if typed(entry.settings):
+        if is_key_typed(entry.settings):
             return "key typed, in memory"
         if key.is_set:
             return f"key from {key.variable}"
@@ -212,3 +216,47 @@ def memory_line() -> str:
     vram = f"{size(held.vram)} of GPU memory" if held.vram else ""
     gpu = vram or ("GPU free" if has_gpu() else "no GPU")
     return f"{size(held.ram)} of {size(held.ram + free)} memory in use · {gpu}"
+
+
+# tests of a model
+
+
+@dataclass(frozen=True, slots=True)
+class Tested:
+    """What a model answered. ``seconds`` of the answer, without loading; tokens are None where none were counted."""
+
+    prompt: str
+    answer: str
+    seconds: float
+    prompt_tokens: int | None
+    completion_tokens: int | None
+
+    @property
+    def speed(self) -> float | None:
+        """Completion tokens a second."""
+        return (
+            self.completion_tokens / self.seconds
+            if self.completion_tokens and self.seconds
+            else None
+        )
+
+
+def start_test(workbench: Workbench, name: str, prompt: str = PROMPT) -> Job:
+    """Begin to test a model as a job. Raises RalleError at once for a name that nothing has."""
+    if not prompt.strip():
+        raise UsageError("The prompt is empty; type a question.")
+    workbench.workspace.llm(name)
+    return workbench.jobs.submit(
+        "test", name, prompt, lambda job: _test(workbench, name, prompt), failure=f"{name} failed"
+    )
+
+
+def _test(workbench: Workbench, name: str, prompt: str) -> Operation[Tested]:
+    with workbench.models.lease(f"the test of {name!r}") as lease:
+        for message in lease.load(name, "language model"):
+            yield Progress("", message=message)
+        yield Progress("", message=f"asking {name}")
+        step = workbench.asking.ask_model(name, prompt)
+    return Tested(
+        prompt, step.reply.text, step.seconds, prompt_tokens_of(step), completion_tokens_of(step)
+    )

@@ -6,10 +6,9 @@ together, and a cancel ends it for all of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from functools import partial
-from typing import Any
 
 from rallebench.core.errors import Hint, NotFoundError, RalleError, StoppedError, UsageError
 from rallebench.core.events import Operation
@@ -21,8 +20,8 @@ from rallebench.retrievers.composites import needs
 from rallebench.services import model_entries
 from rallebench.services.jobs import JobManager
 from rallebench.services.leases import Lease, Leases
-from rallebench.services.load_queue import GRACE, LoadJob, LoadQueue, LoadState
-from rallebench.services.loaded import LoadedTable
+from rallebench.services.load_queue import GRACE, LoadJob, LoadQueue
+from rallebench.services.loaded import Footprint, LoadedBackend, LoadedTable
 from rallebench.services.memory_fit import (
     Candidate,
     MemoryFit,
@@ -30,16 +29,9 @@ from rallebench.services.memory_fit import (
     in_every_form,
     memory_fit,
 )
-from rallebench.services.memory_usage import Footprint, LoadedBackend, footprint
-from rallebench.services.model_entries import ModelNeeds
 from rallebench.workspace.entries import Combination, LLMEntry
 from rallebench.workspace.opening import Encoders
 from rallebench.workspace.paths import Workspace
-
-
-def is_heavy(backend: str) -> bool:
-    """Whether a model of this backend may take gigabytes: the page loads it only when asked to."""
-    return backend in LLMS and "loading" in LLMS.entry(backend).traits
 
 
 class ModelManager:
@@ -50,7 +42,6 @@ class ModelManager:
         self._table = LoadedTable(workspace)
         self.queue = LoadQueue(jobs, self._table.lock)
         self.leases = Leases()
-        self._changed: set[str] = set()  # while they were loaded
 
     def close(self) -> None:
         """Unload everything; a load that is running is cancelled and has a moment to end."""
@@ -85,15 +76,6 @@ class ModelManager:
         """A lease that holds nothing yet; ``holder`` is what a refusal to unload names, as in "the sweep 'ks'"."""
         return Lease(self, holder)
 
-    def refuse_used(self, name: str) -> None:
-        """Raise UsageError, which names the holder, if ``name`` is in use."""
-        with self._table.lock:
-            holders = self.leases.holders(name, self._table.parts)
-        if holders:
-            raise UsageError(
-                f"{name!r} is in use by {' and '.join(holders)}; stop that, or wait for its end."
-            )
-
     def refuse_heavy(self, name: str, kind: str) -> None:
         """Raise NotFoundError for a heavy model that is not loaded, also where a retriever asks it."""
         if self.is_loaded(name):
@@ -102,14 +84,16 @@ class ModelManager:
             entry = self._workspace.retriever(name)
             for needed, its_kind in needs(entry) if entry else ():
                 self.refuse_heavy(needed, its_kind)
-        elif is_heavy(self._workspace.llm(name).backend):
+            return
+        backend = self._workspace.llm(name).backend
+        if backend in LLMS and "loading" in LLMS.entry(backend).traits:
             raise NotFoundError(
                 f"The language model {name!r} is not loaded.", hint=Hint("load", name)
             )
 
     def memory(self, names: Iterable[str]) -> Footprint:
-        """What loaded models and indexes took in memory, those included that they are made of."""
-        return footprint(self._workspace, self.status(), names)
+        """What loaded models and indexes took in memory; see ``LoadedTable.footprint``."""
+        return self._table.footprint(names)
 
     def prices(self) -> dict[str, dict[str, float] | None]:
         """Loaded language model → US dollars per million ``prompt`` and ``completion`` tokens, None if unknown."""
@@ -117,30 +101,32 @@ class ModelManager:
 
     # memory that a load would take
 
-    def room(
-        self, name: str, *, context: int | None = None, batch: int | None = None
-    ) -> MemoryFit | None:
+    def room(self, name: str) -> MemoryFit | None:
         """What a language model or an encoder needs beside what is free now; None if nothing here says so.
 
-        Loads nothing and asks no network: of a hub id only what the local cache holds is known. ``context`` tokens
-        and ``batch`` answers at once: by default what its settings say. Raises RalleError.
+        Loads nothing and asks no network: of a hub id only what the local cache holds is known. Raises RalleError.
         """
-        model = self._candidate(name, context, batch)
+        model = self._candidate(name)
         return memory_fit(model, self._table.held_memory()) if model else None
 
     def room_in_every_form(
         self, name: str, *, context: int | None = None, batch: int | None = None
     ) -> dict[str, MemoryFit]:
-        """The same for every quantisation of the model; {} if nothing here says so."""
+        """The same for every quantisation of the model; {} if nothing here says so.
+
+        ``context`` tokens and ``batch`` answers at once: by default what its settings say.
+        """
         model = self._candidate(name, context, batch)
         return in_every_form(model, self._table.held_memory()) if model else {}
 
     def quantization_of(self, name: str) -> str:
         """The quantisation in which ``name`` is loaded; ``none`` where it has none."""
-        model = self._candidate(name, None, None)
+        model = self._candidate(name)
         return model.chosen if model else "none"
 
-    def _candidate(self, name: str, context: int | None, batch: int | None) -> Candidate | None:
+    def _candidate(
+        self, name: str, context: int | None = None, batch: int | None = None
+    ) -> Candidate | None:
         """The language model, or else the encoder, that ``name`` names. Raises NotFoundError."""
         try:
             entry = self._workspace.llm(name)
@@ -188,19 +174,14 @@ class ModelManager:
         """Cancel a load, for all who follow it; all loads without a name. Returns a sentence. Raises NotFoundError."""
         return self.queue.cancel(name)
 
-    def loading(self) -> dict[str, LoadState]:
+    def loading(self) -> dict[str, LoadJob]:
         """Every load that runs or waits for its turn now, in the order of the requests."""
-        return self.queue.states()
+        return self.queue.loads()
 
     def ended(self) -> dict[str, str | RalleError]:
         """Name → how its last load or unload ended, the newest last: for a page that is opened later."""
         with self._table.lock:
             return dict(self.queue.outcomes)
-
-    def forget(self) -> None:
-        """Forget how loads ended."""
-        with self._table.lock:
-            self.queue.outcomes.clear()
 
     def _load(self, load: LoadJob) -> Operation[None]:
         """Load as a job: a page that goes away stops nothing, and loads come one by one."""
@@ -233,8 +214,11 @@ class ModelManager:
         Raises UsageError while it is in use, or part of what is loaded; NotFoundError.
         """
         with self._table.lock:
-            if self.is_loaded(name):
-                self.refuse_used(name)
+            holders = self.leases.holders(name, self._table.parts)
+            if holders and self.is_loaded(name):
+                raise UsageError(
+                    f"{name!r} is in use by {' and '.join(holders)}; stop that, or wait for its end."
+                )
             message = self._table.remove(name)
             self.queue.outcomes.pop(name, None)
             if record:
@@ -251,43 +235,16 @@ class ModelManager:
         """One of the own entries. Raises NotFoundError."""
         return model_entries.entry(self._workspace, name)
 
-    def check_name(self, name: str) -> str:
-        """A name for a model that nothing else has, without space around it. Raises UsageError."""
-        return model_entries.check_name(self._workspace, name)
-
-    def users(self, name: str) -> list[str]:
-        """Who names a model: ``the chain x``, ``the retriever y``. Files that cannot be read are passed over."""
-        return model_entries.users(self._workspace, name)
-
     def add(self, name: str, entry: LLMEntry, *, replace: bool = False) -> list[str]:
         """Save an entry; returns sentences, the first saying that it was. Raises UsageError, then nothing is written.
 
         ``replace``: an entry of that name may exist, and is changed. Reads no weights, asks no server.
         """
         sentence, *notes = model_entries.save(self._workspace, name, entry, replace=replace)
-        name = name.strip()
-        if self.is_loaded(name):
-            self._changed.add(name)
-            notes.insert(
-                0, f"{name} is loaded with its earlier settings: unload it, then load it again."
-            )
+        if self.is_loaded(name := name.strip()):
+            earlier = f"{name} is loaded with its earlier settings: unload it, then load it again."
+            notes.insert(0, earlier)
         return [sentence, *notes]
-
-    def add_and_load(self, name: str, entry: LLMEntry, *, replace: bool = False) -> Iterator[str]:
-        """Save an entry and load it, yielding progress; a model that is loaded with these settings stays loaded.
-
-        Raises UsageError where that would replace a model that is in use; then nothing is written.
-        """
-        name = self.check_name(name)
-        before = self.own().get(name)
-        if before is None or (before.backend, before.settings) != (entry.backend, entry.settings):
-            if before is not None:
-                self.refuse_used(name)
-            yield self.add(name, entry, replace=replace)[0]
-        if name in self._changed and self.is_loaded(name):
-            yield self.unload(name)
-        self._changed.discard(name)
-        yield from self.load(name, "language model")
 
     def delete(self, name: str) -> str:
         """Delete an entry; returns a sentence. Raises UsageError while it is loaded. Downloaded weights stay."""
@@ -295,11 +252,3 @@ class ModelManager:
         if self.is_loaded(name) or name in self.loading():
             raise UsageError(f"{name!r} is loaded.", hint=Hint("unload", name))
         return model_entries.delete(self._workspace, name)
-
-    def served(self, settings: Mapping[str, Any]) -> tuple[str, ...]:
-        """The models of the server that ``settings`` name; see ``model_entries.served``."""
-        return model_entries.served(settings)
-
-    def needs(self, settings: Mapping[str, Any]) -> ModelNeeds:
-        """What a ``transformers`` entry takes; see ``model_entries.needs``."""
-        return model_entries.needs(settings)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -43,22 +44,27 @@ def _matching(folder: Path, sha256: str, words: str) -> range | tuple[int, ...]:
 
 def passages_at(workbench: Workbench, corpus: str, rows: list[int]) -> list[Passage]:
     """The passages of these rows."""
-    folder = _folder(workbench, corpus)
-    if folder is None:
-        passages = starter_passages()
+    with _store(workbench, corpus) as passages:
         return [passages[row] for row in rows]
-    with closing(PassageStore(folder)) as store:
-        return [store[row] for row in rows]
 
 
 def row_of(workbench: Workbench, corpus: str, doc_id: str) -> int | None:
     """The row of a passage by its id; None if there is none."""
+    with _store(workbench, corpus) as passages:
+        if isinstance(passages, PassageStore):
+            return passages.row_of(doc_id)
+        return next((n for n, passage in enumerate(passages) if passage.doc_id == doc_id), None)
+
+
+@contextmanager
+def _store(workbench: Workbench, corpus: str) -> Iterator[PassageStore | tuple[Passage, ...]]:
+    """The passages of a corpus by row. Raises NotFoundError."""
     folder = _folder(workbench, corpus)
     if folder is None:
-        ids = [passage.doc_id for passage in starter_passages()]
-        return ids.index(doc_id) if doc_id in ids else None
-    with closing(PassageStore(folder)) as store:
-        return store.row_of(doc_id)
+        yield starter_passages()
+    else:
+        with closing(PassageStore(folder)) as store:
+            yield store
 
 
 def _folder(workbench: Workbench, corpus: str) -> Path | None:

@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 from rallebench.analysis.waterfall import SHORT, STAGES, waterfall_of
 from rallebench.core.errors import RalleError, UsageError
@@ -19,7 +18,7 @@ from rallebench.core.files import read_json, write_json
 from rallebench.core.types import Episode, Example, digest
 from rallebench.engine.score import examples_of
 from rallebench.engine.store import RunFolder
-from rallebench.services.verdicts import KINDS
+from rallebench.services.verdicts import KINDS, kind_of
 from rallebench.services.workbench import Workbench
 from rallebench.workspace.coverage import MOST_PASSAGES
 
@@ -33,7 +32,6 @@ class QuestionRow:
     """A question of a run. ``kind``: the verdict; ``stage``: of the waterfall, "" before it is known; ``gold``: the first
     accepted answer."""
 
-    position: int
     qid: str
     text: str
     gold: str
@@ -77,33 +75,21 @@ def _questions(
     right = {line["qid"]: line["value"] for line in run.scores("em")}
     stages: Mapping[str, str] = read_json(Path(stages_file)) if known else {}
     listed = []
-    for position, example in enumerate(_examples(path, version[-2:]), 1):
+    for example in _examples(path, version[-2:]):
         question, line = example.question, lines.get(example.question.qid)
-        stage = stages.get(question.qid, "")
+        stage, error = stages.get(question.qid, ""), str((line or {}).get("error") or "")
+        kind = kind_of(error, right.get(question.qid), stage) if line else "none"
         listed.append(
             QuestionRow(
-                position,
                 question.qid,
                 question.text,
                 example.gold.answers[0] if example.gold.answers else "",
-                str((line or {}).get("answer") or (line or {}).get("error") or ""),
-                _kind(line, right.get(question.qid), stage),
+                str((line or {}).get("answer") or error),
+                kind,
                 stage,
             )
         )
     return tuple(listed)
-
-
-def _kind(line: Mapping[str, Any] | None, em: float | None, stage: str) -> str:
-    if line is None:
-        return "none"
-    if line.get("error"):
-        return "failed"
-    if em == 1:
-        return "right"
-    if stage:
-        return KINDS.get(stage, "none")
-    return "none" if em is None else "wrong"
 
 
 def stages_known(workbench: Workbench, run: RunFolder) -> bool:

@@ -2,30 +2,28 @@
 
 from __future__ import annotations
 
-import builtins
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rallebench.chains.saved import chain_from_json
 from rallebench.core.errors import RalleError, StoppedError, UsageError
 from rallebench.core.events import Operation, Warned
 from rallebench.core.runs import RunResult
-from rallebench.core.tables import Table
 from rallebench.core.types import Chain, Episode, Example
 from rallebench.engine.execute import execute, rescore
 from rallebench.engine.score import choose_metrics, examples_of, metrics_of
 from rallebench.engine.store import RunFolder, list_runs
 from rallebench.experiments.benchmark import Benchmark, prepare
 from rallebench.metrics.judges.named import check_sources, split_judges
-from rallebench.services.comparing import compare
 from rallebench.services.context import Context
-from rallebench.services.jobs import Job, JobManager
+from rallebench.services.jobs import Job
 from rallebench.services.leases import Lease
-from rallebench.services.models import ModelManager
 from rallebench.workspace.flows import Agent, chain_flow
-from rallebench.workspace.paths import Workspace
+
+if TYPE_CHECKING:
+    from rallebench.services.workbench import Workbench
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,32 +54,12 @@ def _chain_of(stored: Mapping[str, Any], run: str) -> Chain:
     return chain_from_json(chain)
 
 
-PHASES = ("running", "scoring", "tracking")
-"""The messages of a run's progress that say where it is; any other one is of loading."""
-
-
-def phase_of(job: Job) -> str:
-    """Where a run's job is: loading, running, scoring, tracking, stopped, done or failed."""
-    if job.done:
-        return {"finished": "done"}.get(job.status, job.status)
-    return job.message if job.message in PHASES else "loading"
-
-
 class Runs:
     """The verbs about runs."""
 
-    def __init__(
-        self,
-        workspace: Workspace,
-        models: ModelManager,
-        agent: Callable[..., Agent],
-        context: Callable[[Lease, bool], Context],
-        jobs: JobManager,
-    ) -> None:
-        """``agent`` makes the agent of a run again."""
-        self._workspace, self._models = workspace, models
-        self._agent, self._context = agent, context
-        self._jobs = jobs
+    def __init__(self, workbench: Workbench) -> None:
+        self._workbench, self._workspace = workbench, workbench.workspace
+        self._models, self._jobs = workbench.models, workbench.jobs
         self._folders: dict[str, RunFolder] = {}
 
     def run(
@@ -97,8 +75,8 @@ class Runs:
         ``lease``: that of the work which the run is part of, which keeps what the run loads; else it has its own.
         ``heavy``: models that may take gigabytes are loaded, too. ``on_open`` is handed the run's folder.
         """
-        with self._lease(benchmark) as own:
-            context = self._context(lease or own, heavy)
+        with self._models.lease(f"the run {benchmark.name!r}") as own:
+            context = Context(self._workbench, lease or own, heavy=heavy)
             return (yield from execute(benchmark.request, context, benchmark.options, on_open))
 
     def rescore(self, name: str, metrics: Sequence[str] = ()) -> Operation[RunResult]:
@@ -110,10 +88,7 @@ class Runs:
         chosen = choose_metrics([*metrics_of(run), *own], examples, dataset)
         check_sources(judges, examples, dataset)
         with self._models.lease(f"the scoring of the run {name!r}") as lease:
-            return (yield from rescore(run, chosen, judges, self._context(lease, True)))
-
-    def _lease(self, benchmark: Benchmark) -> Lease:
-        return self._models.lease(f"the run {benchmark.name!r}")
+            return (yield from rescore(run, chosen, judges, Context(self._workbench, lease)))
 
     def start(self, benchmark: Benchmark) -> Job:
         """Run a benchmark as a job. Raises UsageError if one of that name is running."""
@@ -121,7 +96,7 @@ class Runs:
         job = self._jobs.get("run", name)
         if job is not None and not job.done:
             raise UsageError(f"The run {name!r} is running already.")
-        lease = self._lease(benchmark)
+        lease = self._models.lease(f"the run {name!r}")
 
         def work(job: Job) -> Operation[RunResult]:
             lease.hold(benchmark.request.flow.names)  # from now on, not only once the thread runs
@@ -180,16 +155,9 @@ class Runs:
     def _agent_of(self, spec: Mapping[str, Any]) -> Agent | None:
         """The agent of a run's specification, made anew; None for a run of a chain."""
         stored = spec["settings"].get("agent")
-        return None if stored is None else self._agent(*agent_arguments(stored), seed=spec["seed"])
-
-    def running(self) -> str:
-        """The name of a benchmark that goes on now, in this process or another; '' if none does."""
-        for job in self._jobs.list("run", active=True):
-            return job.name
-        for folder in self.list()[:20]:
-            if folder.state()["state"] in ("running", "scoring"):
-                return folder.name
-        return ""
+        if stored is None:
+            return None
+        return self._workbench.asking.agent(*agent_arguments(stored), seed=spec["seed"])
 
     def list(self) -> Sequence[RunFolder]:
         """All runs of the workspace, the newest first."""
@@ -198,12 +166,6 @@ class Runs:
     def open(self, name: str) -> RunFolder:
         """A run by name; UsageError if there is none."""
         return RunFolder.open(self._workspace.runs, name)
-
-    def compare(
-        self, names: Sequence[str], metric: str = ""
-    ) -> tuple[dict[str, Any], builtins.list[str], tuple[Table, ...]]:
-        """Runs against the first, question by question; see ``comparing.compare``. Raises UsageError."""
-        return compare([self.open(name) for name in names], metric)
 
     def open_question(self, run: str, position: int) -> OpenedQuestion:
         """Question ``position`` (from 1) of a run, with the chain and the episode it had there."""

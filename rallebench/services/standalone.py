@@ -5,7 +5,6 @@ from __future__ import annotations
 import pprint
 from collections.abc import Sequence
 from pathlib import Path
-from types import TracebackType
 
 from rallebench.chains.saved import chain_to_json
 from rallebench.core.errors import BackendError
@@ -17,26 +16,34 @@ from rallebench.services.workbench import Workbench
 class LoadedChain:
     """A chain whose retrievers and models are loaded. Use it in ``with``, or ``close`` it.
 
-    ``workspace``: the folder that holds its indexes, ``llms.json`` and the like.
+    ``workspace``: the folder that holds its indexes, ``llms.json`` and the like; ``base_settings``: RaLLe's folder of models
+    and retrievers. Raises RalleError for what the chain names and the workspace lacks.
     """
 
-    def __init__(self, chain: Chain, workspace: Path | str = ".") -> None:
+    def __init__(
+        self, chain: Chain, workspace: Path | str = ".", base_settings: Path | None = None
+    ) -> None:
         self.chain = chain
-        self._workbench = Workbench(Path(workspace))
+        self._workbench = Workbench(Path(workspace), base_settings=base_settings)
         self._lease = self._workbench.models.lease(f"a program with the chain {chain.name!r}")
         complete(self._lease.load_for(chain.llms, chain.retrievers))
 
-    def answer(self, question: str, history: Sequence[tuple[str, str]] = ()) -> Episode:
-        """Every step and the answer. ``history``: (role, text) of earlier turns. Raises BackendError if it fails."""
+    def episode(self, question: str, history: Sequence[tuple[str, str]] = ()) -> Episode:
+        """Every step, and the answer or the error. ``history``: (role, text) of earlier turns."""
         turns = tuple(Message(role, text) for role, text in history)
-        for event in self._workbench.asking.execute_chain(
+        events = self._workbench.asking.execute_chain(
             self.chain, Question("asked", question, history=turns)
-        ):
-            if isinstance(event, Episode):
-                if event.error:
-                    raise BackendError(event.error)
-                return event
-        raise AssertionError("a chain ends with its episode")
+        )
+        *_, episode = events
+        assert isinstance(episode, Episode)
+        return episode
+
+    def answer(self, question: str, history: Sequence[tuple[str, str]] = ()) -> Episode:
+        """The same, but raises BackendError if the question fails."""
+        episode = self.episode(question, history)
+        if episode.error:
+            raise BackendError(episode.error)
+        return episode
 
     def close(self) -> None:
         """Give memory and connections back."""
@@ -46,12 +53,7 @@ class LoadedChain:
     def __enter__(self) -> LoadedChain:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
 

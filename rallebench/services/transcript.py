@@ -6,26 +6,12 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
 
 from rallebench import sandbox
 from rallebench.core.errors import UsageError
 from rallebench.core.types import Generate, Reply, Request, Retrieve, Step, ToolCall, UseTool
 from rallebench.workflows.pal import program_of
 from rallebench.workflows.trees import MARK
-
-Kind = Literal[
-    "thought",
-    "action",
-    "observation",
-    "plan",
-    "program",
-    "output",
-    "reply",
-    "search",
-    "note",
-    "ended",
-]
 
 LABELS: Mapping[str, str] = {
     "thought": "Thought",
@@ -39,6 +25,7 @@ LABELS: Mapping[str, str] = {
     "note": "",
     "ended": "How it ended",
 }
+"""Kind of a piece → what a reader calls it."""
 EDITED = "Edited by you."
 """Stands in the note of a reply that is no longer the model's own."""
 
@@ -53,9 +40,10 @@ _CALL = re.compile(r"\s*([\w.-]+)\s*\((.*)\)\s*\Z", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """One thing that was thought, done or seen in step ``at`` (from 0); ``number`` as the prompt counts it, '' if it does not."""
+    """One thing that was thought, done or seen in step ``at`` (from 0). ``kind``: a key of LABELS; ``number`` as the prompt
+    counts it, '' if it does not."""
 
-    kind: Kind
+    kind: str
     text: str
     at: int
     number: str = ""

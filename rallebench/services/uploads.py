@@ -9,7 +9,7 @@ import time
 import uuid
 import zipfile
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path, PurePosixPath
 from typing import IO
@@ -68,7 +68,17 @@ def unpacked(workspace: Workspace, source: Path) -> Path:
     if not source.is_file() or not is_archive(source):
         return source
     folder = _new_folder(workspace)
+    try:
+        _unpack(source, folder)
+        return _only(folder)
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+
+
+def _unpack(source: Path, folder: Path) -> None:
     room = max(MAX_UNPACKED, MAX_RATIO * source.stat().st_size)
+    damaged = (zipfile.BadZipFile, tarfile.TarError, zlib.error, EOFError, NotImplementedError)
     try:
         for name, handle in _members(source):
             target = folder / _relative(name)
@@ -81,28 +91,14 @@ def unpacked(workspace: Workspace, source: Path) -> Path:
                             f"{source.name} unpacks to more than {MAX_RATIO} times its size; unpack it yourself if it is what you want."
                         )
                     written.write(piece)
-        inside = _only(folder)
-    except (
-        zipfile.BadZipFile,
-        tarfile.TarError,
-        zlib.error,
-        EOFError,
-        NotImplementedError,
-    ) as error:
-        shutil.rmtree(folder, ignore_errors=True)
+    except damaged as error:
         raise BadFileError(
             f"{source.name} is a damaged archive ({error}); copy or download it again."
         ) from None
     except RuntimeError:  # zipfile's word for an encrypted member
-        shutil.rmtree(folder, ignore_errors=True)
         raise BadFileError(f"{source.name} needs a password; unpack it yourself.") from None
-    except BadFileError:
-        shutil.rmtree(folder, ignore_errors=True)
-        raise
     except OSError as error:
-        shutil.rmtree(folder, ignore_errors=True)
         raise disk_error(folder, error, "the files of the archive") from error
-    return inside
 
 
 def forget(workspace: Workspace, source: Path) -> None:
@@ -155,15 +151,11 @@ def _members(source: Path) -> Iterator[tuple[str, IO[bytes]]]:
                         yield entry.filename, handle
         return
     with tarfile.open(source, "r:*") as tar:
-        for member in _files(tar):
+        for member in filter(tarfile.TarInfo.isfile, tar):
             handle = tar.extractfile(member)
             if handle is not None and _readable(member.name):
                 with closing(handle):
                     yield member.name, handle
-
-
-def _files(tar: tarfile.TarFile) -> Iterable[tarfile.TarInfo]:
-    return (member for member in tar if member.isfile())
 
 
 def _readable(name: str) -> bool:

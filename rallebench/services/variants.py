@@ -10,6 +10,7 @@ from rallebench.chains.saved import chain_to_json
 from rallebench.core.types import Action, Chain, Episode, Example, digest
 from rallebench.engine.clusters import clusters_of
 from rallebench.metrics import METRICS
+from rallebench.services.verdicts import kind_of
 from rallebench.services.workbench import Workbench
 
 FEW = 30
@@ -33,20 +34,15 @@ def key_of(chain: Chain) -> str:
     return digest(chain_to_json(chain)["actions"])[:16]
 
 
-def cell_of(example: Example, episode: Episode) -> VariantAnswer:
-    """The cell of an episode."""
-    if episode.error:
-        return VariantAnswer("failed", episode.error, None, 0.0)
-    em = METRICS["em"](episode, example.gold) if example.gold.answers else None
-    kind = "none" if em is None else "right" if em else "wrong"
-    return VariantAnswer(kind, episode.answer, em, sum(step.seconds for step in episode.steps))
-
-
 def ask(workbench: Workbench, chain: Chain, example: Example) -> VariantAnswer:
     """Answer one question by a variant; cached steps are not asked again. Raises RalleError."""
     *_, episode = workbench.asking.execute_chain(chain, example.question)
     assert isinstance(episode, Episode)
-    return cell_of(example, episode)
+    if episode.error:
+        return VariantAnswer("failed", episode.error, None, 0.0)
+    em = METRICS["em"](episode, example.gold) if example.gold.answers else None
+    seconds = sum(step.seconds for step in episode.steps)
+    return VariantAnswer(kind_of("", em), episode.answer, em, seconds)
 
 
 def missing(

@@ -79,10 +79,19 @@ def verdict(workbench: Workbench, example: Example, episode: Episode) -> Verdict
     if (step := last_retrieval(episode)) is not None:
         hits = deeper_hits(workbench, step)
     ranks = (n for n, hit in enumerate(hits, 1) if hit.passage.page_id in example.gold.pages)
-    kind = KINDS.get(stage, "none")
-    if kind in ("wrong", "lost") and em == 1:
-        kind = "right"
+    kind = kind_of(episode.error, em, stage)
     return Verdict(kind, stage, LOST_AT.get(stage), em, f1, next(ranks, None), hits)
+
+
+def kind_of(error: str, em: float | None, stage: str = "") -> Kind:
+    """The verdict on an answer by its exact match, or else by its stage of the waterfall where that is known."""
+    if error:
+        return "failed"
+    if em == 1:
+        return "right"
+    if stage:
+        return KINDS.get(stage, "none")
+    return "none" if em is None else "wrong"
 
 
 def last_retrieval(episode: Episode) -> Step | None:
@@ -91,10 +100,10 @@ def last_retrieval(episode: Episode) -> Step | None:
     return steps[-1] if steps else None
 
 
-def deeper_hits(workbench: Workbench, step: Step, depth: int = DEPTH) -> tuple[Hit, ...]:
-    """The first ``depth`` passages of the same search; those of the step where it cannot be searched again."""
+def deeper_hits(workbench: Workbench, step: Step) -> tuple[Hit, ...]:
+    """The first DEPTH passages of the same search; those of the step where it cannot be searched again."""
     assert isinstance(step.request, Retrieve)
-    search = Retrieve(step.request.retriever, step.request.query, max(depth, step.request.k))
+    search = Retrieve(step.request.retriever, step.request.query, max(DEPTH, step.request.k))
     try:
         with workbench.models.lease("the search for a gold page").hold([search.retriever]):
             reply = answer_one(search, workbench.models.backends, workbench.asking.memo).reply

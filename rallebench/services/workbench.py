@@ -9,7 +9,6 @@ from pathlib import Path
 from rallebench.core.parts import remove_all_abandoned
 from rallebench.services.asking import Asking
 from rallebench.services.catalog import Catalog
-from rallebench.services.context import Context
 from rallebench.services.data import Data
 from rallebench.services.experiments import Experiments
 from rallebench.services.jobs import JobManager
@@ -56,13 +55,7 @@ class Workbench:
         self.asking = Asking(
             self.workspace, self.models, self.jobs, self.tracking.trace, allow_python
         )
-        self.runs = Runs(
-            self.workspace,
-            self.models,
-            self.asking.agent,
-            lambda lease, heavy: Context(self, lease, heavy=heavy),
-            self.jobs,
-        )
+        self.runs = Runs(self)
         self.experiments = Experiments(self)
 
     def close(self) -> None:

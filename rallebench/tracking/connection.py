@@ -128,38 +128,34 @@ def connect(uri: str) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class MlflowStore:
-    """An experiment of MLflow: the tracking URI, a client for it, the experiment's name and id."""
+    """Where our runs are: the tracking URI, a client for it, the id of the experiment EXPERIMENT."""
 
     uri: str
     client: Any
-    experiment: str
     experiment_id: str
 
 
-def open_store(
-    workspace: Path, tracking_uri: str | None = None, experiment: str = EXPERIMENT
-) -> MlflowStore:
-    """The experiment, created if it is new. ``tracking_uri``: see ``tracking_uri_of``. Raises RalleError."""
+def open_store(workspace: Path, tracking_uri: str | None = None) -> MlflowStore:
+    """The store with our experiment, created if it is new. ``tracking_uri``: see ``tracking_uri_of``. Raises RalleError."""
     uri = tracking_uri_of(workspace, tracking_uri)
     client = connect(uri)
     with mlflow_errors(uri):
-        entity = client.get_experiment_by_name(experiment)
-        if entity is None:
-            folder = re.sub(r"[^\w.\-]+", "_", experiment).strip(".") or "experiment"
-            location = None if is_server(uri) else f"{artifact_root(workspace)}/{folder}"
+        experiment = client.get_experiment_by_name(EXPERIMENT)
+        if experiment is None:
+            location = None if is_server(uri) else f"{artifact_root(workspace)}/{EXPERIMENT}"
             try:
-                client.create_experiment(experiment, artifact_location=location)
+                client.create_experiment(EXPERIMENT, artifact_location=location)
             except Exception:  # another process may have been faster
-                if client.get_experiment_by_name(experiment) is None:
+                if client.get_experiment_by_name(EXPERIMENT) is None:
                     raise
-            entity = client.get_experiment_by_name(experiment)
-        if entity.lifecycle_stage == "deleted":
+            experiment = client.get_experiment_by_name(EXPERIMENT)
+        if experiment.lifecycle_stage == "deleted":
             raise BackendError(
-                f"The MLflow experiment {experiment!r} was deleted; restore it (mlflow experiments "
-                f"restore -x {entity.experiment_id}) or log to another experiment."
+                f"The MLflow experiment {EXPERIMENT!r} was deleted; restore it (mlflow experiments "
+                f"restore -x {experiment.experiment_id}) or choose another tracking URI."
             )
-        show_metrics(client, entity.experiment_id, entity.tags)
-        return MlflowStore(uri, client, experiment, str(entity.experiment_id))
+        show_metrics(client, experiment.experiment_id, experiment.tags)
+        return MlflowStore(uri, client, str(experiment.experiment_id))
 
 
 @contextlib.contextmanager

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from rallebench.tracking import content
-from rallebench.tracking.connection import EXPERIMENT, mlflow_errors, open_store
+from rallebench.tracking.connection import mlflow_errors, open_store
 from rallebench.tracking.runs import active, log_run, log_values, logged_before, read_link
 from rallebench.tracking.view import OUR_PAGE
 
@@ -41,7 +41,6 @@ def log_group(
     *,
     workspace: Path,
     tracking_uri: str | None = None,
-    experiment: str = EXPERIMENT,
     page: str = OUR_PAGE,
 ) -> str:
     """Log the runs that are not logged yet, put all below one parent run, and return the parent's id.
@@ -49,14 +48,17 @@ def log_group(
     The same group again updates its parent, which is found through its runs. Raises BackendError if
     MLflow cannot be reached or written; the run folders stay unchanged.
     """
-    store = open_store(workspace, tracking_uri, experiment)
+    store = open_store(workspace, tracking_uri)
     client = store.client
     with mlflow_errors(store.uri):
         runs = []
         for path in group.runs:
             entry = logged_before(store, read_link(path))
-            where = {"workspace": workspace, "tracking_uri": tracking_uri, "page": page}
-            run_id = entry["run_id"] if entry else log_run(path, experiment=experiment, **where)
+            run_id = (
+                entry["run_id"]
+                if entry
+                else log_run(path, workspace=workspace, tracking_uri=tracking_uri, page=page)
+            )
             runs.append(client.get_run(run_id))
         now = int(time.time() * 1000)
         parent = _find_parent(client, runs, group.name)

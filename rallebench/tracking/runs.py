@@ -45,7 +45,6 @@ def log_run(
     *,
     workspace: Path,
     tracking_uri: str | None = None,
-    experiment: str = EXPERIMENT,
     waterfall: Mapping[str, float] | None = None,
     page: str = OUR_PAGE,
 ) -> str:
@@ -62,7 +61,7 @@ def log_run(
     refusal = f"The run {name!r} is being logged by another process; wait for it."
     try:
         with alone(logger.folder.path / "mlflow.lock", refusal, patience=60, stays=True):
-            store = open_store(workspace, tracking_uri, experiment)
+            store = open_store(workspace, tracking_uri)
             with mlflow_errors(store.uri):
                 return logger.log(store, waterfall or {})
     except (BadFileError, MissingPackageError):
@@ -86,11 +85,10 @@ def read_link(run_folder: Path) -> dict[str, Any]:
 
 
 def logged_before(store: MlflowStore, link: dict[str, Any]) -> dict[str, Any] | None:
-    """The entry of a folder's link whose run is still in the experiment, None if there is none."""
+    """The entry of a folder's link whose run is still in the store, None if there is none."""
     entries: list[dict[str, Any]] = [link, *link.get("earlier", ())]
     for entry in entries:
-        here = entry.get("experiment") == store.experiment
-        if here and active(store.client, entry["run_id"]) is not None:
+        if entry and active(store.client, entry["run_id"]) is not None:
             return entry
     return None
 
@@ -166,7 +164,7 @@ class _RunLogger:
         run_id = str(logged["run_id"])
         entry = {
             "tracking_uri": without_credentials(store.uri),
-            "experiment": store.experiment,
+            "experiment": EXPERIMENT,
             "experiment_id": store.experiment_id,
             "run_id": run_id,
             "traces": list(logged.get("traces", ())),
@@ -183,7 +181,7 @@ class _RunLogger:
         return run_id
 
     def _store_link(self, link: Mapping[str, Any], entry: Mapping[str, Any]) -> None:
-        """Write ``mlflow.json``; the folder's runs in other experiments stay under ``earlier``."""
+        """Write ``mlflow.json``; the folder's runs in other stores stay under ``earlier``."""
         latest = {key: value for key, value in link.items() if key != "earlier"}
         entries = [latest, *link.get("earlier", ())]
         earlier = [other for other in entries if other and other["run_id"] != entry["run_id"]]

@@ -18,7 +18,7 @@ from rallebench.core.numbers import UNKNOWN
 from rallebench.core.types import Episode, Generate, Note, Retrieve, Step, UseTool, digest
 from rallebench.engine.cost import Prices, step_to_json, total, usd_of
 from rallebench.engine.record import episode_to_json
-from rallebench.tracking.connection import EXPERIMENT, import_mlflow, mlflow_errors, open_store
+from rallebench.tracking.connection import import_mlflow, mlflow_errors, open_store
 from rallebench.tracking.content import clean
 
 MAX_DOCUMENTS = 50
@@ -324,7 +324,6 @@ def trace_episode(
     *,
     workspace: Path,
     tracking_uri: str | None = None,
-    experiment: str = EXPERIMENT,
     source: str = "",
     **fields: Any,
 ) -> str:
@@ -332,7 +331,7 @@ def trace_episode(
 
     ``source``: ``develop`` or ``chat``; ``fields``: those of ``Trace``.
     """
-    store = open_store(workspace, tracking_uri, experiment)
+    store = open_store(workspace, tracking_uri)
     tags = {"rallebench.source": source} if source else {}
     trace = Trace(episode, question, tags=tags, **fields)
     return write_traces(store.uri, store.experiment_id, [trace])[0]

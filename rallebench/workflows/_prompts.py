@@ -20,7 +20,7 @@ FORMAT = "rallebench-shots/1"
 def actions(env: Environment) -> str:
     """The actions of an environment, one numbered line each; Finish is the last."""
     left, right = tuple(env.brackets)
-    rows = [(tool.name, ", ".join(properties(tool)), tool.description) for tool in env.tools]
+    rows = [(tool.name, ", ".join(tool.arguments), tool.description) for tool in env.tools]
     rows.append((FINISH, "answer", "Returns the answer and finishes the task."))
     return "\n".join(
         f"({number}) {name}{left}{names}{right}: {about}"
@@ -31,13 +31,8 @@ def actions(env: Environment) -> str:
 def functions(tools: Sequence[ToolSpec]) -> str:
     """Tools as Python functions, one line each."""
     return "\n".join(
-        f"{tool.name}({', '.join(properties(tool))})  # {tool.description}" for tool in tools
+        f"{tool.name}({', '.join(tool.arguments)})  # {tool.description}" for tool in tools
     )
-
-
-def properties(tool: ToolSpec) -> list[str]:
-    """The names of a tool's arguments, in order."""
-    return list(tool.parameters.get("properties", {}))
 
 
 def episode(shot: Shot, brackets: str, *, thought: bool, plan: bool) -> str:

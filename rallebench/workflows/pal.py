@@ -13,7 +13,7 @@ from typing import Any
 from rallebench import sandbox
 from rallebench.core.types import Flow, Outcome, Reply, SubFlow, ToolCall, UseTool
 from rallebench.workflows import common
-from rallebench.workflows._prompts import functions, properties
+from rallebench.workflows._prompts import functions
 from rallebench.workflows._talking import Talk, register_agent, too_long
 
 _FENCE = re.compile(r"```[ \t]*\w*[ \t]*\n(.*?)(?:^[ \t]*```|\Z)", re.DOTALL | re.MULTILINE)
@@ -47,7 +47,7 @@ def pal(talk: Talk) -> Flow:
 def _run(talk: Talk, program: str) -> SubFlow[tuple[Reply, int]]:
     """Run the program, with the environment's answers to its calls; (the last reply, the number of calls)."""
     name, calls = sandbox.new_name(), 0
-    begun = sandbox.begin(name, program, {tool.name: properties(tool) for tool in talk.env.tools})
+    begun = sandbox.begin(name, program, {tool.name: tool.arguments for tool in talk.env.tools})
     finished = False
     try:
         reply = yield UseTool(sandbox.TOOL, begun)

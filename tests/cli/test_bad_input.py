@@ -7,6 +7,7 @@ import json
 import os
 import re
 import resource
+import shutil
 import socket
 import subprocess
 import time
@@ -77,59 +78,23 @@ def refused(ran: Ran, *said: str) -> None:
 
 # ── corpora ──────────────────────────────────────────────────────────────────
 
-CORPORA: dict[str, tuple[str, Any, str]] = {
+CORPORA: dict[str, tuple[str, Any, str]] = {  # more in tests/corpora
     "empty table": ("c.tsv", b"", "holds no passages"),
-    "blank table": ("c.tsv", b"\n \n", "holds no passages"),
-    "header only": ("c.tsv", b"id\ttext\ttitle\n", "holds no passages"),
-    "empty lines": ("c.jsonl", b"", "holds no passages"),
     "binary table": ("c.tsv", b"1\ta\x00b\tt\n", "line 1 holds binary data"),
-    "binary lines": ("c.jsonl", bytes(range(256)) * 4, "line 1 holds binary data"),
     "half-written table": ("c.tsv", b"1\ta\tb\n2\tb\tc\n3", "line 3 has one column"),
-    "half-written lines": (
-        "c.jsonl",
-        b'{"id": 1, "text": "a"}\n{"id": 2, "te',
-        "line 2 is not valid JSON",
-    ),
     "Latin-1 table": ("c.tsv", "1\tcafé\tb\n".encode("latin-1"), "line 1 is not UTF-8"),
-    "Latin-1 lines": (
-        "c.jsonl",
-        '{"id": 1, "text": "café"}'.encode("latin-1"),
-        "line 1 is not UTF-8",
-    ),
-    "UTF-16 table": ("c.tsv", "1\ta\tb\n".encode("utf-16"), "line 1 holds binary data"),
     "table of 100 MB": ("c.tsv", HUNDRED_MB, "line 1 is longer than 64 MB"),
-    "lines of 100 MB": ("c.jsonl", HUNDRED_MB, "line 1 is longer than 64 MB"),
-    "commas": ("c.tsv", b"1,a text,title\n", "line 1 has one column"),
-    "no text column": (
-        "c.tsv",
-        b"id\ttitle\n1\tt\n",
-        "line 1 names the columns id, title, and none is 'text'",
-    ),
     "short row": (
         "c.tsv",
         b"title\tid\ttext\nt\t1\n",
         "line 2 has 2 columns, fewer than its header names",
     ),
-    "no text key": (
-        "c.jsonl",
-        b'{"id": 1, "body": "a"}',
-        "line 1 needs 'id' and 'text'; it has id, body",
-    ),
-    "no id key": ("c.jsonl", b'{"text": "a"}', "line 1 needs 'id' and 'text'; it has text"),
-    "text is a number": ("c.jsonl", b'{"id": 1, "text": 2}', "line 1 needs 'id' and 'text'"),
     "id is a list": (
         "c.jsonl",
         b'{"id": [1], "text": "a"}',
         "line 1: an id must be text or a number",
     ),
-    "no objects": ("c.jsonl", b"[1, 2]\n", "line 1 is not a JSON object but list"),
-    "empty id": ("c.tsv", b"\ta\tb\n", "line 1 has an empty id"),
     "equal ids": ("c.tsv", b"1\ta\tb\n2\ta\tb\n1\tc\td\n", "line 3 repeats the id '1' of line 1"),
-    "equal ids in lines": (
-        "c.jsonl",
-        b'{"id": 1, "text": "a"}\n{"id": "1", "text": "b"}',
-        "line 2 repeats the id '1' of line 1",
-    ),
     "a number without end": ("c.jsonl", b'{"id": ' + b"1" * 5000 + b"}", "too many digits"),
     "nested without end": ("c.jsonl", b"[" * 100_000, "too deeply nested"),
 }
@@ -147,7 +112,7 @@ def test_a_bad_corpus_is_refused_with_its_line_and_no_index_appears(
         pytest.skip("the file is read by the same lines for every kind")
     corpus = write(tmp_path / name, content)
     before = everything(workspace)
-    ran = rallebench("index --corpus", corpus, "--name", "bad", "--kind", *kind)
+    ran = rallebench(f"index --corpus {corpus} --name bad --kind", *kind)
     refused(ran, str(corpus), message)
     assert everything(workspace) == before
 
@@ -156,7 +121,7 @@ def test_a_folder_without_documents_as_corpus_is_refused(
     rallebench: CommandLine, workspace: Path, tmp_path: Path
 ) -> None:
     before = everything(workspace)
-    ran = rallebench("index --corpus", tmp_path, "--name", "x", "--kind", "bm25")
+    ran = rallebench(f"index --corpus {tmp_path} --name x --kind bm25")
     refused(ran, str(tmp_path), "is a folder without documents (.txt, .md, .html, .pdf)")
     assert everything(workspace) == before
 
@@ -176,8 +141,8 @@ def test_a_bad_page_map_is_refused(
 ) -> None:
     pages = write(workspace / "bad.json", content)
     before = everything(workspace)
-    corpus = ("--corpus", workspace / "corpus.tsv", "--page-map", pages)
-    refused(rallebench("index", *corpus, "--name", "x", "--kind", "bm25"), f"{pages} {message}")
+    corpus = f"--corpus {workspace / 'corpus.tsv'} --page-map {pages}"
+    refused(rallebench(f"index {corpus} --name x --kind bm25"), f"{pages} {message}")
     assert everything(workspace) == before
 
 
@@ -187,7 +152,7 @@ def test_a_page_id_that_is_null_is_no_page(rallebench: CommandLine, tmp_path: Pa
         {"id": 2, "text": "Triton", "wikipedia_id": 7},
     ]
     corpus = write_lines(tmp_path / "c.jsonl", rows)
-    rallebench.json("index --corpus", corpus, "--name", "x", "--kind", "bm25")
+    rallebench.json(f"index --corpus {corpus} --name x --kind bm25")
     found = rallebench.json("search --index x -k 1 Titan Triton")
     assert [entry["hits"][0]["page_id"] for entry in found] == ["1", "7"], (
         "without one the passage's id is it"
@@ -197,26 +162,12 @@ def test_a_page_id_that_is_null_is_no_page(rallebench: CommandLine, tmp_path: Pa
 # ── question sets ────────────────────────────────────────────────────────────
 
 GOOD = json.dumps(RECORDS[0]).encode() + b"\n"
-QUESTION_SETS: dict[str, tuple[Any, str]] = {
+QUESTION_SETS: dict[str, tuple[Any, str]] = {  # more in tests/datasets
     "empty": (b"", "holds no question"),
-    "blank": (b"\n\n", "holds no question"),
-    "binary": (bytes(range(256)), "line 1 holds binary data"),
     "half-written": (GOOD + b'{"id": "q2", "inp', "line 2 is not valid JSON"),
-    "Latin-1": (b'{"id": "1", "input": "caf\xe9"}', "line 1 is not UTF-8"),
     "100 MB on a line": (HUNDRED_MB, "line 1 is longer than 64 MB"),
-    "a table": (b"id\tinput\n1\twho?\n", "line 1 is not valid JSON"),
-    "no id": (b'{"input": "who?"}', "line 1 has no 'id'"),
     "no input": (GOOD + b'{"id": "q2"}', "line 2 has no 'input'"),
-    "input is a list": (b'{"id": 1, "input": ["who?"]}', "line 1 has an 'input' that is a list"),
     "blank input": (b'{"id": 1, "input": " "}', "line 1 has an empty 'input'"),
-    "answer is a number": (
-        b'{"id": 1, "input": "x", "output": [{"answer": 7}]}',
-        "'answer' is a number",
-    ),
-    "output is an object": (
-        b'{"id": 1, "input": "x", "output": {}}',
-        "'output' should be a list of objects",
-    ),
     "equal ids": (GOOD + b'{"id": " q1 ", "input": "x"}', "line 2 repeats the id 'q1' of line 1"),
     "damaged gzip": (gzip.compress(GOOD * 100)[:40], "is a damaged gzip file"),
     "bad row beyond the limit": (
@@ -233,7 +184,7 @@ def test_a_bad_question_set_is_refused_with_its_line_before_anything_is_asked(
     content, message = QUESTION_SETS[case]
     questions = write(tmp_path / "q.jsonl", content)
     before = everything(workspace)
-    ran = rallebench("run --chain read --dataset", questions, "--limit", "1", "--no-mlflow")
+    ran = rallebench(f"run --chain read --dataset {questions} --limit 1 --no-mlflow")
     refused(ran, str(questions), message)
     assert everything(workspace) == before
 
@@ -243,7 +194,7 @@ def test_gold_pages_that_the_corpus_lacks_are_one_warning_with_the_count(
 ) -> None:
     far = [record(f"far{n}", "Where?", "x", f"p9{n}") for n in range(3)]
     questions = write_lines(tmp_path / "q.jsonl", [*RECORDS[:2], *far])
-    ran = rallebench("run --chain read --dataset", questions, "--no-mlflow", "--json")
+    ran = rallebench(f"run --chain read --dataset {questions} --no-mlflow --json")
     assert ran.code == 0
     assert (ran.json["n"], ran.json["n_errors"]) == (5, 0)
     warning = "2 of 5 gold pages are in this index (tiny); the others cannot be retrieved: "
@@ -256,9 +207,9 @@ def test_a_metric_whose_gold_is_absent_is_refused_naming_the_question_set(
     questions = write_lines(
         tmp_path / "bare.jsonl", [{"id": 1, "input": "x", "output": [{"answer": "y"}]}]
     )
-    run = ("run", "--chain", "read", "--dataset", questions, "--no-mlflow")
-    refused(rallebench(*run, "--metrics", "em,Rprec"), "Rprec needs provenance; bare has none.")
-    assert "Rprec" not in rallebench.json(*run)["metrics"]
+    run = f"run --chain read --dataset {questions} --no-mlflow"
+    refused(rallebench(f"{run} --metrics em,Rprec"), "Rprec needs provenance; bare has none.")
+    assert "Rprec" not in rallebench.json(run)["metrics"]
 
 
 def test_half_a_character_in_a_question_costs_nothing(
@@ -268,19 +219,10 @@ def test_half_a_character_in_a_question_costs_nothing(
         tmp_path / "q.jsonl",
         b'{"id": "q", "input": "moon \\ud83d of Pluto", "output": [{"answer": "x"}]}\n',
     )
-    run = (
-        "run",
-        "--chain",
-        "read",
-        "--llm",
-        "echo",
-        "--dataset",
-        tmp_path / "q.jsonl",
-        "--no-mlflow",
-    )
-    assert rallebench.json(*run, "--name", "x")["n_errors"] == 0
-    assert rallebench.json(*run, "--name", "x", "--resume")["n_errors"] == 0
-    again = rallebench.json(*run, "--name", "y")
+    run = f"run --chain read --llm echo --dataset {tmp_path / 'q.jsonl'} --no-mlflow"
+    assert rallebench.json(f"{run} --name x")["n_errors"] == 0
+    assert rallebench.json(f"{run} --name x --resume")["n_errors"] == 0
+    again = rallebench.json(f"{run} --name y")
     assert (again["n"], again["n_errors"]) == (1, 0)
     line = json.loads((workspace / "runs" / "y" / "episodes.jsonl").read_bytes())
     assert [step["cached"] for step in line["steps"]] == [True, True]
@@ -374,8 +316,8 @@ def test_a_template_that_cannot_work_is_refused_before_the_run(
     path = tmp_path / "x.json"
     path.write_text(json.dumps(chain("x", action)))
     before = everything(workspace)
-    refused(rallebench("run --chain", path, "--dataset", "tiny-qa", "--no-mlflow"), message)
-    refused(rallebench("ask --chain", path, "--question", "q"), message)
+    refused(rallebench(f"run --chain {path} --dataset tiny-qa --no-mlflow"), message)
+    refused(rallebench(f"ask --chain {path} --question q"), message)
     assert everything(workspace) == before
 
 
@@ -386,9 +328,7 @@ def test_a_template_that_explodes_costs_its_question_not_the_machine(
     (tmp_path / "x.json").write_text(
         json.dumps(chain("x", generate(bomb, target="echo", dialect="eval")))
     )
-    ran = rallebench(
-        "run --chain", tmp_path / "x.json", "--dataset", "tiny-qa", "--no-mlflow", "--json"
-    )
+    ran = rallebench(f"run --chain {tmp_path / 'x.json'} --dataset tiny-qa --no-mlflow --json")
     assert ran.code == 0
     assert (ran.json["n"], ran.json["n_errors"]) == (8, 1)
     assert "1 failed: Action 1: Template" in ran.last and "1,000,000,000 characters" in ran.last
@@ -400,7 +340,7 @@ def test_an_empty_template_ends_the_chain_where_it_stands(
     (tmp_path / "x.json").write_text(
         json.dumps(chain("x", generate("{question}"), retrieve(""), generate()))
     )
-    printed = rallebench.json("ask --chain", tmp_path / "x.json", "--question", "q")
+    printed = rallebench.json(f"ask --chain {tmp_path / 'x.json'} --question q")
     assert (printed["answer"], len(printed["steps"])) == ("Titan", 1)
 
 
@@ -411,7 +351,7 @@ def test_what_stands_in_a_question_or_a_passage_is_never_interpreted(
     question = "{response[0]} {{question}} {question.__class__} '+__import__('os')+' %s Titan"
     rows = [{"id": "{question}", "text": f"Titan {question}", "title": "{title}"}]
     corpus = write_lines(tmp_path / "c.jsonl", rows)
-    rallebench.json("index --corpus", corpus, "--name", "braces", "--kind", "bm25")
+    rallebench.json(f"index --corpus {corpus} --name braces --kind bm25")
     read = "{response[0]}|{question}" if dialect == "fstring" else "response[0] + '|' + question"
     again = "{prompt[1]}|{response[1]}" if dialect == "fstring" else "prompt[1] + '|' + response[1]"
     actions = (
@@ -420,7 +360,7 @@ def test_what_stands_in_a_question_or_a_passage_is_never_interpreted(
         {"kind": "identity", "template": again, "dialect": dialect},
     )
     (tmp_path / "x.json").write_text(json.dumps(chain("x", *actions)))
-    printed = rallebench.json("ask --chain", tmp_path / "x.json", "--question", question)
+    printed = rallebench.json(f"ask --chain {tmp_path / 'x.json'} --question", question)
     sent = f"{{title}}, Titan {question}|{question}"
     assert printed["steps"][0]["prompt"] == question
     assert printed["steps"][1]["prompt"] == sent
@@ -436,7 +376,7 @@ def test_what_stands_in_a_question_or_a_passage_is_never_interpreted(
 def test_k_larger_than_the_corpus_returns_all_passages_and_an_empty_query_none(
     kind: tuple[str, ...], rallebench: CommandLine, workspace: Path
 ) -> None:
-    rallebench.json("index --corpus", workspace / "corpus.tsv", "--name", "x", "--kind", *kind)
+    rallebench.json(f"index --corpus {workspace / 'corpus.tsv'} --name x --kind", *kind)
     full, empty, blank = rallebench.json("search --index x -k 1000000", "moon of Pluto", "", "  \t")
     assert sorted(hit["doc_id"] for hit in full["hits"]) == [doc_id for doc_id, *_ in PASSAGES]
     assert full["hits"][0]["doc_id"] == "6"
@@ -503,18 +443,8 @@ def test_a_model_that_cannot_be_made_is_refused_before_anything_is_written(
 ) -> None:
     (workspace / "llms.json").write_text(json.dumps({"m": entry}))
     before = everything(workspace)
-    run = (
-        "run",
-        "--chain",
-        "read",
-        "--retriever",
-        "starter-bm25",
-        "--llm",
-        "m",
-        "--dataset",
-        "tiny-qa",
-    )
-    refused(rallebench(*run, "--no-mlflow"), message)
+    run = "run --chain read --retriever starter-bm25 --llm m --dataset tiny-qa"
+    refused(rallebench(f"{run} --no-mlflow"), message)
     assert everything(workspace) == before
 
 
@@ -539,18 +469,7 @@ def use_endpoint(workspace: Path, url: str, **settings: Any) -> None:
     (workspace / "llms.json").write_text(json.dumps({"far": entry}))
 
 
-ON_FAR = (
-    "run",
-    "--chain",
-    "closed",
-    "--llm",
-    "far",
-    "--dataset",
-    "tiny-qa",
-    "--no-mlflow",
-    "--name",
-    "x",
-)
+ON_FAR = "run --chain closed --llm far --dataset tiny-qa --no-mlflow --name x"
 
 MISBEHAVIOUR: dict[str, loopback.Behaviour] = {
     "hangs": loopback.hang(),
@@ -576,7 +495,7 @@ def test_an_endpoint_that_fails_costs_its_questions_and_says_why(
 ) -> None:
     with loopback.Loopback(loopback.answer("Titan"), MISBEHAVIOUR[case]) as server:
         use_endpoint(workspace, server.url)
-        ran = rallebench(*ON_FAR, "--limit", "3", "--metrics", "em", "--json")
+        ran = rallebench(f"{ON_FAR} --limit 3 --metrics em --json")
     assert ran.code == 0, ran.err
     assert (ran.json["n"], ran.json["n_errors"]) == (3, 2)
     assert ran.json["metrics"]["em"] == {"value": 1.0, "low": None, "high": None, "n": 1}
@@ -591,7 +510,7 @@ def test_an_endpoint_that_refuses_everything_stops_the_run_and_names_its_address
 ) -> None:
     url = nobody()
     use_endpoint(workspace, url)
-    ran = rallebench(*ON_FAR)
+    ran = rallebench(ON_FAR)
     assert ran.code == 1
     assert ran.last.startswith("The first 5 questions all failed, so the run was stopped: ")
     assert url.removeprefix("http://").removesuffix("/v1") in ran.last
@@ -609,9 +528,9 @@ def test_a_run_over_a_failed_endpoint_goes_on_when_the_endpoint_is_back(
 ) -> None:
     with loopback.Loopback(loopback.answer("Titan"), loopback.fail(500)) as server:
         use_endpoint(workspace, server.url)
-        assert rallebench.json(*ON_FAR)["n_errors"] == 7
+        assert rallebench.json(ON_FAR)["n_errors"] == 7
         server.behaviours = (loopback.answer("Titan"),)
-        again = rallebench.json(*ON_FAR, "--resume")
+        again = rallebench.json(f"{ON_FAR} --resume")
     assert (again["n"], again["n_errors"]) == (8, 0)
     assert len(server.bodies) == 8 + 7, "what was answered was not asked again"
 
@@ -660,19 +579,8 @@ def test_a_build_on_a_full_disk_leaves_nothing(
 def test_a_run_on_a_full_disk_says_so_and_is_resumed_with_what_was_kept(
     size: int, rallebench: CommandLine, workspace: Path
 ) -> None:
-    run = (
-        "run",
-        "--chain",
-        "closed",
-        "--dataset",
-        "tiny-qa",
-        "--no-mlflow",
-        "--name",
-        "x",
-        "--metrics",
-        "em",
-    )
-    ran = in_a_process(*run, "--workspace", workspace, preexec_fn=limited(size))
+    run = "run --chain closed --dataset tiny-qa --no-mlflow --name x --metrics em"
+    ran = in_a_process(f"{run} --workspace", workspace, preexec_fn=limited(size))
     assert ran.returncode in (0, 1), ran.stderr
     assert "Traceback" not in ran.stderr
     if ran.returncode == 1:
@@ -684,47 +592,36 @@ def test_a_run_on_a_full_disk_says_so_and_is_resumed_with_what_was_kept(
         started
         or list((workspace / "runs").glob("*")) == list((workspace / "runs").glob(".*")) == []
     )
-    result = rallebench.json(*run, *(["--resume"] if started else []))
+    result = rallebench.json(run, *(["--resume"] if started else []))
     assert (result["n"], result["n_errors"]) == (8, 0)
     assert result["metrics"]["em"]["value"] == 1 / 8
 
 
-def test_a_file_where_the_runs_should_be_is_one_sentence(
-    rallebench: CommandLine, workspace: Path
+@pytest.mark.parametrize(
+    ("name", "words", "code"),
+    [
+        ("runs", "run --chain closed --dataset tiny-qa --no-mlflow", 1),
+        ("cache", "run --chain closed --dataset tiny-qa --no-mlflow", 0),
+        ("indexes", "index --corpus CORPUS --name x --kind bm25", 1),
+        ("indexes", "search --index starter-bm25 x", 1),
+    ],
+)
+def test_a_file_in_the_place_of_a_folder_is_one_sentence_and_stays(
+    name: str, words: str, code: int, rallebench: CommandLine, workspace: Path
 ) -> None:
-    (workspace / "runs").write_text("in the way")
-    ran = rallebench("run --chain closed --dataset tiny-qa --no-mlflow")
-    assert ran.code == 1
-    assert str(workspace / "runs") in ran.last and "Traceback" not in ran.err
-    assert (workspace / "runs").read_text() == "in the way"
+    if name == "indexes":
+        shutil.rmtree(workspace / name)
+    (workspace / name).write_text("in the way")
+    ran = rallebench(words.replace("CORPUS", str(workspace / "corpus.tsv")))
+    assert ran.code == code and "Traceback" not in ran.err
+    if code:
+        assert "Could not write " in ran.last or str(workspace / name) in ran.last
+    else:
+        assert str(workspace / name) in ran.err and "neither taken from it nor kept" in ran.err
+    assert (workspace / name).read_text() == "in the way"
 
 
-def test_a_file_where_the_cache_should_be_leaves_a_run_without_it_and_is_said(
-    rallebench: CommandLine, workspace: Path
-) -> None:
-    (workspace / "cache").write_text("in the way")
-    ran = rallebench("run --chain closed --dataset tiny-qa --no-mlflow")
-    assert ran.code == 0
-    assert str(workspace / "cache") in ran.err and "neither taken from it nor kept" in ran.err
-    assert (workspace / "cache").read_text() == "in the way"
-
-
-def test_a_file_where_the_indexes_should_be_is_one_sentence(
-    capfd: pytest.CaptureFixture[str], workspace: Path, tmp_path: Path
-) -> None:
-    (tmp_path / "other").mkdir()
-    (tmp_path / "other" / "indexes").write_text("in the way")
-    rallebench = CommandLine(capfd, tmp_path / "other")
-    for asked in (
-        ("index", "--corpus", workspace / "corpus.tsv", "--name", "x", "--kind", "bm25"),
-        ("search", "--index", "starter-bm25", "x"),
-    ):
-        ran = rallebench(*asked)
-        assert ran.code == 1
-        assert "Could not write " in ran.last and "Traceback" not in ran.err
-
-
-PICK = ("pick", "--dataset", "tiny-qa", "--index", "tiny", "--output")
+PICK = "pick --dataset tiny-qa --index tiny --output"
 
 
 def test_what_is_written_never_replaces_a_pipe_a_folder_or_what_it_is_made_of(
@@ -735,10 +632,14 @@ def test_what_is_written_never_replaces_a_pipe_a_folder_or_what_it_is_made_of(
     questions = rallebench.workspace / "datasets" / "tiny-qa.jsonl"
     link.symlink_to(questions)
     before = questions.read_bytes()
-    refused(rallebench(*PICK, pipe), f"--output {pipe} is no plain file; name a file to write.")
-    refused(rallebench(*PICK, tmp_path), f"--output {tmp_path} is a folder; name a file in it.")
+    refused(
+        rallebench(f"{PICK} {pipe}"), f"--output {pipe} is no plain file; name a file to write."
+    )
+    refused(
+        rallebench(f"{PICK} {tmp_path}"), f"--output {tmp_path} is a folder; name a file in it."
+    )
     for same in (questions, link):
-        refused(rallebench(*PICK, same), f"--output {same} is the file that is read; name another.")
+        refused(rallebench(PICK, same), f"--output {same} is the file that is read; name another.")
     assert pipe.is_fifo() and link.is_symlink() and questions.read_bytes() == before
 
 
@@ -767,7 +668,7 @@ def test_half_a_surrogate_pair_in_a_question_can_be_exported(
 ) -> None:
     file = tmp_path / "odd.jsonl"
     file.write_text('{"id": "1", "input": "who \\ud800 is", "output": [{"answer": "Titan"}]}\n')
-    assert rallebench("run --chain read --dataset", file, "--name", "odd", "--no-mlflow").code == 0
+    assert rallebench(f"run --chain read --dataset {file} --name odd --no-mlflow").code == 0
     for form in ("csv", "jsonl", "kilt"):
         out = tmp_path / f"out.{form}"
         assert rallebench("export odd --format", form, "--out", out).code == 0
@@ -783,7 +684,7 @@ def test_a_question_set_whose_name_ends_like_a_file_is_no_other_one(
             json.dumps({"id": answer, "input": "Which moon?", "output": [{"answer": answer}]})
             + "\n"
         )
-        assert rallebench("import", file, "--kind", "dataset", "--name", name).code == 0
+        assert rallebench(f"import {file} --kind dataset --name", name).code == 0
         assert (
             rallebench(
                 "run --chain read --dataset", name, "--name", f"of {name}", "--no-mlflow"
@@ -798,10 +699,10 @@ def test_questions_of_any_known_form_are_run_as_they_are_and_others_are_refused(
     rallebench: CommandLine, tmp_path: Path
 ) -> None:
     (tmp_path / "q.csv").write_text("Question,Answer\nWhich moon?,Titan\n")
-    ran = rallebench("run --chain read --dataset", tmp_path / "q.csv", "--no-mlflow")
+    ran = rallebench(f"run --chain read --dataset {tmp_path / 'q.csv'} --no-mlflow")
     assert ran.code == 0, ran.err
     (tmp_path / "q.json").write_text('[{"id": 1}]')
-    ran = rallebench("run --chain read --dataset", tmp_path / "q.json", "--no-mlflow")
+    ran = rallebench(f"run --chain read --dataset {tmp_path / 'q.json'} --no-mlflow")
     assert ran.code == 2 and "q.json" in ran.last and "Traceback" not in ran.err
 
 
@@ -810,19 +711,8 @@ def test_questions_of_any_known_form_are_run_as_they_are_and_others_are_refused(
 
 @pytest.mark.slow
 def test_of_two_benchmarks_of_one_name_exactly_one_runs(workspace: Path) -> None:
-    run = (
-        "run",
-        "--chain",
-        "closed",
-        "--llm",
-        "slow",
-        "--dataset",
-        "tiny-qa",
-        "--no-mlflow",
-        "--name",
-        "x",
-    )
-    words = command(*run, "--workspace", workspace, "--json")
+    run = "run --chain closed --llm slow --dataset tiny-qa --no-mlflow --name x"
+    words = command(f"{run} --workspace", workspace, "--json")
     both = [
         subprocess.Popen(
             words, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -842,26 +732,15 @@ def test_of_two_benchmarks_of_one_name_exactly_one_runs(workspace: Path) -> None
 def test_a_run_that_is_being_worked_on_cannot_be_resumed_meanwhile(
     rallebench: CommandLine, workspace: Path
 ) -> None:
-    run = (
-        "run",
-        "--chain",
-        "closed",
-        "--llm",
-        "slow",
-        "--dataset",
-        "tiny-qa",
-        "--no-mlflow",
-        "--name",
-        "x",
-    )
-    words = command(*run, "--workspace", workspace, "--batch-size", "1")
+    run = "run --chain closed --llm slow --dataset tiny-qa --no-mlflow --name x"
+    words = command(f"{run} --workspace", workspace, "--batch-size", "1")
     working = subprocess.Popen(
         words, env=environment(), stderr=subprocess.PIPE, text=True, stdout=subprocess.DEVNULL
     )
     assert working.stderr is not None
     while "1/8" not in working.stderr.readline():
         assert working.poll() is None
-    ran = rallebench(*run, "--resume")
+    ran = rallebench(f"{run} --resume")
     refused(ran, "The run 'x' is locked by another process; wait for it or stop it.")
     working.communicate(timeout=60)
     assert working.returncode == 0
@@ -870,25 +749,14 @@ def test_a_run_that_is_being_worked_on_cannot_be_resumed_meanwhile(
 
 # ── what lies in a workspace was damaged ─────────────────────────────────────
 
-RUN_X = (
-    "run",
-    "--chain",
-    "closed",
-    "--dataset",
-    "tiny-qa",
-    "--no-mlflow",
-    "--name",
-    "x",
-    "--metrics",
-    "em",
-)
+RUN_X = "run --chain closed --dataset tiny-qa --no-mlflow --name x --metrics em"
 
 
 @pytest.fixture(scope="module")
 def with_run(made: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A workspace with the finished run ``x``."""
     folder = copy_workspace(made, tmp_path_factory.mktemp("run") / "workspace")
-    ran = in_a_process(*RUN_X, "--workspace", folder)
+    ran = in_a_process(f"{RUN_X} --workspace {folder}")
     assert ran.returncode == 0, ran.stderr
     return folder
 
@@ -964,7 +832,7 @@ def test_a_damaged_run_is_refused_with_the_file_and_the_mend(
     name, content, message = RUN_FILES[case]
     rallebench, folder = damaged(name, content)
     kept = (folder / "episodes.jsonl").read_bytes()
-    refused(rallebench(*RUN_X, "--resume"), message)
+    refused(rallebench(f"{RUN_X} --resume"), message)
     assert (folder / "episodes.jsonl").read_bytes() == kept
 
 
@@ -987,7 +855,7 @@ def test_what_a_run_can_make_again_is_made_again(
     name: str, content: Any, damaged: Callable[..., tuple[CommandLine, Path]]
 ) -> None:
     rallebench, folder = damaged(name, content)
-    result = rallebench.json(*RUN_X, "--resume")
+    result = rallebench.json(f"{RUN_X} --resume")
     assert (result["n"], result["n_errors"], result["metrics"]["em"]["value"]) == (8, 0, 1 / 8)
     assert json.loads((folder / "report.json").read_text())["complete"]
     assert json.loads((folder / "state.json").read_text())["state"] == "done"
@@ -1126,7 +994,7 @@ def test_an_index_whose_build_was_killed_is_not_there_and_is_built_again(
     assert list((workspace / "indexes").glob(".x.*.part")), "a killed process cannot clean up"
     assert "x" not in [row["name"] for row in rallebench.json("list retrievers")["retrievers"]]
     refused(rallebench("search --index x passage"), "There is no index 'x'.")
-    rallebench.json("index --corpus", workspace / "corpus.tsv", "--name", "x", "--kind", "bm25")
+    rallebench.json(f"index --corpus {workspace / 'corpus.tsv'} --name x --kind bm25")
     assert sorted(path.name for path in (workspace / "indexes").iterdir()) == ["tiny", "x"]
 
 
@@ -1135,7 +1003,7 @@ def test_a_folder_that_is_no_index_is_never_replaced(
 ) -> None:
     (workspace / "indexes" / "x").mkdir()
     (workspace / "indexes" / "x" / "thesis.txt").write_text("precious")
-    ran = rallebench("index --corpus", workspace / "corpus.tsv", "--name", "x", "--kind", "bm25")
+    ran = rallebench(f"index --corpus {workspace / 'corpus.tsv'} --name x --kind bm25")
     refused(
         ran,
         f"{workspace / 'indexes' / 'x'} exists and is no index; choose another name or move it away.",

@@ -21,7 +21,7 @@ from rallebench.core.parts import remove_all_abandoned
 from rallebench.services.workbench import Workbench
 
 ASK = ("ask", "--chain", "read", "--question", "Which moon of Saturn has a thick atmosphere?")
-RUN = ("run", "--chain", "read", "--dataset", "tiny-qa", "--no-mlflow", "--name")
+RUN = "run --chain read --dataset tiny-qa --no-mlflow --name"
 NOBODY = 65534
 
 
@@ -90,7 +90,7 @@ def test_a_run_needs_no_reply_cache_and_says_so_on_standard_error_and_in_its_sta
 ) -> None:
     without_cache(workspace)
     request.getfixturevalue("ordinary_user")
-    ran = rallebench(*RUN, "mine")
+    ran = rallebench(f"{RUN} mine")
     assert ran.code == 0, ran.err
     (warning,) = [line for line in ran.err.splitlines() if "memo.sqlite cannot be written" in line]
     assert warning.startswith("Warning: ")
@@ -101,8 +101,9 @@ def test_a_run_needs_no_reply_cache_and_says_so_on_standard_error_and_in_its_sta
 def test_the_page_shows_the_warning_beside_a_run_and_after_an_executed_chain(
     workspace: Path, request: pytest.FixtureRequest
 ) -> None:
-    from rallebench.gui.frame import Page
+    from rallebench.gui.frame import PLACES, Page
 
+    assert PLACES.names(), "imported while the standard library can be read"
     without_cache(workspace)
     request.getfixturevalue("ordinary_user")
     bench = Workbench(workspace)
@@ -124,7 +125,7 @@ def test_a_run_where_runs_cannot_be_written_is_one_sentence(
 ) -> None:
     read_only(workspace)
     request.getfixturevalue("ordinary_user")
-    ran = rallebench(*RUN, "mine")
+    ran = rallebench(f"{RUN} mine")
     assert ran.code in (1, 2)
     assert "Traceback" not in ran.err
     assert "runs" in ran.last and "choose another" in ran.last
@@ -134,7 +135,7 @@ def test_a_file_in_place_of_the_cache_folder_is_said_on_standard_error_and_no_ob
     workspace: Path,
 ) -> None:
     (workspace / "cache").write_text("no folder")
-    ran = in_a_process(*RUN, "mine", "--workspace", workspace)
+    ran = in_a_process(f"{RUN} mine --workspace", workspace)
     assert ran.returncode == 0, ran.stderr
     assert ran.stderr.count("memo.sqlite cannot be written") == 1
     assert "Traceback" not in ran.stderr

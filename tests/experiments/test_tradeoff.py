@@ -100,7 +100,7 @@ def test_every_index_is_measured_at_what_it_gives_and_costs(
     assert bm25.quality["Rprec"] == 1.0, "the questions share their rare words with one passage"
     assert bm25.encode_ms is None and flat.encode_ms is not None
     assert (hybrid.kind, hybrid.disk) == ("combined", 0)
-    assert flat.disk == bench.data.manifest("tiny-flat").bytes and flat.passages == 6
+    assert flat.disk == bench.workspace.manifests()["tiny-flat"].bytes and flat.passages == 6
 
 
 def test_recall_is_of_the_exact_neighbours_at_the_settings_that_a_kind_has(

@@ -16,7 +16,7 @@ from rallebench.core.errors import RalleError, UsageError
 from rallebench.gui.frame import Page
 from rallebench.gui.places._data_chunks import marked
 from rallebench.gui.places._data_import import whole_path
-from rallebench.services.chunks import Chunking
+from rallebench.services.imports import Chunking
 from rallebench.services.workbench import Workbench
 
 TEXT = "It happened in a town by the sea, and <b>everybody</b> remembers. " * 20
@@ -364,8 +364,7 @@ def rows(page: Page, name: str, **key: str) -> list[tuple[str, str]]:
 
 
 def test_a_corpus_is_read_filtered_and_cut(page: Page) -> None:
-    page.workbench.data.import_corpus("moons", Path(place(page)))
-    ended(page, "import", "moons")
+    list(page.workbench.data.import_corpus("moons", Path(place(page))))
     body = page.open("data/corpus?id=moons&q=4")["#v-data-corpus"]
     assert "The Danube flows through ten countries" in body and 'data-at="3"' in body
     assert len(rows(page, "data-corpus", id="moons")) == 6

@@ -207,7 +207,7 @@ def test_all_runs_count_into_one_progress(page: Page) -> None:
     ran(page)
     job = page.workbench.jobs.get("sweep", "ks")
     assert job is not None
-    whole = job.state().tasks[""]
+    whole = job.tasks[""]
     assert (whole.done, whole.total) == (16, 16)
     assert [part.state for part in experiment_jobs.parts(job)] == ["done", "done"]
 

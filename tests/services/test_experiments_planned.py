@@ -17,6 +17,7 @@ from rallebench.services import (
     designs,
     experiment_groups,
     experiment_jobs,
+    experiment_results,
     experimenting,
     forecasts,
     published,
@@ -204,10 +205,10 @@ def test_the_winner_stands_beside_the_chain_as_it_is(bench: Workbench) -> None:
 def test_a_ranking_can_be_decided_by_another_metric(bench: Workbench) -> None:
     run(bench, sweep(bench, {"k": ["1", "2"]}))
     stored = bench.experiments.store.open("s")
-    value = experiment_groups.ranking(bench, stored, "f1")
+    value = experiment_results.ranking(bench, stored, "f1")
     assert value.document["metric"] == "f1" and "em" in value.metrics
-    assert "2 are equal: F1" in experiment_groups.verdict(value)
-    kinds = [figure.kind for figure in experiment_groups.figures(value)]
+    assert "2 are equal: F1" in experiment_results.verdict(value)
+    kinds = [figure.kind for figure in experiment_results.figures(value)]
     assert kinds[0] == "line" and set(kinds[1:]) <= {"bubble"}
 
 

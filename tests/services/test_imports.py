@@ -36,6 +36,17 @@ def docs(tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.fixture
+def beir(tmp_path: Path) -> Path:
+    """A folder with a corpus and its questions."""
+    folder = tmp_path / "beir"
+    (folder / "qrels").mkdir(parents=True)
+    write_lines(folder / "corpus.jsonl", [{"_id": "d1", "title": "", "text": "Titan is a moon."}])
+    write_lines(folder / "queries.jsonl", [{"_id": "q1", "text": "Which moon?"}])
+    (folder / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\nq1\td1\t1\n")
+    return folder
+
+
 def zipped(path: Path, members: dict[str, str]) -> Path:
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, text in members.items():
@@ -111,49 +122,35 @@ def test_what_is_no_archive_stays_where_it_is(bench: Workbench, docs: Path) -> N
 
 
 def test_corpus_and_dataset_are_told_apart_by_what_they_hold(
-    bench: Workbench, tmp_path: Path, docs: Path
+    bench: Workbench, tmp_path: Path, docs: Path, beir: Path
 ) -> None:
     place = bench.workspace.path
     questions = tmp_path / "questions.csv"
     questions.write_text("id,question,answer\nq1,Which moon?,Titan\n")
     rows = tmp_path / "rows.csv"
     rows.write_text("id,text,title\nd1,Titan is a moon.,Titan\n")
-    beir = tmp_path / "beir"
-    (beir / "qrels").mkdir(parents=True)
-    write_lines(beir / "corpus.jsonl", [{"_id": "d1", "title": "", "text": "Titan is a moon."}])
-    write_lines(beir / "queries.jsonl", [{"_id": "q1", "text": "Which moon?"}])
-    (beir / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\nq1\td1\t1\n")
-    kinds = {
-        path: imports.look(bench, path).kind
-        for path in (
-            place / "corpus.tsv",
-            place / "datasets" / "tiny-qa.jsonl",
-            questions,
-            rows,
-            docs,
-            beir,
-        )
-    }
-    assert list(kinds.values()) == ["corpus", "dataset", "dataset", "corpus", "corpus", "both"]
+    tables = (place / "corpus.tsv", place / "datasets" / "tiny-qa.jsonl", questions, rows)
+    kinds = [imports.look(path).kind for path in (*tables, docs, beir)]
+    assert kinds == ["corpus", "dataset", "dataset", "corpus", "corpus", "both"]
 
 
 def test_what_is_chosen_counts_and_what_is_not_there_is_a_sentence(
     bench: Workbench, tmp_path: Path
 ) -> None:
     corpus = bench.workspace.path / "corpus.tsv"
-    assert imports.look(bench, corpus, kind="corpus", form="tsv").corpus is not None
+    assert imports.look(corpus, kind="corpus", form="tsv").corpus is not None
     with pytest.raises(NotFoundError, match="does not exist"):
-        imports.look(bench, tmp_path / "nowhere")
+        imports.look(tmp_path / "nowhere")
 
 
 def test_long_documents_are_cut_and_passages_stay_whole(bench: Workbench, docs: Path) -> None:
-    long = imports.look(bench, docs / "sub").corpus
-    short = imports.look(bench, bench.workspace.path / "corpus.tsv").corpus
+    long = imports.look(docs / "sub").corpus
+    short = imports.look(bench.workspace.path / "corpus.tsv").corpus
     assert long is not None and short is not None
     chunking = imports.suggested_chunking(long.rows)
     assert chunking is not None and chunking.size == 100
     assert imports.suggested_chunking(short.rows) is None
-    first = imports.first_chunks(long.rows, chunking, 2)
+    first = imports.first_chunks(long.rows, chunking)[:2]
     assert [passage.doc_id for passage, _ in first] == ["long.txt#0", "long.txt#1"]
 
 
@@ -178,16 +175,13 @@ def test_an_import_builds_words_dense_and_hybrid_by_default(bench: Workbench, do
     assert done(bench, request).indexes == result.indexes, "the same again changes nothing"
 
 
-def test_a_dataset_and_a_folder_with_both_are_imported(bench: Workbench, tmp_path: Path) -> None:
+def test_a_dataset_and_a_folder_with_both_are_imported(
+    bench: Workbench, tmp_path: Path, beir: Path
+) -> None:
     write_lines(tmp_path / "qa.jsonl", RECORDS)
     assert (
         done(bench, ImportRequest("mine", tmp_path / "qa.jsonl", "dataset")).dataset.questions == 8
     )
-    beir = tmp_path / "beir"
-    (beir / "qrels").mkdir(parents=True)
-    write_lines(beir / "corpus.jsonl", [{"_id": "d1", "title": "", "text": "Titan is a moon."}])
-    write_lines(beir / "queries.jsonl", [{"_id": "q1", "text": "Which moon?"}])
-    (beir / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\nq1\td1\t1\n")
     result = done(bench, ImportRequest("sci", beir, "both", "beir"))
     assert result.corpus.passages == 1 and result.dataset.questions == 1
     assert "sci" in bench.data.corpora() and "sci" in bench.workspace.dataset_paths()

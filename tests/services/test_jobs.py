@@ -51,9 +51,8 @@ def test_jobs_follow_hears_everything_from_the_beginning_and_reads_the_result(
     gate.opened.set()
     assert [event.task for event in first] == ["b"]
     assert [event.task for event in list(pieces_of(job))[:-1]] == ["a", "b"]
-    state = jobs.state("sweep ks")
-    assert state is not None and (state.status, state.result) == ("finished", "done")
-    assert list(state.tasks) == ["a", "b"] and state.ended >= state.started
+    assert (job.status, job.result) == ("finished", "done")
+    assert list(job.tasks) == ["a", "b"] and job.ended is not None and job.ended >= job.started
 
 
 def test_jobs_submit_joins_the_same_work_and_refuses_other_work_of_that_name(
@@ -78,7 +77,7 @@ def test_jobs_stop_ends_the_work_at_its_next_event_and_releases_what_it_holds(
     assert job.status == "stopping"
     gate.opened.set()
     with pytest.raises(StoppedError, match="was stopped; start it again to continue"):
-        list(jobs.follow("sweep ks"))
+        list(job.follow())
     assert (job.status, gate.closed) == ("stopped", 1)
 
 
@@ -137,7 +136,7 @@ def test_jobs_get_and_list_know_an_ended_job_until_it_is_forgotten_or_begun_agai
     again = jobs.submit("import", "x", 2, gate.work)
     assert again is not job and again.wait(SECONDS)
     jobs.forget("import x")
-    assert jobs.get("import", "x") is None and jobs.state("import x") is None
+    assert jobs.get("import", "x") is None
     jobs.forget("import x")
     with pytest.raises(UsageError, match="There is no job 'import x'"):
         jobs.stop("import x")
@@ -221,53 +220,22 @@ def test_progress_of_a_task_is_collapsed_for_late_followers_and_the_rest_is_kept
         ("a", 50),
         ("b", 1),
     ]
-    state = job.state()
-    assert state.tasks == {"a": events[3], "b": events[4]} and job.warning == "beware"
-    assert (job.message, job.newest, state.version) == ("scoring", events[4], 55)
-
-
-def test_jobs_state_is_of_one_moment_though_the_job_ends_meanwhile(jobs: JobManager) -> None:
-    reading, ended = threading.Event(), threading.Event()
-
-    class Slow(dict[str, object]):
-        """A table of tasks whose copy takes until the job had its chance to end."""
-
-        def __iter__(self) -> Iterator[str]:
-            reading.set()
-            ended.wait(0.2)
-            return super().__iter__()
-
-        def keys(self):  # type: ignore[no-untyped-def]
-            return list(self)
-
-    def work(job: Job) -> Operation[str]:
-        yield Progress("a", 1)
-        reading.wait(SECONDS)
-        return "done"
-
-    job = jobs.submit("run", "r", 1, work)
-    next(job.follow())
-    job._tasks = Slow(job._tasks)
-    threading.Thread(target=lambda: (job.wait(SECONDS), ended.set())).start()
-    state = job.state()
-    assert (state.status, state.result, state.ended) in (
-        ("running", None, None),
-        ("finished", "done", job.ended),
-    )
+    assert job.tasks == {"a": events[3], "b": events[4]} and job.warning == "beware"
+    assert (job.message, job.newest, job.version) == ("scoring", events[4], 55)
 
 
 def test_after_closing_no_work_begins() -> None:
-    manager = JobManager()
-    manager.close(SECONDS)
+    jobs = JobManager()
+    jobs.close(SECONDS)
     with pytest.raises(UsageError, match="The workbench is closed; start rallebench again"):
-        manager.submit("sweep", "ks", 1, Gate().work)
-    assert manager.list() == ()
+        jobs.submit("sweep", "ks", 1, Gate().work)
+    assert jobs.list() == ()
 
 
 def test_jobs_close_stops_every_job_and_waits_for_its_end() -> None:
-    manager, gate = JobManager(), Gate()
-    job = manager.submit("sweep", "ks", 1, gate.work)
+    jobs, gate = JobManager(), Gate()
+    job = jobs.submit("sweep", "ks", 1, gate.work)
     next(job.follow())
     threading.Timer(0.05, gate.opened.set).start()
-    manager.close(SECONDS)
+    jobs.close(SECONDS)
     assert job.done and job.status == "stopped"

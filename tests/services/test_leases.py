@@ -28,7 +28,6 @@ from rallebench.llms import LLMS
 from rallebench.llms.scripted import Scripted
 from rallebench.services.builders import builder_request
 from rallebench.services.jobs import Job
-from rallebench.services.leases import Lease
 from rallebench.services.standalone import LoadedChain
 from rallebench.services.workbench import Workbench
 
@@ -272,15 +271,6 @@ def test_a_program_with_a_chain_holds_its_models_until_it_is_closed(bench: Workb
         ready._workbench.models.unload("gated")
 
 
-def test_every_holder_is_named(bench: Workbench) -> None:
-    list(bench.models.load("titan", "language model"))
-    with bench.models.lease("the run 'a'") as run, bench.models.lease("the sweep 'b'") as sweep:
-        run.hold(["titan"])
-        sweep.hold(["titan"])
-        with pytest.raises(UsageError, match="by the run 'a' and the sweep 'b'; stop"):
-            bench.models.unload("titan")
-
-
 # ── how a lease ends ─────────────────────────────────────────────────────────
 
 
@@ -326,15 +316,20 @@ def test_a_load_that_fails_is_held_no_longer_and_what_was_loaded_before_is(
         assert bench.models.unload("titan")
 
 
-def test_each_of_two_leases_of_one_holder_counts(bench: Workbench) -> None:
+def test_each_lease_counts_every_holder_is_named_and_closing_twice_changes_nothing(
+    bench: Workbench,
+) -> None:
     list(bench.models.load("titan", "language model"))
-    first, second = (bench.models.lease("a chat turn").hold(["titan"]) for _ in range(2))
-    first.close()
-    first.close()
-    with pytest.raises(UsageError, match="in use by a chat turn;"):
+    holders = ("the run 'a'", "the sweep 'b'", "the run 'a'")
+    first, second, third = (bench.models.lease(name).hold(["titan", "none"]) for name in holders)
+    with pytest.raises(UsageError, match="by the run 'a' and the sweep 'b'; stop"):
         bench.models.unload("titan")
-    second.close()
-    assert bench.models.unload("titan")
+    for lease in (first, first, second):
+        lease.close()
+    with pytest.raises(UsageError, match="in use by the run 'a';"):
+        bench.models.unload("titan")
+    third.close()
+    assert bench.models.unload("titan") and bench.models.leases.wait(0)
 
 
 def test_leases_of_many_threads_are_all_closed_at_the_end(bench: Workbench) -> None:
@@ -374,50 +369,28 @@ def test_what_a_combination_is_made_of_is_held_with_it_also_the_model_that_it_as
         bench.models.unload(name)
 
 
-def test_a_model_in_use_is_not_replaced_by_one_of_its_name_and_its_entry_stays(
-    bench: Workbench,
-) -> None:
-    other = LLMEntry(backend="scripted", settings={"default": "another"})
-    with bench.models.lease("the run 'night'") as lease:
-        list(lease.load("titan", "language model"))
-        before = bench.models.own()["titan"]
-        with pytest.raises(UsageError, match=r"^'titan' is in use by the run 'night';"):
-            list(bench.models.add_and_load("titan", other, replace=True))
-        assert bench.models.own()["titan"] == before
-    list(bench.models.add_and_load("titan", other, replace=True))
-    assert bench.asking.ask_model("titan", "x").reply.text == "another"
-
-
-def test_closing_stops_the_work_before_it_closes_the_models(bench: Workbench) -> None:
+def night(bench: Workbench) -> Job:
+    """The job of a run."""
     plan = prepared(bench.workspace, CHAIN, "tiny-qa", name="night", track=False, batch_size=1)
-    job = bench.runs.start(plan)
+    return bench.runs.start(plan)
+
+
+@pytest.mark.parametrize("begin", [night, started])
+def test_closing_stops_the_work_before_it_closes_the_models(
+    bench: Workbench, begin: Callable[[Workbench], Job]
+) -> None:
+    job = begin(bench)
     assert Gated.begun.wait(SECONDS)
     closing = threading.Thread(target=bench.close)
     closing.start()
     while not job.stopping:
         closing.join(0.01)
-        assert closing.is_alive(), "closed without stopping the run"
+        assert closing.is_alive(), "closed without stopping the work"
     Gated.gate.set()
     closing.join(SECONDS)
-    assert job.status in ("stopped", "finished") and not bench.runs.open("night").state()["errors"]
+    if begin is night:
+        assert job.status in ("stopped", "finished")
+        assert not bench.runs.open("night").state()["errors"]
+    else:
+        assert job.status == "stopped"
     assert Gated.late == 0 and bench.models.status() == []
-
-
-def test_closing_stops_the_work_of_the_page_too(bench: Workbench) -> None:
-    job = started(bench)
-    assert Gated.begun.wait(SECONDS)
-    closing = threading.Thread(target=bench.close)
-    closing.start()
-    while not job.stopping:
-        closing.join(0.01)
-        assert closing.is_alive(), "closed without stopping the sweep"
-    Gated.gate.set()
-    closing.join(SECONDS)
-    assert job.status == "stopped" and Gated.late == 0 and bench.models.status() == []
-
-
-def test_a_lease_may_be_closed_twice_and_holds_what_is_not_loaded(bench: Workbench) -> None:
-    lease = Lease(bench.models, "somebody").hold(["nothing"])
-    lease.close()
-    lease.close()
-    assert bench.models.leases.wait(0)

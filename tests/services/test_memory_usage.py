@@ -13,7 +13,7 @@ from rallebench.analysis.measures import Measure
 from rallebench.engine.store import RunFolder
 from rallebench.metrics import card
 from rallebench.render import svg
-from rallebench.services.memory_usage import LoadedBackend, footprint
+from rallebench.services.loaded import LoadedBackend, LoadedTable
 from rallebench.tracking import content
 from rallebench.workspace.paths import Workspace
 
@@ -33,26 +33,26 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
     return Workspace(folder)
 
 
-def loaded(name: str, kind: str, ram: int, vram: int = 0) -> LoadedBackend:
-    return LoadedBackend(name, kind, "", ram, vram, 1.0)
+def loaded(workspace: Workspace, *rows: tuple[str, str, int, int]) -> LoadedTable:
+    """A table with (name, kind, ram, vram) of each row."""
+    table = LoadedTable(workspace)
+    for name, kind, ram, vram in rows:
+        table.rows[name] = LoadedBackend(name, kind, "", ram, vram, 1.0)
+    return table
 
 
 def test_what_is_elsewhere_or_too_small_to_measure_is_unknown(workspace: Workspace) -> None:
-    status = [
-        loaded("far", "language model", 9),
-        loaded("titan", "language model", 5, 7),
-        loaded("tiny", "retriever", -3),
-    ]
-    found = footprint(workspace, status, ["far", "titan", "tiny", "not loaded"])
-    assert found == {"far": None, "titan": {"ram": 5, "vram": 7}, "tiny": None}
+    llm = "language model"
+    rows = (("far", llm, 9, 0), ("titan", llm, 5, 7), ("tiny", "retriever", -3, 0))
+    footprint = loaded(workspace, *rows).footprint(["far", "titan", "tiny", "not loaded"])
+    assert footprint == {"far": None, "titan": {"ram": 5, "vram": 7}, "tiny": None}
 
 
 def test_a_combination_is_counted_with_its_parts_and_nothing_twice(workspace: Workspace) -> None:
-    status = [
-        loaded(name, "retriever", ram)
-        for name, ram in (("tiny", 4), ("starter-bm25", 2), (BOTH, 0), ("other", 9))
-    ]
-    assert footprint(workspace, status, [BOTH, "tiny"]) == {
+    sizes = (("tiny", 4), ("starter-bm25", 2), (BOTH, 0), ("other", 9))
+    table = loaded(workspace, *((name, "retriever", ram, 0) for name, ram in sizes))
+    table.parts[BOTH] = [("tiny", "retriever"), ("starter-bm25", "retriever")]
+    assert table.footprint([BOTH, "tiny"]) == {
         BOTH: {"ram": 0, "vram": 0},
         "tiny": {"ram": 4, "vram": 0},
         "starter-bm25": {"ram": 2, "vram": 0},
@@ -86,5 +86,6 @@ def test_a_bubble_is_as_large_as_the_memory_and_hollow_where_nobody_knows() -> N
     assert big == 2 * small, "the area tells the memory"
     (note,) = deployment.notes(named, "em", "seconds_per_question")
     assert "Hollow, because it is unknown: <b>far." in note and "memory that the run" in note
+    assert "<title>memory: 4.0 MB</title>" in drawn and "<title>memory unknown</title>" in drawn
     assert drawn.count('fill="none" stroke') == 1 and "<b>" not in drawn
     assert svg.figure(deployment.figure([], EM, "seconds_per_question")) == ""

@@ -13,7 +13,7 @@ from small_workspace import make_workspace
 from rallebench.core.errors import BackendError, UsageError
 from rallebench.http import endpoint
 from rallebench.http.endpoint import Endpoint, key_from_environment
-from rallebench.services import model_keys, model_lines, model_tests
+from rallebench.services import model_entries, model_lines
 from rallebench.services.workbench import Workbench
 from rallebench.workspace.entries import LLMEntry
 
@@ -38,21 +38,21 @@ def server(model: str = "m", **settings: object) -> LLMEntry:
 
 
 def test_a_test_loads_the_model_and_keeps_what_it_answered(bench: Workbench) -> None:
-    job = model_tests.start_test(bench, "titan")
+    job = model_lines.start_test(bench, "titan")
     assert job.wait(20) and job.result.answer == "Titan" and job.result.seconds >= 0
     assert bench.models.is_loaded("titan") and line(bench, "titan").state == "loaded"
     assert line(bench, "titan").test is job
 
 
 def test_a_test_that_fails_says_why_on_its_line(bench: Workbench) -> None:
-    job = model_tests.start_test(bench, "mute")
+    job = model_lines.start_test(bench, "mute")
     assert job.wait(20) and isinstance(job.error, BackendError)
     assert line(bench, "mute").state == "failed" and line(bench, "mute").news is job.error
 
 
 def test_a_test_needs_a_prompt(bench: Workbench) -> None:
     with pytest.raises(UsageError, match="prompt is empty"):
-        model_tests.start_test(bench, "titan", " ")
+        model_lines.start_test(bench, "titan", " ")
 
 
 def test_a_load_that_waits_or_is_cancelled_says_so(bench: Workbench) -> None:
@@ -68,19 +68,19 @@ def test_a_load_that_waits_or_is_cancelled_says_so(bench: Workbench) -> None:
 
 
 def test_only_models_of_a_server_have_prices(bench: Workbench) -> None:
-    priced = model_tests.with_prices(server(), 0.15, 0.6)
+    priced = model_entries.with_prices(server(), 0.15, 0.6)
     bench.models.add("paid", priced)
     assert line(bench, "paid").prices == {"prompt": 0.15, "completion": 0.6}
     assert not line(bench, "paid").local and line(bench, "titan").local
-    assert "prices" not in model_tests.with_prices(priced, None, None).settings
+    assert "prices" not in model_entries.with_prices(priced, None, None).settings
     with pytest.raises(UsageError, match="two parts"):
-        model_tests.with_prices(server(), 1.0, None)
+        model_entries.with_prices(server(), 1.0, None)
 
 
 def test_a_typed_key_is_sent_and_stands_in_no_file_and_no_environment(bench: Workbench) -> None:
     bench.models.add("far", server())
     assert "no key" in line(bench, "far").about
-    sentence = model_keys.set_key(bench, "far", f" {KEY} ")
+    sentence = model_entries.set_key(bench, "far", f" {KEY} ")
     entry = bench.models.entry("far")
     assert entry.settings["api_key_env"] == "SERVER_10_0_0_7_KEY" and KEY not in sentence
     own: Endpoint = endpoint_of(entry)
@@ -90,7 +90,7 @@ def test_a_typed_key_is_sent_and_stands_in_no_file_and_no_environment(bench: Wor
         p for p in bench.workspace.path.rglob("*") if p.is_file() and KEY.encode() in p.read_bytes()
     ]
     assert not written
-    assert "forgotten" in model_keys.set_key(bench, "far", "")
+    assert "forgotten" in model_entries.set_key(bench, "far", "")
     assert key_from_environment("far", own) == ""
 
 
@@ -104,17 +104,17 @@ def test_a_typed_key_comes_before_the_environments_and_has_no_odd_characters(
     bench: Workbench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-of-the-environment")
-    settings = model_keys.with_key({"base_url": "http://127.0.0.1:1/v1"}, KEY)
+    settings = model_entries.with_key({"base_url": "http://127.0.0.1:1/v1"}, KEY)
     assert settings == {"base_url": "http://127.0.0.1:1/v1"}, "a server here has OPENAI_API_KEY"
     assert endpoint.key_in("OPENAI_API_KEY") == KEY
     with pytest.raises(UsageError, match="characters that no key has") as refusal:
-        model_keys.with_key(settings, "sk-with a space")
+        model_entries.with_key(settings, "sk-with a space")
     assert "space" in str(refusal.value) and "sk-with" not in str(refusal.value)
 
 
 def test_a_model_of_this_process_takes_no_key(bench: Workbench) -> None:
     with pytest.raises(UsageError, match="needs no key"):
-        model_keys.set_key(bench, "titan", KEY)
+        model_entries.set_key(bench, "titan", KEY)
 
 
 def test_encoders_are_listed_with_the_indexes_that_use_them(bench: Workbench) -> None:

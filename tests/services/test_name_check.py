@@ -54,14 +54,7 @@ def test_predictions_take_no_name_of_a_sweep(rallebench: CommandLine, tmp_path: 
         json.dumps({"id": "q1", "output": [{"answer": "Titan"}]}) + "\n"
     )
     ran = rallebench(
-        "import",
-        tmp_path / "guess.jsonl",
-        "--kind",
-        "predictions",
-        "--name",
-        "n",
-        "--dataset",
-        "tiny-qa",
+        f"import {tmp_path / 'guess.jsonl'} --kind predictions --name n --dataset tiny-qa",
     )
     assert ran.code == 2 and "'n' is that of a sweep already" in ran.last
 

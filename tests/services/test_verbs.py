@@ -1,4 +1,4 @@
-"""Every call of a part of the workbench has a test of its name: ``test_PART_VERB`` and what it does."""
+"""Every call of a part of the workbench is made by a test of this folder; most of them here."""
 
 from __future__ import annotations
 
@@ -21,8 +21,9 @@ from rallebench.core.runs import RunOptions
 from rallebench.core.types import Chain, Episode, Question
 from rallebench.experiments.benchmark import Benchmark
 from rallebench.experiments.sweeps.running import sweep_settings
+from rallebench.services import comparing, model_entries
 from rallebench.services.episodes import EpisodeRequest
-from rallebench.services.grouping import group_of
+from rallebench.services.tracking import group_of
 from rallebench.services.workbench import Workbench
 from rallebench.workspace.entries import LLMEntry
 
@@ -38,17 +39,15 @@ def verbs(bench: Workbench) -> Iterator[tuple[str, str]]:
             yield from ((part, name) for name in vars(type(value)) if not name.startswith("_"))
 
 
-def test_every_verb_has_a_test_of_its_name(bench: Workbench) -> None:
-    tests = [
-        node.name
+def test_every_verb_is_called_by_a_test(bench: Workbench) -> None:
+    called = {
+        (getattr(node.value, "attr", getattr(node.value, "id", "")), node.attr)
         for path in Path(__file__).parent.glob("test_*.py")
-        for node in ast.parse(path.read_text("utf-8")).body
-        if isinstance(node, ast.FunctionDef)
-    ]
-    stems = sorted((f"test_{part}_{verb}" for part, verb in verbs(bench)), key=len, reverse=True)
-    assert len(stems) > 80
-    owners = {next((s for s in stems if f"{t}_".startswith(f"{s}_")), "") for t in tests}
-    assert set(stems) - owners == set(), "write a test of this name"
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.Attribute)
+    }
+    assert len(set(verbs(bench))) > 65
+    assert set(verbs(bench)) - called == set(), "call it in a test"
 
 
 @pytest.fixture(scope="module")
@@ -91,46 +90,30 @@ def run(bench: Workbench, *names: str) -> Workbench:
     return bench
 
 
-# models: what is loaded
+# models
 
 
-def test_models_backends_is_a_snapshot(bench: Workbench) -> None:
-    backends = loaded(bench, "titan", "tiny").models.backends
-    bench.models.unload("titan")
-    assert list(backends.llms) == ["titan"] and list(bench.models.backends.llms) == []
-
-
-def test_models_encoders_opens_an_encoder_once(bench: Workbench) -> None:
-    assert bench.models.encoders("hashing") is bench.models.encoders("hashing")
-
-
-def test_models_status_has_a_row_for_each(bench: Workbench) -> None:
-    assert [(row.name, row.kind) for row in loaded(bench, "titan", "tiny").models.status()] == [
+def test_what_is_loaded_has_a_row_each_and_is_handed_out_as_a_snapshot(bench: Workbench) -> None:
+    models = loaded(bench, "titan", "tiny").models
+    assert [(row.name, row.kind) for row in models.status()] == [
         ("titan", LLM),
         ("tiny", RETRIEVER),
     ]
-
-
-def test_models_is_loaded_knows_the_name(bench: Workbench) -> None:
-    assert loaded(bench, "titan").models.is_loaded("titan") and not bench.models.is_loaded("echo")
-
-
-def test_models_is_loaded_as_refuses_another_kind(bench: Workbench) -> None:
-    assert loaded(bench, "titan").models.is_loaded_as("titan", LLM)
+    assert models.is_loaded("titan") and models.is_loaded_as("titan", LLM)
     with pytest.raises(UsageError, match="is loaded as a language model"):
-        bench.models.is_loaded_as("titan", RETRIEVER)
+        models.is_loaded_as("titan", RETRIEVER)
+    assert list(models.memory(["tiny", "echo"])) == ["tiny"]
+    assert models.prices() == {"titan": None}
+    assert str(models.ended()["titan"]).startswith("loaded titan: ")
+    backends = models.backends
+    models.unload("titan")
+    assert list(backends.llms) == ["titan"] and list(models.backends.llms) == []
+    assert bench.models.encoders("hashing") is bench.models.encoders("hashing")
+    models.close()
+    assert models.status() == []
 
 
-def test_models_refuse_used_names_the_holder(bench: Workbench) -> None:
-    lease = bench.models.lease("the test").hold(["titan"])
-    with lease, pytest.raises(UsageError, match="in use by the test"):
-        bench.models.refuse_used("titan")
-    bench.models.refuse_used("titan")
-
-
-def test_models_refuse_heavy_passes_a_light_model_and_hints_to_load_a_heavy_one(
-    bench: Workbench,
-) -> None:
+def test_a_heavy_model_is_refused_unless_it_is_loaded(bench: Workbench) -> None:
     bench.workspace.save_llm("huge", LLMEntry(backend="transformers", settings={"model": "/no"}))
     bench.models.refuse_heavy("titan", LLM)
     with pytest.raises(NotFoundError) as refusal:
@@ -138,155 +121,75 @@ def test_models_refuse_heavy_passes_a_light_model_and_hints_to_load_a_heavy_one(
     assert refusal.value.hint == Hint("load", "huge")
 
 
-def test_models_memory_is_of_what_is_loaded(bench: Workbench) -> None:
-    assert list(loaded(bench, "tiny").models.memory(["tiny", "titan"])) == ["tiny"]
+def test_a_scripted_model_takes_no_memory_that_could_be_told(bench: Workbench) -> None:
+    models = bench.models
+    assert models.room("titan") is None and models.room_in_every_form("titan") == {}
+    assert models.quantization_of("titan") == "none"
+    assert model_entries.needs({}).bytes == 0 and model_entries.needs({}).fits
 
 
-def test_models_prices_are_unknown_without_an_entry(bench: Workbench) -> None:
-    assert loaded(bench, "titan").models.prices() == {"titan": None}
-
-
-def test_models_room_is_none_for_a_scripted_model(bench: Workbench) -> None:
-    assert bench.models.room("titan") is None
-
-
-def test_models_room_in_every_form_is_empty_for_a_scripted_model(bench: Workbench) -> None:
-    assert bench.models.room_in_every_form("titan") == {}
-
-
-def test_models_quantization_of_is_none_where_there_is_no_choice(bench: Workbench) -> None:
-    assert bench.models.quantization_of("titan") == "none"
-
-
-# models: loading
-
-
-def test_models_begin_returns_at_once_and_joins_a_running_load(bench: Workbench) -> None:
-    with bench.models.queue.turn:
-        load = bench.models.begin("titan", LLM)
-        assert load is not None and bench.models.begin("titan", LLM) is load
-    assert load.job.wait(10) and bench.models.begin("titan", LLM) is None
-
-
-def test_models_loading_lists_a_load_that_waits(bench: Workbench) -> None:
-    with bench.models.queue.turn:
-        load = bench.models.begin("titan", LLM)
-        assert load is not None and bench.models.loading()["titan"].waiting
-
-
-def test_models_cancel_ends_a_waiting_load(bench: Workbench) -> None:
-    with bench.models.queue.turn:
-        load = bench.models.begin("titan", LLM)
-        assert bench.models.cancel("titan") == "Cancelling titan …"
+def test_a_load_that_waits_is_joined_listed_and_cancelled(bench: Workbench) -> None:
+    models = bench.models
+    with models.queue.turn:
+        load = models.begin("titan", LLM)
+        assert load is not None and models.begin("titan", LLM) is load
+        assert models.loading()["titan"].waiting
+    assert load.job.wait(10) and models.begin("titan", LLM) is None
+    models.unload("titan")
+    with models.queue.turn:
+        load = models.begin("titan", LLM)
+        assert models.cancel("titan") == "Cancelling titan …"
         assert load is not None and load.job.wait(10)
-    assert not bench.models.is_loaded("titan")
+    assert not models.is_loaded("titan")
     with pytest.raises(NotFoundError, match="Nothing is being loaded"):
-        bench.models.cancel()
+        models.cancel()
 
 
-def test_models_ended_tells_how_a_load_ended(bench: Workbench) -> None:
-    assert str(loaded(bench, "titan").models.ended()["titan"]).startswith("loaded titan: ")
-
-
-def test_models_forget_forgets_how_loads_ended(bench: Workbench) -> None:
-    loaded(bench, "titan").models.forget()
-    assert bench.models.ended() == {} and bench.models.is_loaded("titan")
-
-
-def test_models_close_unloads_everything(bench: Workbench) -> None:
-    loaded(bench, "titan", "tiny").models.close()
-    assert bench.models.status() == []
-
-
-# models: entries
-
-
-def test_models_own_reads_the_workspaces_file(bench: Workbench) -> None:
-    assert "titan" in bench.models.own()
-
-
-def test_models_entry_is_one_of_the_own(bench: Workbench) -> None:
-    assert bench.models.entry("titan").backend == "scripted"
+def test_entries_are_read_added_once_and_deleted_with_what_breaks(bench: Workbench) -> None:
+    models, echo = bench.models, LLMEntry(backend="scripted", settings={"echo": True})
+    assert "titan" in models.own() and models.entry("titan").backend == "scripted"
     with pytest.raises(NotFoundError, match="There is no language model 'none'"):
-        bench.models.entry("none")
-
-
-def test_models_check_name_refuses_a_retrievers(bench: Workbench) -> None:
-    assert bench.models.check_name(" mine ") == "mine"
-    with pytest.raises(UsageError, match="'tiny' is a retriever"):
-        bench.models.check_name("tiny")
-
-
-def test_models_users_are_the_chains_that_name_it(bench: Workbench) -> None:
-    assert bench.models.users("titan") == ["the chain closed", "the chain read"]
-
-
-ECHO = LLMEntry(backend="scripted", settings={"echo": True})
-
-
-def test_models_add_saves_an_entry_once(bench: Workbench) -> None:
-    assert bench.models.add("mine", ECHO)[0].startswith("Saved mine in ")
+        models.entry("none")
+    assert models.add(" mine ", echo)[0].startswith("Saved mine in ")
     with pytest.raises(UsageError, match="already"):
-        bench.models.add("mine", ECHO)
-
-
-def test_models_add_and_load_loads_it_with_its_new_settings(bench: Workbench) -> None:
-    list(bench.models.add_and_load("mine", ECHO))
-    list(bench.models.add_and_load("mine", LLMEntry(backend="scripted", settings={}), replace=True))
-    assert bench.models.is_loaded("mine") and bench.models.entry("mine").settings == {}
-
-
-def test_models_delete_names_the_chains_that_break(bench: Workbench) -> None:
-    assert "The chain closed, the chain read can no longer run" in bench.models.delete("titan")
-    assert "titan" not in bench.models.own()
-
-
-def test_models_delete_refuses_a_loaded_model(bench: Workbench) -> None:
+        models.add("mine", echo)
+    with pytest.raises(UsageError, match="'tiny' is a retriever"):
+        models.add("tiny", echo)
+    _, note = loaded(bench, "mine").models.add("mine", echo, replace=True)
+    assert "is loaded with its earlier settings" in note
     with pytest.raises(UsageError) as refusal:
-        loaded(bench, "titan").models.delete("titan")
-    assert refusal.value.hint == Hint("unload", "titan")
+        models.delete("mine")
+    assert refusal.value.hint == Hint("unload", "mine")
+    assert "The chain closed, the chain read can no longer run" in models.delete("titan")
+    assert "titan" not in models.own()
 
 
-def test_models_served_lists_a_servers_models(bench: Workbench) -> None:
+def test_a_servers_models_are_listed(bench: Workbench) -> None:
     with Loopback(serving("b", "a")) as server:
-        assert bench.models.served({"base_url": server.url}) == ("a", "b")
-
-
-def test_models_needs_asks_for_a_model_first(bench: Workbench) -> None:
-    assert bench.models.needs({}).bytes == 0 and bench.models.needs({}).fits
+        assert model_entries.served({"base_url": server.url}) == ("a", "b")
 
 
 # asking
 
 
-def test_asking_memo_is_the_workspaces_cache_of_replies(bench: Workbench, read: Chain) -> None:
-    assert bench.asking.memo is bench.asking.memo
-
-
-def test_asking_memo_warning_is_empty_where_the_cache_can_be_written(bench: Workbench) -> None:
-    assert bench.asking.memo.warning == bench.asking.memo_warning == ""
-
-
-def test_asking_close_closes_the_cache_and_it_opens_again(bench: Workbench) -> None:
+def test_the_cache_of_replies_is_opened_when_it_is_needed(bench: Workbench) -> None:
     before = bench.asking.memo
+    assert bench.asking.memo is before and bench.asking.memo_warning == before.warning == ""
     bench.asking.close()
     assert bench.asking.memo is not before
 
 
-def test_asking_agent_is_checked_and_loads_nothing(bench: Workbench) -> None:
-    agent = bench.asking.agent("react", "wikipedia", "titan", {"env.retriever": "tiny"})
+def test_an_agent_is_checked_without_loading_and_runs_an_episode(bench: Workbench) -> None:
+    settings = {"env.retriever": "tiny", "steps": 1}
+    agent = bench.asking.agent("react", "wikipedia", "titan", settings)
     assert agent.workflow == "react" and bench.models.status() == []
     with pytest.raises(UsageError, match="needs a language model"):
-        bench.asking.agent("react", "wikipedia", "", {"env.retriever": "tiny"})
-
-
-def test_asking_run_agent_ends_with_its_episode(bench: Workbench) -> None:
-    agent = bench.asking.agent("react", "wikipedia", "titan", {"env.retriever": "tiny", "steps": 1})
+        bench.asking.agent("react", "wikipedia", "", settings)
     *_, episode = bench.asking.run_agent(agent, TITAN)
     assert isinstance(episode, Episode) and episode.workflow == "react"
 
 
-def test_asking_start_episode_goes_on_as_a_job_and_is_read_by_its_name(bench: Workbench) -> None:
+def test_an_episode_goes_on_as_a_job_and_is_read_by_its_name(bench: Workbench) -> None:
     loaded(bench, "titan", "tiny")
     settings = {"env.retriever": "tiny", "steps": 1}
     example = bench.asking.example("tiny-qa", "q1")
@@ -295,59 +198,40 @@ def test_asking_start_episode_goes_on_as_a_job_and_is_read_by_its_name(bench: Wo
     )
     job = bench.jobs.get("episode", begun.name)
     assert job is not None and job.wait(60) and job.error is None
-    state = bench.asking.episodes.get(begun.name)
+    state = bench.asking.episode(begun.name)
     assert state is not None and state.state == "ended" and state.episode is not None
     assert state.episode.qid == "q1" and state.steps == state.episode.steps
     with pytest.raises(UsageError, match="No episode is running"):
-        bench.asking.episodes.stop(begun.name)
+        bench.asking.stop_episode(begun.name)
 
 
 # runs
 
 
-def test_runs_run_answers_and_scores_in_the_calling_thread(bench: Workbench) -> None:
+def test_a_run_is_scored_rescored_opened_and_compared(bench: Workbench, read: Chain) -> None:
     result = complete(bench.runs.run(benchmark(bench)))
     assert (result.n, result.report["metrics"]["em"]["value"]) == (8, 1 / 8)
-
-
-def test_runs_rescore_adds_a_metric_and_asks_no_model(bench: Workbench) -> None:
-    run(bench, "x").models.unload("titan")
+    bench.models.unload("titan")
     assert "f1" in complete(bench.runs.rescore("x", ["f1"])).report["metrics"]
-    assert not bench.models.is_loaded("titan")
+    assert not bench.models.is_loaded("titan"), "no model is asked"
+    with pytest.raises(UsageError, match="'y'"):
+        bench.runs.open("y")
+    question = bench.runs.open_question("x", 2)
+    assert (question.chain, question.dataset, question.episode.qid) == (read, "tiny-qa", "q2")
+    runs = [*run(bench, "a", "b").runs.list()]
+    assert {folder.name for folder in runs} == {"a", "b", "x"}
+    value, warnings, tables = comparing.compare(runs[:2], "em")
+    assert (value["difference"], value["flipped"], warnings, tables) == (0.0, [], [], ())
+    value, _, tables = comparing.compare(runs, "em")
+    assert value["runs"] == [folder.name for folder in runs] and len(tables) == 2
 
 
-def test_runs_folder_of_is_the_folder_of_a_job(bench: Workbench) -> None:
+def test_a_run_in_the_background_is_a_job_with_a_folder(bench: Workbench) -> None:
     job = bench.runs.start(benchmark(bench))
+    assert bench.jobs.list("run") == (job,) and bench.jobs.list("sweep") == ()
     assert job.wait(20)
     folder = bench.runs.folder_of(job)
     assert folder is not None and folder.name == "x"
-
-
-def test_runs_running_names_the_run_that_runs(bench: Workbench) -> None:
-    bench.workspace.chain("closed")
-    assert run(bench, "x").runs.running() == ""
-
-
-def test_runs_list_has_the_newest_first(bench: Workbench) -> None:
-    assert {folder.name for folder in run(bench, "a", "b").runs.list()} == {"a", "b"}
-
-
-def test_runs_open_refuses_an_unknown_name(bench: Workbench) -> None:
-    assert run(bench, "x").runs.open("x").report()
-    with pytest.raises(UsageError, match="'y'"):
-        bench.runs.open("y")
-
-
-def test_runs_compare_is_question_by_question(bench: Workbench) -> None:
-    value, warnings, tables = run(bench, "a", "b", "c").runs.compare(["a", "b"], "em")
-    assert (value["difference"], value["flipped"], warnings, tables) == (0.0, [], [], ())
-    value, _, tables = bench.runs.compare(["a", "b", "c"], "em")
-    assert value["runs"] == ["a", "b", "c"] and len(tables) == 2
-
-
-def test_runs_open_question_has_the_chain_and_the_episode(bench: Workbench, read: Chain) -> None:
-    question = run(bench, "x").runs.open_question("x", 2)
-    assert (question.chain, question.dataset, question.episode.qid) == (read, "tiny-qa", "q2")
 
 
 # experiments
@@ -359,25 +243,36 @@ def suite(bench: Workbench, small_suites: None) -> ExperimentRequest:  # noqa: F
     return ExperimentRequest(bench.workspace, "titan", settings, 2, kind="small-alone", name="s")
 
 
-def test_experiments_plan_counts_the_runs_and_writes_nothing(
-    bench: Workbench, suite: ExperimentRequest
-) -> None:
-    assert [part.questions for part in bench.experiments.plan(suite).runs] == [2, 2]
+def test_a_plan_and_a_pilot_write_nothing(bench: Workbench, suite: ExperimentRequest) -> None:
+    plan = bench.experiments.plan(suite)
+    assert [part.questions for part in plan.runs] == [2, 2]
+    assert complete(bench.experiments.pilot(plan, suite, questions=1)).total
     assert not bench.experiments.store.exists("s")
 
 
-def test_experiments_pilot_measures_what_a_plan_costs(
+def test_an_experiment_that_was_run_is_known_by_name_and_kind(
     bench: Workbench, suite: ExperimentRequest
 ) -> None:
-    estimate = complete(bench.experiments.pilot(bench.experiments.plan(suite), suite, questions=1))
-    assert estimate.total and not bench.experiments.store.exists("s")
+    experiments = bench.experiments
+    assert len(complete(experiments.run(suite, UNTRACKED)).runs) == 2
+    assert experiments.open("s").kind == "small-alone"
+    with pytest.raises(UsageError, match="There is no sweep 'y'"):
+        experiments.open("y", "sweep")
+    with pytest.raises(UsageError, match="is no trade-off"):
+        experiments.open_tradeoff("s")
+    assert experiments.list() == experiments.list("suite") == ["s"]
+    assert experiments.list("sweep") == []
+    *_, newest = experiments.open("s").runs.values()
+    experiments.stop("s")
+    assert (bench.workspace.runs / newest / "stop").exists()
+    run(bench, "x")
+    kinds = [experiments.kinds_of(name) for name in ("x", "s", "y")]
+    assert kinds == [["run"], ["suite"], []]
+    request = experiments.baselines("x")
+    assert (request.kind, request.settings) == ("baselines", {"run": "x"})
 
 
-def test_experiments_run_performs_every_part(bench: Workbench, suite: ExperimentRequest) -> None:
-    assert len(complete(bench.experiments.run(suite, UNTRACKED)).runs) == 2
-
-
-def test_experiments_start_performs_it_in_a_job_that_others_join(
+def test_an_experiment_is_performed_in_a_job_that_others_join(
     bench: Workbench, suite: ExperimentRequest
 ) -> None:
     planned = bench.experiments.plan(suite)
@@ -390,129 +285,46 @@ def test_experiments_start_performs_it_in_a_job_that_others_join(
     assert bench.experiments.list() == ["s"]
 
 
-def test_experiments_open_knows_what_was_run(bench: Workbench, suite: ExperimentRequest) -> None:
-    complete(bench.experiments.run(suite, UNTRACKED))
-    assert bench.experiments.open("s").kind == "small-alone"
-    with pytest.raises(UsageError, match="There is no sweep 'y'"):
-        bench.experiments.open("y", "sweep")
-
-
-def test_experiments_list_is_of_one_noun_or_of_all(
-    bench: Workbench, suite: ExperimentRequest
-) -> None:
-    complete(bench.experiments.run(suite, UNTRACKED))
-    assert bench.experiments.list() == bench.experiments.list("suite") == ["s"]
-    assert bench.experiments.list("sweep") == []
-
-
-def test_experiments_stop_reaches_the_newest_run(
-    bench: Workbench, suite: ExperimentRequest
-) -> None:
-    complete(bench.experiments.run(suite, UNTRACKED))
-    *_, newest = bench.experiments.open("s").runs.values()
-    bench.experiments.stop("s")
-    assert (bench.workspace.runs / newest / "stop").exists()
-
-
-def test_experiments_kinds_of_tells_a_run_from_an_experiment(
-    bench: Workbench, suite: ExperimentRequest
-) -> None:
-    complete(bench.experiments.run(suite, UNTRACKED))
-    run(bench, "x")
-    kinds = [bench.experiments.kinds_of(name) for name in ("x", "s", "y")]
-    assert kinds == [["run"], ["suite"], []]
-
-
-def test_experiments_request_is_of_this_workspace(bench: Workbench, read: Chain) -> None:
+def test_a_request_is_of_this_workspace(bench: Workbench, read: Chain) -> None:
     settings = sweep_settings(read, ["k=1,2"], "tiny-qa")
     request = bench.experiments.request("sweep", "ks", settings, 2)
     assert len(bench.experiments.plan(request).runs) == 2
 
 
-def test_experiments_baselines_is_the_request_for_a_runs_baselines(bench: Workbench) -> None:
-    request = run(bench, "x").experiments.baselines("x")
-    assert (request.kind, request.settings) == ("baselines", {"run": "x"})
-
-
-def test_experiments_open_tradeoff_refuses_another_experiment(
-    bench: Workbench, suite: ExperimentRequest
-) -> None:
-    complete(bench.experiments.run(suite, UNTRACKED))
-    with pytest.raises(UsageError, match="is no trade-off"):
-        bench.experiments.open_tradeoff("s")
-
-
 # data
 
 
-def imported(bench: Workbench) -> Workbench:
-    list(bench.data.import_corpus("moons", bench.workspace.path / "corpus.tsv"))
-    return bench
-
-
-def test_data_preview_corpus_shows_the_first_passages(bench: Workbench) -> None:
-    preview = bench.data.preview_corpus(bench.workspace.path / "corpus.tsv", rows=2)
-    assert (len(preview.rows), preview.read, preview.bad, preview.ended) == (2, 6, 0, True)
-
-
-def test_data_preview_questions_shows_the_first_and_counts_bad_rows(
-    bench: Workbench, tmp_path: Path
-) -> None:
-    preview = bench.data.preview_questions(write_lines(tmp_path / "q.jsonl", [*RECORDS, {"id": 1}]))
-    assert (len(preview.rows), preview.bad) == (8, 1)
-
-
-def test_data_import_corpus_ends_with_its_card(bench: Workbench) -> None:
+def test_a_corpus_is_imported_listed_and_deleted(bench: Workbench) -> None:
     *_, corpus = bench.data.import_corpus("moons", bench.workspace.path / "corpus.tsv")
-    assert (corpus.name, corpus.passages) == ("moons", 6)
-
-
-def test_data_corpora_lists_the_imported(bench: Workbench) -> None:
-    assert list(imported(bench).data.corpora()) == ["moons"]
-
-
-def test_data_documents_are_read_in_order(bench: Workbench) -> None:
-    assert [row.doc_id for row in imported(bench).data.documents("moons")] == [*"123456"]
-
-
-def test_data_delete_corpus_removes_it(bench: Workbench) -> None:
-    assert imported(bench).data.delete_corpus("moons").startswith("Deleted the corpus moons.")
+    assert (corpus.name, corpus.passages) == ("moons", 6) and [*bench.data.corpora()] == ["moons"]
+    assert bench.data.delete_corpus("moons").startswith("Deleted the corpus moons.")
     assert bench.data.corpora() == {}
 
 
-def test_data_import_dataset_takes_a_sample(bench: Workbench, tmp_path: Path) -> None:
+def test_a_question_set_is_sampled_and_deleted_with_what_runs_lose(
+    bench: Workbench, tmp_path: Path
+) -> None:
     source = write_lines(tmp_path / "q.jsonl", RECORDS)
     assert bench.data.import_dataset("mine", source, sample=3).questions == 3
     assert len(bench.asking.questions("mine")) == 3
-
-
-def test_data_own_question_sets_can_be_deleted(bench: Workbench) -> None:
-    assert bench.data.own_question_sets() == ["tiny-qa"]
-
-
-def test_data_lost_with_questions_names_the_runs(bench: Workbench) -> None:
+    assert set(bench.data.own_question_sets()) == {"mine", "tiny-qa"}
     assert bench.data.lost_with_questions("tiny-qa") == ""
     lost = run(bench, "x").data.lost_with_questions("tiny-qa")
     assert lost.startswith("1 run that asked it keeps its questions, answers and scores.")
-
-
-def test_data_delete_question_set_refuses_one_of_the_package(bench: Workbench) -> None:
-    assert bench.data.delete_question_set("tiny-qa") == "Deleted the question set tiny-qa."
+    assert bench.data.delete_question_set("mine") == "Deleted the question set mine."
     with pytest.raises(NotFoundError, match="There is no question set 'starter-qa'"):
         bench.data.delete_question_set("starter-qa")
 
 
-def test_data_estimate_build_ends_with_the_costs(bench: Workbench) -> None:
+def test_an_index_is_estimated_verified_and_deleted_unless_it_is_loaded(bench: Workbench) -> None:
     *_, estimate = bench.data.estimate_build(str(bench.workspace.path / "corpus.tsv"), "bm25")
     assert (estimate.kind, estimate.passages) == ("bm25", 6)
-
-
-def test_data_verify_index_counts_the_files(bench: Workbench) -> None:
     *_, verified = bench.data.verify_index("tiny")
-    assert verified.name == "tiny" and verified.files == len(bench.data.manifest("tiny").files)
-
-
-def test_data_delete_index_removes_it_unless_it_is_loaded(bench: Workbench) -> None:
+    manifest = bench.workspace.manifests()["tiny"]
+    assert verified.name == "tiny" and verified.files == len(manifest.files)
+    assert dict(bench.data.knobs_of("tiny")) == {}, (
+        "an index of words has no settings of its search"
+    )
     with pytest.raises(UsageError) as refusal:
         loaded(bench, "tiny").data.delete_index("tiny")
     assert refusal.value.hint == Hint("unload", "tiny")
@@ -521,56 +333,28 @@ def test_data_delete_index_removes_it_unless_it_is_loaded(bench: Workbench) -> N
     assert not (bench.workspace.indexes / "tiny").exists()
 
 
-def test_data_manifests_tells_the_damaged_from_the_good(bench: Workbench) -> None:
-    (bench.workspace.indexes / "odd").mkdir()
-    (bench.workspace.indexes / "odd" / "manifest.json").write_text("{")
-    good, damaged = bench.data.manifests()
-    assert (list(good), list(damaged)) == (["tiny"], ["odd"])
-
-
-def test_data_manifest_is_of_one_index(bench: Workbench) -> None:
-    assert bench.data.manifest("tiny").passages == 6
-
-
-def test_data_vectors_are_those_of_the_cache(bench: Workbench) -> None:
+def test_vectors_that_are_kept_are_deleted_without_the_index(bench: Workbench) -> None:
     assert bench.data.vectors() == []
-
-
-def test_data_delete_vectors_leaves_the_index(bench: Workbench) -> None:
     corpus = bench.workspace.path / "corpus.tsv"
     list(bench.data.build_index("dense", corpus, "flat", encoder="hashing"))
     (vectors,) = bench.data.vectors()
     assert bench.data.delete_vectors(vectors.key).startswith("Deleted cached vectors, ")
-    assert bench.data.vectors() == [] and bench.data.manifest("dense")
+    assert bench.data.vectors() == [] and "dense" in bench.workspace.manifests()
 
 
-def combined(bench: Workbench) -> Workbench:
-    bench.data.combine("both", "rrf", ["tiny", "starter-bm25"], {})
-    return bench
-
-
-def test_data_combine_names_a_combination_once(bench: Workbench) -> None:
-    with pytest.raises(UsageError, match="'both' exists already"):
-        combined(combined(bench))
-
-
-def test_data_own_combinations_lists_them(bench: Workbench) -> None:
+def test_a_combination_is_named_once_and_deleted_without_its_members(bench: Workbench) -> None:
     assert bench.data.own_combinations() == []
-    assert combined(bench).data.own_combinations() == ["both"]
-
-
-def test_data_delete_combination_leaves_its_members(bench: Workbench) -> None:
-    combined(bench).data.delete_combination("both")
-    assert bench.data.own_combinations() == [] and bench.data.manifest("tiny")
+    bench.data.combine("both", "rrf", ["tiny", "starter-bm25"], {})
+    assert bench.data.own_combinations() == ["both"]
+    with pytest.raises(UsageError, match="'both' exists already"):
+        bench.data.combine("both", "rrf", ["tiny", "starter-bm25"], {})
+    bench.data.delete_combination("both")
+    assert bench.data.own_combinations() == [] and "tiny" in bench.workspace.manifests()
     with pytest.raises(NotFoundError, match="There is no combination 'both'"):
         bench.data.delete_combination("both")
 
 
-def test_data_knobs_of_an_index_of_words_are_none(bench: Workbench) -> None:
-    assert dict(bench.data.knobs_of("tiny")) == {}
-
-
-def test_data_search_ends_with_the_hits_and_the_rank_of_the_gold_page(bench: Workbench) -> None:
+def test_a_search_ends_with_the_hits_and_the_rank_of_the_gold_page(bench: Workbench) -> None:
     *_, search = bench.data.search("tiny", "largest moon", 1, gold_pages=frozenset({"p6"}))
     assert len(search.hits) == 1 and search.gold_rank is not None
     with pytest.raises(UsageError, match="k is 0"):
@@ -580,21 +364,13 @@ def test_data_search_ends_with_the_hits_and_the_rank_of_the_gold_page(bench: Wor
 # catalog
 
 
-def test_catalog_list_has_the_workspaces_names(bench: Workbench) -> None:
+def test_the_catalog_lists_names_forms_and_cards(bench: Workbench) -> None:
+    catalog = bench.catalog
     assert "tiny" in [row["name"] for row in bench.catalog.list("retrievers")["retrievers"]]
-
-
-def test_catalog_entry_refuses_an_unknown_name_with_the_nearest(bench: Workbench) -> None:
     assert bench.catalog.entry("workflows", "react").about
     with pytest.raises(NotFoundError, match="Did you mean 'react'"):
-        bench.catalog.entry("workflows", "reakt")
-
-
-def test_catalog_form_is_the_settings_of_a_thing(bench: Workbench) -> None:
+        catalog.entry("workflows", "reakt")
     assert "k1" in bench.catalog.form("index_kinds", "bm25")
-
-
-def test_catalog_card_is_json_and_text(bench: Workbench) -> None:
     value, text = bench.catalog.card("em")
     assert json.dumps(value) and "em" in text.lower()
 
@@ -603,62 +379,35 @@ def test_catalog_card_is_json_and_text(bench: Workbench) -> None:
 
 
 @pytest.mark.slow
-def test_tracking_log_run_returns_the_id_that_tracking_log_group_puts_below_a_parent(
-    bench: Workbench, suite: ExperimentRequest
-) -> None:
+def test_runs_are_logged_and_put_below_a_parent(bench: Workbench, suite: ExperimentRequest) -> None:
     result = complete(bench.experiments.run(suite, UNTRACKED))
     ids = [bench.tracking.log_run(bench.runs.open(part.run)) for part in result.runs]
     assert len(set(ids)) == 2
     group = group_of(bench.workspace, result.document, "suite")
     assert group is not None and bench.tracking.log_group(group)
-
-
-@pytest.mark.slow
-def test_tracking_log_group_is_what_tracking_track_experiment_does(
-    bench: Workbench, suite: ExperimentRequest
-) -> None:
-    result = complete(bench.experiments.run(suite, UNTRACKED))
-    for part in result.runs:
-        assert bench.tracking.track_run(bench.runs.open(part.run)) == ""
+    assert bench.tracking.track_run(bench.runs.open(result.runs[0].run)) == ""
     assert bench.tracking.track_experiment(result.document, "suite") == ""
+    assert bench.tracking.track_experiment({}, "suite") == "", "nothing to do without runs"
 
 
-@pytest.mark.parametrize("verb", ["track_run", "track_experiment"])
-def test_tracking_track_run_says_in_a_sentence_what_did_not_work(
-    verb: str, bench: Workbench, suite: ExperimentRequest
+def test_what_cannot_be_logged_is_a_sentence_and_a_trace_never_fails(
+    bench: Workbench, suite: ExperimentRequest, read: Chain
 ) -> None:
     unreachable = Workbench(bench.workspace.path, tracking_uri="nowhere://x")
     result = complete(bench.experiments.run(suite, UNTRACKED))
-    folder = bench.runs.open(result.runs[0].run)
-    sentence = (
-        unreachable.tracking.track_run(folder)
-        if verb == "track_run"
-        else unreachable.tracking.track_experiment(result.document, "suite")
-    )
-    assert "is complete but was not" in sentence and "can be logged later" in sentence
-    unreachable.close()
-
-
-def test_tracking_track_experiment_has_nothing_to_do_without_runs(bench: Workbench) -> None:
-    assert bench.tracking.track_experiment({}, "suite") == ""
-
-
-def test_tracking_trace_returns_at_once_and_never_fails(bench: Workbench, read: Chain) -> None:
+    for sentence in (
+        unreachable.tracking.track_run(bench.runs.open(result.runs[0].run)),
+        unreachable.tracking.track_experiment(result.document, "suite"),
+    ):
+        assert "is complete but was not" in sentence and "can be logged later" in sentence
     *_, episode = bench.asking.execute_chain(read, TITAN)
     assert isinstance(episode, Episode)
-    unreachable = Workbench(bench.workspace.path, tracking_uri="nowhere://x")
     unreachable.tracking.trace(episode, TITAN.text)
     unreachable.close()
 
 
-def test_tracking_start_mlflow_takes_the_page_of_a_server_that_runs(bench: Workbench) -> None:
+def test_mlflows_page_is_that_of_a_server_that_runs(bench: Workbench) -> None:
     with Loopback(serving("a")) as server:
         uri = server.url.removesuffix("/v1")
         *_, url = Workbench(bench.workspace.path, tracking_uri=uri).tracking.start_mlflow()
     assert url.startswith(uri)
-
-
-def test_jobs_list_is_of_a_kind(bench: Workbench) -> None:
-    run_job = bench.runs.start(benchmark(bench))
-    assert bench.jobs.list("run") == (run_job,) and bench.jobs.list("sweep") == ()
-    assert run_job.wait(20)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from rallebench.core.events import Operation, complete
@@ -14,7 +15,6 @@ from rallebench.engine.plan import Plan
 from rallebench.experiments.benchmark import Benchmark, prepare
 from rallebench.experiments.sweeps.running import sweep_settings
 from rallebench.services.builders import builder_request
-from rallebench.services.experiments import named
 from rallebench.services.workbench import Workbench
 from rallebench.workspace.flows import chain_flow
 from rallebench.workspace.paths import Workspace
@@ -34,7 +34,9 @@ def run_suite(
     bench: Workbench, suite: str, request: ExperimentRequest, name: str, **options: Any
 ) -> Iterator[Any]:
     """Perform a suite."""
-    return streamed(bench.experiments.run(named(request, suite, name), RunOptions(**options)))
+    return streamed(
+        bench.experiments.run(replace(request, kind=suite, name=name), RunOptions(**options))
+    )
 
 
 def build(
@@ -59,7 +61,7 @@ def plan(suite: str, request: ExperimentRequest, name: str) -> Plan:
     """The plan of a suite."""
     bench = Workbench(request.workspace.path)
     try:
-        return bench.experiments.plan(named(request, suite, name))
+        return bench.experiments.plan(replace(request, kind=suite, name=name))
     finally:
         bench.close()
 
@@ -68,7 +70,7 @@ def probe(
     bench: Workbench, planned: Plan, request: ExperimentRequest, **options: Any
 ) -> Iterator[Any]:
     """Perform the pilot of a planned suite."""
-    request = named(request, planned.kind, planned.name)
+    request = replace(request, kind=planned.kind, name=planned.name)
     return streamed(bench.experiments.pilot(planned, request, **options))
 
 

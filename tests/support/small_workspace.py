@@ -169,9 +169,9 @@ def everything(folder: Path) -> dict[str, tuple[int, int]]:
     return {str(path.relative_to(folder)): value for path, value in found.items()}
 
 
-def command(*arguments: str | Path) -> list[str]:
-    """The command line in a process of its own."""
-    return [sys.executable, "-m", "rallebench", *map(str, arguments)]
+def command(words: str = "", *arguments: str | Path) -> list[str]:
+    """The command line in a process of its own. ``words``: as of ``CommandLine``."""
+    return [sys.executable, "-m", "rallebench", *words.split(), *map(str, arguments)]
 
 
 def environment() -> dict[str, str]:

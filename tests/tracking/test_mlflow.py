@@ -448,15 +448,15 @@ def test_a_run_that_was_deleted_in_mlflow_is_logged_anew(
 
 
 @pytest.mark.slow
-def test_one_folder_in_two_experiments_is_two_runs_each_kept_up_to_date(
-    workspace: Path, client: Any, new_run: NewRun
+def test_one_folder_in_two_stores_is_two_runs_each_kept_up_to_date(
+    workspace: Path, tmp_path: Path, new_run: NewRun
 ) -> None:
-    folder = new_run()
+    folder, other = new_run(), {"workspace": workspace, "tracking_uri": default_uri(tmp_path)}
     here = log_run(folder.path, workspace=workspace)
-    there = log_run(folder.path, workspace=workspace, experiment="an other/one")
+    there = log_run(folder.path, **other)
     assert here != there
     assert log_run(folder.path, workspace=workspace) == here
-    assert log_run(folder.path, workspace=workspace, experiment="an other/one") == there
+    assert log_run(folder.path, **other) == there
 
 
 @pytest.mark.slow
@@ -696,14 +696,11 @@ def test_a_workspace_whose_name_no_address_can_hold_is_refused(
 
 
 @pytest.mark.slow
-def test_a_deleted_experiment_is_one_sentence(
-    workspace: Path, client: Any, new_run: NewRun
-) -> None:
-    client.delete_experiment(client.create_experiment("given up"))
-    with pytest.raises(
-        BackendError, match="The MLflow experiment 'given up' was deleted; restore it"
-    ):
-        log_run(new_run().path, workspace=workspace, experiment="given up")
+def test_a_deleted_experiment_is_one_sentence(tmp_path: Path, new_run: NewRun) -> None:
+    client = connection.connect(default_uri(tmp_path))
+    client.delete_experiment(client.create_experiment("rallebench"))
+    with pytest.raises(BackendError, match="The MLflow experiment 'rallebench' was deleted; rest"):
+        log_run(new_run().path, workspace=tmp_path)
 
 
 def test_a_folder_without_a_run_is_refused(workspace: Path, tmp_path: Path) -> None:
@@ -719,7 +716,6 @@ def test_an_episode_of_the_develop_tab_is_a_trace_of_its_own(workspace: Path, cl
         episode("dev"),
         "Who?",
         workspace=workspace,
-        experiment="live",
         source="develop",
         name="mine",
     )
@@ -733,13 +729,14 @@ def test_a_live_trace_is_handed_over_at_once_and_written_later(
     workspace: Path, client: Any
 ) -> None:
     started = time.monotonic()
-    where = {"workspace": workspace, "experiment": "chats", "source": "chat", "session": "talk-1"}
+    where = {"workspace": workspace, "source": "chat", "session": "talk-1"}
     for turn in ("one", "two"):
         trace_later(episode(turn), turn, **where)
     assert time.monotonic() - started < 0.1
     assert WRITER.flush(30)
-    chats = client.get_experiment_by_name("chats").experiment_id
-    traces = client.search_traces(locations=[chats])
+    experiment = client.get_experiment_by_name("rallebench").experiment_id
+    chat = "tag.`rallebench.source` = 'chat'"
+    traces = client.search_traces(locations=[experiment], filter_string=chat)
     sessions = [trace.info.trace_metadata["mlflow.trace.session"] for trace in traces]
     assert sessions == ["talk-1", "talk-1"]
 

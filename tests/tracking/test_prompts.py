@@ -31,7 +31,7 @@ def chain(name: str, *texts: str) -> dict[str, Any]:
 
 def versions(client: Any, experiment_id: str, made: dict[str, Any]) -> list[tuple[str, str]]:
     """(prompt, version) of every template."""
-    store = MlflowStore("here", client, "any", experiment_id)
+    store = MlflowStore("here", client, experiment_id)
     linked = json.loads(register(store, made)["mlflow.linkedPrompts"])
     return [(prompt["name"], prompt["version"]) for prompt in linked]
 
@@ -86,7 +86,7 @@ def test_a_server_without_prompts_is_told_once_and_not_asked_again(
             raise RuntimeError("no prompts here")
 
     server = Old()
-    store = MlflowStore("http://me:pw@old.example", server, "any", "1")
+    store = MlflowStore("http://me:pw@old.example", server, "1")
     with caplog.at_level(logging.WARNING):
         for _ in range(3):
             assert register(store, chain("c", "text")) == {}

@@ -125,11 +125,8 @@ def test_a_run_logged_to_the_running_server_is_in_the_workspace_with_its_traces(
 ) -> None:
     wait(page)
     folder = make_run(workspace / "runs", "over http", 3, (1,))
-    run_id = log_run(folder.path, workspace=workspace, tracking_uri=page.url, experiment="by http")
-    assert (
-        log_run(folder.path, workspace=workspace, tracking_uri=page.url, experiment="by http")
-        == run_id
-    )
+    run_id = log_run(folder.path, workspace=workspace, tracking_uri=page.url)
+    assert log_run(folder.path, workspace=workspace, tracking_uri=page.url) == run_id
     run = client.get_run(run_id)
     assert (run.data.params["chain.1.kind"], run.data.metrics["n_errors"]) == ("retrieve", 1)
     assert "output.jsonl" in {item.path for item in client.list_artifacts(run_id)}
@@ -144,9 +141,7 @@ def test_a_remote_server_takes_groups_prompts_and_models_too(
     wait(page)
     folder = make_run(workspace / "runs", "remote child", 2, ())
     where = {"workspace": workspace, "tracking_uri": page.url}
-    parent = log_group(
-        Group("remote", "sweep", [folder.path], rows=[{"em": 1.0}]), **where, experiment="remote"
-    )
+    parent = log_group(Group("remote", "sweep", [folder.path], rows=[{"em": 1.0}]), **where)
     child = read_link(folder.path)["run_id"]
     tags = client.get_run(child).data.tags
     assert tags["mlflow.parentRunId"] == parent

@@ -22,6 +22,7 @@ from rallebench.experiments.builders._barag.stages import KEEP, LEAVE_OUT
 from rallebench.experiments.builders._replies import read_prompts, used
 from rallebench.experiments.builders.articles import (
     SOURCES,
+    notes_of,
     read_date,
     read_dates,
     source_of,
@@ -178,7 +179,7 @@ def _passage(row: Row) -> Row:
 
 
 def _notes(store: RowFile, questions: tuple[Mapping[str, Any], ...]) -> tuple[str, ...]:
-    notes = [*store.summary.get("notes", ()), *store.summary.get("problems", ())]
+    notes = notes_of(store)
     if not questions:
         notes.append(
             "No question is left, so no question set was written; the stages' files say why."

@@ -29,7 +29,12 @@ from rallebench.experiments.builders._replies import (
     text_of_reply,
     used,
 )
-from rallebench.experiments.builders.articles import SOURCES, articles_stage, source_of
+from rallebench.experiments.builders.articles import (
+    SOURCES,
+    articles_stage,
+    notes_of,
+    source_of,
+)
 from rallebench.experiments.papers.common import own_prompts, string
 from rallebench.experiments.papers.crud.records import CrudTask, tasks_of
 
@@ -80,7 +85,7 @@ def crud(request: ExperimentRequest) -> Experiment:
     articles: RowFile = yield _articles(request)
     beginnings = partial(_beginnings, articles, request.settings["longest"])
     records: dict[str, list[Row]] = {}
-    notes: list[str] = []
+    notes = notes_of(articles)
     for number, task in enumerate(tasks, 2):
         label, inputs = f"{number}-{task.name}", beginnings
         if size := SIZES.get(task.name):

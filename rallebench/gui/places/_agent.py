@@ -40,7 +40,7 @@ def state_of(page: Page, event: Event) -> EpisodeState | None:
     """The episode that this window shows; ``run`` and ``q`` in the address name one of a run."""
     if event.query.get("run") and event.query.get("q"):
         return open_episode(page.workbench, event.query["run"], event.query["q"])
-    return page.workbench.asking.episodes.get(str(event.session.get("episode", "")))
+    return page.workbench.asking.episode(str(event.session.get("episode", "")))
 
 
 def choices_of(event: Event) -> dict[str, Any]:
@@ -167,7 +167,7 @@ def start(page: Page, event: Event, request: EpisodeRequest) -> Iterator[Patch]:
 def watch(page: Page, name: str) -> Iterator[Patch]:
     """Everything that the episode does, as it happens."""
     seen = ""
-    while (state := page.workbench.asking.episodes.get(name)) is not None:
+    while (state := page.workbench.asking.episode(name)) is not None:
         if state.mark != seen:
             seen = state.mark
             so_far = f"{len(state.steps)} steps · {figures.duration(state.seconds)}"
@@ -184,7 +184,7 @@ def watch(page: Page, name: str) -> Iterator[Patch]:
 
 def stop(page: Page, event: Event) -> Patch:
     """Stop the episode at once."""
-    page.workbench.asking.episodes.stop(str(event.session.get("episode", "")))
+    page.workbench.asking.stop_episode(str(event.session.get("episode", "")))
     return {}
 
 

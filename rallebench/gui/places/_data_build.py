@@ -134,8 +134,8 @@ def build(page: Page, event: Event) -> Patch:
     workbench = page.workbench
     corpus, kind, settings = chosen(page, event)
     pages, foreign = page_map_of(event.text("pages")), whole_path(event.text("source"))
-    if corpus == str(gold_coverage.starter_file()) and not pages:
-        pages = gold_coverage.starter_page_map()
+    if corpus == str(gold_coverage.STARTER_CORPUS) and not pages:
+        pages = gold_coverage.STARTER_PAGES
     stem = event.text("corpus") if not event.text("path") else Path(corpus).name.split(".")[0]
     name = event.text("name") or f"{stem}-{kind}"
     if name in workbench.workspace.llms():

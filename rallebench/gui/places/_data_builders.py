@@ -17,7 +17,7 @@ from rallebench.gui.places._data_import import whole_path
 from rallebench.gui.wording import on_page
 from rallebench.render.numbers import plural, text
 from rallebench.services import builders as service
-from rallebench.services import catalog, experimenting, gold_coverage
+from rallebench.services import catalog, gold_coverage
 from rallebench.services.jobs import Job
 
 WHICH = tuple((name, name.capitalize(), None) for name in ("all", "kept", "left out", "unknown"))
@@ -137,7 +137,7 @@ def request_of(page: Page, event: Event) -> ExperimentRequest:
         page.workbench.workspace,
         builder,
         event.text("name"),
-        experimenting.builder_settings(builder, settings),
+        service.BUILDERS.settings(builder, settings),
         articles,
         event.text("llm"),
         event.whole("limit", "The number of articles or questions"),

@@ -8,7 +8,7 @@ from rallebench.gui.frame import Event
 from rallebench.gui.html import e
 from rallebench.render.numbers import plural
 from rallebench.services import catalog
-from rallebench.services.chunks import Chunking, choose, preset_of, presets, spans
+from rallebench.services.imports import PRESETS, Chunking, choose, spans
 
 WHOLE, OWN = "whole", "own"
 WAYS = (("blocks", "blocks"), ("recursive", "at blank lines"), ("sentences", "whole sentences"))
@@ -25,10 +25,11 @@ def words_of(chunking: Chunking | None) -> str:
 
 def chunk_fields(chunking: Chunking | None, more: str = "") -> str:
     """The fields; ``more``: attributes of each, to follow changes."""
-    name = WHOLE if chunking is None else preset_of(chunking) or OWN
+    own = WHOLE if chunking is None else OWN
+    name = next((preset for preset, value in PRESETS.items() if value == chunking), own)
     options = [
         (WHOLE, "rows stay whole"),
-        *((n, f"{n}: {c.size} {c.unit}, {c.how}") for n, c in presets().items()),
+        *((n, f"{n}: {c.size} {c.unit}, {c.how}") for n, c in PRESETS.items()),
         (OWN, "settings of my own"),
     ]
     size, overlap = (chunking.size, chunking.overlap) if chunking else ("", "")

@@ -15,8 +15,7 @@ from rallebench.gui.places._data_chunks import chunk_fields, chunking_of, words_
 from rallebench.gui.wording import on_page
 from rallebench.render.numbers import plural
 from rallebench.services import catalog, imports, uploads
-from rallebench.services.data import Preview
-from rallebench.services.imports import ImportRequest, ImportResult, Looked
+from rallebench.services.imports import ImportRequest, ImportResult, Looked, Preview
 from rallebench.services.jobs import Job
 
 STEPS = (("choose", "Choose"), ("preview", "Preview"), ("build", "Build"))
@@ -166,7 +165,7 @@ def settings(state: dict[str, Any], chunking: Any) -> str:
 
 def building(job: Job) -> str:
     """How far the import is, or what came of it."""
-    tasks = [(name, x) for name, x in job.state().tasks.items() if isinstance(x, Progress)]
+    tasks = [(name, x) for name, x in job.tasks.items() if isinstance(x, Progress)]
     lines = ""
     for name, news in tasks[:-1]:
         words = e(news.message if name == "corpus" else name)
@@ -226,7 +225,6 @@ def page_map_of(text: str) -> Path | None:
 def look(page: Page, state: dict[str, Any]) -> Looked:
     """The source of this window's import, looked at."""
     return imports.look(
-        page.workbench,
         Path(state["source"]),
         kind=state.get("kind", ""),
         form=state.get("form", ""),

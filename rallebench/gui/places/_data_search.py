@@ -213,7 +213,9 @@ def about(page: Page, line: RetrieverLine) -> str:
             ("Fingerprint", manifest.fingerprint),
         ]
         title, whole = "Manifest", manifest.model_dump()
-    facts.append(("Used by", ", ".join(library.retriever_users(page.workbench, line.name))))
+    facts.append(
+        ("Used by", ", ".join(library.users(page.workbench.workspace, line.name, "retriever")))
+    )
     fold = html.fold(title, html.as_json(whole), id="index-manifest") if whole else ""
     delete = ""
     if line.own and (line.bytes is not None or line.parts or line.state == "damaged"):

@@ -13,8 +13,9 @@ from rallebench.gui.places import _experiment_files, _published, _runs_list
 from rallebench.gui.wording import on_page
 from rallebench.render import experiments, svg
 from rallebench.render.numbers import text
-from rallebench.services import experiment_groups, experiment_jobs
-from rallebench.services.experiment_groups import AXES, Ranking, plain_label
+from rallebench.services import experiment_groups, experiment_jobs, experiment_results
+from rallebench.services.experiment_groups import plain_label
+from rallebench.services.experiment_results import AXES, Ranking
 from rallebench.services.experiments import StoredExperiment
 from rallebench.services.jobs import Job
 
@@ -116,7 +117,7 @@ def go_select(title: str, key: str, options: Sequence[Any], chosen: str, blank: 
 
 
 def _ranked(page: Page, event: Event, stored: StoredExperiment) -> str:
-    value = experiment_groups.ranking(page.workbench, stored, event.query.get("by", ""))
+    value = experiment_results.ranking(page.workbench, stored, event.query.get("by", ""))
     document, chooser = value.document, ""
     warned = "".join(warning(on_page(sentence)) for sentence in document["warnings"])
     if stored.kind == "sweep" and len(value.metrics) > 1:
@@ -124,8 +125,8 @@ def _ranked(page: Page, event: Event, stored: StoredExperiment) -> str:
         field = go_select("Decided by", "by", options, document["metric"] or "")
         chooser = f'<div class="row x-by">{field}</div>'
     return (
-        f"{say(experiment_groups.verdict(value))}{warned}{warnings_of(document['failed'])}{chooser}{ranking(value)}"
-        f"{plots(experiment_groups.figures(value))}{_all_metrics(value)}"
+        f"{say(experiment_results.verdict(value))}{warned}{warnings_of(document['failed'])}{chooser}{ranking(value)}"
+        f"{plots(experiment_results.figures(value))}{_all_metrics(value)}"
     )
 
 
@@ -164,7 +165,7 @@ def ranking(value: Ranking) -> str:
 
 
 def _all_metrics(value: Ranking) -> str:
-    whole = experiment_groups.ranking_table(value)
+    whole = experiment_results.ranking_table(value)
     rows = tuple((plain_label(str(row[0])), *row[1:-3]) for row in whole.rows)
     short = Table("", (whole.columns[0], *whole.columns[1:-3]), rows)
     gist = f"{len(value.metrics)} metrics"
@@ -197,8 +198,8 @@ def _tradeoff(page: Page, event: Event, stored: StoredExperiment) -> str:
     note = f"{value.n:,} questions of {value.dataset}, {gold:,} with gold pages, k {value.k}."
     if any(p.recall is None and not p.error for p in value.points):
         note += " Recall is told of vector indexes that have an exact index over the same passages beside them."
-    table = figures.table(experiment_groups.tradeoff_table(value.points))
-    figure = experiment_groups.tradeoff_figure(value.points, across, up)
+    table = figures.table(experiment_results.tradeoff_table(value.points))
+    figure = experiment_results.tradeoff_figure(value.points, across, up)
     return (
         f'{say(_best_point(page, stored))}{warnings_of(failed)}<div class="wide">{table}</div>{html.note(note)}'
         f'<div class="row x-by">{choosers}</div>{plots([figure])}'
@@ -217,7 +218,7 @@ def _best_point(page: Page, stored: StoredExperiment) -> str:
 def _baselines(page: Page, event: Event, stored: StoredExperiment) -> str:
     document = stored.report or {}
     run = html.link(document["run"], _runs_list.address(document["run"]))
-    table = figures.table(experiment_groups.baseline_table(document))
+    table = figures.table(experiment_results.baseline_table(document))
     return f'<p class="say">The run {run} between its baselines.</p>{warnings_of(document["failed"])}{table}{_runs(stored)}'
 
 
@@ -258,7 +259,7 @@ def paper_table(value: Table) -> str:
 
 
 def _beside(page: Page, event: Event, stored: StoredExperiment) -> str:
-    others = experiment_groups.comparable(page.workbench, stored)
+    others = experiment_results.comparable(page.workbench, stored)
     if not others or "parts" not in (stored.report or {}):
         return ""
     other = event.query.get("beside", "")
@@ -266,7 +267,7 @@ def _beside(page: Page, event: Event, stored: StoredExperiment) -> str:
     chooser = f'<div class="row x-by">{field}</div>'
     if other not in others:
         return chooser
-    differences, pairs = experiment_groups.beside(page.workbench, stored.name, other)
+    differences, pairs = experiment_results.beside(page.workbench, stored.name, other)
     links = html.dotted(*(compare(label, a, b) for label, (a, b) in pairs.items()))
     theirs = paper_tables(page.workbench.experiments.store.open(other).report or {})
     theirs = html.fold(f"The tables of {other}", theirs, id="x-theirs")
@@ -276,7 +277,7 @@ def _beside(page: Page, event: Event, stored: StoredExperiment) -> str:
 def _runs(stored: StoredExperiment) -> str:
     lines = [
         [html.link(plain_label(label), _runs_list.address(run), "nm"), f"<small>{e(run)}</small>"]
-        for label, run in experiment_groups.runs_of(stored)
+        for label, run in experiment_results.runs_of(stored)
     ]
     if not lines:
         return ""

@@ -16,7 +16,7 @@ from rallebench.gui.frame import Event, Page, Patch
 from rallebench.gui.html import e
 from rallebench.gui.wording import on_page
 from rallebench.render import experiments, report
-from rallebench.services import experiment_groups
+from rallebench.services import experiment_results
 from rallebench.services.experiments import StoredExperiment
 
 MOST_FILES = 100
@@ -29,7 +29,7 @@ def register(page: Page) -> None:
 
 def draw(page: Page, stored: StoredExperiment) -> str:
     """The files with labels to fill in, then all files."""
-    names, drawn = experiment_groups.files(page.workbench, stored.name), ""
+    names, drawn = experiment_results.files(page.workbench, stored.name), ""
     for name in names:
         if "label" in name:
             data = {"id": stored.name, "file": name}
@@ -50,7 +50,7 @@ def draw(page: Page, stored: StoredExperiment) -> str:
 
 def save_file(page: Page, event: Event) -> Patch:
     """A file of the experiment."""
-    path = experiment_groups.file_path(page.workbench, event.text("id"), event.text("file"))
+    path = experiment_results.file_path(page.workbench, event.text("id"), event.text("file"))
     kind = mimetypes.guess_type(path.name)[0] or "application/octet-stream"
     content = base64.b64encode(path.read_bytes()).decode()
     return {"download": {"name": path.name, "base64": content, "type": kind}}
@@ -59,7 +59,7 @@ def save_file(page: Page, event: Event) -> Patch:
 def edit_file(page: Page, event: Event) -> Patch:
     """A drawer with a file of labels: a row an error, its category a field."""
     name, file = event.text("id"), event.text("file")
-    _, lines = experiment_groups.label_rows(page.workbench, name, file)
+    _, lines = experiment_results.label_rows(page.workbench, name, file)
     fields = ""
     for i, row in enumerate(lines):
         field = form.text(f"c:{i}", "Category", row["category"], more=' list="x-categories"')
@@ -67,7 +67,7 @@ def edit_file(page: Page, event: Event) -> Patch:
     data = {"id": name, "file": file}
     save = html.button("Save the labels", "experiments.save_labels", kind="primary", **data)
     note = html.note(f"{len(lines)} answers that are not right.")
-    offered = experiment_groups.categories(page.workbench, name)
+    offered = experiment_results.categories(page.workbench, name)
     body = f'<div data-form>{fields}<div class="buttons">{save}</div></div>'
     parts = (note, form.suggestions("x-categories", offered), body)
     return {"drawer": html.drawer("Errors to label", *parts)}
@@ -77,7 +77,7 @@ def save_labels(page: Page, event: Event) -> Patch:
     """Write the categories into the file; the benchmark reads them when it is run again."""
     name, file = event.text("id"), event.text("file")
     chosen = {int(key[2:]): event.text(key) for key in event.data if key.startswith("c:")}
-    path = experiment_groups.write_labels(page.workbench, name, file, chosen)
+    path = experiment_results.write_labels(page.workbench, name, file, chosen)
     if (design := event.session.get("design")) is not None:
         stored = page.workbench.experiments.store.open(name)
         design.settings.setdefault(stored.kind, {})["labels"] = str(path)
@@ -94,16 +94,16 @@ def tables_of(document: Mapping[str, Any]) -> list[Table]:
 
 def _tables(page: Page, stored: StoredExperiment) -> tuple[list[Table], list[Figure], str]:
     """(tables, figures, verdict) of an experiment for files."""
-    document, groups = stored.report or {}, experiment_groups
+    document, results = stored.report or {}, experiment_results
     if stored.kind in ("sweep", "batch"):
-        value = groups.ranking(page.workbench, stored)
-        return [groups.ranking_table(value)], groups.figures(value), groups.verdict(value)
+        value = results.ranking(page.workbench, stored)
+        return [results.ranking_table(value)], results.figures(value), results.verdict(value)
     if stored.kind == "tradeoff":
         points = page.workbench.experiments.open_tradeoff(stored.name).points
-        figure = groups.tradeoff_figure(points, "single_ms", "recall")
-        return [groups.tradeoff_table(points)], [figure], ""
+        figure = results.tradeoff_figure(points, "single_ms", "recall")
+        return [results.tradeoff_table(points)], [figure], ""
     if stored.kind == "baselines":
-        return [groups.baseline_table(document)], [], ""
+        return [results.baseline_table(document)], [], ""
     tables = tables_of(document)
     tables += experiments.parts(document) if document.get("parts") else []
     figures = [Figure(**value) for value in document.get("plots", ())]
@@ -129,7 +129,7 @@ def export(page: Page, event: Event) -> Patch:
     elif suffix == "tex":
         content = "\n".join(latex(_means(value)) for value in tables)
     elif suffix == "json":
-        content = experiment_groups.report_text(page.workbench, name)
+        content = experiment_results.report_text(page.workbench, name)
     else:
         sections = [Section("", (verdict, *tables)), *(Section(f.title, (f,)) for f in figures)]
         content = "".join(report.page(name, sections))

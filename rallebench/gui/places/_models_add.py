@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from rallebench.core.entries import LLMEntry
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.memory import size
 from rallebench.gui import form, html
@@ -13,8 +14,7 @@ from rallebench.gui.frame import Event, Page, Patch
 from rallebench.gui.html import attributes, e
 from rallebench.gui.wording import on_page
 from rallebench.render.numbers import plural
-from rallebench.services import catalog, model_choice, model_keys, model_tests
-from rallebench.services.model_choice import LLMEntry
+from rallebench.services import catalog, model_entries, model_lines
 
 LLAMA_CPP = "http://127.0.0.1:8080/v1"
 QUANTIZATIONS = {"none": "as stored", "8bit": "8-bit", "4bit": "4-bit"}
@@ -65,12 +65,12 @@ def key_field() -> str:
 def address_of(event: Event) -> dict[str, Any]:
     """Where the server is, as settings; a typed key is held in memory."""
     settings = {name: event.text(name) for name in ("base_url", "api_key_env") if event.text(name)}
-    return model_keys.with_key(settings, event.text("key"))
+    return model_entries.with_key(settings, event.text("key"))
 
 
 def find(page: Page, event: Event) -> Patch:
     """Ask the server for its models and offer them."""
-    names = page.workbench.models.served(address_of(event))
+    names = model_entries.served(address_of(event))
     if not names:
         raise UsageError(
             "The server answers but has no model yet; load or fetch one there, then find models again."
@@ -99,7 +99,9 @@ def add_server(page: Page, event: Event) -> Patch:
     model = event.text("model")
     if not model:
         raise UsageError("Choose a model of the server.")
-    entry = LLMEntry(backend=model_tests.ELSEWHERE, settings={"model": model, **address_of(event)})
+    entry = LLMEntry(
+        backend=model_entries.ELSEWHERE, settings={"model": model, **address_of(event)}
+    )
     entry = priced(event, entry)
     return added(page, event.text("model_name") or free_name(page, model), entry, test=True)
 
@@ -116,7 +118,7 @@ def price_fields(now: Mapping[str, float]) -> str:
 def priced(event: Event, entry: LLMEntry) -> LLMEntry:
     """The entry with the prices of the form."""
     pair = event.number("price_in", "The price in"), event.number("price_out", "The price out")
-    return model_tests.with_prices(entry, *pair)
+    return model_entries.with_prices(entry, *pair)
 
 
 def added(
@@ -127,7 +129,7 @@ def added(
 
     _, *more = page.workbench.models.add(name, entry)
     if test:
-        model_tests.start_test(page.workbench, name)
+        model_lines.start_test(page.workbench, name)
     if load:
         page.workbench.models.begin(name, "language model")
     say = " ".join([f"Added {name}.", *more])
@@ -170,7 +172,7 @@ def add_folder(page: Page, event: Event) -> Patch:
     settings = {"model": str(place)}
     if event.text("quantization", "none") != "none":
         settings["quantization"] = event.text("quantization")
-    needs = page.workbench.models.needs(settings)
+    needs = model_entries.needs(settings)
     if not needs.fits:
         raise UsageError(" ".join(needs.sentences))
     entry = LLMEntry(backend="transformers", settings=settings)
@@ -212,7 +214,7 @@ def facts(page: Page, name: str, quantization: str) -> str:
         )
     settings = {**item.settings, "quantization": quantization}
     try:
-        needs = page.workbench.models.needs(settings)
+        needs = model_entries.needs(settings)
         lines += needs.sentences
     except RalleError as error:
         lines.append(on_page(error))
@@ -228,7 +230,7 @@ def add_preset(page: Page, event: Event) -> Patch:
     """Add a preset and begin to load it, which downloads it."""
     chosen, quantization = event.text("preset"), event.text("quantization", "none")
     settings = {"quantization": quantization} if quantization != "none" else {}
-    entry = model_choice.entry_of(page.workbench, settings, preset=chosen)
+    entry = model_entries.entry_of(page.workbench, settings, preset=chosen)
     return added(page, free_name(page, chosen), entry, load=True)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from rallebench.core.entries import LLMEntry
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.memory import size
 from rallebench.gui import figures, form, html
@@ -12,9 +13,8 @@ from rallebench.gui.frame import Event, Page, Patch
 from rallebench.gui.html import e
 from rallebench.gui.places._models_add import QUANTIZATIONS, key_field, price_fields, priced
 from rallebench.gui.wording import on_page
-from rallebench.services import catalog, model_keys, model_lines, model_tests
+from rallebench.services import catalog, model_entries, model_lines
 from rallebench.services.jobs import Job
-from rallebench.services.model_choice import LLMEntry
 
 # fmt: off
 FIRST = (
@@ -39,14 +39,14 @@ def open_one(page: Page, event: Event) -> Patch:
     except RalleError as error:
         return {"go": "#/models/list", "say": on_page(error)}
     buttons = ""
-    if own and entry.backend == model_tests.ELSEWHERE:
+    if own and entry.backend == model_entries.ELSEWHERE:
         buttons += html.button("Key…", "models.key_form", id=name)
     if own:
         buttons += html.button("Delete…", "models.ask_delete", kind="danger", id=name)
     crumb = html.crumb("Models", "#/models/list", name, model_lines.about(entry), buttons=buttons)
     settings = settings_form(name, entry) if own else f"<p>{e(entry.about)}</p>"
     settings += borders() if entry.backend == "extractive-reader" else ""
-    prompt = form.area("prompt", "Prompt", model_tests.PROMPT, 6)
+    prompt = form.area("prompt", "Prompt", model_lines.PROMPT, 6)
     ask = html.button("Ask", "models.try", kind="primary", id=name)
     news = html.attributes(follow=f"test {name}", do="models.follow", id=name)
     last = answer(page.workbench.jobs.get("test", name))
@@ -68,7 +68,7 @@ def part(title: str, fields: str, button: str) -> str:
 def try_(page: Page, event: Event) -> Patch:
     """Ask the model, as a job: past the cache of replies."""
     prompt = str(event.data.get("prompt", ""))
-    job = model_tests.start_test(page.workbench, event.text("id"), prompt)
+    job = model_lines.start_test(page.workbench, event.text("id"), prompt)
     job.wait(0.3)
     return {"#model-answer": answer(job)}
 
@@ -106,8 +106,8 @@ def settings_form(name: str, entry: LLMEntry) -> str:
         return html.problem(f"{name} has the backend {entry.backend}, which is not known here.")
     rare = [setting for setting in known if setting not in FIRST]
     fields = form.draw(known, entry.settings, {}, prefix="set-", folded=rare)
-    if entry.backend == model_tests.ELSEWHERE:
-        fields += price_fields(model_tests.prices(entry) or {})
+    if entry.backend == model_entries.ELSEWHERE:
+        fields += price_fields(model_entries.prices(entry) or {})
     return part("Settings", fields, html.button("Save", "models.change", id=name))
 
 
@@ -127,7 +127,7 @@ def change(page: Page, event: Event) -> Patch:
     values = form.read(known, event, prefix="set-", owner=f"model {name!r}")
     own = {key: value for key, value in values.items() if value != known[key].default}
     entry = before.model_copy(update={"settings": own})
-    if before.backend == model_tests.ELSEWHERE:
+    if before.backend == model_entries.ELSEWHERE:
         entry = priced(event, entry)
     return {"say": saved(page, name, entry), **open_one(page, Event("open", {}, {"id": name}))}
 
@@ -181,7 +181,7 @@ def price_form(page: Page, event: Event) -> Patch:
     entry = page.workbench.models.entry(name)
     save = html.button("Save", "models.price", kind="primary", id=name)
     note = "<p>Empty means unknown; runs then name no dollars.</p>"
-    body = note + price_fields(model_tests.prices(entry) or {})
+    body = note + price_fields(model_entries.prices(entry) or {})
     return {"dialog": html.dialog(f"Price of {name}", body, save)}
 
 
@@ -218,5 +218,5 @@ def hold(page: Page, event: Event, words: str) -> Patch:
     """Hold these words as the key of a model."""
     from rallebench.gui.places.models import refresh
 
-    sentence = model_keys.set_key(page.workbench, event.text("id"), words)
+    sentence = model_entries.set_key(page.workbench, event.text("id"), words)
     return {"say": sentence, "dialog": "", **refresh(page, event)}

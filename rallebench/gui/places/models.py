@@ -12,7 +12,7 @@ from rallebench.gui.html import e
 from rallebench.gui.places import _models_add, _models_one
 from rallebench.gui.wording import on_page
 from rallebench.render.numbers import text
-from rallebench.services import library, model_lines, model_tests
+from rallebench.services import library, model_lines
 from rallebench.services.model_lines import ModelLine, PartLine
 
 
@@ -169,7 +169,7 @@ def others(page: Page) -> str:
 
 def test(page: Page, event: Event) -> Patch:
     """Load a model if it is not, and ask it one prompt, as a job."""
-    model_tests.start_test(page.workbench, event.text("id")).wait(0.2)
+    model_lines.start_test(page.workbench, event.text("id")).wait(0.2)
     return refresh(page, event)
 
 

@@ -25,6 +25,7 @@ ARTICLES = {
     "bus": "青禾市首条无人驾驶公交线路正式开通。线路全长12公里，设站9座。试运营期间市民可以免费乘坐。",
     "short": "三个字。",
     "huge": "这一句话说的是同一件事情。" * 60_000,
+    "water3": FIRST + REST,
 }
 REPLIES = {
     r"事件名称（不超过[\s\S]*净水工艺": "抱歉，我不能完成这个任务。",
@@ -46,6 +47,7 @@ def workspace(tmp_path: Path) -> Path:
     (folder / "articles").mkdir(parents=True)
     for name, text in ARTICLES.items():
         (folder / "articles" / f"{name}.txt").write_text(text, encoding="utf-8")
+    (folder / "articles" / "bad.pdf").write_bytes(b"no pdf")
     models = scripted({"writes": {"replies": REPLIES}, "mute": {"default": "不。"}})
     (folder / "llms.json").write_text(json.dumps(models), encoding="utf-8")
     return folder
@@ -63,7 +65,8 @@ def test_all_tasks_are_made_and_read_by_the_suites_as_they_are(workspace: Path) 
     expected = {"summary": 3, "continuation": 4, "hallucination": 1, "qa1": 3, "qa2": 1, "qa3": 0}
     assert done.document["counts"]["records"] == expected
     stages = done.document["counts"]["stages"]
-    assert stages["1-articles"]["left_out"] == {"too short": 1}
+    assert stages["1-articles"]["left_out"] == {"too short": 1, "same text": 1, "cannot be read": 1}
+    assert any("bad.pdf is not a PDF" in note for note in done.report.notes)
     assert stages["2-summary"]["unknown"] == 1
     assert stages["4-hallucination"]["left_out"] == {"not the text with one change": 3}
     assert stages["5-qa1"]["left_out"] == {"no answer": 1}

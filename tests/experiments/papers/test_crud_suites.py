@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,6 @@ from small_workspace import (
     write_lines,
 )
 
-from rallebench.core.errors import BadFileError
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.experiments import SUITES
 from rallebench.experiments.papers.crud.files import read_earlier
@@ -135,6 +133,8 @@ def results(report: Any) -> dict[str, Any]:
 def test_answers_are_parsed_scored_and_shown_beside_the_papers(rallebench: CommandLine) -> None:
     report = suite(rallebench, "crud-qa1")
     (part,), (table,) = report["parts"], report["tables"]
+    whole = text_values(QA[0][2], QA[0][2])
+    assert {value for name, value in whole.items() if name != "length"} == {1.0}
     half = text_values("全长12公里。", QA[1][2])["bleu-avg"] or 0
     assert (part["n"], part["n_errors"], part["metrics"]["bleu-avg"]["n"]) == (3, 0, 2)
     assert numbers(part)["bleu-avg"] == pytest.approx((1 + half) / 2)
@@ -154,17 +154,6 @@ def test_answers_are_parsed_scored_and_shown_beside_the_papers(rallebench: Comma
     step = rallebench.episodes("r qa1")[0]["steps"][1]
     sampling = (0.1, 1280, {"top_p": 0.9, "top_k": 5})
     assert (step["temperature"], step["max_tokens"], step["options"]) == sampling
-
-
-def test_bleu_has_no_brevity_penalty_and_is_0_without_four_words_in_a_row() -> None:
-    short = text_values("获得4枚金牌，", "获得4枚金牌，创造了历史最好成绩。")
-    assert short["bleu-avg"] == 1.0 and short["rouge-L"] < 1.0  # type: ignore[operator]
-    other = text_values("历史最好", "获得4枚金牌，创造了历史最好成绩。")
-    assert (other["bleu-1"], other["bleu-avg"]) == (1.0, 0.0)
-    one = text_values("线路全长9公里，设站12座。", "线路全长12公里，设站9座。")
-    assert one["bleu-avg"] == pytest.approx(
-        math.prod(one[f"bleu-{n}"] or 0 for n in range(1, 5)) ** 0.25
-    )
 
 
 def test_cruds_own_file_is_written_and_its_valid_rows_are_used_again(
@@ -326,10 +315,7 @@ def test_a_wrong_request_is_one_sentence_and_writes_nothing(
     assert sentence in rallebench.refused("crud-qa1", *pairs, llm="reads")
 
 
-def test_a_file_that_is_no_result_of_crud_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "x.json").write_text('{"results": [{"id": 1}]}')
-    with pytest.raises(BadFileError, match="result 1 has no id, or no generated_text"):
-        read_earlier(str(tmp_path / "x.json"), "")
+def test_a_folder_without_an_earlier_result_has_no_answers(tmp_path: Path) -> None:
     assert read_earlier(str(tmp_path), "output/none.json") == {}
 
 

@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
+from rallebench.experiments.builders._replies import line_of
 from rallebench.experiments.builders._templates.tables import SourceTable
 from rallebench.experiments.builders._templates.template import PLACE, Template, indexed
 
@@ -175,13 +176,10 @@ def _text(value: Any) -> str:
     >>> _text(["a", "b"]), _text(3.0), _text(None)
     ('a, b', '3', '')
     """
-    if value is None or isinstance(value, (dict, bool)):
-        return ""
     if isinstance(value, list):
         return ", ".join(filter(None, map(_text, value)))
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))
-    return " ".join(str(value).split())
+    whole = isinstance(value, float) and value.is_integer()
+    return line_of(int(value) if whole else value)
 
 
 def _number(value: Any) -> float | None:

@@ -157,8 +157,8 @@ def study_of(request: ExperimentRequest, *, retrieves: bool = True, **more: Any)
         raise UsageError(
             "Passages are read, so an index is needed: --set index=NAME (rallebench index --chunk-preset barag makes one)."
         )
-    if s["index"] and s["index"] not in workspace.retrievers():
-        workspace.retriever(s["index"])  # raises for what is no combination either
+    if s["index"]:
+        workspace.retriever(s["index"])  # raises UsageError for an unknown one
     check_own(s["prompts"], [*PROMPTS, *(JUDGE_PROMPTS if s["judge"] else ())])
     agent = BaragAgent(
         request.llm,

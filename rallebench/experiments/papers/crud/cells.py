@@ -51,7 +51,7 @@ from rallebench.metrics.similarity import similarity
 
 @dataclass(frozen=True, slots=True)
 class CellPlan:
-    """All that a cell is made of; ``earlier``: record id → an answer that is not asked for again. Without a language model in
+    """The plan of a cell. ``earlier``: record id → an existing answer, which is not requested again. Without a language model in
     ``request`` only what is retrieved is scored."""
 
     request: ExperimentRequest
@@ -69,12 +69,12 @@ class CellPlan:
     earlier: Mapping[str, str] = field(default_factory=dict)
 
     def query(self, record: Record) -> str:
-        """What is sent to the retriever."""
+        """The query of a record."""
         return self.task.query(record.values, self.original)
 
     @property
     def metrics(self) -> Mapping[str, str]:
-        """What an answer is scored by → its definition."""
+        """The metrics of an answer → their definitions."""
         if not self.request.llm:
             return RETRIEVAL
         names = ["bleu-avg", *(f"bleu-{n}" for n in range(1, ORDERS + 1)), "rouge-L"]
@@ -94,7 +94,7 @@ class Cell:
 
     @property
     def label(self) -> str:
-        """The run's."""
+        """The label of the run."""
         return self.answered.request.label
 
     @cached_property
@@ -114,7 +114,7 @@ def check_prompts(request: ExperimentRequest, tasks: Iterable[CrudTask]) -> None
 def plan_cell(
     request: ExperimentRequest, task: CrudTask, records: RecordSet, searched: tuple[str, int, str]
 ) -> CellPlan:
-    """Check all that can be wrong before anything is asked. ``searched``: the retriever, k, what stands between two documents.
+    """The checked plan of a cell. ``searched``: the retriever, k, the separator of documents.
     Raises UsageError.
 
     Of ``request.settings``: temperature, top_p, top_k, max_tokens, prompts, compat, similarity, reuse, quest,

@@ -33,7 +33,7 @@ class Config:
 
     @property
     def index(self) -> tuple[Any, ...]:
-        """What decides on the indexes that are searched."""
+        """The fields that determine the searched indexes."""
         return (self.chunk, self.overlap, self.embedding, self.retriever)
 
 
@@ -97,7 +97,7 @@ class Grid:
         return sum(map(len, self.values.values())) + len(self.impossible)
 
     def label(self, config: Config) -> str:
-        """What a configuration differs from the base in."""
+        """The difference of a configuration from the base, as ``factor=value``."""
         for name, values in self.values.items():
             for value, other in values.items():
                 if config == other != self.base:
@@ -148,7 +148,7 @@ def _values(name: str, text: str, base: Any) -> list[Any]:
 
 
 def _plain(config: Config) -> Config:
-    """Without what does not matter to it."""
+    """The configuration without an embedding that it does not use."""
     return replace(config, embedding="") if config.retriever == WORDS else config
 
 

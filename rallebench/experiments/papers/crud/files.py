@@ -28,8 +28,8 @@ from rallebench.metrics.judges.ragquesteval import quest_scores, texts
 if TYPE_CHECKING:
     from rallebench.experiments.papers.crud.cells import Cell
 
-METRICS = ("bleu-avg", "bleu-1", "bleu-2", "bleu-3", "bleu-4", "rouge-L", "similarity")
-METRICS += ("QA_avg_F1", "QA_recall", "length")
+OF_TEXT = ("bleu-avg", "bleu-1", "bleu-2", "bleu-3", "bleu-4", "rouge-L")
+METRICS = (*OF_TEXT, "similarity", "QA_avg_F1", "QA_recall", "length")
 NAMES = {"similarity": "bertScore"}
 """Ours → CRUD-RAG's, where they differ."""
 SCORED_ANEW = tuple(name for name in METRICS if name != "similarity")
@@ -174,12 +174,13 @@ def score_crud(guess: Path, gold: Path | None = None) -> dict[str, Any]:
         quest = _quest(log.get("quest_eval_save"))
         short += quest is None
         values = {**text_values(log["generated_text"].strip(), reference), **(quest or {})}
-        printed = row.get("metrics") if isinstance(row.get("metrics"), dict) else {}
+        printed = row.get("metrics")
         for name, column in columns.items():
-            value, theirs = values.get(name), printed.get(name)
+            value = values.get(name)
             column.append(value)
-            both = value is not None and isinstance(theirs, (int, float))
-            differ[name] += both and abs(theirs - value) > NEAR
+            theirs = printed.get(name) if isinstance(printed, dict) else None
+            if value is not None and isinstance(theirs, (int, float)):
+                differ[name] += abs(theirs - value) > NEAR
     measured = {
         name: column for name, column in columns.items() if any(v is not None for v in column)
     }

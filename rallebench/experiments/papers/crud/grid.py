@@ -14,11 +14,12 @@ from rallebench.core.settings import Setting
 from rallebench.experiments import EXPERIMENTS
 from rallebench.experiments.papers.common import string
 from rallebench.experiments.papers.crud import PAPER, grid_tables, recommending, suites
-from rallebench.experiments.papers.crud.cells import RETRIEVAL, check_prompts
+from rallebench.experiments.papers.crud.cells import check_prompts
 from rallebench.experiments.papers.crud.configurations import FACTORS, grid_of
-from rallebench.experiments.papers.crud.grid_cells import perform_grid
+from rallebench.experiments.papers.crud.grid_cells import Outcomes, perform_grid
 from rallebench.experiments.papers.crud.records import DATA_IS, read_tasks, tasks_of
 from rallebench.experiments.papers.crud.retrieval import RETRIEVERS
+from rallebench.experiments.papers.crud.scoring import RETRIEVAL
 from rallebench.experiments.papers.crud.suites import SETTINGS as CRUD
 from rallebench.retrievers import needs_encoder
 from rallebench.workspace.indexes.recipes import kinds
@@ -95,30 +96,30 @@ def crud_grid(request: ExperimentRequest) -> Experiment:
         raise UsageError(
             "No record names its gold documents (news1 …, or gold_doc_ids), so retrievers cannot be compared without a model."
         )
-    outcomes = yield from perform_grid(request, grid, tasks, records)
-    if outcomes.error is not None and not outcomes.ran:
-        raise outcomes.error
+    outcomes = Outcomes(grid, tasks, metric)
+    yield from perform_grid(request, outcomes, records)
+    if outcomes.failed and not outcomes.ran:
+        raise next(iter(outcomes.failed.values()))
     if any(cell.answered.simulated for cell in outcomes.ran.values()):
         return Report()
     left_out = [task for task in chosen if task not in tasks]
-    base = [cell for (config, _), cell in outcomes.ran.items() if config == grid.base]
-    compared = grid_tables.compared_of(outcomes, grid, tasks)
+    base, compared = outcomes.base, grid_tables.compared_of(outcomes)
     return Report(
         {
             "dataset": ", ".join(dict.fromkeys(records[task.name].name for task in tasks)),
             "llm": request.llm,
-            **grid_tables.report_of(outcomes, grid, tasks, metric),
+            **grid_tables.report_of(outcomes),
         },
-        tuple(grid_tables.notes_of(outcomes, grid, tasks, left_out)),
+        tuple(grid_tables.notes_of(outcomes, left_out)),
         tables=(
             *([suites.table_of(base)] if base and request.llm else []),
-            recommending.table_of(outcomes, grid, metric, grid_tables.HEADS[metric]),
-            grid_tables.at_a_glance(compared, grid, tasks, metric),
-            *grid_tables.factor_tables(outcomes, grid, tasks),
+            recommending.table_of(outcomes, grid_tables.HEADS[metric]),
+            grid_tables.at_a_glance(outcomes, compared),
+            *grid_tables.factor_tables(outcomes),
             grid_tables.differences(compared),
         ),
-        figures=tuple(grid_tables.factor_plots(outcomes, grid, tasks, metric)),
-        failed=grid_tables.failures(outcomes, grid),
+        figures=tuple(grid_tables.factor_plots(outcomes)),
+        failed=grid_tables.failures(outcomes),
     )
 
 

@@ -27,32 +27,44 @@ Place = tuple[Config, str]
 """A configuration and a task's name."""
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Outcomes:
-    """What has come of a grid so far. ``failed``: why a cell has no result, in one sentence; ``indexes``: label → what was made
-    of it, or why there is none."""
+    """The outcomes of a grid so far. ``metric``: the deciding one; ``failed``: the error of a cell without a result; ``indexes``:
+    label → the index or its error."""
 
+    grid: Grid
+    tasks: Sequence[CrudTask]
+    metric: str
     ran: dict[Place, Cell] = field(default_factory=dict)
-    failed: dict[Place, str] = field(default_factory=dict)
+    failed: dict[Place, RalleError] = field(default_factory=dict)
     indexes: dict[str, IndexResult | RalleError] = field(default_factory=dict)
-    error: RalleError | None = None
+
+    @property
+    def base(self) -> list[Cell]:
+        """The cells of the base, of every task."""
+        return [cell for (config, _), cell in self.ran.items() if config == self.grid.base]
+
+    def cells(self, factor: str, task: CrudTask) -> list[tuple[Any, Config, Cell]]:
+        """The values of a factor with their cells of a task."""
+        return [
+            (value, config, self.ran[config, task.name])
+            for value, config in self.grid.values[factor].items()
+            if (config, task.name) in self.ran
+        ]
 
 
-GridRequests = Generator["RunRequest | IndexRequest | Release", Any, Outcomes]
+GridRequests = Generator["RunRequest | IndexRequest | Release", Any, None]
 
 
 def perform_grid(
-    request: ExperimentRequest,
-    grid: Grid,
-    tasks: Sequence[CrudTask],
-    records: Mapping[str, RecordSet],
+    request: ExperimentRequest, outcomes: Outcomes, records: Mapping[str, RecordSet]
 ) -> GridRequests:
     """All cells of a grid. Whatever can be known to be wrong is raised before the first request is yielded."""
+    grid, tasks = outcomes.grid, outcomes.tasks
     for config in grid.order:
         indexes_of(request, config)
     for task in tasks if request.llm else ():
         _plan(request, grid.base, task, records[task.name], "")
-    outcomes = Outcomes()
     held: dict[str, None] = {}
     last = {config.llm: config for config in grid.order}
     for config in grid.order:
@@ -71,12 +83,10 @@ def perform_grid(
             except StoppedError:
                 raise
             except RalleError as problem:
-                outcomes.error = outcomes.error or problem
-                outcomes.failed[config, task.name] = str(problem)
+                outcomes.failed[config, task.name] = problem
         done = config.llm not in ("", request.settings["quest"]) and config == last[config.llm]
         if done and config != grid.order[-1]:
             yield Release((config.llm,))
-    return outcomes
 
 
 def _indexes(

@@ -1,4 +1,4 @@
-"""What a grid shows: a table and a plot for every factor, every difference to the base, and all tasks at a glance."""
+"""The tables and plots of a grid: by factor, all differences to the base, all tasks at a glance."""
 
 from __future__ import annotations
 
@@ -7,12 +7,11 @@ from dataclasses import asdict
 from typing import Any
 
 from rallebench.analysis.paired import PairedComparison
-from rallebench.core.experiments import Figure, IndexResult, Table
-from rallebench.core.tables import Kind
-from rallebench.engine.statistics import Mean
+from rallebench.core.experiments import IndexResult
+from rallebench.core.tables import Figure, Kind, Mean, Table
 from rallebench.experiments.papers.common import bars, listed
 from rallebench.experiments.papers.crud import suites
-from rallebench.experiments.papers.crud.configurations import FACTORS, Config, Grid
+from rallebench.experiments.papers.crud.configurations import FACTORS, Config
 from rallebench.experiments.papers.crud.grid_cells import Outcomes
 from rallebench.experiments.papers.crud.recommending import Versus, versus
 from rallebench.experiments.papers.crud.records import CrudTask
@@ -23,7 +22,7 @@ HEADS: Mapping[str, str] = {
 }
 """Metric → its heading, in the order of a table."""
 NO_BETTER = ("length",)
-"""Of these, more is not better."""
+"""Metrics of which more is not better."""
 NOTE = (
     "The value less the base in points of 100, over the questions that both answered. Both come from one sign-flip "
     "test and count all comparisons of one metric: p by Holm, the intervals, which hold together at 95 %, by Bonferroni."
@@ -37,30 +36,28 @@ def metrics_of(outcomes: Outcomes) -> list[str]:
     return [name for name in HEADS if name in scored]
 
 
-def factor_tables(outcomes: Outcomes, grid: Grid, tasks: Sequence[CrudTask]) -> Iterator[Table]:
+def factor_tables(outcomes: Outcomes) -> Iterator[Table]:
     """Rows: tasks and their values; columns: metrics with intervals, and the number of answers."""
     names = metrics_of(outcomes)
     note = "All but length (characters) in %. Empty: not measured."
-    for factor, values in grid.values.items():
+    for factor in outcomes.grid.values:
         rows = tuple(
             (
-                f"{task.name} · {value}{_remark(factor, config, grid.base)}",
+                f"{task.name} · {value}{_remark(factor, config, outcomes.grid.base)}",
                 *(suites.percent(cell.answered.means.get(name), name) for name in names),
                 cell.answered.n,
             )
-            for task in tasks
-            for value, config in values.items()
-            if (cell := outcomes.ran.get((config, task.name)))
+            for task in outcomes.tasks
+            for value, config, cell in outcomes.cells(factor, task)
         )
         heads = ("", *(HEADS[name] for name in names), "asked")
         yield Table(f"By {FACTORS[factor].heading}", heads, rows, note=note)
 
 
-def factor_plots(
-    outcomes: Outcomes, grid: Grid, tasks: Sequence[CrudTask], metric: str
-) -> Iterator[Figure]:
+def factor_plots(outcomes: Outcomes) -> Iterator[Figure]:
     """The deciding metric over a factor's values, a line or a colour for every task."""
-    for name, values in grid.values.items():
+    metric = outcomes.metric
+    for name in outcomes.grid.values:
         factor = FACTORS[name]
         series = {
             task.name: [
@@ -68,10 +65,9 @@ def factor_plots(
                     value if factor.ordered else str(value),
                     suites.percent(cell.answered.means.get(metric), metric),
                 )
-                for value, config in values.items()
-                if (cell := outcomes.ran.get((config, task.name)))
+                for value, _, cell in outcomes.cells(name, task)
             ]
-            for task in tasks
+            for task in outcomes.tasks
         }
         kind: Kind = "line" if factor.ordered else "bar"
         title, y = f"{HEADS[metric]} by {factor.heading}", f"{HEADS[metric]}, %"
@@ -83,18 +79,19 @@ def factor_plots(
 Compared = Mapping[str, Mapping[tuple[str, str], Versus]]
 
 
-def compared_of(outcomes: Outcomes, grid: Grid, tasks: Sequence[CrudTask]) -> Compared:
+def compared_of(outcomes: Outcomes) -> Compared:
     """Metric → (task, factor) → its values against the base."""
-    groups = {task.name: (task.name,) for task in tasks}
+    groups = {task.name: (task.name,) for task in outcomes.tasks}
     return {
-        name: versus(outcomes, grid, name, groups)
+        name: versus(outcomes, name, groups)
         for name in metrics_of(outcomes)
         if name not in NO_BETTER
     }
 
 
-def at_a_glance(compared: Compared, grid: Grid, tasks: Sequence[CrudTask], metric: str) -> Table:
+def at_a_glance(outcomes: Outcomes, compared: Compared) -> Table:
     """Rows: every value of every factor; columns: tasks; cells: the difference to the base of the deciding metric."""
+    metric, names = outcomes.metric, [task.name for task in outcomes.tasks]
     cells = {
         (task, factor, value): _gap(pair, 1)
         for (task, factor), row in compared.get(metric, {}).items()
@@ -102,13 +99,13 @@ def at_a_glance(compared: Compared, grid: Grid, tasks: Sequence[CrudTask], metri
     }
     rows = tuple(
         (f"{FACTORS[factor].heading} {value}", *row)
-        for factor, values in grid.values.items()
+        for factor, values in outcomes.grid.values.items()
         for value in values
-        if any(row := tuple(cells.get((task.name, factor, value)) for task in tasks))
+        if any(row := tuple(cells.get((name, factor, value)) for name in names))
     )
     note = f"{HEADS[metric]}: points of 100 above the base, on the questions that both answered, with intervals of 95 % for all comparisons together."
     title = "All tasks at a glance: differences to the base"
-    return Table(title, ("", *(task.name for task in tasks)), rows, True, note)
+    return Table(title, ("", *names), rows, True, note)
 
 
 def differences(compared: Compared) -> Table:
@@ -136,51 +133,51 @@ def _gap(paired: PairedComparison, unit: float = 100) -> Mean:
     return suites.scaled(paired.difference, paired.low, paired.high, paired.n, unit)
 
 
-def notes_of(
-    outcomes: Outcomes, grid: Grid, retrieving: Sequence[CrudTask], left_out: Sequence[CrudTask]
-) -> Iterator[str]:
-    """What a reader of the numbers must know, one sentence each."""
-    base = [cell for (config, _), cell in outcomes.ran.items() if config == grid.base]
-    others = [cell for (config, _), cell in outcomes.ran.items() if config != grid.base]
+def notes_of(outcomes: Outcomes, left_out: Sequence[CrudTask]) -> Iterator[str]:
+    """The notes of the report. ``left_out``: tasks without gold documents."""
+    base = outcomes.base
+    others = [cell for (config, _), cell in outcomes.ran.items() if config != outcomes.grid.base]
     if base and base[0].plan.request.llm:
         yield from suites.notes_of(base)
     if left_out:
         names = ", ".join(task.name for task in left_out)
         yield f"Without a language model only what is retrieved is scored; of {names} no gold documents are known, so they were left out."
     for cell in base:
-        n, task = cell.answered.n, cell.plan.task
-        if not cell.plan.request.llm and task in retrieving:
+        n = cell.answered.n
+        if not cell.plan.request.llm:
             unknown = n - cell.answered.n_errors - cell.answered.means["mrr"].n
             if unknown:
-                yield f"{task.name}: of {unknown} of {n} records the gold documents are not known; they are in no mean."
+                yield f"{cell.plan.task.name}: of {unknown} of {n} records the gold documents are not known; they are in no mean."
     for kind, event in (("failed", "questions failed"), ("empty", "answers are empty")):
         concerned = [cell for cell in others if cell.counts.get(kind)]
         if concerned:
             total = sum(cell.counts[kind] for cell in concerned)
             labels = listed([cell.label for cell in concerned], 6)
             yield f"Beside the base, {total} {event} in {len(concerned)} cells; they are counted here and in no mean: {labels}."
-    for (factor, value), why in grid.impossible.items():
+    for (factor, value), why in outcomes.grid.impossible.items():
         yield f"{factor}={value} was not asked for: {why}"
     labels_by_reason: dict[str, list[str]] = {}
-    for label, why in failures(outcomes, grid).items():
+    for label, why in failures(outcomes).items():
         labels_by_reason.setdefault(why, []).append(label)
     for why, same in labels_by_reason.items():
         yield f"{len(same)} cell{'s' * (len(same) != 1)} could not be run ({listed(same, 6)}): {why}"
 
 
-def failures(outcomes: Outcomes, grid: Grid) -> dict[str, str]:
+def failures(outcomes: Outcomes) -> dict[str, str]:
     """Label of a cell without a result → why, in one sentence."""
-    return {f"{task} {grid.label(config)}": why for (config, task), why in outcomes.failed.items()}
+    label = outcomes.grid.label
+    return {
+        f"{task} {label(config)}": str(error) for (config, task), error in outcomes.failed.items()
+    }
 
 
-def report_of(
-    outcomes: Outcomes, grid: Grid, tasks: Sequence[CrudTask], metric: str
-) -> dict[str, Any]:
+def report_of(outcomes: Outcomes) -> dict[str, Any]:
     """The grid in numbers, JSON-able."""
+    grid, tasks = outcomes.grid, outcomes.tasks
     indexes = outcomes.indexes.values()
     results = [index for index in indexes if isinstance(index, IndexResult)]
     return {
-        "headline": metric,
+        "headline": outcomes.metric,
         "tasks": [task.name for task in tasks],
         "base": asdict(grid.base),
         "cells": {
@@ -201,6 +198,6 @@ def report_of(
 
 
 def _remark(factor: str, config: Config, base: Config) -> str:
-    """Which value is the base's, and how many passages are read where that changes with it."""
+    """The mark of the base's value, and the number of passages where that changes with the value."""
     more = [f"top {config.topk}"] * (factor == "chunk") + ["base"] * (config == base)
     return f" ({', '.join(more)})" if more else ""

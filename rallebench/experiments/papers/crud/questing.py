@@ -47,16 +47,17 @@ def read_published(gold: str, task: CrudTask) -> dict[str, Entry]:
     """
     if not gold:
         return {}
-    path: Path | None = Path(gold).expanduser()
+    path = Path(gold).expanduser()
     if not path.exists():
         raise NotFoundError(
             f"--set gold={gold}: it does not exist; name the folder of CRUD-RAG's gold questions, or one file."
         )
     if path.is_dir():
         names = ("{}_quest_gt_save.json", "quest_gold_{}.jsonl", "quest_gold_{}.json")
-        path = in_folder(path, (name.format(task.file) for name in names))
-    if path is None:
-        return {}
+        file = in_folder(path, (name.format(task.file) for name in names))
+        if file is None:
+            return {}
+        path = file
     if not path.name.endswith((".jsonl", ".jsonl.gz")):
         return read_cache(path)
     rows = [row for _, row in Source(path).objects()]
@@ -142,8 +143,8 @@ def judging_of(
 
 def judged_of(
     judging: Judging, records: Sequence[Record], answered: RunResult
-) -> tuple[dict[str, int], dict[str, Mapping[str, Any]]]:
-    """(how many answers were judged, and why others were not; record id → the JSON of a judgement with values); nothing
+) -> tuple[dict[str, int], Mapping[str, Mapping[str, Any]]]:
+    """(the counts of judged and unscored answers, record id → the JSON of a judgement with values); both are empty
     where nothing was judged."""
     episodes = answered.judgements.get(judging.judge.name)
     if episodes is None:

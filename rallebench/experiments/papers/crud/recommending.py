@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rallebench.analysis.paired import PairedComparison, Sides, compare_all
-from rallebench.core.experiments import Table
-from rallebench.engine.statistics import TOO_FEW
-from rallebench.experiments.papers.crud.configurations import FACTORS, Config, Grid, GridFactor
+from rallebench.core.tables import TOO_FEW, Table
+from rallebench.experiments.papers.crud.cells import Cell
+from rallebench.experiments.papers.crud.configurations import FACTORS, Config, GridFactor
 from rallebench.experiments.papers.crud.grid_cells import Outcomes
 from rallebench.experiments.published import published_table
 
@@ -22,7 +22,7 @@ SCENARIOS: Mapping[str, tuple[str, ...]] = {
     "Read, several documents": ("multi-document QA", "qa2", "qa3"),
     "Update": ("error correction", "hallucination"),
 }
-"""What users do, as the paper has it → what its table calls that, and the tasks that stand for it."""
+"""A use as the paper calls it → its name in the paper's table, and the tasks that represent it."""
 PAPERS_COLUMNS: Mapping[str, str] = {
     "topk": "top-k",
     "chunk": "chunk_size",
@@ -33,53 +33,56 @@ PAPERS_COLUMNS: Mapping[str, str] = {
 """Factor → its column in the paper's table."""
 COLUMNS = (*PAPERS_COLUMNS, "embedding")
 GROWING = ("mrr", "gold_found")
-"""These cannot fall with a larger top-k."""
+"""Metrics that cannot fall with a larger top-k."""
 ASIDE = {"QA_avg_F1": "precision", "QA_recall": "recall"}
-"""Metrics of which a recommendation of their own is told, as the paper does."""
+"""Metrics with recommendations of their own, as in the paper."""
 
 
-Scores = dict[str, "float | None"]
-Versus = Mapping[Any, PairedComparison]
+Versus = dict[Any, PairedComparison]
 """A factor's value → its comparison with the base, on the questions that both have scored."""
 
 
 def versus(
-    outcomes: Outcomes, grid: Grid, metric: str, groups: Mapping[str, Sequence[str]]
+    outcomes: Outcomes, metric: str, groups: Mapping[str, Sequence[str]]
 ) -> dict[tuple[str, str], Versus]:
     """(group, factor) → its values against the base; p (Holm) and interval (Bonferroni) count all that are returned."""
     sides = {
-        (group, factor, value): _sides(outcomes, grid.base, config, tasks, metric)
+        (group, factor, value): _sides(outcomes, config, tasks, metric)
         for group, tasks in groups.items()
-        for factor, values in grid.values.items()
+        for factor, values in outcomes.grid.values.items()
         for value, config in values.items()
-        if config != grid.base
+        if config != outcomes.grid.base
     }
-    compared: dict[tuple[str, str], dict[Any, PairedComparison]] = {}
+    compared: dict[tuple[str, str], Versus] = {}
     for (group, factor, value), pair in compare_all(sides).items():
         compared.setdefault((group, factor), {})[value] = pair
     return compared
 
 
-def _sides(
-    outcomes: Outcomes, base: Config, config: Config, tasks: Sequence[str], metric: str
-) -> Sides:
+def _sides(outcomes: Outcomes, config: Config, tasks: Sequence[str], metric: str) -> Sides:
     """The base and a configuration over several tasks."""
-    scores: tuple[Scores, Scores] = {}, {}
+    base: dict[str, float | None] = {}
+    changed: dict[str, float | None] = {}
     clusters: dict[str, str] = {}
     for name in tasks:
-        cells = [outcomes.ran.get((one_side, name)) for one_side in (base, config)]
+        cells = [outcomes.ran.get((side, name)) for side in (outcomes.grid.base, config)]
         if cells[0] and cells[1]:
             clusters |= {f"{name} {q}": f"{name} {n}" for q, n in cells[0].clusters.items()}
-            for side, cell in zip(scores, cells):
-                values = cell.answered.values.get(metric, {}) if cell else {}
-                side |= {f"{name} {qid}": value for qid, value in values.items()}
-    return metric, *scores, clusters
+            base |= _scores(cells[0], metric)
+            changed |= _scores(cells[1], metric)
+    return metric, base, changed, clusters
+
+
+def _scores(cell: Cell, metric: str) -> dict[str, float | None]:
+    """Task and question → score."""
+    scores = cell.answered.values.get(metric, {})
+    return {f"{cell.plan.task.name} {qid}": score for qid, score in scores.items()}
 
 
 def recommended(
     factor: GridFactor, base: Any, values: Sequence[Any], compared: Versus
 ) -> tuple[str, Any]:
-    """(what is recommended of a factor, in words; the value, None where no difference is shown).
+    """(the recommendation for a factor in words, its value; None where no difference is shown).
 
     The best of the values that are shown to be better than the base; the base where others are only shown to be worse.
     """
@@ -116,19 +119,20 @@ def _gap(paired: PairedComparison) -> str:
     return f"{100 * paired.difference:+.2f} {interval}"
 
 
-def table_of(outcomes: Outcomes, grid: Grid, metric: str, heading: str) -> Table:
-    """A row per scenario as this grid has it, and below it the paper's."""
+def table_of(outcomes: Outcomes, heading: str) -> Table:
+    """A row per scenario as this grid has it, and below it the paper's. ``heading``: of the metric that decides."""
+    metric = outcomes.metric
     ran = {task for _, task in outcomes.ran}
     groups = {name: tasks for name, (_, *tasks) in SCENARIOS.items() if ran.intersection(tasks)}
     measured = {name for cell in outcomes.ran.values() for name in cell.answered.means}
     compared = {
-        name: versus(outcomes, grid, name, groups)
+        name: versus(outcomes, name, groups)
         for name in (metric, *ASIDE)
         if name == metric or name in measured
     }
     rows: list[tuple[Any, ...]] = []
     for group in groups:
-        rows.append((group, *(_cell(grid, group, name, metric, compared) for name in COLUMNS)))
+        rows.append((group, *(_cell(outcomes, group, name, compared) for name in COLUMNS)))
         printed = papers_row(group)
         rows.append((f"{group} · paper", *(printed.get(name) for name in COLUMNS)))
     tried = sum(map(len, compared[metric].values()))
@@ -155,14 +159,13 @@ def papers_row(scenario: str) -> dict[str, str]:
 
 
 def _cell(
-    grid: Grid,
+    outcomes: Outcomes,
     group: str,
     name: str,
-    metric: str,
     compared: Mapping[str, Mapping[tuple[str, str], Versus]],
 ) -> str | None:
-    """What is said of a factor in a scenario; None where nothing was compared."""
-    place, factor = (group, name), FACTORS[name]
+    """The recommendation for a factor in a scenario; None where nothing was compared."""
+    grid, metric, place, factor = outcomes.grid, outcomes.metric, (group, name), FACTORS[name]
     if not compared[metric].get(place) or (name == "topk" and metric in GROWING):
         return None
     base, values = getattr(grid.base, name), list(grid.values[name])

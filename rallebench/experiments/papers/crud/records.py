@@ -36,7 +36,7 @@ class CrudTask:
     ranked: bool = False
 
     def query(self, values: Mapping[str, str], original: bool) -> str:
-        """What is sent to the retriever of a record's ``values``: CRUD-RAG's paper has more of it than its code."""
+        """The query of a record's ``values``; CRUD-RAG's code (``original``) sends fewer fields than its paper."""
         return "\n".join(values[name] for name in (original and self.original_query) or self.fields)
 
     @property

@@ -12,7 +12,7 @@ from rallebench.workspace.paths import STARTER_INDEXES, Workspace
 RETRIEVERS = ("dense", "bm25", "hybrid", "hybrid-rerank")
 """The paper's; its code calls the first ``base``."""
 ECHO_ENDS = "\nGiven the context information"
-"""Where the original cuts what a mock model echoed, and so any document that holds it."""
+"""The text at which the original cuts the echo of a mock model, and so any document that holds it."""
 
 
 def variant(kind: str, dense: str, bm25: str, k: int, reranker: str = "") -> str:
@@ -40,7 +40,7 @@ def variant(kind: str, dense: str, bm25: str, k: int, reranker: str = "") -> str
 
 
 def separator(join: str, words: bool) -> str:
-    """What stands between two documents: a ``line`` end or a ``blank`` line; else as in CRUD-RAG a line end where ``words`` are
+    """The separator of documents: a ``line`` end or a ``blank`` line; ``auto``: as in CRUD-RAG a line end where ``words`` are
     searched.
 
     >>> separator("auto", True), separator("auto", False), separator("blank", True)

@@ -30,7 +30,7 @@ RETRIEVAL: Mapping[str, str] = {
     "mrr": f"{RANK} Over the records whose gold documents are known.",
     "gold_found": "The share of a record's gold documents of which a passage was found. Over the records whose gold documents are known.",
 }
-"""What is measured without a model."""
+"""The metrics of a run without a model."""
 LEAST = 20
 """Characters that a passage must have to be told from its text alone."""
 _HEAD = re.compile(r"^.{0,60}?正文：")

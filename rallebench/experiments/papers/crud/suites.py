@@ -9,9 +9,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from rallebench.core.errors import UsageError
-from rallebench.core.experiments import Experiment, ExperimentRequest, Figure, Report, Table
+from rallebench.core.experiments import Experiment, ExperimentRequest, Report
 from rallebench.core.settings import Setting
-from rallebench.engine.statistics import Mean
+from rallebench.core.tables import Figure, Mean, Table
 from rallebench.experiments import EXPERIMENTS
 from rallebench.experiments.papers.common import (
     bars,
@@ -90,7 +90,8 @@ def scaled(
     value: float | None, low: float | None, high: float | None, n: int, by: float = 100
 ) -> Mean:
     """A mean and its interval, times ``by``."""
-    return Mean(*(None if bound is None else by * bound for bound in (value, low, high)), n)
+    value, low, high = (None if bound is None else by * bound for bound in (value, low, high))
+    return Mean(value, low, high, n)
 
 
 def plot_of(cells: Sequence[Cell]) -> Figure:
@@ -104,7 +105,7 @@ def plot_of(cells: Sequence[Cell]) -> Figure:
 
 
 def notes_of(cells: Sequence[Cell]) -> tuple[str, ...]:
-    """One sentence each."""
+    """The notes of the report."""
     notes = [note for cell in cells for note in _notes_of_cell(cell)]
     first = cells[0].plan
     if first.request.workspace.llm(first.request.llm).backend == READER:
@@ -141,7 +142,7 @@ QUEST_NOTES = {
     "quest_unanswerable": "have no question that the reference answers; RAGQuestEval counts 0 for them",
     "quest_nothing_answered": "answer none of the questions; RAGQuestEval counts 0 for them",
 }
-"""A cell's count → what so many of its questions, or of the answers that were judged, are."""
+"""A cell's count → the end of its sentence; of all questions, and of the judged answers."""
 
 
 def _notes_of_cell(cell: Cell) -> Iterator[str]:
@@ -195,7 +196,7 @@ SETTINGS = {
 
 
 def _searched_by(request: ExperimentRequest) -> tuple[str, int, str]:
-    """(retriever, k, what stands between two documents) of the settings index, k and join. Raises UsageError."""
+    """(retriever, k, separator of documents) of the settings index, k and join. Raises UsageError."""
     index, k, join = (request.settings[name] for name in ("index", "k", "join"))
     if not k:
         return "", 0, separator(join, words=False)

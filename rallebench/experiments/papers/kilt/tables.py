@@ -235,8 +235,8 @@ def _means(
 def _modes(results: Sequence[SetResult], metric: str) -> list[str]:
     """The ways in which the metric has a value for some set."""
     modes = dict.fromkeys(answered.mode for answered in results)
-    averages_of = {m: _average(mean for _, mean in _means(results, m, metric)) for m in modes}
-    return [mode for mode, average in averages_of.items() if average is not None]
+    means = {mode: [mean for _, mean in _means(results, mode, metric)] for mode in modes}
+    return [mode for mode in modes if _average(means[mode]) is not None]
 
 
 def _value(cell: Any) -> float | None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -31,7 +31,7 @@ class Documents:
 
     @property
     def negatives(self) -> int:
-        """How many of them are noise."""
+        """The number of noise documents."""
         return sum(kind == "negative" for kind, _ in self.items)
 
 
@@ -102,7 +102,7 @@ def counterfactual(
 
 
 def _shuffled(
-    texts_by_kind: dict[str, Iterable[str]], number: int, chance: random.Random
+    texts_by_kind: Mapping[str, Iterable[str]], number: int, chance: random.Random
 ) -> Documents:
     items = [(kind, text) for kind, texts in texts_by_kind.items() for text in texts]
     chance.shuffle(items)

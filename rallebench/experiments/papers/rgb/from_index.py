@@ -1,4 +1,4 @@
-"""Records of RGB's kind from what a retriever finds: with the answer positive, without it negative.
+"""Records in RGB's form from a retriever's passages: those with the answer are positive, the others negative.
 
 A false copy is a positive with every occurrence of the answer replaced by one of the same shape.
 """
@@ -48,8 +48,7 @@ def with_documents(question: RgbRecord, texts: Sequence[str]) -> RgbRecord:
         held = [groups[i] for i, group in enumerate(question.required) if find_answers(text, group)]
         (min(held, key=len) if held else negative).append(text)
     positive, grouped = tuple(map(tuple, groups)), len(groups) > 1
-    documents = {"positive": positive, "negative": tuple(negative), "wrong": ()}
-    return replace(question, grouped=grouped, **documents)
+    return replace(question, positive=positive, negative=tuple(negative), wrong=(), grouped=grouped)
 
 
 def row_of(record: RgbRecord) -> Row:
@@ -77,7 +76,7 @@ def replaced(text: str, aliases: Sequence[str], fake: str) -> str:
 
 
 def shape_of(answer: str) -> str:
-    """What a false answer should have in common with the true one: its digits, its words, its capitals.
+    """The shape of an answer, which a false answer must share: digits, words, capitals.
 
     >>> shape_of("7 February 2021"), shape_of("12 May 1999"), shape_of("Tampa")
     ('9 A 9999', '99 A 9999', 'A')
@@ -145,7 +144,7 @@ SENTENCES: Mapping[str, str] = {
     "not_known": "have no false copies: the model does not know them",
     "unanswered": "have no answer and were left out",
 }
-"""Count of the report → what it says of so many questions."""
+"""A count of the report → the end of its sentence."""
 
 
 @EXPERIMENTS.register(
@@ -188,6 +187,7 @@ def build_rgb(request: ExperimentRequest) -> Experiment:
 
 
 def _check(request: ExperimentRequest) -> None:
+    """Raise UsageError for settings that do not go together, or an unknown retriever."""
     s = request.settings
     if bool(s["data"]) == bool(s["articles"]) or not s["index"]:
         raise UsageError(
@@ -197,9 +197,7 @@ def _check(request: ExperimentRequest) -> None:
         raise UsageError(
             "--set prompts goes with --set articles=CORPUS, whose questions a model writes; leave it out."
         )
-    if s["index"] not in request.workspace.retrievers():
-        # a combination of retrievers is checked, anything else is refused
-        request.workspace.retriever(s["index"])
+    request.workspace.retriever(s["index"])
 
 
 def _documents_run(
@@ -244,7 +242,7 @@ def _sets(
     fakes: Mapping[str, str],
     known: frozenset[str] | None,
 ) -> tuple[dict[str, list[Row]], dict[str, int]]:
-    """(end of a set's name → its rows, how many questions lack what). ``known``: see ``_known``."""
+    """(end of a set's name → its rows, the counts of SENTENCES). ``known``: see ``_known``."""
     sets: dict[str, list[Row]] = {"": [], "_int": [], "_fact": []}
     counts = dict.fromkeys(SENTENCES, 0)
     for record in records:

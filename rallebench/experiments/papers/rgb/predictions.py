@@ -139,7 +139,7 @@ def score_rgb(guess: Path, gold: Path | None = None) -> dict[str, Any]:
 def _answers(
     rows: Mapping[str, PredictionRow], guess: Path, gold: Path | None
 ) -> tuple[dict[str, Required], int, tuple[str, ...]]:
-    """Row id → what is required, how many records have no row, and what must be said."""
+    """(row id → its required answers, the number of records without a row, notes)."""
     own = {qid: required_of(row["ans"]) for qid, row in rows.items()}
     if gold is None:
         note = "The answers are those in the rows; give RGB's file with --gold to be sure of them."

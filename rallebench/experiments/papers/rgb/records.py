@@ -43,7 +43,7 @@ class RgbRecord:
 
 @dataclass(frozen=True, slots=True)
 class RgbRecords:
-    """A file of records. ``language``: ``en`` or ``zh``; ``without``: what is absent (answers, positives …) → the ids of
+    """A file of records. ``language``: ``en`` or ``zh``; ``without``: a missing part (answers, positives …) → the ids of
     the records that lack it."""
 
     name: str
@@ -70,7 +70,7 @@ def required_of(answer: Any) -> Required:
 
 
 def _aliases(value: Any) -> Iterator[Any]:
-    """Everything in nested lists that is no list, in order."""
+    """The elements of nested lists, in order."""
     left = [value]
     while left:
         element = left.pop()
@@ -100,7 +100,7 @@ def bare_example(record: RgbRecord) -> Example:
 
 
 def read_records(path: Path, language: str = "") -> RgbRecords:
-    """Every record of a file. Raises BadFileError with the line for what is no record of RGB.
+    """Every record of a file. Raises BadFileError with the line of a row that is no record of RGB.
 
     ``language``: ``en``, ``zh``, or '' to tell it from the file's name and, failing that, the questions.
     """

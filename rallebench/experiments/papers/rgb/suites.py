@@ -7,9 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 from rallebench.core.errors import UsageError
-from rallebench.core.experiments import Experiment, ExperimentRequest, Figure, Report, Table
+from rallebench.core.experiments import Experiment, ExperimentRequest, Report
 from rallebench.core.runs import Judge, RunResult, Values
 from rallebench.core.settings import Setting
+from rallebench.core.tables import Figure, Table
 from rallebench.core.types import Episode, Example, Flow
 from rallebench.experiments import EXPERIMENTS
 from rallebench.experiments.papers.common import (
@@ -46,7 +47,7 @@ from rallebench.metrics.judges.named import judge_named
 
 
 def notes_of(answered: Answered) -> Iterator[str]:
-    """What a reader of the numbers must know of the records, one sentence each."""
+    """The notes on the records and the runs, one sentence each."""
     first, _ = next(iter(answered.values()))
     records, facts = first.testbed.records, first.testbed.kind.facts
     for what, ids in records.without.items():
@@ -128,7 +129,7 @@ def judges_of(testbed: Testbed) -> tuple[Judge, ...]:
 
 
 def judged_of(result: RunResult, testbed: Testbed) -> tuple[dict[str, int], tuple[str, ...]]:
-    """(how many answers were judged and how many verdicts are none, the same in sentences); nothing without a judge."""
+    """(the counts of judgements, notes on those without a verdict); both are empty without a judge."""
     summaries = result.report.get("judges", {})
     names = [judge.name for judge in result.request.judges if judge.name in summaries]
     if not names:
@@ -244,7 +245,7 @@ def counterfactual(request: ExperimentRequest) -> Experiment:
 
 
 def _check_facts(testbed: Testbed, noise: float, correct: float) -> None:
-    """UsageError where there are no false documents to ask with."""
+    """Raise UsageError if there are no false documents to show."""
     if not any(record.wrong for record in testbed.records.records):
         raise UsageError(
             f"{testbed.records.path} holds no false copies (positive_wrong); choose a _fact set."
@@ -260,7 +261,7 @@ def _check_facts(testbed: Testbed, noise: float, correct: float) -> None:
 
 
 def _testbed(request: ExperimentRequest, name: str) -> Testbed:
-    """The testbed of a test of true documents. Raises UsageError for a set of the other kind."""
+    """The testbed of a test with true documents. Raises UsageError for a set of the wrong kind."""
     testbed = read_testbed(request, name)
     grouped = any(record.grouped for record in testbed.records.records)
     if grouped and name != "integration":
@@ -301,10 +302,11 @@ def _report(
     notes: tuple[str, ...],
     to_fill: Mapping[str, str] | None = None,
 ) -> Report:
-    """The report of a test; ``own``: its own keys beside those that all tests have."""
+    """The report of a test. ``own``: the keys that other tests do not have."""
     testbed = next(iter(answered.values()))[0].testbed
     records = testbed.records
-    counts, files = {}, {}
+    counts: dict[str, dict[str, int]] = {}
+    files: dict[str, str] = {}
     for label, (test, result) in answered.items():
         left_out = len(test.left_out)
         counts[label] = {"asked": test.number, "short": test.short, "left_out": left_out}

@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from rallebench.core.errors import BadFileError, NotFoundError
-from rallebench.core.experiments import Figure, Table
 from rallebench.core.runs import RunResult
 from rallebench.core.sources import Source
 from rallebench.core.table_files import csv_lines
-from rallebench.engine.statistics import Mean
+from rallebench.core.tables import Figure, Mean, Table
 from rallebench.experiments.papers.common import bars, listed, sentences
 from rallebench.experiments.papers.rgb.testing import Answered, Testbed
 from rallebench.experiments.published import published_table
@@ -29,7 +28,7 @@ REJECTION = {
     "lucky_rate": ("lucky", ""),
     "all_rate": ("RGB's all_rate", ""),
 }
-"""Metric → (our column, the paper's); so, too:"""
+"""Metric → (our column, the paper's column or ''); COUNTERFACTUAL has the same form."""
 COUNTERFACTUAL = {
     "acc": ("Acc", "Acc"),
     "acc_doc": ("Acc_doc", "Acc_doc"),
@@ -78,7 +77,7 @@ def rejection(testbed: Testbed, result: RunResult) -> tuple[Table, Figure]:
 
 
 def counterfactual(testbed: Testbed, alone: RunResult, result: RunResult) -> tuple[Table, Figure]:
-    """What is known without documents and with false ones, errors found, and corrected: over those found by RGB's words and
+    """Accuracy without documents and with false ones, errors found, and corrections: over those found by RGB's words and
     over those that the judge saw, which is the paper's."""
     published = published_table("rgb_table7")
     cells = published.shares(published.row(SYSTEM, language=testbed.records.language))
@@ -145,16 +144,16 @@ CATEGORIES: Mapping[str, tuple[str, ...]] = {
     "integration": ("merging", "ignoring", "misalignment"),
     "noise": ("long distance", "evidence uncertainty", "concept confusion"),
 }
-"""Test → what the paper's authors called its errors, by hand."""
+"""Test → the categories of its errors that the paper's authors assigned by hand."""
 
-WrongAnswer = Mapping[str, str]
+WrongAnswer = dict[str, str]
 """An answer that is not right, a rejection too: the columns of its row in the file."""
 Categories = Mapping[tuple[str, str], str]
 """(part or '', question id) → category."""
 
 
 def wrong_answers(answered: Answered) -> list[WrongAnswer]:
-    """All of them, in the order asked; questions that failed have no answer."""
+    """All wrong answers, in the order of the questions; failed questions have no answer."""
     rows = []
     for part, (test, result) in answered.items():
         for example, assessment in test.assessments(result):
@@ -214,7 +213,7 @@ def _label_rows(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
 def error_table(
     test: str, categories: Categories, wrong: Sequence[WrongAnswer]
 ) -> tuple[Table, tuple[str, ...]]:
-    """How many wrong answers are of which category, in every part; and a sentence on labels that no wrong answer has."""
+    """(the number of wrong answers by category and part, a note on labels of answers that are not wrong)."""
     places = [(row["part"], row["qid"]) for row in wrong]
     named = [categories.get(place) or categories.get(("", place[1]), NO_LABEL) for place in places]
     parts = list(dict.fromkeys(part for part, _ in places))

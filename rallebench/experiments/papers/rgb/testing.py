@@ -124,7 +124,7 @@ def answering(question: Question, llm: str, prompt: Prompt, decoding: Mapping[st
 
 @dataclass(frozen=True, slots=True)
 class Testbed:
-    """What all runs of an experiment share. ``name``: of the test, in KINDS."""
+    """The common part of an experiment's runs. ``name``: of the test, in KINDS."""
 
     request: ExperimentRequest
     name: str
@@ -165,12 +165,12 @@ class Test:
 
     @property
     def short(self) -> int:
-        """How many lists hold fewer documents than were asked for; 0 where none were."""
+        """The number of lists with fewer documents than requested; 0 if none were requested."""
         return sum(documents.short for documents in self.documents.values()) if self.number else 0
 
     @property
     def other_noise(self) -> int:
-        """How many lists hold more or fewer negatives than asked for, for lack of the one or the other; at noise 1 nothing
+        """The number of lists with more or fewer negatives than requested, for lack of either kind; at noise 1 nothing
         stands in for a negative."""
         if self.noise == 1:
             return 0
@@ -192,11 +192,11 @@ class Test:
         return f"result-{records.language}/{name}_{rates}{part}.json"
 
     def assess(self, example: Example, answer: str) -> Assessment:
-        """What an answer is worth."""
+        """The assessment of an answer."""
         return assess(answer, example.gold.required, self.testbed.records.language)
 
     def assessments(self, result: RunResult) -> Iterator[tuple[Example, Assessment]]:
-        """Every example that was answered, with what its answer is worth, in the order asked."""
+        """Every answered example with the assessment of its answer, in order."""
         for example in result.request.examples:
             if (episode := result.episodes.get(example.question.qid)) is not None:
                 yield example, self.assess(example, episode.answer)
@@ -233,7 +233,7 @@ def read_testbed(request: ExperimentRequest, name: str) -> Testbed:
 def make_test(
     testbed: Testbed, noise: float, correct: float = 0.0, number: int | None = None
 ) -> Test:
-    """Every record's documents, and which rows of an earlier time can be used again. Raises UsageError."""
+    """A test with every record's documents and its reusable earlier rows. Raises UsageError."""
     number = testbed.request.settings["passages"] if number is None else number
     shares = (noise, correct) if testbed.kind.facts else (noise,)
     built = {

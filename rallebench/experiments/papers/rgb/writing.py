@@ -56,7 +56,7 @@ SENTENCES: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class SourceQuestions:
-    """``questions`` that can be used. ``counts``: what became of the other questions or articles, of the latter in ``notes``, too;
+    """The usable ``questions``. ``counts``: the questions or articles that are not, and why; ``notes``: the same of articles;
     ``files``: those that were written, in KILT's form."""
 
     name: str
@@ -154,7 +154,7 @@ def _usable(result: RunResult, articles: Sequence[Passage], parts: int) -> Sourc
 
 
 def read_question(reply: str, article: str, parts: int = 1) -> tuple[tuple[str, list[str]], str]:
-    """(question, answers) of a reply, and what is wrong with it: a key of SENTENCES, or ''.
+    """((question, answers) of a reply, its fault: a key of SENTENCES, or '').
 
     >>> read_question('Sure: {"question": "Who came?", "answer": "Ada"}', "Ada came.")
     (('Who came?', ['Ada']), '')

@@ -1,0 +1,338 @@
+"""What came of one experiment: its ranking, tables and figures, its files, and the errors that a person labels."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rallebench.analysis import deployment
+from rallebench.analysis.baselines import LABELS
+from rallebench.analysis.suites import differences, pairs_of
+from rallebench.core.errors import UsageError
+from rallebench.core.files import write_text
+from rallebench.core.tables import Column, Figure, Mean, Table
+from rallebench.engine.experiment_store import REPORT, StoredExperiment
+from rallebench.engine.statistics import LEVEL
+from rallebench.experiments.papers.rgb.tables import CATEGORIES
+from rallebench.experiments.sweeps.results import opened
+from rallebench.experiments.tradeoff import Point
+from rallebench.services.experiment_groups import (
+    decides,
+    field_label,
+    is_share,
+    label_of,
+    plain_label,
+)
+
+if TYPE_CHECKING:
+    from rallebench.services.workbench import Workbench
+
+MOST_BYTES = 20_000_000
+ERRORS = ("qid", "category", "question", "required", "prediction")
+"""The columns of a file of errors that the page needs."""
+MOST_NAMED = 5
+"""Bubbles of a plot that have names; of more they have their ranks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """The variants of a sweep, or the chains of a folder, best first. ``document``: as ``sweeps.results.ranked`` gives it;
+    ``metrics``: those by which it can be ranked; ``reports``: run → its report."""
+
+    document: Mapping[str, Any]
+    metrics: tuple[str, ...] = ()
+    reports: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+
+def ranking(workbench: Workbench, stored: StoredExperiment, by: str = "") -> Ranking:
+    """The ranking by a metric, the experiment's own by default. Raises UsageError for a metric that decides nothing."""
+    if stored.kind == "sweep":
+        by = by or str(stored.request["settings"].get("metric") or "")
+        document: Mapping[str, Any] = opened(workbench.workspace, stored.name, by)
+    else:
+        nothing = {"variants": [], "metric": None, "failed": {}, "verdict": "", "warnings": []}
+        document = stored.report or nothing
+    variants = document["variants"]
+    reports = {row["run"]: workbench.runs.open(row["run"]).report() or {} for row in variants}
+    names = tuple(filter(decides, variants[0]["metrics"])) if variants else ()
+    return Ranking(document, names, reports)
+
+
+def verdict(value: Ranking) -> str:
+    """Who wins, in one sentence that claims no more than the numbers show."""
+    rows, name = value.document["variants"], value.document["metric"]
+    if not name or len(rows) < 2:
+        return str(value.document["verdict"])
+    first, label = rows[0]["metrics"][name], label_of(name)
+    score = f"{100 * first['value']:.1f} %" if is_share(name) else f"{first['value']:.4g}"
+    best = f"Best: {plain_label(rows[0]['variant'])}, {label} {score} on {first['n']:,} questions."
+    equal = [r for r in rows[1:] if r["metrics"][name]["value"] == first["value"]]
+    if equal:
+        best = (
+            f"{1 + len(equal)} are equal: {label} {score} on {first['n']:,} questions; "
+            f"the cheapest is {plain_label(rows[0]['variant'])}."
+        )
+    others = [r for r in rows[1:] if r not in equal]
+    if not others:
+        return best
+    if any(r["p_corrected"] is None for r in others):
+        return f"{best} The questions are too few to show a difference."
+    alike = [plain_label(r["variant"]) for r in others if r["p_corrected"] >= LEVEL]
+    count = f"corrected for {len(rows) - 1} comparisons" if len(rows) > 2 else "p < .05"
+    if not alike:
+        return f"{best} {'They are' if equal else 'It is'} better than {'every other variant' if len(rows) > 2 else plain_label(others[0]['variant'])} ({count})."
+    names = ", ".join(alike[:4]) + (f" and {len(alike) - 4} more" if len(alike) > 4 else "")
+    return f"{best} No difference is shown to {names}."
+
+
+def ranking_table(value: Ranking) -> Table:
+    """The ranking as a table for files: every metric that all variants have."""
+    document = value.document
+    columns = [Column("variant", "text"), *(Column(label_of(n)) for n in value.metrics)]
+    columns += [Column("to the best", "delta"), Column("p, corrected", "p"), Column("run", "text")]
+    rows = tuple(
+        (
+            row["variant"],
+            *(row["metrics"].get(n) for n in value.metrics),
+            row["difference"],
+            row["p_corrected"],
+            row["run"],
+        )
+        for row in document["variants"]
+    )
+    return Table(str(document.get("sweep", "")), tuple(columns), rows, note=document["verdict"])
+
+
+def figures(value: Ranking) -> list[Figure]:
+    """Means over the values of a number that was varied, or a bar a variant; quality against seconds and tokens."""
+    document = value.document
+    name = document["metric"]
+    if not name or not document["variants"]:
+        return []
+    means = [
+        (
+            row["variant"],
+            Mean(*(row["metrics"][name][key] for key in ("value", "low", "high", "n"))),
+        )
+        for row in document["variants"]
+    ]
+    high = 1.0 if is_share(name) else None
+    drawn = [_over(means, name, high)]
+    measured = [
+        (plain_label(row["variant"]), value.reports[row["run"]]) for row in document["variants"]
+    ]
+    for across, label in [*deployment.COST_AXES.items()][:2]:
+        points = deployment.points(measured, name, across)
+        if len(points) > 1:
+            ranks = {run: str(i) for i, (run, _) in enumerate(measured, 1)}
+            short = len(points) > MOST_NAMED
+            series = {ranks[run] if short else run: ((x, y, held),) for run, x, y, held in points}
+            drawn.append(
+                Figure(f"Quality against {label}", label, label_of(name), series, "bubble")
+            )
+    return drawn
+
+
+def _over(means: Sequence[tuple[str, Mean]], name: str, high: float | None) -> Figure:
+    """A line over the numbers of one field, one line for each value of the other fields; else bars."""
+    split = [dict(part.partition("=")[::2] for part in label.split(", ")) for label, _ in means]
+    fields = list(split[0])
+    for axis in fields:
+        if all(list(s) == fields and _is_number(s[axis]) for s in split):
+            series: dict[str, list[tuple[float, Mean]]] = {}
+            for values, (_, mean) in zip(split, means):
+                rest = ", ".join(f"{field_label(k)} {v}" for k, v in values.items() if k != axis)
+                series.setdefault(rest or label_of(name), []).append((float(values[axis]), mean))
+            if max(map(len, series.values())) > 1:
+                lines = {k: tuple(sorted(v, key=lambda p: p[0])) for k, v in series.items()}
+                title = f"{label_of(name)} over {field_label(axis)}"
+                return Figure(title, field_label(axis), label_of(name), lines, "line", high=high)
+    bars = {label_of(name): tuple((plain_label(label), mean) for label, mean in means)}
+    return Figure(label_of(name), "", label_of(name), bars, "bar", high=high)
+
+
+def _is_number(text: str) -> bool:
+    with suppress(ValueError):
+        float(text)
+        return True
+    return False
+
+
+AXES: Mapping[str, str] = {
+    "recall": "Recall at k",
+    "Rprec": "R-precision",
+    "success_rate@1": "Success at 1",
+    "success_rate@5": "Success at 5",
+    "success_rate@10": "Success at 10",
+    "single_ms": "Milliseconds, one query",
+    "batch_ms": "Milliseconds a query, in batches",
+    "ram": "Memory, bytes",
+    "disk": "Disk, bytes",
+    "build_seconds": "Seconds to build",
+}
+"""What a trade-off can be drawn by → its label."""
+
+
+def tradeoff_figure(points: Sequence[Point], across: str, up: str) -> Figure:
+    """A bubble an index and setting; its area is the memory while searching."""
+    series = {
+        point.label: ((x, y, point.ram),)
+        for point in points
+        if (x := _axis(point, across)) is not None and (y := _axis(point, up)) is not None
+    }
+    return Figure(f"{AXES[up]} against {AXES[across]}", AXES[across], AXES[up], series, "bubble")
+
+
+def _axis(point: Point, axis: str) -> float | None:
+    if point.error:
+        return None
+    return point.quality.get(axis) if axis in point.quality else getattr(point, axis, None)
+
+
+def tradeoff_table(points: Sequence[Point]) -> Table:
+    """Everything that was measured."""
+    columns = (
+        Column("index", "text"),
+        Column("recall at k"),
+        Column("R-precision"),
+        Column("success at 1"),
+        Column("ms, one query", "quantity"),
+        Column("ms, in batches", "quantity"),
+        Column("ms to encode", "quantity"),
+        Column("memory", "bytes"),
+        Column("disk", "bytes"),
+        Column("s to build", "quantity"),
+    )
+    rows = tuple(
+        (
+            p.label,
+            p.recall,
+            p.quality.get("Rprec"),
+            p.quality.get("success_rate@1"),
+            p.single_ms,
+            p.batch_ms,
+            p.encode_ms,
+            p.ram,
+            p.disk or None,
+            p.build_seconds or None,
+        )
+        for p in points
+        if not p.error
+    )
+    return Table("", columns, rows)
+
+
+def baseline_table(report: Mapping[str, Any]) -> Table:
+    """The run between its baselines."""
+    names = ["run", *(c for c in report["columns"] if c != "run")]
+    columns = (Column("metric", "text"), *(Column(LABELS.get(n, n)) for n in names))
+    rows = tuple(
+        (label_of(m), *(row.get(n) for n in names)) for m, row in report["metrics"].items()
+    )
+    return Table("", columns, rows)
+
+
+# files, pairs, requests
+
+
+def files(workbench: Workbench, name: str) -> list[str]:
+    """The files that an experiment has made, below its folder."""
+    folder = workbench.experiments.store.folder(name)
+    return sorted(
+        path.relative_to(folder).as_posix()
+        for path in folder.rglob("*")
+        if path.is_file()
+        and not path.name.startswith(".")
+        and path.name not in ("experiment.json", "report.json")
+        and "measurements" not in path.relative_to(folder).parts
+    )
+
+
+def file_path(workbench: Workbench, name: str, file: str) -> Path:
+    """A file that an experiment has made. Raises UsageError for any other."""
+    if file not in files(workbench, name):
+        raise UsageError(f"The experiment {name} has no file {file}; choose one of the list.")
+    path = workbench.experiments.store.folder(name) / file
+    if path.stat().st_size > MOST_BYTES:
+        raise UsageError(f"The file {file} is large; it is at {path}.")
+    return path
+
+
+def beside(
+    workbench: Workbench, first: str, other: str
+) -> tuple[Table, dict[str, tuple[str, str]]]:
+    """Two runs of a published benchmark, question by question: the table of differences, and part → its runs in both."""
+    store = workbench.experiments.store
+    pair = store.open(first), store.open(other)
+    for stored in pair:
+        if stored.report is None or "parts" not in stored.report:
+            raise UsageError(
+                f"{stored.name} has no parts to be compared; choose another experiment."
+            )
+    return differences(workbench.workspace, *pair), pairs_of(*pair)
+
+
+def comparable(workbench: Workbench, stored: StoredExperiment) -> list[str]:
+    """Other experiments of the same kind that have ended."""
+    names = workbench.experiments.store.names((stored.kind,))
+    folder = workbench.experiments.store.folder
+    return [n for n in names if n != stored.name and (folder(n) / "report.json").is_file()]
+
+
+def runs_of(stored: StoredExperiment) -> Iterator[tuple[str, str]]:
+    """(label, run) of everything that was run; of an experiment that has not ended, what was begun."""
+    report = stored.report or {}
+    if "parts" in report:
+        yield from ((part["label"], part["run"]) for part in report["parts"])
+    elif stored.kind == "baselines" and report:
+        yield from report["lines"].items()
+    else:
+        yield from stored.runs.items()
+
+
+# errors that a person labels
+
+
+def label_rows(
+    workbench: Workbench, name: str, file: str
+) -> tuple[list[str], list[dict[str, str]]]:
+    """(columns, rows) of a file of errors. Raises UsageError for a file that has no column ``category``."""
+    path = file_path(workbench, name, file)
+    with path.open(encoding="utf-8", newline="") as handle:
+        reader = csv.DictReader(handle)
+        columns = list(reader.fieldnames or ())
+        lines = [{key: row.get(key) or "" for key in columns} for row in reader]
+    if not set(ERRORS) <= set(columns):
+        raise UsageError(f"The file {file} has no errors to label; edit it at {path}.")
+    return columns, lines
+
+
+def write_labels(workbench: Workbench, name: str, file: str, labels: Mapping[int, str]) -> Path:
+    """Put categories into a file of errors, row → category; every other cell stays. Returns its path."""
+    columns, lines = label_rows(workbench, name, file)
+    for number, category in labels.items():
+        if number < len(lines):
+            lines[number]["category"] = category
+    text = io.StringIO()
+    writer = csv.DictWriter(text, columns, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(lines)
+    path = file_path(workbench, name, file)
+    write_text(path, text.getvalue())
+    return path
+
+
+def categories(workbench: Workbench, name: str) -> tuple[str, ...]:
+    """The categories of errors that the paper names for a benchmark."""
+    kind = workbench.experiments.store.open(name).kind
+    return CATEGORIES.get(kind.partition("-")[2], ())
+
+
+def report_text(workbench: Workbench, name: str) -> str:
+    """The report of an experiment as it is stored."""
+    return (workbench.experiments.store.folder(name) / REPORT).read_text(encoding="utf-8")
