@@ -62,10 +62,10 @@ def rows_of(page: Page, bench: Bench, examples: Sequence[Example]) -> list[Quest
         known = {}
     known |= {qid: v for (dataset, qid), v in bench.verdicts.items() if dataset == bench.dataset}
     listed = []
-    for index, example in enumerate(examples):
+    for example in examples:
         question, gold = example.question, " ".join(example.gold.answers[:3])
         kind, answer = known.get(question.qid, ("none", ""))
-        listed.append(QuestionRow(index, question.qid, question.text, gold, answer, kind, ""))
+        listed.append(QuestionRow(question.qid, question.text, gold, answer, kind, ""))
     return listed
 
 
