@@ -14,10 +14,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import numpy as np
 
 from rallebench.core.errors import BadFileError
 from rallebench.core.files import read_json
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 log = logging.getLogger(__name__)
 
@@ -162,18 +167,34 @@ def bits_of(
     ]
 
 
-def tensors(file: Path) -> Iterator[tuple[str, int, str, int]]:
-    """(name, elements, dtype, dimensions) from a safetensors header; raises BadFileError."""
+def tensors(file: Path) -> Iterator[Tensor]:
+    """The tensors that a safetensors header names; raises BadFileError."""
+    for name, (shape, dtype, _) in _header(file).items():
+        yield name, math.prod(shape), dtype, len(shape)
+
+
+def mapped_tensor(file: Path, name: str) -> NDArray[np.float32]:
+    """A float32 tensor of a safetensors file, mapped by itself: only its own pages come into RAM. Raises BadFileError.
+
+    Writes change the array and not the file.
+    """
+    shape, _, offset = _header(file)[name]
+    return np.memmap(file, dtype="<f4", mode="c", offset=offset, shape=shape)
+
+
+def _header(file: Path) -> dict[str, tuple[tuple[int, ...], str, int]]:
+    """Name → shape, dtype, and offset in the file of each tensor of a safetensors file."""
     try:
         with open(file, "rb") as handle:
             (length,) = struct.unpack("<Q", handle.read(8))
             if length > file.stat().st_size:
                 raise ValueError("the header is longer than the file")
             header = json.loads(handle.read(length))
-        for name, tensor in header.items():
-            if name != "__metadata__":
-                shape = tensor["shape"]
-                yield name, math.prod(shape), tensor["dtype"], len(shape)
+        return {
+            name: (tuple(tensor["shape"]), tensor["dtype"], 8 + length + tensor["data_offsets"][0])
+            for name, tensor in header.items()
+            if name != "__metadata__"
+        }
     except (ValueError, KeyError, TypeError, AttributeError, struct.error):
         raise damaged(file) from None
 

@@ -6,7 +6,7 @@ import argparse
 import json
 import os
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,8 @@ from rallebench.gui.skeleton import skeleton
 from rallebench.services.workbench import Workbench
 
 FOLDER = Path(__file__).parent
+SCRIPTS = ("script/page", "script/actions", "script/patches", "script/lists", "script/keys")
+STYLES = ("style/base", "style/controls", "style/frame", "style/parts", "style/widths")
 AUTH_VARIABLE = "RALLEBENCH_AUTH"
 
 
@@ -66,15 +68,19 @@ def server_functions(page: Page) -> list[Callable[[dict[str, Any]], dict[str, An
 def script(page: Page) -> str:
     """The frame's script and those of the places, which begin when all are there."""
     first = {place.name: page.first_view(place.name) for place in page.places}
-    parts = [f"const FIRST = {json.dumps(first)};", (FOLDER / "page.js").read_text("utf-8")]
-    parts += [file.read_text("utf-8") for file in sorted((FOLDER / "places").glob("*.js"))]
-    return "\n".join([*parts, "begin();"])
+    return "\n".join([f"const FIRST = {json.dumps(first)};", *files("js", SCRIPTS), "begin();"])
 
 
 def style() -> str:
     """The style sheet of the frame and those of the places."""
-    files = [FOLDER / "page.css", *sorted((FOLDER / "places").glob("*.css"))]
-    return "\n".join(file.read_text("utf-8") for file in files)
+    return "\n".join(files("css", STYLES))
+
+
+def files(suffix: str, names: Sequence[str]) -> list[str]:
+    """The texts of the frame's files in the order of ``names``, then those of the places."""
+    paths = [FOLDER / f"{name}.{suffix}" for name in names]
+    paths += sorted((FOLDER / "places").glob(f"*.{suffix}"))
+    return [path.read_text("utf-8") for path in paths]
 
 
 def theme() -> Any:

@@ -8,7 +8,8 @@ from typing import Any
 
 from rallebench.core.settings import Setting, checked
 from rallebench.gui.frame import Event
-from rallebench.gui.html import e
+from rallebench.gui.html import attributes, e, fold
+from rallebench.render.numbers import plural
 
 Form = Mapping[str, Setting]
 Choices = Mapping[str, Sequence[Any]]
@@ -25,21 +26,21 @@ def draw(
 ) -> str:
     """The controls of all settings; ``folded``: those that stand under "Advanced"."""
     hidden = set(folded)
+    shown, advanced = "", ""
+    for name, setting in form.items():
+        value = values.get(name, setting.default)
+        field = control(name, setting, value, choices.get(name), prefix)
+        shown, advanced = (shown, advanced + field) if name in hidden else (shown + field, advanced)
+    more = ""
+    if advanced:
+        gist = plural(len(hidden), "setting")
+        more = fold("Advanced", fields(advanced), gist=gist, id=f"{prefix}advanced")
+    return fields(shown) + more
 
-    def controls(advanced: bool) -> str:
-        return "".join(
-            control(name, setting, values.get(name, setting.default), choices.get(name), prefix)
-            for name, setting in form.items()
-            if (name in hidden) == advanced
-        )
 
-    more = controls(True)
-    fold = (
-        f'<details class="fold" id="{e(prefix)}advanced"><summary>Advanced<em>{len(hidden)} setting{"s" * (len(hidden) != 1)}</em></summary><div class="fields">{more}</div></details>'
-        if more
-        else ""
-    )
-    return f'<div class="fields">{controls(False)}</div>{fold}'
+def fields(*controls: str) -> str:
+    """Controls side by side, as many in a row as there is room for."""
+    return f'<div class="fields">{"".join(controls)}</div>'
 
 
 def control(
@@ -51,34 +52,56 @@ def control(
     key, about = f"{prefix}{name}", setting.about
     value = "" if value is None else value
     if setting.kind is bool:
-        box = f'<input type="checkbox" name="{e(key)}"{" checked" if value else ""}>'
-        return f'<label class="check" title="{e(about)}">{box} {e(title)}</label>'
+        return check(key, title, bool(value), about=about)
     if choices is None and setting.choices:
         choices = setting.choices
     if choices is not None:
         field = select(key, choices, value, blank="" if setting.required else "–")
     elif setting.kind in (int, float):
-        limits = "".join(
-            f' {word}="{limit:g}"'
-            for word, limit in (("min", setting.low), ("max", setting.high))
-            if limit is not None
-        )
         step = "1" if setting.kind is int else "any"
-        field = f'<input type="number" name="{e(key)}" value="{e(value)}" step="{step}"{limits}>'
+        field = f'<input type="number" name="{e(key)}" value="{e(value)}" step="{step}"{limits(setting)}>'
     else:
-        shown = (
-            value
-            if isinstance(value, str)
-            else json.dumps(value, ensure_ascii=False)
-            if setting.kind is object
-            else ",".join(map(str, value))
-            if isinstance(value, (list, tuple))
-            else str(value)
-        )
-        field = (
-            f'<input name="{e(key)}" value="{e(shown)}"{" required" if setting.required else ""}>'
-        )
+        if setting.kind is object and not isinstance(value, str):
+            value = json.dumps(value, ensure_ascii=False)
+        elif isinstance(value, (list, tuple)):
+            value = ",".join(map(str, value))
+        required = " required" if setting.required else ""
+        field = f'<input name="{e(key)}" value="{e(value)}"{required}>'
     return f'<label class="field" title="{e(about)}"><span>{e(title)}</span>{field}</label>'
+
+
+def limits(setting: Setting) -> str:
+    """The attributes ``min`` and ``max`` of a number."""
+    ends = (("min", setting.low), ("max", setting.high))
+    return "".join(f' {word}="{limit:g}"' for word, limit in ends if limit is not None)
+
+
+def on_change(do: str, **data: Any) -> str:
+    """The attributes of a field whose change is an action."""
+    return attributes(do=do, on="change", **data)
+
+
+def on_enter(do: str, **data: Any) -> str:
+    """The attributes of the field with which a dialog opens; Enter in it is an action."""
+    return f"{attributes(do=do, on='enter', **data)} autofocus"
+
+
+def check(name: str, label: str, ticked: bool = False, *, value: str = "", about: str = "") -> str:
+    """A box to tick."""
+    more = f' value="{e(value)}"' if value else ""
+    box = f'<input type="checkbox" name="{e(name)}"{more}{" checked" if ticked else ""}>'
+    return f'<label class="check" title="{e(about)}">{box} {e(label)}</label>'
+
+
+def checks(name: str, choices: Iterable[Any], chosen: Iterable[str] = (), legend: str = "") -> str:
+    """Boxes of which several may be ticked, each a text or (value, label); ``legend``: their heading."""
+    ticked = set(chosen)
+    pairs = [choice if isinstance(choice, tuple) else (choice, choice) for choice in choices]
+    boxes = "".join(check(name, label, value in ticked, value=value) for value, label in pairs)
+    boxes = f'<div class="checks">{boxes}</div>'
+    if not legend:
+        return boxes
+    return f'<fieldset class="plain"><legend class="note">{e(legend)}</legend>{boxes}</fieldset>'
 
 
 def select(
@@ -97,12 +120,67 @@ def select(
     return f'<select name="{e(name)}"{more}>{options}</select>'
 
 
+def chooser(
+    title: str,
+    name: str,
+    choices: Sequence[Any],
+    value: Any,
+    about: str = "",
+    *,
+    blank: str = "",
+    more: str = "",
+) -> str:
+    """A labelled drop-down; see ``select``."""
+    return labelled(title, select(name, choices, value, blank=blank, more=more), about)
+
+
 def text(
     name: str, title: str, value: Any = "", hint: str = "", about: str = "", more: str = ""
 ) -> str:
     """A labelled text field; ``hint`` stands in it while it is empty, ``about`` below it."""
     field = f'<input name="{e(name)}" value="{e(value)}" placeholder="{e(hint)}"{more}>'
     return labelled(title, field, about)
+
+
+def number(
+    name: str, title: str, value: Any = "", low: int | None = None, hint: str = "", more: str = ""
+) -> str:
+    """A labelled number; ``low``: the least that is permitted."""
+    least = "" if low is None else f' min="{low}"'
+    return text(
+        name, title, "" if value is None else value, hint, more=f' type="number"{least}{more}'
+    )
+
+
+def area(name: str, title: str, value: str = "", rows: int = 1, more: str = "") -> str:
+    """A labelled text of several lines."""
+    return labelled(
+        title, f'<textarea name="{e(name)}" rows="{rows}"{more}>\n{e(value)}</textarea>'
+    )
+
+
+def drop(do: str, about: str = "", *, accept: str = "") -> str:
+    """A place to drop a file or to choose one."""
+    kinds = f' accept="{accept}"' if accept else ""
+    choose = (
+        f'<label class="link" tabindex="0">Choose a file<input type="file" hidden{kinds}></label>'
+    )
+    return f'<div class="drop" data-upload="{do}">{choose}<small>{e(about)}</small></div>'
+
+
+def suggestions(id: str, choices: Iterable[Any]) -> str:
+    """What a field with ``list=id`` offers, each a text or (value, label)."""
+    pairs = [choice if isinstance(choice, tuple) else (choice, "") for choice in choices]
+    options = "".join(f'<option value="{e(value)}">{e(label)}</option>' for value, label in pairs)
+    return f'<datalist id="{e(id)}">{options}</datalist>'
+
+
+def hidden(**values: Any) -> str:
+    """Values that a form sends and nobody sees."""
+    return "".join(
+        f'<input type="hidden" name="{e(name)}" value="{e(value)}">'
+        for name, value in values.items()
+    )
 
 
 def labelled(title: str, field: str, about: str = "") -> str:

@@ -1,7 +1,7 @@
 """The frame of the page: places, views, actions, and what their handlers answer.
 
 The page is one component of HTML. Its script sends what the user does to the server functions of ``Page``; each calls a
-handler that a place has registered and returns a *patch*, which the script applies. ``page.js`` is the other half.
+handler that a place has registered and returns a *patch*, which the script applies. ``gui/script`` is the other half.
 
 A patch is a dictionary: ``"#id"`` → the inner HTML of that element. Further keys: ``title``, ``go`` (an address to open),
 ``address`` (an address to put in place of the present one), ``say`` (a short message), ``dialog`` and ``drawer`` (HTML, ""
@@ -112,9 +112,7 @@ class Page:
         )
         for place in self.places:
             place.value(self)
-        from rallebench.gui.jobs import stop_job
-
-        self.action("jobs.stop", stop_job)
+        self.actions("jobs", stop)
 
     # for places
 
@@ -126,10 +124,10 @@ class Page:
         """Call ``handler`` for elements with ``data-do="name"``."""
         self._file(self._actions, name, handler)
 
-    def actions(self, place: str, **handlers: Handler) -> None:
-        """Register several actions of a place; ``delete=…`` of "runs" is "runs.delete"."""
-        for verb, handler in handlers.items():
-            self.action(f"{place}.{verb}", handler)
+    def actions(self, part: str, *handlers: Handler) -> None:
+        """Register actions under the names of their handlers: ``delete`` of "runs" is "runs.delete", ``try_`` "….try"."""
+        for handler in handlers:
+            self.action(f"{part}.{handler.__name__.rstrip('_')}", handler)
 
     def rows(self, name: str, handler: RowsHandler) -> None:
         """Ask ``handler`` for the rows of windowed lists of that name."""
@@ -186,7 +184,7 @@ class Page:
             return answer or {}
         merged: Patch = {}
         for patch in answer:
-            merged.update(patch)
+            merged |= patch
         return merged
 
     def open(self, address: str, *, window: str = "w") -> Patch:
@@ -246,6 +244,12 @@ class Page:
             return next((s for s in self._streams.values() if s.id == stream), None)
 
 
+def stop(page: Page, event: Event) -> Patch:
+    """Stop a job; it shows so itself."""
+    page.workbench.jobs.stop(event.text("id"))
+    return {"say": "Stopping. What is done is kept."}
+
+
 def problem(error: Exception) -> Patch:
     """The sentence about an error; a bug also leaves its traceback on stderr."""
     if isinstance(error, RalleError):
@@ -297,12 +301,9 @@ class Stream:
     def _put(self, patch: Patch) -> None:
         with self._change:
             if not self._stopped:
-                for (
-                    key,
-                    value,
-                ) in patch.items():  # the newest last: a view replaces its parts, not they it
+                for key in patch:  # the newest last: a view replaces its parts, not they it
                     self._waiting.pop(key, None)
-                    self._waiting[key] = value
+                self._waiting |= patch
                 self._change.notify_all()
 
     def _read(self) -> None:

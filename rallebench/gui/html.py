@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
 from html import escape
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
-from rallebench.core.memory import size
-from rallebench.core.numbers import mean_of
-from rallebench.core.tables import Table
 from rallebench.gui.wording import on_page
-from rallebench.render.numbers import text
 
-SIGNS = {"right": "✓", "wrong": "✕", "lost": "✕", "format": "≈", "failed": "!", "none": "·"}
+SIGNS = dict(zip(("right", "wrong", "lost", "format", "failed", "none"), "✓✕✕≈!·"))
 VERDICTS = {
     "right": "right",
     "wrong": "wrong",
@@ -63,18 +58,60 @@ def button(
     return f'<button type="button" class="{kind}"{run}{tip}{attributes(do=do or None, **data)}{more}>{e(label)}</button>'
 
 
-def link(label: str, address: str, kind: str = "") -> str:
-    """A link within the page."""
+def stop_stream(action: str) -> str:
+    """The button that ends the stream of an action."""
+    return button("Stop", kind="quiet", stop=action)
+
+
+def link(label: str, address: str, kind: str = "link") -> str:
+    """A link within the page. ``kind``: "link", "nm" (a name), "button", "" (an entry of a menu)."""
     return f'<a class="{kind}" href="{e(address)}">{e(label)}</a>'
+
+
+def dotted(*words: str | None) -> str:
+    """Facts in one line, the empty ones left out.
+
+    >>> dotted("2 steps", "", "0.4 s")
+    '2 steps · 0.4 s'
+    """
+    return " · ".join(filter(None, words))
+
+
+def note(sentence: str) -> str:
+    """A remark, "" for none."""
+    return f'<p class="note">{e(sentence)}</p>' if sentence else ""
+
+
+def heading(title: str, about: str = "", *, first: bool = False) -> str:
+    """The heading of a part; ``first``: nothing stands above it."""
+    small = f" <small>{e(about)}</small>" if about else ""
+    return f'<h3 class="sub{" first" if first else ""}">{e(title)}{small}</h3>'
+
+
+def bullets(lines: Iterable[str], kind: str = "") -> str:
+    """A list of texts, "" for none."""
+    items = "".join(f"<li>{e(line)}</li>" for line in lines)
+    return f'<ul class="{kind}">{items}</ul>' if items else ""
+
+
+def pre(text: str, kind: str = "pre") -> str:
+    """A text with its lines and blanks as they are."""
+    return f'<pre class="{kind}" tabindex="0">{e(text)}</pre>'
+
+
+def as_json(value: Any) -> str:
+    """A record as indented JSON."""
+    return pre(json.dumps(value, ensure_ascii=False, indent=1, default=str))
 
 
 def address(view: str, **query: Any) -> str:
     """The address of a view; empty values are left out.
 
     >>> address("data/index", id="a b", q="")
-    '#/data/index?id=a+b'
+    '#/data/index?id=a%20b'
     """
-    values = urlencode({key: value for key, value in query.items() if value != ""})
+    chosen = {key: value for key, value in query.items() if value != ""}
+    values = urlencode(chosen, quote_via=quote, safe=":,")
     return f"#/{view}?{values}" if values else f"#/{view}"
 
 
@@ -86,147 +123,20 @@ def defs(pairs: Iterable[tuple[str, str]]) -> str:
 
 def dialog(title: str, body: str, *buttons: str, keep: str = "Cancel") -> str:
     """A question to the user with its buttons; ``body`` is HTML whose fields the buttons send."""
-    return (
-        f'<h2>{e(title)}</h2><div data-form class="stack">{body}'
-        f'<div class="buttons"><button type="button" data-close>{e(keep)}</button>{"".join(buttons)}</div></div>'
-    )
+    ends = button(keep, close="1") + "".join(buttons)
+    return f'<h2>{e(title)}</h2><div data-form class="stack">{body}<div class="buttons">{ends}</div></div>'
+
+
+def drawer(title: str, *parts: str) -> str:
+    """A panel at the right of the page; its parts are HTML."""
+    close = button("Close", kind="quiet", close="1")
+    return f'<div class="dh"><h2>{e(title)}</h2>{close}</div>{"".join(parts)}'
 
 
 def mark(verdict: str) -> str:
     """The mark of a verdict, named for screen readers."""
     name = VERDICTS.get(verdict, verdict)
     return f'<i class="m {verdict}" role="img" title="{e(name)}" aria-label="{e(name)}">{SIGNS.get(verdict, "·")}</i>'
-
-
-def number(value: float | None, digits: int = 1, unit: str = "") -> str:
-    """A number in tabular figures, a true minus, "–" for None.
-
-    >>> number(-2.34), number(None), number(51.84, unit="%")
-    ('<span class="num">−2.3</span>', '<span class="num">–</span>', '<span class="num">51.8<u>%</u></span>')
-    """
-    if value is None:
-        return '<span class="num">–</span>'
-    words = f"{value:,.{digits}f}".replace("-", "−")
-    return f'<span class="num">{words}{f"<u>{unit}</u>" if unit else ""}</span>'
-
-
-def amount(count: int) -> str:
-    """Bytes: KB below 0.1 MB, then as ``core.memory.size`` has them.
-
-    >>> amount(0), amount(240), amount(8_300), amount(84_400_000)
-    ('0 KB', '1 KB', '8 KB', '84 MB')
-    """
-    return (
-        f"{-(-count // 1000) if count < 1000 else count / 1000:.0f} KB"
-        if count < 100_000
-        else size(count)
-    )
-
-
-def duration(seconds: float) -> str:
-    """A time as the page shows it: ms below 0.1 s, two decimals below 10 s, then whole seconds, minutes.
-
-    >>> duration(0.021), duration(0.456), duration(64.2)
-    ('21 ms', '0.46 s', '1 min 4 s')
-    """
-    if seconds < 0.1:
-        return f"{max(1, round(1000 * seconds))} ms"
-    return f"{seconds:.2f} s" if seconds < 10 else text(seconds, "duration")
-
-
-def percent(mean: Any, *, share: bool = True) -> str:
-    """A mean as "51.8 % ± 6.3": the half-width of its 95 % interval; "–" where nothing was scored.
-
-    ``share``: a fraction from 0 to 1; else a quantity of its own unit.
-    """
-    found = mean_of(mean)
-    if found is None or found["value"] is None:
-        return number(None) if found is not None or mean is None else number(100 * mean, unit="%")
-    if not share:
-        return f'<span class="num">{e(text(found["value"]))}</span>'
-    half = half_width(found)
-    return f'<span class="num">{100 * found["value"]:.1f}<u>%</u>{f"<small>± {half:.1f}</small>" if half else ""}</span>'
-
-
-def quantity(mean: Any, unit: str) -> str:
-    """A mean in its ``unit`` with the half-width of its interval: a share in percent, else "0.16 s ± 20 ms".
-
-    >>> quantity({"value": 0.1603, "low": 0.14, "high": 0.18, "n": 20}, "seconds")
-    '<span class="num">0.16 s<small>± 20 ms</small></span>'
-    """
-    found = mean_of(mean)
-    if unit == "fraction" or found is None or found["value"] is None:
-        return percent(mean)
-    words = duration if unit == "seconds" else partial(text, format="quantity")
-    whole = words(found["value"])
-    half = "" if found["low"] is None else words((found["high"] - found["low"]) / 2)
-    return f'<span class="num">{whole}{f"<small>± {half}</small>" if half else ""}</span>'
-
-
-def gap(difference: Any, unit: str = "fraction") -> str:
-    """A difference with its interval, a value with ``low`` and ``high``: of shares in points, else in its unit."""
-    found = mean_of(difference)
-    if found is None or found["value"] is None:
-        return "–"
-    if unit != "fraction":
-        return f'<span class="num">{gap_words(found["value"], unit)}</span>'
-    ends = (
-        ""
-        if found["low"] is None or found["high"] is None
-        else f"<small>{100 * found['low']:+.1f} to {100 * found['high']:+.1f}</small>".replace(
-            "-", "−"
-        )
-    )
-    return f'<span class="num">{points(found["value"])}{ends}</span>'
-
-
-def gap_words(difference: float, unit: str) -> str:
-    """A difference in words: "+2.3 points", "−0.12 s"."""
-    if unit == "fraction":
-        return points(difference)
-    words = duration(abs(difference)) if unit == "seconds" else text(abs(difference), "quantity")
-    return f"{'−' if difference < 0 else '+'}{words}"
-
-
-def half_width(mean: Mapping[str, Any]) -> float | None:
-    """Half of the 95 % interval of a share, in points; None where it has none."""
-    if mean["low"] is None or mean["high"] is None:
-        return None
-    return float(50 * (mean["high"] - mean["low"]))
-
-
-def points(delta: float | None, *, sign: bool = True) -> str:
-    """A difference of shares in points: "−2.3 points"."""
-    if delta is None:
-        return "–"
-    words = f"{100 * delta:+.1f}" if sign else f"{100 * abs(delta):.1f}"
-    words = words.removeprefix("+").removeprefix("-") if words in ("+0.0", "-0.0") else words
-    return f"{words.replace('-', '−')} points"
-
-
-def interval_bar(mean: Any) -> str:
-    """A mean and its interval on a scale from 0 to 100 %."""
-    found = mean_of(mean)
-    if found is None or found["value"] is None:
-        return ""
-    low, high = (
-        found[end] if found[end] is not None else found["value"] for end in ("low", "high")
-    )
-    low, high, at = (min(100.0, max(0.0, 100 * x)) for x in (low, high, found["value"]))
-    return f'<span class="ci" aria-hidden="true"><b style="left:{low:.1f}%;width:{high - low:.1f}%"></b><i style="left:{at:.1f}%"></i></span>'
-
-
-def waterfall_bar(
-    parts: Iterable[tuple[str, str, int]], *, tall: bool = False, address: str = ""
-) -> str:
-    """Where questions were lost: (verdict, words, count) from left to right. ``address``: of a part, with ``{verdict}``."""
-    cells = ""
-    for verdict, words, count in parts:
-        if count:
-            tag = "a" if address else "span"
-            target = f' href="{e(address.replace("{verdict}", verdict))}"' if address else ""
-            cells += f'<{tag} class="s-{verdict}" style="flex:{count}" title="{count:,} {e(words)}"{target}>{f"{count:,}" if tall else ""}</{tag}>'
-    return f'<span class="fall{" tall" if tall else ""}">{cells}</span>'
 
 
 def chips(
@@ -278,10 +188,16 @@ def state(word: str, about: str = "", kind: str = "") -> str:
     return f'<span class="state {kind or STATES.get(word, "")}" title="{e(about)}">{e(word)}</span>'
 
 
+def progress(share: float | None, title: str = "") -> str:
+    """A bar; it moves to and fro where the share is not known. ``title``: what it is the progress of."""
+    value = "" if share is None else f' value="{100 * share:.0f}"'
+    label = f' aria-label="Progress of {e(title)}"' if title else ""
+    return f'<progress max="100"{value}{label}></progress>'
+
+
 def doing(words: str, button: str = "", share: float | None = None) -> str:
     """Work that goes on: how far it is, and its button."""
-    value = "" if share is None else f' value="{100 * share:.0f}"'
-    return f'<div class="doing"><span>{e(words)}</span>{button}<progress max="100"{value}></progress></div>'
+    return f'<div class="doing"><span>{e(words)}</span>{button}{progress(share)}</div>'
 
 
 def empty(sentence: str, action: str = "") -> str:
@@ -290,8 +206,8 @@ def empty(sentence: str, action: str = "") -> str:
 
 
 def problem(error: object) -> str:
-    """What went wrong, in the words of the page, where it happened."""
-    return f'<p class="problem">{e(on_page(error))}</p>'
+    """What went wrong, in the words of the page, where it happened; "" for nothing."""
+    return f'<p class="problem">{e(on_page(error))}</p>' if error else ""
 
 
 def warning(sentence: str) -> str:
@@ -310,51 +226,19 @@ def rows(
     *,
     kind: str = "",
     addresses: Sequence[str] = (),
+    abouts: Sequence[str] = (),
 ) -> str:
-    """A table of HTML cells. A heading that begins with ">" is a column of numbers; ``addresses``: one a row."""
-    top = "".join(
-        f'<th scope="col" class="{"n" if h.startswith(">") else ""}">{e(h.lstrip(">"))}</th>'
-        for h in heads
-    )
-    body = ""
+    """A table of HTML cells. A heading that begins with ">" is a column of numbers; ``addresses``: one a row; ``abouts``: one
+    a heading."""
+    sides, top, body = ["n" if head.startswith(">") else "" for head in heads], "", ""
+    for index, head in enumerate(heads):
+        about = f' title="{e(abouts[index])}"' if abouts else ""
+        top += f'<th scope="col" class="{sides[index]}"{about}>{e(head.lstrip(">"))}</th>'
     for index, line in enumerate(lines):
-        cells = "".join(
-            f'<td class="{"n" if head.startswith(">") else ""}">{cell}</td>'
-            for head, cell in zip(heads, line)
-        )
+        cells = "".join(f'<td class="{side}">{cell}</td>' for side, cell in zip(sides, line))
         target = f' data-href="{e(addresses[index])}" tabindex="0"' if addresses else ""
         body += f"<tr{target}>{cells}</tr>"
     return f'<table class="t {kind}"><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>'
-
-
-def table(value: Table) -> str:
-    """A table of results, every mean with its interval, every head with its definition."""
-    heads = "".join(
-        f'<th scope="col" class="{"n" if i else ""}" title="{e(c.help)}">{e(c.label)}</th>'
-        for i, c in enumerate(value.heads)
-    )
-    body = ""
-    means = [[mean_of(row[j]) for row in value.rows] for j in range(len(value.heads))]
-    shares = [all(m is None or abs(m["value"] or 0) <= 1 for m in column) for column in means]
-    for i, row in enumerate(value.rows):
-        cells = ""
-        for j, (cell, column) in enumerate(zip(row, value.heads)):
-            mean = mean_of(cell)
-            unit = value.units.get(i) or ("fraction" if shares[j] else "")
-            shown = (
-                gap(mean, unit)
-                if mean is not None and column.format == "delta"
-                else quantity(mean, unit)
-                if mean is not None and column.format in ("score", "percent")
-                else number(100 * cell, unit="%")
-                if column.format == "percent" and isinstance(cell, float)
-                else e(text(cell, column.format))
-            )
-            cells += f'<td class="{"n" if j else ""}">{f"<b>{shown}</b>" if (i, j) in value.best else shown}</td>'
-        body += f"<tr>{cells}</tr>"
-    title = f'<h3 class="sub">{e(value.title)}</h3>' if value.title else ""
-    note = f'<p class="note">{e(value.note)}</p>' if value.note else ""
-    return f'{title}<div class="wide"><table class="t">{f"<thead><tr>{heads}</tr></thead>"}<tbody>{body}</tbody></table></div>{note}'
 
 
 def window(

@@ -6,10 +6,9 @@ import time
 from typing import Any
 
 from rallebench.core.events import Progress
-from rallebench.gui.frame import Event, Page, Patch
-from rallebench.gui.html import e
+from rallebench.gui.html import button, dotted, e, progress
 from rallebench.gui.wording import on_page
-from rallebench.render.numbers import text
+from rallebench.render.numbers import plural, text
 from rallebench.services.jobs import Job
 from rallebench.services.workbench import Workbench
 
@@ -47,12 +46,12 @@ def _chip(active: list[Job], ended: list[Job]) -> str:
     if not active:
         failed = ended and ended[0].status == "failed"
         return "Last job failed" if failed else "Jobs"
-    words = [f"{len(active)} job{'s' * (len(active) > 1)}"]
+    words = plural(len(active), "job")
     share = share_of(active[0])
     if share is not None and len(active) == 1:
-        words += [f"{share:.0%}".replace("%", " %"), left(active[0], share)]
+        words = dotted(words, f"{100 * share:.0f} %", left(active[0], share))
     ring = f'<span class="ring" style="--share:{100 * (share or 0.05):.0f}%"></span>'
-    return ring + e(" · ".join(filter(None, words)))
+    return ring + e(words)
 
 
 def progress_of(job: Job) -> Progress | None:
@@ -77,32 +76,28 @@ def left(job: Job, share: float) -> str:
 
 def row(job: Job) -> str:
     """A job in the list, with its stop."""
-    share, title = share_of(job), f"{VERBS.get(job.kind, job.kind.capitalize())} {job.name}"
+    title = f"{VERBS.get(job.kind, job.kind.capitalize())} {job.name}"
     if job.done:
         end = {"failed": on_page(job.error), "stopped": "stopped"}.get(job.status, "done")
         clock = time.strftime("%H:%M", time.localtime(job.ended))
         return f'<div class="job {job.status}"><span>{e(title)}</span><small>{e(end)} · {clock}</small></div>'
-    progress = progress_of(job)
-    counts = f"{progress.done:,} of {progress.total:,}" if progress and progress.total else ""
-    words = [
-        counts,
-        left(job, share) if share else "",
-        job.message or str(getattr(job.newest, "message", job.newest) or ""),
-    ]
-    bar = (
-        f'<progress max="100" value="{100 * share:.0f}"></progress>'
-        if share is not None
-        else "<progress></progress>"
+    words = dotted(
+        counted(job), job.message or str(getattr(job.newest, "message", job.newest) or "")
     )
-    stop = (
-        "<small>stopping</small>"
-        if job.stopping
-        else f'<button type="button" class="quiet" data-do="jobs.stop" data-id="{e(job.id)}">Stop</button>'
-    )
-    return f'<div class="job"><span>{e(title)}</span>{stop}<small>{e(" · ".join(filter(None, words)))}</small>{bar}</div>'
+    bar = progress(share_of(job))
+    return f'<div class="job"><span>{e(title)}</span>{stop_button(job)}<small>{e(words)}</small>{bar}</div>'
 
 
-def stop_job(page: Page, event: Event) -> Patch:
-    """Stop a job; it shows so itself."""
-    page.workbench.jobs.stop(event.text("id"))
-    return {"say": "Stopping. What is done is kept."}
+def counted(job: Job) -> str:
+    """How far a job is: "40 of 222 · 2 min left", "" where it does not know its total."""
+    news, share = progress_of(job), share_of(job)
+    if news is None or news.total is None or share is None:
+        return ""
+    return dotted(f"{news.done:,} of {news.total:,}", left(job, share))
+
+
+def stop_button(job: Job, do: str = "jobs.stop", id: str = "") -> str:
+    """The button that stops a job; ``id``: what ``do`` is told, the job's own where it is empty."""
+    if job.stopping:
+        return "<small>stopping</small>"
+    return button("Stop", do, kind="quiet", id=id or job.id)

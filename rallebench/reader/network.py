@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from rallebench.checkpoints.files import mapped_tensor
 from rallebench.encoders.half_precision import with_linear_layers
 
 HIDDEN = 384
@@ -37,11 +38,14 @@ def build(
         attention_probs_dropout_prob=0.0,
     )
     config._attn_implementation = attention
-    mapped, base = (load_file(str(folder / "model.safetensors")) for _ in range(2))
-    # The table is the only tensor that stays mapped: one tensor keeps the pages of its whole mapping in memory.
-    state = {k: v.clone() for k, v in base.items() if k != TABLE and not k.startswith("pooler.")}
-    state[TABLE] = mapped[TABLE]
-    del mapped, base
+    file = folder / "model.safetensors"
+    # Clones: one tensor of a mapped file keeps the pages of the whole file in memory.
+    state = {
+        name: values.clone()
+        for name, values in load_file(str(file)).items()
+        if name != TABLE and not name.startswith("pooler.")
+    }
+    state[TABLE] = torch.from_numpy(mapped_tensor(file, TABLE))
     head = {"weight": torch.zeros(2, HIDDEN), "bias": torch.zeros(2)}
     for name, values in (difference or {}).items():
         change = torch.from_numpy(values)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
 from typing import Any
 
 from rallebench.core.memory import size
@@ -71,6 +72,23 @@ def interval(
         for end in ("low", "high")
     )
     return f"[{low}, {high}]"
+
+
+def moment(when: datetime | str) -> str:
+    """A time as people say it: "today 14:02", "yesterday 14:02", "23 Nov 14:02", "23 Nov 2024".
+
+    ``when``: also as text in ISO form; other text stays as it is.
+    """
+    try:
+        local = (datetime.fromisoformat(when) if isinstance(when, str) else when).astimezone()
+    except ValueError:
+        return str(when)
+    today = datetime.now().astimezone()
+    days = (today.date() - local.date()).days
+    if days in (0, 1):
+        return f"{'yesterday' if days else 'today'} {local:%H:%M}"
+    day = f"{local.day} {local:%b}"
+    return f"{day} {local:%H:%M}" if local.year == today.year else f"{day} {local.year}"
 
 
 def plural(number: int, noun: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from browsing import PATIENCE, expect, go, press, says
+from browsing import PATIENCE, assert_fits, expect, go, press, says
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
@@ -146,10 +146,7 @@ def test_a_chat_answer_comes_with_its_sources(build: Any) -> None:
 
 @pytest.mark.parametrize("width", [820, 1280, 1920])
 def test_nothing_is_wider_than_the_window(build: Any, width: int) -> None:
-    build.set_viewport_size({"width": width, "height": 900})
-    for address in ("#/build/one", "#/build/few", "#/build/chat", "#/build/agent"):
-        go(build, address)
-        assert build.evaluate("document.documentElement.scrollWidth") <= width, address
+    assert_fits(build, width, "#/build/one", "#/build/few", "#/build/chat", "#/build/agent")
 
 
 def test_every_control_has_a_name_for_screen_readers(build: Any) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from browsing import PATIENCE, expect, go, press, says
+from browsing import PATIENCE, assert_fits, expect, go, press, says
 from small_workspace import PASSAGES, RECORDS, write_lines
 
 from tests.gui.conftest import watch
@@ -157,12 +157,11 @@ def test_an_index_is_used_in_build(data: Any) -> None:
 
 @pytest.mark.parametrize("width", [820, 1280, 1920])
 def test_nothing_is_wider_than_the_window(data: Any, width: int) -> None:
-    data.set_viewport_size({"width": width, "height": 900})
-    for view in (
-        "data/list",
-        "data/corpus?id=starter",
-        "data/index?id=starter-bm25",
-        "data/builder",
-    ):
-        go(data, f"#/{view}")
-        assert data.evaluate("document.documentElement.scrollWidth") <= width, view
+    assert_fits(
+        data,
+        width,
+        "#/data/list",
+        "#/data/corpus?id=starter",
+        "#/data/index?id=starter-bm25",
+        "#/data/builder",
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from browsing import PATIENCE, expect, go, press, says
+from browsing import PATIENCE, assert_fits, expect, go, press, says
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
@@ -92,5 +92,4 @@ def test_published_tables_are_browsed_by_address(page: Any) -> None:
 
 @pytest.mark.parametrize("width", [820, 1280, 1920])
 def test_nothing_is_wider_than_the_window(place: Any, width: int) -> None:
-    place.set_viewport_size({"width": width, "height": 900})
-    assert place.evaluate("document.documentElement.scrollWidth - window.innerWidth") <= 0
+    assert_fits(place, width, "#/experiments/list?kind=sweep")

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from browsing import expect, go, press, says
+from browsing import assert_fits, expect, go, press, says
 from small_workspace import make_workspace
 
 from rallebench.core.events import complete
@@ -125,7 +125,6 @@ def test_a_new_run_is_chosen_and_seen_in_another_window(
 
 @pytest.mark.parametrize("width", [820, 1280, 1920])
 def test_nothing_is_wider_than_the_window(listed: Any, width: int) -> None:
-    listed.set_viewport_size({"width": width, "height": 900})
-    for address in ("#/runs/list", "#/runs/run?id=first", "#/runs/compare?a=first&b=third"):
-        go(listed, address)
-        assert listed.evaluate("document.documentElement.scrollWidth") <= width, address
+    assert_fits(
+        listed, width, "#/runs/list", "#/runs/run?id=first", "#/runs/compare?a=first&b=third"
+    )

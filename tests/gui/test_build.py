@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from page_views import ended, texts
 from small_workspace import make_workspace
 
 from rallebench.core.errors import RalleError, UsageError
@@ -48,10 +49,6 @@ FIELDS: dict[str, Any] = {
 
 def bench(page: Page) -> Bench:
     return page.session("w")["build"]  # type: ignore[no-any-return]
-
-
-def texts(html: str) -> str:
-    return " ".join(re.sub(r"<[^>]+>", " ", html).split())
 
 
 def test_the_page_opens_with_a_question_already_executed(opened: Page) -> None:
@@ -99,7 +96,7 @@ def test_edits_that_a_crash_left_behind_are_offered_and_restored(
     assert "Your unsaved edits of read are still here." in texts(patch["#v-build-one"])
     assert "store" not in patch  # the browser keeps them until the user has decided
     assert bench(page).chain.actions[0].k == 2
-    patch = page.call("build.restore-edits")
+    patch = page.call("build.restore_edits")
     assert bench(page).chain.actions[0].k == 7 and 'class="dot"' in patch["chain"]
     assert "still here" not in texts(page.call("open", {"view": "build/one"})["#v-build-one"])
 
@@ -107,7 +104,7 @@ def test_edits_that_a_crash_left_behind_are_offered_and_restored(
 def test_edits_that_a_crash_left_behind_are_discarded_on_request(crashed: tuple[Page, str]) -> None:
     page, draft = crashed
     page.call("open", {"view": "build/one", "draft": draft}, set="tiny-qa", chain="read")
-    assert page.call("build.discard-edits") == {"#build-draft": "", "store": {"rb-draft": None}}
+    assert page.call("build.discard_edits") == {"#build-draft": "", "store": {"rb-draft": None}}
     assert "still here" not in texts(page.call("open", {"view": "build/one"})["#v-build-one"])
 
 
@@ -193,23 +190,23 @@ def test_actions_are_added_moved_and_removed(opened: Page) -> None:
 
 
 def test_one_action_runs_on_what_the_earlier_ones_answered(opened: Page) -> None:
-    patch = opened.call("build.action", {**FIELDS, "index": "1", "a1_target": "echo"})
+    patch = opened.call("build.run_action", {**FIELDS, "index": "1", "a1_target": "echo"})
     assert "Passages: Titan (moon), Titan is the largest moon" in texts(patch["#out-1"])
     bench(opened).steps.clear()
     with pytest.raises(UsageError, match="Action 1 has no output yet"):
-        opened.call("build.action", {**FIELDS, "index": "1"})
+        opened.call("build.run_action", {**FIELDS, "index": "1"})
 
 
 def test_a_prompt_is_shown_without_asking(opened: Page) -> None:
     before = dict(bench(opened).steps)
-    patch = opened.call("build.prompt", {**FIELDS, "index": "1"})
+    patch = opened.call("build.show_prompt", {**FIELDS, "index": "1"})
     assert "Question: Which moon of Saturn" in patch["#out-1"] and bench(opened).steps == before
 
 
 def test_another_question_leaves_an_edited_chain_alone(opened: Page) -> None:
     opened.call("build.edit", {**FIELDS, "a0_k": "7"})
     opened.call("build.pick", {"id": "q3"})
-    opened.call("build.dataset", {"dataset": "tiny-qa"})
+    opened.call("build.choose_dataset", {"dataset": "tiny-qa"})
     assert bench(opened).chain.actions[0].k == 7
 
 
@@ -218,7 +215,7 @@ def test_a_link_with_another_chain_asks_before_it_replaces_an_edited_one(opened:
     patch = opened.open("build/one?chain=title")
     assert "Replace the chain that you edited?" in patch["dialog"]
     assert bench(opened).chain.actions[0].k == 7
-    opened.call("build.replace", {"source_chain": "title"})
+    opened.call("build.replace_chain", {"source_chain": "title"})
     assert bench(opened).chain.name == "title"
     opened.call("build.undo")
     assert bench(opened).chain.actions[0].k == 7
@@ -226,10 +223,10 @@ def test_a_link_with_another_chain_asks_before_it_replaces_an_edited_one(opened:
 
 def test_the_list_filters_by_words_and_verdict(opened: Page) -> None:
     opened.call("build.pick", {"id": "q2"})
-    patch = opened.call("build.filter", {"words": "danube"})
+    patch = opened.call("build.filter_list", {"words": "danube"})
     assert 'data-total="2"' in patch["#build-list"] and "Ask “danube”" in patch["#build-list"]
-    opened.call("build.filter", {"words": ""})
-    patch = opened.call("build.only", {"only": "wrong"})
+    opened.call("build.filter_list", {"words": ""})
+    patch = opened.call("build.filter_list", {"only": "wrong"})
     assert 'data-total="1"' in patch["#build-list"]
     key = {"dataset": "tiny-qa", "only": "wrong", "words": "", "window": "w"}
     rows = opened.list_rows(
@@ -239,7 +236,7 @@ def test_the_list_filters_by_words_and_verdict(opened: Page) -> None:
 
 
 def test_a_question_of_ones_own_has_no_verdict(opened: Page) -> None:
-    patch = opened.call("build.own", {"words": "Is Titan a moon?"})
+    patch = opened.call("build.pick_own", {"words": "Is Titan a moon?"})
     assert (
         "No verdict" in texts(patch["#build-result"])
         and "Your own question" in patch["#v-build-one"]
@@ -248,41 +245,41 @@ def test_a_question_of_ones_own_has_no_verdict(opened: Page) -> None:
 
 def test_saving_keeps_the_version_before(opened: Page) -> None:
     opened.call("build.edit", {**FIELDS, "a0_k": "7"})
-    patch = opened.call("build.save-as", {"as": "read"})
+    patch = opened.call("versions.save_as", {"as": "read"})
     assert patch["say"] == "Saved as read." and 'class="dot"' not in patch["chain"]
     assert opened.workbench.workspace.chain("read").actions[0].k == 7
-    drawer = opened.call("build.versions", {**FIELDS, "a0_k": "7"})["drawer"]
+    drawer = opened.call("versions.show", {**FIELDS, "a0_k": "7"})["drawer"]
     assert "saved" in drawer and "<del>2</del> <ins>7</ins>" in drawer
-    opened.call("build.restore", {"index": str(drawer.count('class="version"') - 1)})
+    opened.call("versions.restore", {"index": str(drawer.count('class="version"') - 1)})
     assert bench(opened).chain.actions[0].k == 2
 
 
 def test_a_name_that_is_no_file_name_is_refused(opened: Page) -> None:
     with pytest.raises(UsageError, match="cannot be a file name"):
-        opened.call("build.save-as", {"as": "../up"})
+        opened.call("versions.save_as", {"as": "../up"})
 
 
 @pytest.mark.parametrize("form", ["json", "yaml", "ralle", "python", "command"])
 def test_the_chain_is_taken_away_in_every_form(opened: Page, form: str) -> None:
-    drawer = opened.call("build.code", {**FIELDS, "shape": form})["drawer"]
+    drawer = opened.call("code.show", {**FIELDS, "shape": form})["drawer"]
     assert "tiny" in drawer or "--chain read" in drawer
     if form != "command":
-        file = opened.call("build.download", {"shape": form})["download"]
+        file = opened.call("code.download", {"shape": form})["download"]
         assert file["name"].startswith("read") and "tiny" in file["text"]
 
 
 def test_a_chain_is_brought_in_as_text_and_undone(opened: Page, tmp_path: Path) -> None:
-    text = opened.call("build.download", {"shape": "yaml"})["download"]["text"].replace(
+    text = opened.call("code.download", {"shape": "yaml"})["download"]["text"].replace(
         "k: 2", "k: 4"
     )
-    opened.call("build.import", {"text": text})
+    opened.call("code.paste", {"text": text})
     assert bench(opened).chain.actions[0].k == 4
     opened.call("build.undo")
     assert bench(opened).chain.actions[0].k == 2
     file = tmp_path / "mine.json"
     file.write_text("{}")
     with pytest.raises(UsageError, match=r"mine\.json"):
-        opened.call("build.import-file", {"files": [{"path": str(file), "name": "mine.json"}]})
+        opened.call("code.upload", {"files": [{"path": str(file), "name": "mine.json"}]})
 
 
 def test_texts_of_models_and_files_never_become_html(opened: Page) -> None:
@@ -309,15 +306,15 @@ def test_run_on_a_dataset_goes_to_runs_with_the_edited_chain(opened: Page) -> No
 
 def test_a_variant_is_compared_cell_by_cell_and_only_what_is_new_is_asked(opened: Page) -> None:
     opened.open("build/few")
-    patch = opened.call("build.few-add", {**FIELDS, "a1_target": "echo"})
+    patch = opened.call("few.add", {**FIELDS, "a1_target": "echo"})
     html = patch["#v-build-few"]
     assert "All answered" in html and html.count('class="down"') == 1
     assert "8 questions are too few to show a difference" in html and "−12.5 points" in html
     with pytest.raises(UsageError, match="Nothing is different"):
-        opened.call("build.few-add", {**FIELDS, "a1_target": "echo"})
-    assert "titan" in opened.call("build.few-use", {"index": "0"})["#v-build-few"]
+        opened.call("few.add", {**FIELDS, "a1_target": "echo"})
+    assert "titan" in opened.call("few.use", {"index": "0"})["#v-build-few"]
     assert bench(opened).chain.actions[1].target == "echo"
-    assert "few-head-1" not in opened.call("build.few-drop", {"index": "0"})["#v-build-few"]
+    assert "few-head-1" not in opened.call("few.drop", {"index": "0"})["#v-build-few"]
 
 
 def test_questions_are_picked_by_hand_in_the_address(opened: Page) -> None:
@@ -332,16 +329,16 @@ def test_a_chat_turn_cites_its_sources_and_knows_the_earlier_turns(opened: Page)
     opened.call(
         "build.edit", {**FIELDS, "a1_target": "echo", "a1_template": "{history} {question}"}
     )
-    opened.call("build.chat-send", {"text": "Which moon?"})
-    html = opened.call("build.chat-send", {"text": "And whose?"})["#v-build-chat"]
+    opened.call("chat.send", {"text": "Which moon?"})
+    html = opened.call("chat.send", {"text": "And whose?"})["#v-build-chat"]
     assert "User: Which moon?" in html and "2 turns" in html
-    opened.call("build.chat-new")
+    opened.call("chat.new")
     assert "New conversation" in opened.open("build/chat")["#v-build-chat"]
-    assert "Which moon?" in opened.call("build.chat-open", {"index": "1"})["#v-build-chat"]
+    assert "Which moon?" in opened.call("chat.choose", {"index": "1"})["#v-build-chat"]
 
 
 def test_an_answer_is_cited_where_a_source_holds_it(opened: Page) -> None:
-    html = opened.call("build.chat-send", {"text": "Which moon of Saturn has a thick atmosphere?"})[
+    html = opened.call("chat.send", {"text": "Which moon of Saturn has a thick atmosphere?"})[
         "#v-build-chat"
     ]
     assert 'class="cite"' in html and "<mark" in html
@@ -349,12 +346,12 @@ def test_an_answer_is_cited_where_a_source_holds_it(opened: Page) -> None:
 
 def test_a_chat_turn_that_fails_keeps_its_question(opened: Page) -> None:
     opened.call("build.edit", {**FIELDS, "a1_target": "mute"})
-    html = opened.call("build.chat-send", {"text": "Which moon?"})["#v-build-chat"]
+    html = opened.call("chat.send", {"text": "Which moon?"})["#v-build-chat"]
     assert "Which moon?" in html and 'class="problem"' in html
     opened.call("build.edit", FIELDS)
-    assert "Titan" in opened.call("build.chat-again", {"index": "0"})["#v-build-chat"]
+    assert "Titan" in opened.call("chat.again", {"index": "0"})["#v-build-chat"]
     with pytest.raises(UsageError, match="no question"):
-        opened.call("build.chat-send", {"text": " "})
+        opened.call("chat.send", {"text": " "})
 
 
 # agent
@@ -369,16 +366,16 @@ def test_an_episode_is_followed_edited_continued_and_kept(opened: Page) -> None:
         "env.retriever": "tiny",
         "max_steps": "2",
     }
-    patch = opened.call("build.agent-run", form)
+    patch = opened.call("agent.run", form)
     assert "Thought 1" in texts(patch["#agent-episode"]) and "gold Titan" in texts(
         patch["#agent-side"]
     )
-    at = re.search(r'build.agent-edit" data-at="(\d+)"', patch["#agent-episode"])
+    at = re.search(r'agent.edit" data-at="(\d+)"', patch["#agent-episode"])
     assert at
-    assert "Continue from here" in opened.call("build.agent-edit", {"at": at[1]})["drawer"]
-    patch = opened.call("build.agent-continue", {"at": at[1], "text": "Finish[Titan]"})
+    assert "Continue from here" in opened.call("agent.edit", {"at": at[1]})["drawer"]
+    patch = opened.call("agent.continue", {"at": at[1], "text": "Finish[Titan]"})
     assert "Right" in texts(patch["#agent-side"])
-    kept = opened.call("build.agent-keep")
+    kept = opened.call("agent.keep")
     assert kept["go"].startswith("#/runs/run?id=")
 
 
@@ -390,14 +387,9 @@ def test_an_agent_runs_on_a_dataset_as_a_job(opened: Page) -> None:
         "env.retriever": "tiny",
         "steps": "2",
     }
-    assert "Run the agent on a dataset" in opened.call("build.agent-dataset", form)["dialog"]
-    patch = opened.call(
-        "build.agent-benchmark", {"dataset": "tiny-qa", "limit": "2", "as": "agent"}
-    )
+    assert "Run the agent on a dataset" in opened.call("agent.ask_dataset", form)["dialog"]
+    patch = opened.call("agent.benchmark", {"dataset": "tiny-qa", "limit": "2", "as": "agent"})
     assert patch["go"] == "#/runs/run?id=agent"
-    job = opened.workbench.jobs.get("run", "agent")
-    assert job
-    assert job.wait(60)
-    assert job.error is None
+    assert ended(opened, "run", "agent").error is None
     metrics = opened.open("runs/run?id=agent&part=metrics")["#v-runs-run"]
     assert "The agent" in metrics and "2 questions" in texts(metrics)

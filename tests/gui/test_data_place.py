@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import re
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from page_views import ended, texts
 from small_workspace import make_workspace, write_lines
 
 from rallebench.core.errors import RalleError, UsageError
@@ -17,7 +17,6 @@ from rallebench.gui.frame import Page
 from rallebench.gui.places._data_chunks import marked
 from rallebench.gui.places._data_import import whole_path
 from rallebench.services.imports import Chunking
-from rallebench.services.jobs import Job
 from rallebench.services.workbench import Workbench
 
 TEXT = "It happened in a town by the sea, and <b>everybody</b> remembers. " * 20
@@ -43,16 +42,6 @@ def page(tmp_path: Path) -> Iterator[Page]:
 
 def place(page: Page, name: str = "corpus.tsv") -> str:
     return str(page.workbench.workspace.path / name)
-
-
-def texts(html: str) -> str:
-    return " ".join(re.sub(r"<[^>]+>", " ", html).split())
-
-
-def ended(page: Page, kind: str, name: str) -> Job:
-    job = page.workbench.jobs.get(kind, name)
-    assert job is not None and job.wait(60)
-    return job
 
 
 # lists
@@ -99,13 +88,13 @@ def test_names_are_escaped(page: Page) -> None:
 
 
 def test_a_deletion_tells_what_breaks_and_is_confirmed(page: Page) -> None:
-    dialog = page.call("data.ask", {"what": "index", "id": "tiny"})["dialog"]
+    dialog = page.call("data.ask_delete", {"what": "index", "id": "tiny"})["dialog"]
     assert "Delete the index tiny?" in dialog and "the chain read" in dialog.lower()
     assert page.workbench.workspace.index_folder("tiny"), "nothing is deleted yet"
     patch = page.call("data.delete", {"what": "index", "id": "tiny"})
     assert "Deleted the index tiny" in patch["say"] and patch["dialog"] == ""
     assert "tiny" not in texts(patch["#data-indexes"])
-    dialog = page.call("data.ask", {"what": "dataset", "id": "tiny-qa"})["dialog"]
+    dialog = page.call("data.ask_delete", {"what": "dataset", "id": "tiny-qa"})["dialog"]
     assert "Nothing else uses it." in dialog
     assert "tiny-qa" in page.call("data.delete", {"what": "dataset", "id": "tiny-qa"})["say"]
     with pytest.raises(UsageError, match="Nothing is chosen"):
@@ -113,13 +102,13 @@ def test_a_deletion_tells_what_breaks_and_is_confirmed(page: Page) -> None:
 
 
 def test_a_loaded_index_is_not_deleted_and_is_unloaded_from_its_menu(page: Page) -> None:
-    page.call("data.load", {"id": "tiny"})
+    page.call("models.load", {"id": "tiny", "what": "retriever"})
     ended(page, "load", "tiny")
     patch = page.call("data.refresh")
-    assert "loaded" in patch["#data-indexes"] and "data.unload" in patch["#data-indexes"]
+    assert "loaded" in patch["#data-indexes"] and "models.unload" in patch["#data-indexes"]
     with pytest.raises(UsageError, match="is loaded"):
         page.call("data.delete", {"what": "index", "id": "tiny"})
-    assert "Unloaded tiny" in page.call("data.unload", {"id": "tiny"})["say"]
+    assert "Unloaded tiny" in page.call("models.unload", {"id": "tiny"})["say"]
 
 
 def test_verifying_is_a_job_and_its_end_is_the_state(page: Page) -> None:
@@ -143,7 +132,7 @@ def test_an_index_is_put_into_the_chain_of_build(page: Page) -> None:
 
 
 def preview(page: Page, **fields: Any) -> str:
-    return str(page.call("data.preview", fields)["#data-import"])
+    return str(page.call("import.preview", fields)["#data-import"])
 
 
 def test_an_import_from_a_typed_path_to_its_indexes(page: Page) -> None:
@@ -152,13 +141,13 @@ def test_an_import_from_a_typed_path_to_its_indexes(page: Page) -> None:
     assert body.count(" checked") == 3, "words, dense and hybrid are ticked"
     fields = {"kind": "corpus", "form": "tsv", "name": "moons", "pages": place(page, "pages.json")}
     indexes = {"indexes": ["bm25", "dense", "hybrid"], "encoder": "hashing", "cut": "whole"}
-    page.call("data.import", {**fields, **indexes})
+    page.call("import.start", {**fields, **indexes})
     ended(page, "import", "moons")
-    panel = page.call("data.import_open")["#data-import"]
+    panel = page.call("import.show")["#data-import"]
     assert "Imported moons." in panel and "moons-hybrid" in panel and "step 3 of 3" in texts(panel)
     patch = page.call("data.refresh")
     assert all(f"moons-{way}" in patch["#data-indexes"] for way in ("bm25", "hashing", "hybrid"))
-    assert "step 1 of 3" in texts(page.call("data.import_again")["#data-import"])
+    assert "step 1 of 3" in texts(page.call("import.again")["#data-import"])
 
 
 def test_the_preview_survives_a_reload_and_belongs_to_its_window(page: Page) -> None:
@@ -173,7 +162,7 @@ def test_an_uploaded_archive_is_unpacked_and_recognised(page: Page, tmp_path: Pa
     files = [{"path": str(tmp_path / "set.zip"), "name": "set.zip"}]
     body = preview(page, files=files)
     assert "is a dataset" in texts(body) and "Which moon of Saturn" in body and "BM25" not in body
-    page.call("data.import", {"kind": "dataset", "form": "kilt", "name": "again"})
+    page.call("import.start", {"kind": "dataset", "form": "kilt", "name": "again"})
     assert ended(page, "import", "again").error is None
     assert "again" in page.workbench.workspace.dataset_paths()
 
@@ -183,21 +172,21 @@ def test_chunks_follow_the_form_and_bad_rows_are_shown(page: Page, tmp_path: Pat
     (tmp_path / "long.tsv").write_text(f"{long}\nbad row\n")
     body = preview(page, path=str(tmp_path / "long.tsv"))
     assert "First chunks" in body and "d1#0" in body and "1 bad row." in texts(body)
-    patch = page.call("data.rechunk", {"cut": "whole"})
+    patch = page.call("import.rechunk", {"cut": "whole"})
     assert "First passages" in patch["#import-chunks"] and "d1#0" not in patch["#import-chunks"]
     own = {"cut": "own", "size": "10", "overlap": "2", "how": "blocks", "unit": "words"}
-    assert "d1#5" in page.call("data.rechunk", own)["#import-chunks"]
+    assert "d1#5" in page.call("import.rechunk", own)["#import-chunks"]
     with pytest.raises(UsageError, match="size of a chunk is empty"):
-        page.call("data.rechunk", {**own, "size": ""})
+        page.call("import.rechunk", {**own, "size": ""})
     with pytest.raises(UsageError, match="overlap"):
-        page.call("data.rechunk", {**own, "overlap": "10"})
+        page.call("import.rechunk", {**own, "overlap": "10"})
 
 
 def test_a_page_map_is_uploaded_beside_the_corpus(page: Page) -> None:
     preview(page, path=place(page))
     files = [{"path": place(page, "pages.json"), "name": "pages.json"}]
     body = page.call(
-        "data.preview", {"files": files, "as": "pages", "kind": "corpus", "form": "tsv"}
+        "import.preview", {"files": files, "as": "pages", "kind": "corpus", "form": "tsv"}
     )
     assert "pages.json" in body["#data-import"]
     assert page.session("w")["import"]["source"] == place(page)
@@ -215,18 +204,18 @@ def test_what_cannot_be_previewed_says_why(
     page: Page, fields: dict[str, Any], sentence: str
 ) -> None:
     with pytest.raises(RalleError, match=sentence):
-        page.call("data.preview", fields)
+        page.call("import.preview", fields)
 
 
 def test_an_import_that_fails_says_so_in_the_panel(page: Page, tmp_path: Path) -> None:
     (tmp_path / "rows.tsv").write_text("d1\tone\t\nd1\ttwice\t\n")
     preview(page, path=str(tmp_path / "rows.tsv"))
-    page.call("data.import", {"kind": "corpus", "form": "tsv", "name": "rows", "cut": "whole"})
+    page.call("import.start", {"kind": "corpus", "form": "tsv", "name": "rows", "cut": "whole"})
     ended(page, "import", "rows")
-    panel = page.call("data.import_open")["#data-import"]
+    panel = page.call("import.show")["#data-import"]
     assert "problem" in panel and "d1" in panel and "tick the field" in panel
     assert "rows" not in page.workbench.data.corpora()
-    back = page.call("data.import_open", {"step": "preview"})["#data-import"]
+    back = page.call("import.show", {"step": "preview"})["#data-import"]
     assert "step 2 of 3" in texts(back) and "Leave bad rows out" in back
 
 
@@ -316,26 +305,26 @@ def test_a_search_marks_the_gold_of_the_chosen_question(page: Page) -> None:
     body = page.open("data/index?id=tiny&set=tiny-qa&q=q4")["#v-data-index"]
     assert "Which river flows through ten countries?" in body and "6" in texts(body)
     fields = {"id": "tiny", "query": "river ten countries", "k": "3", "set": "tiny-qa", "q": "q4"}
-    found = page.call("data.search", fields)["#index-hits"]
+    found = page.call("index.search", fields)["#index-hits"]
     assert "gold page" in found and "first gold page at rank 1" in found and "Danube" in found
-    cut = page.call("data.search", {**fields, "query": "moon", "q": "q6", "k": "1"})["#index-hits"]
+    cut = page.call("index.search", {**fields, "query": "moon", "q": "q6", "k": "1"})["#index-hits"]
     assert "cuts it off" in cut or "rank 1" in cut
 
 
 def test_another_index_is_asked_the_same_question(page: Page) -> None:
     fields = {"id": "starter-bm25", "set": "tiny-qa", "q": "q4", "query": "Which river?"}
-    go = page.call("data.search_switch", fields)["go"]
+    go = page.call("index.switch", fields)["go"]
     body = page.open(go)["#v-data-index"]
     assert 'value="Which river?"' in body and 'value="q4"' in body
     assert '<option value="starter-bm25" selected>' in body
 
 
 def test_a_question_is_chosen_by_id_or_words(page: Page) -> None:
-    patch = page.call("data.search_questions", {"id": "tiny", "set": "tiny-qa", "q": "lamar"})
+    patch = page.call("index.offer", {"id": "tiny", "set": "tiny-qa", "q": "lamar"})
     assert "In which state is Lamar County?" in patch["#index-query"]
     assert patch["address"].endswith("set=tiny-qa&q=q3")
     with pytest.raises(UsageError, match="No question of tiny-qa"):
-        page.call("data.search_questions", {"id": "tiny", "set": "tiny-qa", "q": "zebra"})
+        page.call("index.offer", {"id": "tiny", "set": "tiny-qa", "q": "zebra"})
 
 
 @pytest.mark.parametrize(
@@ -347,7 +336,7 @@ def test_a_search_that_cannot_be_says_why(
 ) -> None:
     base = {"id": "tiny", "query": "moon", "k": "3", "set": "tiny-qa", "q": ""}
     with pytest.raises(UsageError, match=sentence):
-        page.call("data.search", {**base, **fields})
+        page.call("index.search", {**base, **fields})
 
 
 def test_the_settings_of_a_search_are_used_and_checked(page: Page) -> None:
@@ -355,10 +344,10 @@ def test_the_settings_of_a_search_are_used_and_checked(page: Page) -> None:
     assert "Ef search" in page.open("data/index?id=near")["#v-data-index"]
     fields = {"id": "near", "query": "moon", "k": "2", "set": "tiny-qa", "q": ""}
     assert (
-        "2 of k = 2" in page.call("data.search", {**fields, "knob-ef_search": "40"})["#index-hits"]
+        "2 of k = 2" in page.call("index.search", {**fields, "knob-ef_search": "40"})["#index-hits"]
     )
     with pytest.raises(UsageError, match="ef_search must be"):
-        page.call("data.search", {**fields, "knob-ef_search": "0"})
+        page.call("index.search", {**fields, "knob-ef_search": "0"})
 
 
 def test_an_address_that_names_nothing_goes_back_and_says_so(page: Page) -> None:
@@ -378,16 +367,16 @@ def test_a_corpus_is_read_filtered_and_cut(page: Page) -> None:
     list(page.workbench.data.import_corpus("moons", Path(place(page))))
     body = page.open("data/corpus?id=moons&q=4")["#v-data-corpus"]
     assert "The Danube flows through ten countries" in body and 'data-at="3"' in body
-    assert len(rows(page, "data-passages", id="moons")) == 6
-    patch = page.call("data.filter", {"view": "corpus", "id": "moons", "find": "pluto"})
+    assert len(rows(page, "data-corpus", id="moons")) == 6
+    patch = page.call("read.refilter", {"view": "corpus", "id": "moons", "find": "pluto"})
     assert (
         patch["address"] == "#/data/corpus?id=moons&find=pluto"
         and "1 passage" in patch["#corpus-list"]
     )
-    assert [row[0] for row in rows(page, "data-passages", id="moons", find="pluto")] == ["6"]
-    empty = page.call("data.filter", {"view": "corpus", "id": "moons", "find": "zebra"})
+    assert [row[0] for row in rows(page, "data-corpus", id="moons", find="pluto")] == ["6"]
+    empty = page.call("read.refilter", {"view": "corpus", "id": "moons", "find": "zebra"})
     assert "No passage holds these words" in empty["#corpus-list"]
-    passage = page.call("data.passage", {"id": "2", "index": 1}, id="moons")["#corpus-chosen"]
+    passage = page.call("read.corpus", {"id": "2", "index": 1}, id="moons")["#corpus-chosen"]
     assert "Triton" in passage
     own = {
         "corpus": "moons",
@@ -397,8 +386,8 @@ def test_a_corpus_is_read_filtered_and_cut(page: Page) -> None:
         "how": "blocks",
         "unit": "words",
     }
-    assert "3 chunks" in page.call("data.cut", own)["#corpus-text"]
-    pasted = page.call("data.cut", {**own, "text": "one two three four five"})["#corpus-text"]
+    assert "3 chunks" in page.call("read.cut", own)["#corpus-text"]
+    pasted = page.call("read.cut", {**own, "text": "one two three four five"})["#corpus-text"]
     assert "2 chunks, 1 to 4 words" in pasted and "five" in pasted
 
 
@@ -410,10 +399,10 @@ def test_what_two_chunks_share_is_marked() -> None:
 def test_a_dataset_is_read_with_its_gold_and_its_coverage(page: Page) -> None:
     body = page.open("data/dataset?id=tiny-qa&q=q5")["#v-data-dataset"]
     assert "Who discovered Titan in 1655?" in body and "p5" in body and 'data-at="4"' in body
-    assert [row[0] for row in rows(page, "data-records", id="tiny-qa", find="pluto")] == ["q6"]
-    record = page.call("data.record", {"id": "q3"}, id="tiny-qa")["#dataset-chosen"]
+    assert [row[0] for row in rows(page, "data-dataset", id="tiny-qa", find="pluto")] == ["q6"]
+    record = page.call("read.dataset", {"id": "q3"}, id="tiny-qa")["#dataset-chosen"]
     assert "Texas" in record and "wikipedia_id" in record
-    covered = texts(page.call("data.covered", {"id": "tiny-qa"})["#dataset-covered"])
+    covered = texts(page.call("read.covered", {"id": "tiny-qa"})["#dataset-covered"])
     assert "tiny 100.0 % 6 of 6" in covered and "starter-bm25 0.0 % 0 of 6" in covered
 
 
@@ -429,14 +418,14 @@ def begun(page: Page) -> Page:
     ticks = dict.fromkeys(
         ("recency", "answers", "answerable", "closed_book", "leaks", "forced"), "on"
     )
-    page.call("data.builder_start", {**fields, **{f"set-{name}": "on" for name in ticks}})
+    page.call("builder.start", {**fields, **{f"set-{name}": "on" for name in ticks}})
     ended(page, "dataset builder", "mine")
     return page
 
 
 def test_every_builder_shows_its_own_settings(page: Page) -> None:
     assert "Articles of a corpus" in page.open("data/builder")["#v-data-builder"]
-    form = page.call("data.builder_form", {"maker": "templates"})["#builder-form"]
+    form = page.call("builder.redraw", {"maker": "templates"})["#builder-form"]
     assert "Tables" in form and "Articles of a corpus" not in form
     assert "extractive-reader" not in form, "a model that only copies is not offered"
 
@@ -447,9 +436,7 @@ def test_a_builder_goes_on_as_a_job_and_its_stages_are_read(begun: Page) -> None
     assert "mine: 1 question." in words and "1 no question in the reply" in words
     assert "Where did the first festival happen?" in words
     assert "&lt;b&gt;everybody" in body or "everybody" not in body
-    left = begun.call(
-        "data.builder_rows", {"id": "mine", "stage": "4-questions", "which": "left out"}
-    )
+    left = begun.call("builder.rows", {"id": "mine", "stage": "4-questions", "which": "left out"})
     assert "no question in the reply" in left["#builder-rows"]
     assert "Where did" not in left["#builder-rows"]
     assert "mine" in begun.open("data/builder")["#v-data-builder"]
@@ -459,17 +446,18 @@ def test_an_edited_row_stays_when_the_builder_continues(begun: Page) -> None:
     rows = begun.workbench.workspace.path / "experiments" / "mine" / "4-questions.jsonl"
     row = next(r for r in map(json.loads, rows.read_text().splitlines()) if not r["question"])
     data = {"id": "mine", "stage": "4-questions", "row": row["id"]}
-    assert "&quot;question&quot;" in begun.call("data.builder_edit", data)["dialog"]
+    assert "&quot;question&quot;" in begun.call("builder.edit", data)["dialog"]
     changed = {**row, "question": "What was by the sea?", "keep": True}
-    begun.call("data.builder_save", {**data, "json": json.dumps(changed)})
-    begun.call("data.builder_continue", {"id": "mine"})
+    begun.call("builder.save", {**data, "json": json.dumps(changed)})
+    begun.call("builder.continue", {"id": "mine"})
     assert ended(begun, "dataset builder", "mine").result.document["counts"]["questions"] == 2
-    stages = texts(begun.call("data.builder_follow", {"id": "mine"})["#builder-stages"])
+    stages = texts(begun.call("builder.follow", {"id": "mine"})["#builder-stages"])
     assert "1 changed by hand" in stages
-    begun.call("data.builder_toggle", data)
-    assert json.loads(rows.read_text().splitlines()[-1])["keep"] in (True, False)
+    begun.call("builder.toggle", data)
+    stored = {r["id"]: r for r in map(json.loads, rows.read_text().splitlines())}
+    assert stored[row["id"]]["keep"] is False
     with pytest.raises(UsageError, match="not valid JSON"):
-        begun.call("data.builder_save", {**data, "json": "{"})
+        begun.call("builder.save", {**data, "json": "{"})
 
 
 def test_a_plan_and_a_try_say_what_a_builder_will_do(page: Page) -> None:
@@ -477,9 +465,9 @@ def test_a_plan_and_a_try_say_what_a_builder_will_do(page: Page) -> None:
         Path(place(page, "a.jsonl")), [{"title": "One", "content": TEXT, "date": "2022-01-01"}]
     )
     fields = {"maker": "barag", "name": "later", "llm": "writer", "path": place(page, "a.jsonl")}
-    plan = texts(page.call("data.builder_plan", fields)["#builder-plan"])
+    plan = texts(page.call("builder.plan", fields)["#builder-plan"])
     assert "4-questions" in plan and not (page.workbench.workspace.path / "experiments").exists()
-    assert "Plan" in page.call("data.builder_pilot", fields)["#builder-plan"]
+    assert "Plan" in page.call("builder.pilot", fields)["#builder-plan"]
 
 
 @pytest.mark.parametrize(
@@ -497,4 +485,4 @@ def test_a_builder_that_cannot_be_says_why(
     write_lines(Path(place(page, "a.jsonl")), [{"title": "One", "content": TEXT}])
     base = {"maker": "barag", "name": "later", "llm": "writer", "path": place(page, "a.jsonl")}
     with pytest.raises(RalleError, match=sentence):
-        page.call("data.builder_start", {**base, **fields})
+        page.call("builder.start", {**base, **fields})

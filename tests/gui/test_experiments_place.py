@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from page_views import texts
 from small_suites import small_suites
 from small_workspace import make_workspace
 
@@ -46,15 +46,11 @@ def page(tmp_path: Path) -> Iterator[Page]:
     bench.close()
 
 
-def words(html: str) -> str:
-    return " ".join(re.sub(r"<[^>]+>", " ", html).split())
-
-
 def sweep(page: Page, **changes: Any) -> str:
     """Choose a sweep of k; returns its plan."""
     page.open("experiments/list?kind=sweep")
     page.session("w")["design"].vary = {"k": ["1", "2"]}
-    return words(page.call("experiments.set", {**SWEEP, **changes})["#x-plan"])
+    return texts(page.call("experiments.change", {**SWEEP, **changes})["#x-plan"])
 
 
 def ended(page: Page) -> None:
@@ -66,7 +62,7 @@ def ran(page: Page, **changes: Any) -> str:
     sweep(page, **changes)
     page.call("experiments.run", {**SWEEP, **changes})
     ended(page)
-    return words(page.open("experiments/list")["#v-experiments-list"]).partition("Done")[2]
+    return texts(page.open("experiments/list")["#v-experiments-list"]).partition("Done")[2]
 
 
 # choosing
@@ -75,7 +71,7 @@ def ran(page: Page, **changes: Any) -> str:
 def test_a_new_window_begins_with_a_sweep_of_k_of_the_chain_in_build(page: Page) -> None:
     page.open("build/one?set=tiny-qa&chain=read")
     drawn = page.open("experiments/list")["#v-experiments-list"]
-    assert "read, as in Build" in drawn and "Vary k over the chain has 2" in words(drawn)
+    assert "read, as in Build" in drawn and "Vary k over the chain has 2" in texts(drawn)
     assert "Index trade-off" in drawn and "Published benchmark" in drawn
 
 
@@ -88,13 +84,13 @@ def test_the_plan_names_runs_questions_calls_and_price_before_anything_starts(pa
 
 def test_a_field_is_added_with_choices_of_its_own_and_removed_again(page: Page) -> None:
     sweep(page)
-    steps = page.call("experiments.vary", {**SWEEP, "field": "llm"})["#x-form"]
-    assert "Vary Model over" in words(steps) and 'value="echo"' in steps
-    assert "4 variants" in words(
-        page.call("experiments.set", {**SWEEP, "v:llm": ["titan", "echo"]})["#x-plan"]
+    steps = page.call("experiments.add_field", {**SWEEP, "field": "llm"})["#x-form"]
+    assert "Vary Model over" in texts(steps) and 'value="echo"' in steps
+    assert "4 variants" in texts(
+        page.call("experiments.change", {**SWEEP, "v:llm": ["titan", "echo"]})["#x-plan"]
     )
-    assert "Vary Model" not in words(
-        page.call("experiments.drop", {**SWEEP, "field": "llm"})["#x-form"]
+    assert "Vary Model" not in texts(
+        page.call("experiments.drop_field", {**SWEEP, "field": "llm"})["#x-form"]
     )
 
 
@@ -106,12 +102,12 @@ def test_another_value_may_be_typed(page: Page) -> None:
 
 def test_prompts_are_compared_whatever_commas_and_lines_they_have(page: Page) -> None:
     sweep(page)
-    page.call("experiments.vary", {**SWEEP, "field": "2.template"})
-    dialog = page.call("experiments.prompt", {"field": "2.template"})["dialog"]
+    page.call("experiments.add_field", {**SWEEP, "field": "2.template"})
+    dialog = page.call("experiments.ask_prompt", {"field": "2.template"})["dialog"]
     assert "Passages: {response[0]}" in dialog
     text = "First, (second),\n{question}"
     page.call(
-        "experiments.prompt-add", {"field": "2.template", "title": "short one", "template": text}
+        "experiments.add_prompt", {"field": "2.template", "title": "short one", "template": text}
     )
     done = ran_with(page, {**SWEEP, "v:k": ["2"], "v:2.template": ["as it is", "short one"]})
     assert "Sweep of k and prompt" in done
@@ -122,7 +118,7 @@ def test_prompts_are_compared_whatever_commas_and_lines_they_have(page: Page) ->
 def ran_with(page: Page, fields: dict[str, Any]) -> str:
     page.call("experiments.run", fields)
     ended(page)
-    return words(page.call("experiments.news")["#x-done"])
+    return texts(page.call("experiments.news")["#x-done"])
 
 
 @pytest.mark.parametrize(
@@ -139,8 +135,8 @@ def test_what_cannot_run_is_a_sentence_in_the_plan_and_the_button_does_nothing(
     page: Page, changes: dict[str, Any], sentence: str
 ) -> None:
     sweep(page)
-    plan = page.call("experiments.set", {**SWEEP, **changes})["#x-plan"]
-    assert sentence in words(plan) and "disabled" in plan
+    plan = page.call("experiments.change", {**SWEEP, **changes})["#x-plan"]
+    assert sentence in texts(plan) and "disabled" in plan
     with pytest.raises(UsageError if "metric" not in changes else NotFoundError):
         page.call("experiments.run", {**SWEEP, **changes})
 
@@ -152,7 +148,7 @@ def test_an_index_without_the_gold_pages_is_told_in_the_plan(page: Page) -> None
 def test_variants_that_search_the_same_index_count_it_once(page: Page) -> None:
     page.open("experiments/list?kind=sweep")
     page.session("w")["design"].vary = {"k": ["1", "2"], "index.chunk_size": ["3"]}
-    plan = words(page.call("experiments.set", {**SWEEP, "v:index.chunk_size": ["3"]})["#x-plan"])
+    plan = texts(page.call("experiments.change", {**SWEEP, "v:index.chunk_size": ["3"]})["#x-plan"])
     assert "It uses 1 index; 1 must be built first." in plan
 
 
@@ -164,8 +160,8 @@ def test_two_windows_choose_for_themselves(page: Page) -> None:
 
 def test_the_steps_are_drawn_again_only_where_they_have_other_fields(page: Page) -> None:
     sweep(page)
-    assert "#x-form" not in page.call("experiments.set", {**SWEEP, "limit": "10"})
-    assert "#x-form" in page.call("experiments.set", {**SWEEP, "chain": "title"})
+    assert "#x-form" not in page.call("experiments.change", {**SWEEP, "limit": "10"})
+    assert "#x-form" in page.call("experiments.change", {**SWEEP, "chain": "title"})
 
 
 # estimates
@@ -177,7 +173,7 @@ def test_an_estimate_asks_three_questions_of_each_run_and_the_plan_has_what_they
     sweep(page)
     page.call("experiments.estimate", SWEEP)
     ended(page)
-    plan = words(page.call("experiments.plan", {"name": "ks"})["#x-plan"])
+    plan = texts(page.call("experiments.show_plan", {"name": "ks"})["#x-plan"])
     assert "from 6 questions asked" in plan and "Estimate again" in plan
     assert not page.workbench.runs.list()
     assert "3 answers are in the cache" in plan or "6 answers are in the cache" in plan
@@ -189,7 +185,7 @@ def test_an_estimate_that_failed_says_why(page: Page) -> None:
     page.session("w")["design"].vary["llm"] = ["mute"]
     page.call("experiments.estimate", failing)
     ended(page)
-    assert "could not be probed" in page.call("experiments.plan", {"name": "ks"})["#x-plan"]
+    assert "could not be probed" in page.call("experiments.show_plan", {"name": "ks"})["#x-plan"]
 
 
 def test_times_come_from_earlier_runs_of_the_same_models(page: Page) -> None:
@@ -228,12 +224,12 @@ def test_stopped_and_continued_nothing_is_asked_twice(page: Page) -> None:
         pass
     page.call("jobs.stop", {"id": job.id})
     ended(page)
-    line = words(page.call("experiments.news")["#x-done"])
+    line = texts(page.call("experiments.news")["#x-done"])
     assert "Continue" in line and "not ended" in line
     assert "It has not ended" in page.open("experiments/one?id=ks")["#v-experiments-one"]
-    page.call("experiments.continue", {"id": "ks"})
+    page.call("experiments.resume", {"id": "ks"})
     ended(page)
-    assert "Continue" not in words(page.call("experiments.news")["#x-done"])
+    assert "Continue" not in texts(page.call("experiments.news")["#x-done"])
 
 
 def test_an_experiment_that_failed_says_why_in_its_line(page: Page) -> None:
@@ -242,7 +238,7 @@ def test_an_experiment_that_failed_says_why_in_its_line(page: Page) -> None:
     page.call("experiments.run", {**SWEEP, "v:llm": ["mute"]})
     ended(page)
     one = page.open("experiments/one?id=ks")["#v-experiments-one"]
-    assert "k 1, model mute" in words(one) and "warn" in one
+    assert "k 1, model mute" in texts(one) and "warn" in one
 
 
 def test_the_list_of_what_is_done_is_read_again_only_after_an_end(page: Page) -> None:
@@ -272,7 +268,7 @@ def test_names_and_labels_are_text_never_markup(page: Page) -> None:
     sweep(page)
     page.session("w")["design"].vary["2.template"] = []
     page.call(
-        "experiments.prompt-add",
+        "experiments.add_prompt",
         {"field": "2.template", "title": "<b>x</b>", "template": "{question}"},
     )
     page.call("experiments.run", {**SWEEP, "v:k": ["2"], "v:2.template": ["<b>x</b>"]})
@@ -324,7 +320,7 @@ def suite(page: Page, **changes: Any) -> Any:
     page.open("experiments/list?kind=suite")
     page.session("w")["design"].suite = "small-alone"
     fields = {**SUITE, "s:words": "short", "s:times": "2", **changes}
-    page.call("experiments.set", fields)
+    page.call("experiments.change", fields)
     page.call("experiments.run", fields)
     ended(page)
     return fields
@@ -350,10 +346,10 @@ def test_settings_are_controls_of_their_kind_and_are_checked(page: Page) -> None
         and 'name="s:times" value="2" step="1" min="1" max="5"' in drawn
     )
     assert 'type="checkbox" name="s:search"' in drawn
-    plan = page.call("experiments.set", {**SUITE, "s:times": "9"})["#x-plan"]
-    assert "times must be a whole number from 1 to 5" in words(plan)
-    plan = page.call("experiments.set", {**SUITE, "s:note": "wrong"})["#x-plan"]
-    assert "such a note is refused" in words(plan)
+    plan = page.call("experiments.change", {**SUITE, "s:times": "9"})["#x-plan"]
+    assert "times must be a whole number from 1 to 5" in texts(plan)
+    plan = page.call("experiments.change", {**SUITE, "s:note": "wrong"})["#x-plan"]
+    assert "such a note is refused" in texts(plan)
 
 
 @pytest.mark.usefixtures("small_suites")
@@ -378,11 +374,13 @@ def test_an_earlier_benchmark_comes_back_into_the_steps(page: Page) -> None:
 @pytest.mark.usefixtures("small_suites")
 def test_files_are_saved_and_no_other_file_is_reached(page: Page) -> None:
     suite(page)
-    saved = page.call("experiments.file", {"id": "mine", "file": "raw/answers.txt"})["download"]
+    saved = page.call("experiments.save_file", {"id": "mine", "file": "raw/answers.txt"})[
+        "download"
+    ]
     assert saved["name"] == "answers.txt" and saved["base64"]
     for name in ("../../llms.json", "report.json", "gone.txt"):
         with pytest.raises(UsageError, match="has no file"):
-            page.call("experiments.file", {"id": "mine", "file": name})
+            page.call("experiments.save_file", {"id": "mine", "file": name})
 
 
 def test_errors_are_labelled_in_a_drawer_and_counted_by_the_next_run(page: Page) -> None:
@@ -398,10 +396,12 @@ def test_errors_are_labelled_in_a_drawer_and_counted_by_the_next_run(page: Page)
         'part,qid,category,question,required,prediction\n,q1,,"Who, <b>now</b>?",Titan,Triton\n'
     )
     assert "Label the errors" in page.open("experiments/one?id=noise")["#v-experiments-one"]
-    drawer = page.call("experiments.edit", {"id": "noise", "file": file.name})["drawer"]
+    drawer = page.call("experiments.edit_file", {"id": "noise", "file": file.name})["drawer"]
     assert "Who, &lt;b&gt;now&lt;/b&gt;?" in drawer and "long distance" in drawer
     page.open("experiments/list")
-    page.call("experiments.save", {"id": "noise", "file": file.name, "c:0": "concept confusion"})
+    page.call(
+        "experiments.save_labels", {"id": "noise", "file": file.name, "c:0": "concept confusion"}
+    )
     assert (
         file.read_text().splitlines()[1] == ',q1,concept confusion,"Who, <b>now</b>?",Titan,Triton'
     )
@@ -412,10 +412,10 @@ def test_baselines_of_a_run_stand_around_it(page: Page) -> None:
     ran(page)
     page.open("experiments/list?run=ks%20k%3D2")
     fields = {"run": "ks k=2", "name": ""}
-    assert "3 baselines" in words(page.call("experiments.set", fields)["#x-plan"])
+    assert "3 baselines" in texts(page.call("experiments.change", fields)["#x-plan"])
     page.call("experiments.run", fields)
     ended(page)
-    one = words(page.open("experiments/one?id=ks%20k%3D2%20baselines")["#v-experiments-one"])
+    one = texts(page.open("experiments/one?id=ks%20k%3D2%20baselines")["#v-experiments-one"])
     assert "closed book" in one and "oracle passage" in one
 
 
@@ -429,10 +429,10 @@ def test_a_folder_of_chains_is_run_and_ranked(page: Page) -> None:
         "name": "both",
         "llm": "",
     }
-    assert "2 chains" in words(page.call("experiments.set", fields)["#x-plan"])
+    assert "2 chains" in texts(page.call("experiments.change", fields)["#x-plan"])
     page.call("experiments.run", fields)
     ended(page)
-    one = words(page.open("experiments/one?id=both")["#v-experiments-one"])
+    one = texts(page.open("experiments/one?id=both")["#v-experiments-one"])
     assert "Best: title" in one and "read" in one
 
 
@@ -440,11 +440,11 @@ def test_a_folder_of_chains_is_run_and_ranked(page: Page) -> None:
 def test_an_index_trade_off_is_measured_drawn_and_saved(page: Page) -> None:
     page.open("experiments/list?kind=tradeoff")
     fields = {"indexes": ["tiny"], "dataset": "tiny-qa", "limit": "", "k": "2", "name": "cost"}
-    page.call("experiments.set", fields)
+    page.call("experiments.change", fields)
     page.call("experiments.run", fields)
     ended(page)
     one = page.open("experiments/one?id=cost&x=disk&y=Rprec")["#v-experiments-one"]
-    assert "tiny has R-precision" in words(one) and "R-precision against Disk" in one
+    assert "tiny has R-precision" in texts(one) and "R-precision against Disk" in one
     assert page.call("experiments.export", {"id": "cost", "suffix": "csv"})["download"][
         "text"
     ].startswith("index,")
@@ -464,7 +464,7 @@ def test_every_published_table_opens_and_is_saved(page: Page) -> None:
     assert "96.33" in drawn and "67.68 is not" in drawn
     assert (
         "ChatGPT"
-        in page.call("experiments.table", {"table": "rgb:1", "suffix": "tex"})["download"]["text"]
+        in page.call("published.save", {"table": "rgb:1", "suffix": "tex"})["download"]["text"]
     )
     with pytest.raises(NotFoundError):
         page.open("experiments/published?table=rgb:99")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from project import PROJECT
 from small_workspace import make_workspace
 
 from rallebench.core.errors import UsageError
@@ -181,6 +183,22 @@ def test_the_page_is_small_and_whole(page: Page) -> None:
         "jobs",
     }
     assert "http://" not in style().replace("http://www.w3.org/2000/svg", "")
+
+
+def test_an_installed_page_has_all_its_scripts_and_style_sheets() -> None:
+    tomllib = pytest.importorskip("tomllib", reason="Python 3.10 reads no TOML")
+    tools = tomllib.loads((PROJECT / "pyproject.toml").read_text("utf-8"))["tool"]
+    package = PROJECT / "rallebench"
+    patterns = tools["setuptools"]["package-data"]["rallebench"]
+    packed = {path for pattern in patterns for path in package.glob(pattern)}
+    assert {p for p in (package / "gui").rglob("*.*s") if p.suffix in (".js", ".css")} <= packed
+
+
+def test_every_button_of_the_page_has_a_handler(page: Page) -> None:
+    sources = "".join(p.read_text("utf-8") for p in (PROJECT / "rallebench" / "gui").rglob("*.py"))
+    parts = "|".join({name.partition(".")[0] for name in page._actions})
+    named = set(re.findall(rf"[\"']((?:{parts})\.[a-z_]+)[\"']", sources))
+    assert len(named) > 100 and named <= set(page._actions)
 
 
 def test_jobs_are_listed_with_their_end(page: Page) -> None:

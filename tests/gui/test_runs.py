@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from page_views import ended, texts
 from small_workspace import make_workspace
 
 from rallebench.core.errors import UsageError
@@ -30,10 +31,6 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
 
 
 SECOND = "read-tiny-qa-20260101-120000"
-
-
-def texts(html: str) -> str:
-    return " ".join(re.sub(r"<[^>]+>", " ", html).split())
 
 
 def rows(page: Page, html: str, list_name: str) -> list[list[str]]:
@@ -60,10 +57,11 @@ def test_the_list_tells_runs_apart_by_what_differs(ran: Page) -> None:
 def test_the_list_is_filtered(ran: Page) -> None:
     ran.open("runs/list")
     assert [
-        row[0] for row in rows(ran, ran.call("runs.filter", {"words": "k 1"})["#runs-rows"], "runs")
+        row[0]
+        for row in rows(ran, ran.call("runs.refresh", {"words": "k 1"})["#runs-rows"], "runs")
     ] == [SECOND]
-    assert "No run fits" in ran.call("runs.filter", {"words": "nothing"})["#runs-rows"]
-    ran.call("runs.filter", {"words": ""})
+    assert "No run fits" in ran.call("runs.refresh", {"words": "nothing"})["#runs-rows"]
+    ran.call("runs.refresh", {"words": ""})
 
 
 def test_an_empty_workspace_says_what_to_do(tmp_path: Path) -> None:
@@ -86,7 +84,7 @@ def test_a_run_shows_tiles_the_waterfall_and_its_questions(ran: Page) -> None:
 def test_questions_are_filtered_in_the_address(ran: Page) -> None:
     html = ran.open("runs/run?id=first&only=right")["#v-runs-run"]
     assert [row[0] for row in rows(ran, html, "run-questions")] == ["q1"]
-    patch = ran.call("runs.words", {"run": "first", "words": "danube", "only": "wrong"})
+    patch = ran.call("runs.choose", {"run": "first", "words": "danube", "only": "wrong"})
     assert patch["address"] == "#/runs/run?id=first&only=wrong&words=danube"
     assert 'data-total="2"' in patch["#run-list"]
 
@@ -96,7 +94,7 @@ def test_a_question_shows_every_step(ran: Page) -> None:
     words = texts(patch["#run-question"])
     assert "Retrieve · tiny" in words and "Generate · titan" in words and "gold Triton" in words
     assert "Question: Which moon goes round Neptune backwards?" in words
-    assert "#/build/one?set=tiny-qa&q=q2&run=first" in patch["#run-question"]
+    assert "#/build/one?set=tiny-qa&amp;q=q2&amp;run=first" in patch["#run-question"]
 
 
 @pytest.mark.parametrize(
@@ -166,15 +164,15 @@ def test_ticked_runs_are_compared_and_fewer_than_two_are_refused(ran: Page) -> N
 
 
 def test_a_run_is_renamed_and_its_folder_stays(ran: Page) -> None:
-    ran.call("runs.rename-to", {"id": SECOND, "as": "my echo"})
+    ran.call("runs.rename", {"id": SECOND, "as": "my echo"})
     assert "my echo" in texts(ran.open(f"runs/run?id={SECOND}")["#v-runs-run"])
-    ran.call("runs.rename-to", {"id": SECOND, "as": ""})
+    ran.call("runs.rename", {"id": SECOND, "as": ""})
     assert "read · k 1 · echo" in texts(ran.open(f"runs/run?id={SECOND}")["#v-runs-run"])
 
 
 def test_a_deleted_run_comes_back_from_the_bin(ran: Page) -> None:
     ran.call("runs.delete", {"id": "first"})
-    assert "first" in ran.call("runs.bin")["drawer"]
+    assert "first" in ran.call("runs.open_bin")["drawer"]
     with pytest.raises(UsageError, match="There is no run 'first'"):
         ran.open("runs/run?id=first")
     ran.call("runs.restore", {"id": "first"})
@@ -216,9 +214,7 @@ def test_a_new_run_runs_as_a_job_and_is_read_while_it_runs(ran: Page) -> None:
     patch = ran.call("runs.start", fields)
     assert patch["go"] == "#/runs/run?id=night"
     ran.open("runs/run?id=night")
-    job = ran.workbench.jobs.get("run", "night")
-    assert job
-    assert job.wait(60)
+    ended(ran, "run", "night")
     assert "8 questions" in texts(ran.open("runs/run?id=night")["#v-runs-run"])
     with pytest.raises(UsageError, match="exists already"):
         ran.call("runs.start", fields)
@@ -237,14 +233,10 @@ def test_a_stopped_run_is_resumed(ran: Page) -> None:
     ):
         time.sleep(0.02)
     ran.call("runs.stop", {"id": "halt"})
-    job = ran.workbench.jobs.get("run", "halt")
-    assert job
-    assert job.wait(60)
+    ended(ran, "run", "halt")
     assert "Resume" in ran.open("runs/run?id=halt")["#v-runs-run"]
     ran.call("runs.resume", {"run": "halt"})
-    job = ran.workbench.jobs.get("run", "halt")
-    assert job
-    assert job.wait(60)
+    ended(ran, "run", "halt")
     assert "8 questions" in texts(ran.open("runs/run?id=halt")["#v-runs-run"])
     ran.call("runs.delete", {"id": "halt"})
 
@@ -260,23 +252,19 @@ def test_a_run_is_taken_away_as_a_report(ran: Page) -> None:
 
 
 def test_a_run_is_scored_by_more_metrics(ran: Page) -> None:
-    assert "bleu" in ran.call("runs.rescore", {"run": "first"})["dialog"]
-    ran.call("runs.rescore-by", {"run": "first", "metric": ["bleu"], "judge": ""})
-    job = ran.workbench.jobs.get("scoring", "first")
-    assert job
-    assert job.wait(60)
-    assert job.error is None
+    assert "bleu" in ran.call("runs.ask_metrics", {"run": "first"})["dialog"]
+    ran.call("runs.rescore", {"run": "first", "metric": ["bleu"], "judge": ""})
+    assert ended(ran, "scoring", "first").error is None
     assert "bleu" in texts(ran.open("runs/run?id=first&part=metrics")["#v-runs-run"])
     with pytest.raises(UsageError, match="No metric is chosen"):
-        ran.call("runs.rescore-by", {"run": "first"})
+        ran.call("runs.rescore", {"run": "first"})
 
 
 def test_a_judge_scores_a_run_and_its_card_stands_with_those_of_the_metrics(ran: Page) -> None:
-    dialog = texts(ran.call("runs.rescore", {"run": SECOND})["dialog"])
+    dialog = texts(ran.call("runs.ask_metrics", {"run": SECOND})["dialog"])
     assert "rgb-errors Whether an answer noticed that documents are wrong" in dialog
-    ran.call("runs.rescore-by", {"run": SECOND, "judge": "rgb-errors", "judge_model": "titan"})
-    job = ran.workbench.jobs.get("scoring", SECOND)
-    assert job and job.wait(60) and job.error is None
+    ran.call("runs.rescore", {"run": SECOND, "judge": "rgb-errors", "judge_model": "titan"})
+    assert ended(ran, "scoring", SECOND).error is None
     words = texts(ran.open(f"runs/run?id={SECOND}&part=metrics")["#v-runs-run"])
     cards = words.partition("Metric cards")[2]
     assert "rgb-errors:titan Definition Whether an answer noticed" in cards
@@ -290,7 +278,7 @@ def test_predictions_of_another_program_become_a_run(ran: Page, tmp_path: Path) 
         ran.call("runs.download", {"run": "first", "shape": "kilt"})["download"]["text"]
     )
     files = [{"path": str(file), "name": "guess.jsonl"}]
-    patch = ran.call("runs.import-file", {"files": files, "dataset": "tiny-qa", "as": "theirs"})
+    patch = ran.call("runs.import_file", {"files": files, "dataset": "tiny-qa", "as": "theirs"})
     assert patch["go"] == "#/runs/run?id=theirs"
     assert "EM 12.5 %" in texts(ran.open("runs/run?id=theirs")["#v-runs-run"])
     ran.call("runs.delete", {"id": "theirs"})
@@ -330,7 +318,7 @@ def test_the_bars_of_the_list_are_filled_when_the_steps_were_read(tmp_path: Path
 
 def test_predictions_are_imported_from_the_list(ran: Page) -> None:
     assert "Import predictions" in ran.open("runs/list")["#v-runs-list"]
-    assert "Choose a file" in ran.call("runs.import")["dialog"]
+    assert "Choose a file" in ran.call("runs.ask_predictions")["dialog"]
 
 
 def test_several_runs_are_ranked_in_percent_under_their_titles(ran: Page) -> None:

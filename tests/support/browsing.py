@@ -32,3 +32,11 @@ def press(page: Any, words: str) -> None:
     """Press the button of the open view, dialog or drawer that has these words."""
     open_part = "dialog[open] button, .drawer:not([hidden]) button, .view:not([hidden]) button"
     page.locator(open_part).filter(has_text=words).first.click()
+
+
+def assert_fits(page: Any, width: int, *addresses: str) -> None:
+    """Nothing is wider than a window of ``width`` pixels."""
+    page.set_viewport_size({"width": width, "height": 900})
+    for address in addresses:
+        go(page, address)
+        assert page.evaluate("document.documentElement.scrollWidth") <= width, address

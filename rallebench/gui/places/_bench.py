@@ -53,11 +53,15 @@ class Bench:
         self.episode, self.verdict = episode, verdict
         self.verdicts[self.dataset, example.question.qid] = (verdict.kind, episode.answer)
 
+    @property
+    def verdict_kind(self) -> str:
+        """The verdict in a word, "" before one is known."""
+        return self.verdict.kind if self.verdict else ""
+
     def answered_by(self, chain: Chain) -> bool:
         """Whether what is shown was answered by this very chain."""
-        return self.executed is not None and replace(self.executed, name="") == replace(
-            chain, name=""
-        )
+        same = replace(chain, name="")
+        return self.executed is not None and replace(self.executed, name="") == same
 
 
 def bench_of(page: Page, event: Event) -> Bench:

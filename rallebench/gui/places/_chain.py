@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from rallebench.core.errors import UsageError
 from rallebench.core.types import Action, Chain
-from rallebench.gui.form import labelled, select
+from rallebench.gui import form, html
 from rallebench.gui.frame import Event
-from rallebench.gui.html import button, e, menu
+from rallebench.gui.html import e
 from rallebench.services.chain_forms import MAX_ACTIONS, checked_generation
 from rallebench.services.workbench import Workbench
 
@@ -66,16 +66,16 @@ def _generation(event: Event, index: int, where: str, raw: Any) -> dict[str, Any
         settings["temperature"] = int(number) if number == int(number) else number
     if raw("system"):
         settings["system"] = raw("system")
-    stops = [
-        line.encode("latin-1", "backslashreplace").decode("unicode_escape")
-        if "\\" in line
-        else line
-        for line in raw("stop").split("\n")
-        if line
-    ]
-    if stops:
+    if stops := [_unescaped(line) for line in raw("stop").split("\n") if line]:
         settings["stop"] = stops
     return checked_generation(settings, where)
+
+
+def _unescaped(line: str) -> str:
+    """A stop text as it was typed, in which \\n is a line break."""
+    if "\\" not in line:
+        return line
+    return line.encode("latin-1", "backslashreplace").decode("unicode_escape")
 
 
 def summary(action: Action) -> str:
@@ -86,12 +86,10 @@ def summary(action: Action) -> str:
     """
     if action.kind == "identity":
         return "the text of its template"
-    words = [action.target or "nothing chosen"]
-    if action.kind == "retrieve":
-        words.append(f"k {action.k}")
-    if "max_tokens" in action.generation:
-        words.append(f"{action.generation['max_tokens']} tokens at most")
-    return " · ".join(words)
+    k = f"k {action.k}" if action.kind == "retrieve" else ""
+    most = action.generation.get("max_tokens")
+    tokens = "" if most is None else f"{most} tokens at most"
+    return html.dotted(action.target or "nothing chosen", k, tokens)
 
 
 def fields_in(action: Action, index: int) -> str:
@@ -105,72 +103,67 @@ def fields_in(action: Action, index: int) -> str:
 
 def editor(workbench: Workbench, action: Action, index: int) -> str:
     """The fields of an action."""
-    key, generation = f"a{index}_", action.generation
-    parts = [f'<input type="hidden" name="{key}kind" value="{action.kind}">']
+    key, generation, space = f"a{index}_", action.generation, workbench.workspace
+    pair, title = "", "Text"
     if action.kind == "retrieve":
-        names = list(workbench.workspace.retrievers())
-        chosen = labelled("Index", select(f"{key}target", names, action.target, blank="Choose one"))
-        k = labelled(
-            "k", f'<input type="number" name="{key}k" min="1" max="10000" value="{action.k}">'
-        )
-        parts.append(f'<div class="field-pair">{chosen}{k}</div>')
+        title, names = "Query", list(space.retrievers())
+        pair = form.chooser("Index", f"{key}target", names, action.target, blank="Choose one")
+        pair += form.number(f"{key}k", "k", action.k, 1, more=' max="10000"')
     elif action.kind == "generate":
-        names = list(workbench.workspace.llms())
-        chosen = labelled("Model", select(f"{key}target", names, action.target, blank="Choose one"))
-        most = _number(f"{key}max_tokens", generation.get("max_tokens"))
-        parts.append(f'<div class="field-pair">{chosen}{labelled("Tokens at most", most)}</div>')
-    title = {"retrieve": "Query", "generate": "Prompt"}.get(action.kind, "Text")
-    text = (
-        f'<textarea class="mono" name="{key}template" id="{key}template" rows="2" spellcheck="false" '
-        f'placeholder="{e(HINTS.get(action.dialect, ""))}">\n{e(action.template)}</textarea>'
+        title, names = "Prompt", list(space.llms())
+        pair = form.chooser("Model", f"{key}target", names, action.target, blank="Choose one")
+        most = generation.get("max_tokens")
+        pair += form.number(f"{key}max_tokens", "Tokens at most", most, hint="auto")
+    hint = e(HINTS.get(action.dialect, ""))
+    more = f' class="mono" id="{key}template" spellcheck="false" placeholder="{hint}"'
+    return (
+        form.hidden(**{f"{key}kind": action.kind})
+        + (f'<div class="field-pair">{pair}</div>' if pair else "")
+        + form.area(f"{key}template", title, action.template, 2, more)
+        + f'<small class="names">{fields_in(action, index)}</small>'
+        + html.fold("More settings", _more(action, key), id=f"{key}more")
     )
-    parts += [labelled(title, text), f'<small class="names">{fields_in(action, index)}</small>']
-    parts.append(
-        f'<details class="fold" id="{key}more"><summary>More settings</summary>{_more(action, key)}</details>'
-    )
-    return "".join(parts)
 
 
 def _more(action: Action, key: str) -> str:
-    dialect = labelled("Template", select(f"{key}dialect", DIALECTS, action.dialect))
+    dialect = form.chooser("Template", f"{key}dialect", DIALECTS, action.dialect)
     if action.kind != "generate":
-        return f'<div class="fields">{dialect}</div>'
+        return form.fields(dialect)
     generation = action.generation
     other = {name: value for name, value in generation.items() if name not in OWN}
     stops = "\n".join(stop.replace("\n", "\\n") for stop in generation.get("stop", ()))
-    fields = [
+    temperature = generation.get("temperature")
+    return form.fields(
         dialect,
-        labelled("Temperature", _number(f"{key}temperature", generation.get("temperature"), "any")),
-        labelled("Seed", _number(f"{key}seed", generation.get("seed"))),
-        labelled(
-            "Stop texts, one a line", f'<textarea name="{key}stop" rows="1">\n{e(stops)}</textarea>'
+        form.number(
+            f"{key}temperature", "Temperature", temperature, hint="auto", more=' step="any"'
         ),
-        labelled(
-            "System prompt",
-            f'<textarea name="{key}system" rows="1">\n{e(generation.get("system", ""))}</textarea>',
-        ),
-        labelled(
+        form.number(f"{key}seed", "Seed", generation.get("seed"), hint="auto"),
+        form.area(f"{key}stop", "Stop texts, one a line", stops),
+        form.area(f"{key}system", "System prompt", generation.get("system", "")),
+        form.text(
+            f"{key}options",
             "Other settings, JSON",
-            f'<input name="{key}options" value="{e(json.dumps(other, ensure_ascii=False) if other else "")}">',
+            json.dumps(other, ensure_ascii=False) if other else "",
         ),
-    ]
-    return f'<div class="fields">{"".join(fields)}</div>'
-
-
-def _number(name: str, value: Any, step: str = "1") -> str:
-    return f'<input type="number" name="{name}" step="{step}" value="{"" if value is None else e(value)}" placeholder="auto">'
+    )
 
 
 def action_menu(index: int, count: int) -> str:
     """Moving, removing and running one action."""
-    return menu(
-        button("Run this action", "build.action", index=index),
-        button("Show the prompt", "build.prompt", index=index),
-        button("Move up", "build.move", index=index, by=-1, disabled=index == 0),
-        button("Move down", "build.move", index=index, by=1, disabled=index == count - 1),
-        button("Remove", "build.remove", index=index, kind="danger", disabled=count == 1),
+    return html.menu(
+        html.button("Run this action", "build.run_action", index=index),
+        html.button("Show the prompt", "build.show_prompt", index=index),
+        html.button("Move up", "build.move", index=index, by=-1, disabled=index == 0),
+        html.button("Move down", "build.move", index=index, by=1, disabled=index == count - 1),
+        html.button("Remove", "build.remove", index=index, kind="danger", disabled=count == 1),
         label=f"Action {index + 1}",
     )
+
+
+def hidden_fields(chain: Chain) -> str:
+    """What the form of a chain sends beside its actions."""
+    return form.hidden(count=len(chain.actions), about=chain.about, name=chain.name)
 
 
 def draw(
@@ -181,39 +174,30 @@ def draw(
     opened: int | None = None,
 ) -> str:
     """All actions, one line each, which opens into its fields and its output."""
-    count = len(chain.actions)
-    rows = "".join(
-        _row(workbench, action, index, count, outputs, gists, index == opened)
-        for index, action in enumerate(chain.actions)
-    )
+    count, rows = len(chain.actions), ""
+    for index, action in enumerate(chain.actions):
+        head = (
+            f'<b class="no">{index + 1}</b><strong>{KINDS[action.kind]}</strong><span class="what">{e(summary(action))}</span>'
+            f'<span class="gap"></span><span class="gist" id="gist-{index}">{gists.get(index, "")}</span>{action_menu(index, count)}'
+        )
+        body = (
+            f'<div class="edit">{editor(workbench, action, index)}</div>'
+            f'<div class="out" id="out-{index}">{outputs.get(index, "")}</div>'
+        )
+        opens = " open" if index == opened else ""
+        rows += f'<details class="act" id="act-{index}"{opens}><summary>{head}</summary><div class="body">{body}</div></details>'
     more = "".join(
-        button(f"+ {label}", "build.add", kind="dashed", add=kind, disabled=count >= MAX_ACTIONS)
+        html.button(
+            f"+ {label}", "build.add", kind="dashed", add=kind, disabled=count >= MAX_ACTIONS
+        )
         for kind, label in KINDS.items()
     )
-    hidden = f'<input type="hidden" name="count" value="{count}"><input type="hidden" name="about" value="{e(chain.about)}"><input type="hidden" name="name" value="{e(chain.name)}">'
-    return f'{hidden}{rows}<div class="row add">{more}</div>'
-
-
-def _row(
-    workbench: Workbench,
-    action: Action,
-    index: int,
-    count: int,
-    outputs: Mapping[int, str],
-    gists: Mapping[int, str],
-    opened: bool,
-) -> str:
-    return (
-        f'<details class="act" id="act-{index}"{" open" if opened else ""}><summary><b class="no">{index + 1}</b><strong>{KINDS[action.kind]}</strong>'
-        f'<span class="what">{e(summary(action))}</span><span class="gap"></span><span class="gist" id="gist-{index}">{gists.get(index, "")}</span>{action_menu(index, count)}</summary>'
-        f'<div class="body"><div class="edit">{editor(workbench, action, index)}</div><div class="out" id="out-{index}">{outputs.get(index, "")}</div></div></details>'
-    )
+    return f'{hidden_fields(chain)}{rows}<div class="row add">{more}</div>'
 
 
 def edited(chain: Chain, verb: str, index: int = 0, by: int = 0, kind: str = "") -> Chain:
     """The chain with an action added, removed or moved. Raises UsageError."""
-    actions: Sequence[Action] = chain.actions
-    rows = list(actions)
+    rows = list(chain.actions)
     if verb == "add":
         if len(rows) >= MAX_ACTIONS:
             raise UsageError(f"A chain has at most {MAX_ACTIONS} actions.")

@@ -8,19 +8,23 @@ from dataclasses import dataclass, field
 
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.types import Chain, Episode, Gold, Message, Retrieve, Step
+from rallebench.gui import figures, html
 from rallebench.gui.frame import Event, Page, Patch
-from rallebench.gui.html import attributes, button, e, empty, fold, segments
+from rallebench.gui.html import attributes, e
 from rallebench.gui.markdown import safe_markdown
 from rallebench.gui.places._bench import bench_of
 from rallebench.gui.places._chain import summary
-from rallebench.gui.places._one import MODES
-from rallebench.gui.places._steps import output, passage, price, seconds, tokens
+from rallebench.gui.places._one import MODES, columns
+from rallebench.gui.places._steps import output, passage, price, tokens
 from rallebench.render.numbers import plural
 from rallebench.services.chain_forms import variables
 from rallebench.services.steps import Delta, StepDone, StepStarted, citations, is_span, sources
 
 HISTORY_TURNS, HISTORY_CHARACTERS, MESSAGE_CHARACTERS = 10, 8_000, 2_000
 """How much of a conversation a chain is given: about 2,000 tokens, so small models keep room to answer."""
+NO_HISTORY = "each question stands alone: no template uses {history}"
+BOTTOM: Patch = {"event": {"name": "rb-bottom"}}
+"""Scrolls to the last turn."""
 
 
 @dataclass
@@ -42,19 +46,16 @@ class Talk:
     turns: list[Turn] = field(default_factory=list)
     began: float = field(default_factory=time.time)
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether an answer is being written."""
+        return any(turn.state == "running" for turn in self.turns)
+
 
 def register(page: Page) -> None:
     """Add this mode."""
     page.view("build/chat", open_chat)
-    for name, handler in (
-        ("chat-send", send),
-        ("chat-again", again),
-        ("chat-new", new),
-        ("chat-open", choose),
-        ("chat-sources", show_sources),
-        ("chat-stop", stop),
-    ):
-        page.action(f"build.{name}", handler)
+    page.actions("chat", send, again, new, choose, show_sources, stop)
 
 
 def talks_of(event: Event) -> list[Talk]:
@@ -73,40 +74,31 @@ def talk_of(event: Event) -> Talk:
 
 def open_chat(page: Page, event: Event) -> Patch:
     """The three columns; a turn that a reload interrupted goes on in its stream."""
-    return {
-        "#v-build-chat": view(page, event),
-        "title": "Chat",
-    }
+    return {"title": "Chat", **drawn(page, event)}
 
 
-def view(page: Page, event: Event) -> str:
+def drawn(page: Page, event: Event) -> Patch:
     """Conversations, the open one, the sources of its last answer."""
     chain, talk = bench_of(page, event).chain, talk_of(event)
-    busy = any(turn.state == "running" for turn in talk.turns)
-    return (
-        f'<div class="bar">{segments(MODES, "#/build/chat")}<span class="note status">{remark(chain)}</span>{button("New conversation", "build.chat-new")}</div>'
-        f'<div class="cols three build"><div class="start"><h5>Conversations</h5><div class="convs">{conversations(event)}</div></div>'
-        f'<div class="mid talk"><div class="turns" id="turns" aria-live="polite">{turns_html(page, talk)}</div>'
-        '<div class="send" data-form data-problems><textarea name="text" id="chat-text" rows="1" aria-label="Your question" placeholder="Your question; Ctrl Enter sends it" autofocus></textarea>'
-        f'<span id="chat-buttons">{buttons(busy)}</span></div></div><div class="side" id="chat-side">{sources_html(talk, len(talk.turns) - 1)}</div></div>'
+    switch = html.segments(MODES, "#/build/chat")
+    send = html.button("Send", "chat.send", kind="primary")
+    if talk.is_busy:
+        send = html.button("Stop", "chat.stop")
+    field = '<textarea name="text" id="chat-text" rows="1" aria-label="Your question" placeholder="Your question; Ctrl Enter sends it" autofocus></textarea>'
+    body = columns(
+        f'{switch}<span class="note status">{e(remark(chain))}</span>{html.button("New conversation", "chat.new")}',
+        f'<div class="start"><h5>Conversations</h5><div class="convs">{conversations(event)}</div></div>',
+        f'<div class="mid talk"><div class="turns" id="turns" aria-live="polite">{turns_html(page, talk)}</div><div class="send" data-form data-problems>{field}<span id="chat-buttons">{send}</span></div></div>',
+        f'<div class="side" id="chat-side">{sources_html(talk, len(talk.turns) - 1)}</div>',
     )
-
-
-def buttons(busy: bool) -> str:
-    """Send, or Stop while an answer comes."""
-    return (
-        '<button type="button" data-do="build.chat-stop">Stop</button>'
-        if busy
-        else button("Send", "build.chat-send", kind="primary")
-    )
+    return {"#v-build-chat": body}
 
 
 def remark(chain: Chain) -> str:
     """Which chain answers, and whether it sees the earlier turns."""
-    sees = "history" in variables(chain)
     names = " → ".join(summary(action) for action in chain.actions)
-    alone = "" if sees else " · each question stands alone: no template uses {history}"
-    return f"{e(chain.name)}: {e(names)}{e(alone)}"
+    alone = "" if "history" in variables(chain) else NO_HISTORY
+    return html.dotted(f"{chain.name}: {names}", alone)
 
 
 def conversations(event: Event) -> str:
@@ -116,79 +108,67 @@ def conversations(event: Event) -> str:
         title = talk.turns[0].question if talk.turns else "New conversation"
         on = "on" if talk is opened else ""
         clock = time.strftime("%H:%M", time.localtime(talk.began))
-        rows += f'<button type="button" class="conv {on}"{attributes(do="build.chat-open", index=index)}>{e(title[:80])}<br><small>{clock} · {plural(len(talk.turns), "turn")}</small></button>'
+        rows += f'<button type="button" class="conv {on}"{attributes(do="chat.choose", index=index)}>{e(title[:80])}<br><small>{clock} · {plural(len(talk.turns), "turn")}</small></button>'
     return rows
 
 
 def turns_html(page: Page, talk: Talk) -> str:
     """The conversation."""
     if not talk.turns:
-        return empty("Ask the chain something. Its sources appear beside the answer.")
+        return html.empty("Ask the chain something. Its sources appear beside the answer.")
     return "".join(turn_html(page, index, turn) for index, turn in enumerate(talk.turns))
 
 
 def turn_html(page: Page, index: int, turn: Turn) -> str:
     """A turn: question, answer with its citations, cost, steps."""
-    said = safe_markdown(turn.answer) if turn.answer else ""
-    if turn.state == "running" and not said:
-        said = f'<span class="note">{e(turn.activity)}</span>'
-    hits = sources(turn.question, turn.steps)
-    cites = "".join(
-        f'<button type="button" class="cite" title="{e(hits[n - 1].passage.title)}"{attributes(do="build.chat-sources", index=index, cite=n)}>{n}</button>'
-        for n in (citations(turn.answer, hits) if turn.state == "done" else ())
-    )
-    end = {
-        "failed": f'<p class="problem">{e(turn.error)}</p>',
-        "stopped": '<p class="note">Stopped by you.</p>',
-    }.get(turn.state, "")
-    if turn.state == "done" and not turn.answer.strip():
-        end = '<p class="note">The answer is empty.</p>'
+    answer, cites, end = safe_markdown(turn.answer) if turn.answer else "", "", ""
+    buttons = html.button("Sources", "chat.show_sources", kind="quiet", index=index)
+    if turn.state != "running":
+        buttons += html.button("Ask again", "chat.again", kind="quiet", index=index)
+    elif not answer:
+        answer = f'<span class="note">{e(turn.activity)}</span>'
+    if turn.state == "done":
+        hits = sources(turn.question, turn.steps)
+        for n in citations(turn.answer, hits):
+            data = attributes(do="chat.show_sources", index=index, cite=n)
+            cites += f'<button type="button" class="cite" title="{e(hits[n - 1].passage.title)}"{data}>{n}</button>'
+        end = "" if turn.answer.strip() else html.note("The answer is empty.")
+    elif turn.state == "failed":
+        end = html.problem(turn.error)
+    elif turn.state == "stopped":
+        end = html.note("Stopped by you.")
+    steps = steps_fold(page, index, turn) if turn.steps and turn.state != "running" else ""
+    return f'<section class="turn" id="t{index}"><h4 dir="auto">{e(turn.question)}</h4><div class="said" dir="auto">{answer}{cites}</div>{end}{steps}<div class="row">{buttons}</div></section>'
+
+
+def steps_fold(page: Page, index: int, turn: Turn) -> str:
+    """The steps of a turn, with what they took."""
     prices = page.workbench.models.prices()
-    last = tokens(turn.steps[-1]) if turn.steps else ""
-    spent = sum(step.seconds for step in turn.steps)
-    facts = (
-        " · ".join(
-            filter(
-                None,
-                [
-                    seconds(spent),
-                    last,
-                    f"price {price(turn.steps, prices)}",
-                    f"{len(sources(turn.question, turn.steps))} sources",
-                ],
-            )
-        )
-        if turn.steps and turn.state != "running"
-        else ""
+    facts = html.dotted(
+        figures.duration(sum(step.seconds for step in turn.steps)),
+        tokens(turn.steps[-1]),
+        f"price {price(turn.steps, prices)}",
+        f"{len(sources(turn.question, turn.steps))} sources",
     )
     steps = "".join(
-        fold(f"{n} {type(step.request).__name__}", output(step, Gold(), None, prices))
+        html.fold(f"{n} {type(step.request).__name__}", output(step, Gold(), None, prices))
         for n, step in enumerate(turn.steps, 1)
     )
-    more = (
-        fold("Steps", steps, gist=facts, id=f"turn-{index}")
-        if steps and turn.state != "running"
-        else ""
-    )
-    retry = (
-        button("Ask again", "build.chat-again", kind="quiet", index=index)
-        if turn.state != "running"
-        else ""
-    )
-    return f'<section class="turn" id="t{index}"><h4 dir="auto">{e(turn.question)}</h4><div class="said" dir="auto">{said}{cites}</div>{end}{more}<div class="row">{button("Sources", "build.chat-sources", kind="quiet", index=index)}{retry}</div></section>'
+    return html.fold("Steps", steps, gist=facts, id=f"turn-{index}")
 
 
 def sources_html(talk: Talk, index: int, cite: int = 0) -> str:
     """The sources of an answer; the cited one first in sight."""
     if not 0 <= index < len(talk.turns):
-        return empty("The sources of an answer appear here.")
+        return html.empty("The sources of an answer appear here.")
     turn = talk.turns[index]
     gold = Gold(answers=(turn.answer.strip(),)) if is_span(turn.answer) else Gold()
     rows = "".join(
         passage(n, hit, gold, bool(cite) and n != cite)
         for n, hit in enumerate(sources(turn.question, turn.steps), 1)
     )
-    return f'<h3 class="sub first">Sources <small>as they stood in the prompt</small></h3>{rows or empty("No passage stood in the prompt.")}'
+    head = html.heading("Sources", "as they stood in the prompt", first=True)
+    return head + (rows or html.empty("No passage stood in the prompt."))
 
 
 def history(turns: Sequence[Turn]) -> list[Message]:
@@ -216,12 +196,12 @@ def send(page: Page, event: Event) -> Iterator[Patch]:
     talk, text = talk_of(event), event.text("text")
     if not text:
         raise UsageError("There is no question; type one.")
-    if any(turn.state == "running" for turn in talk.turns):
+    if talk.is_busy:
         raise UsageError("The last question is still being answered; wait for it, or stop it.")
     turn = Turn(text)
     earlier = list(talk.turns)
     talk.turns.append(turn)
-    yield {"#v-build-chat": view(page, event), "event": {"name": "rb-bottom"}}
+    yield {**drawn(page, event), **BOTTOM}
     yield from answered(page, event, talk, turn, earlier)
 
 
@@ -231,7 +211,7 @@ def again(page: Page, event: Event) -> Iterator[Patch]:
     question, earlier = talk.turns[index].question, talk.turns[:index]
     turn = Turn(question)
     talk.turns[index:] = [turn]
-    yield {"#v-build-chat": view(page, event)}
+    yield drawn(page, event)
     yield from answered(page, event, talk, turn, earlier)
 
 
@@ -246,36 +226,33 @@ def answered(
             for news in lease.load_for(chain.llms, chain.retrievers):
                 turn.activity = f"{news.message[:1].upper()}{news.message[1:]} …"
                 yield {"#turns": turns_html(page, talk)}
-            for happened in workbench.asking.chat(chain, history(earlier), turn.question):
+            for piece in workbench.asking.chat(chain, history(earlier), turn.question):
                 if turn.state != "running":
                     return
-                if isinstance(happened, StepStarted):
-                    turn.activity = (
-                        "Searching …"
-                        if isinstance(happened.request, Retrieve)
-                        else "Asking the model …"
-                    )
-                elif isinstance(happened, Delta) and happened.index == last:
-                    turn.answer += happened.text
-                elif isinstance(happened, StepDone):
-                    turn.steps = (*turn.steps, happened.step)
-                elif isinstance(happened, Episode):
-                    turn.error, turn.state = happened.error, "failed" if happened.error else "done"
-                    turn.answer = happened.answer or turn.answer
-                    workbench.tracking.trace(happened, turn.question, "chat")
-                yield {"#turns": turns_html(page, talk), "event": {"name": "rb-bottom"}}
+                if isinstance(piece, StepStarted):
+                    searches = isinstance(piece.request, Retrieve)
+                    turn.activity = "Searching …" if searches else "Asking the model …"
+                elif isinstance(piece, Delta) and piece.index == last:
+                    turn.answer += piece.text
+                elif isinstance(piece, StepDone):
+                    turn.steps = (*turn.steps, piece.step)
+                elif isinstance(piece, Episode):
+                    turn.error, turn.state = piece.error, "failed" if piece.error else "done"
+                    turn.answer = piece.answer or turn.answer
+                    workbench.tracking.trace(piece, turn.question, "chat")
+                yield {"#turns": turns_html(page, talk), **BOTTOM}
     except RalleError as error:
         turn.error, turn.state = str(error), "failed"
     finally:
         turn.state = "stopped" if turn.state == "running" else turn.state
-    yield {"#v-build-chat": view(page, event), "event": {"name": "rb-bottom"}}
+    yield {**drawn(page, event), **BOTTOM}
 
 
 def stop(page: Page, event: Event) -> Patch:
     """Stop the answer; what has come stays."""
     for turn in talk_of(event).turns:
         turn.state = "stopped" if turn.state == "running" else turn.state
-    return {"#v-build-chat": view(page, event)}
+    return drawn(page, event)
 
 
 def new(page: Page, event: Event) -> Patch:
@@ -284,19 +261,16 @@ def new(page: Page, event: Event) -> Patch:
     if talks[0].turns:
         talks.insert(0, Talk())
     event.session["talk"] = 0
-    return {"#v-build-chat": view(page, event)}
+    return drawn(page, event)
 
 
 def choose(page: Page, event: Event) -> Patch:
     """Another conversation."""
     event.session["talk"] = int(event.text("index"))
-    return {"#v-build-chat": view(page, event)}
+    return drawn(page, event)
 
 
 def show_sources(page: Page, event: Event) -> Patch:
     """The sources of an answer."""
-    return {
-        "#chat-side": sources_html(
-            talk_of(event), int(event.text("index")), int(event.text("cite", "0"))
-        )
-    }
+    index, cite = int(event.text("index")), int(event.text("cite", "0"))
+    return {"#chat-side": sources_html(talk_of(event), index, cite)}

@@ -5,20 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from rallebench.core.types import Chain
+from rallebench.gui import form, html
 from rallebench.gui.frame import Event, Page, Patch
-from rallebench.gui.html import button, e, warning
 from rallebench.gui.places._bench import bench_of
 from rallebench.gui.places._chain import read_chain
 from rallebench.gui.places._one import chain_patch
-from rallebench.services.chain_forms import (
-    FORMS,
-    caveat,
-    code,
-    file_stem,
-    read_file,
-    read_text,
-    unknown_targets,
-)
+from rallebench.services import chain_forms
 
 LABELS = {
     "json": "JSON",
@@ -31,70 +23,62 @@ LABELS = {
 
 def register(page: Page) -> None:
     """Add the actions of this drawer."""
-    for name, handler in (
-        ("code", open_code),
-        ("download", download),
-        ("import", import_text),
-        ("import-file", import_file),
-    ):
-        page.action(f"build.{name}", handler)
+    page.actions("code", show, download, paste, upload)
 
 
-def open_code(page: Page, event: Event) -> Patch:
+def show(page: Page, event: Event) -> Patch:
     """The drawer, with one form shown."""
-    bench, form = bench_of(page, event), event.text("shape", "json")
+    bench, shape = bench_of(page, event), event.text("shape", "json")
     if event.text("count"):
         bench.edit(read_chain(event))
     tabs = "".join(
-        button(label, "build.code", kind="on" if key == form else "", shape=key)
+        html.button(label, "code.show", kind="on" if key == shape else "", shape=key)
         for key, label in LABELS.items()
     )
-    text = code(page.workbench, bench.chain, bench.dataset, form)
-    take = "" if form == "command" else button("Download", "build.download", shape=form)
-    bring = (
-        '<h3 class="sub">Bring a chain in</h3><div class="drop" data-upload="build.import-file"><label class="link">Choose a file<input type="file" hidden accept=".json,.yaml,.yml"></label><small>a chain of rallebench or an experiment of RaLLe</small></div>'
-        f'<div data-form class="stack"><label class="field"><span>Or paste its text</span><textarea class="mono" name="text" rows="3"></textarea></label>{button("Use this chain", "build.import")}</div>'
-    )
+    text = chain_forms.code(page.workbench, bench.chain, bench.dataset, shape)
+    take = "" if shape == "command" else html.button("Download", "code.download", shape=shape)
+    about = "a chain of rallebench or an experiment of RaLLe"
+    pasted = form.area("text", "Or paste its text", rows=3, more=' class="mono"')
+    use = html.button("Use this chain", "code.paste")
     return {
-        "drawer": f'<div class="dh"><h2>Code</h2>{button("Close", "", kind="quiet", close="1")}</div><div class="seg">{tabs}</div>{warning(caveat(page.workbench, bench.chain, form))}<pre class="pre code" tabindex="0">{e(text)}</pre><div class="row">{take}</div>{bring}'
+        "drawer": html.drawer(
+            "Code",
+            f'<div class="seg">{tabs}</div>',
+            html.warning(chain_forms.caveat(page.workbench, bench.chain, shape)),
+            html.pre(text, "pre code"),
+            f'<div class="row">{take}</div>',
+            html.heading("Bring a chain in"),
+            form.drop("code.upload", about, accept=".json,.yaml,.yml"),
+            f'<div data-form class="stack">{pasted}{use}</div>',
+        )
     }
 
 
 def download(page: Page, event: Event) -> Patch:
     """The chain as a file."""
-    bench, form = bench_of(page, event), event.text("shape")
-    return {
-        "download": {
-            "name": file_stem(bench.chain.name) + FORMS[form],
-            "text": code(page.workbench, bench.chain, bench.dataset, form),
-        }
-    }
+    bench, shape = bench_of(page, event), event.text("shape")
+    name = chain_forms.file_stem(bench.chain.name) + chain_forms.FORMS[shape]
+    text = chain_forms.code(page.workbench, bench.chain, bench.dataset, shape)
+    return {"download": {"name": name, "text": text}}
 
 
-def import_text(page: Page, event: Event) -> Patch:
+def paste(page: Page, event: Event) -> Patch:
     """The chain of a pasted text."""
-    return brought(page, event, read_text(event.text("text")))
+    return opened(page, event, chain_forms.read_text(event.text("text")))
 
 
-def import_file(page: Page, event: Event) -> Patch:
+def upload(page: Page, event: Event) -> Patch:
     """The chain of a file."""
     file = event.data["files"][0]
-    return brought(page, event, read_file(Path(file["path"]), file["name"]))
+    return opened(page, event, chain_forms.read_file(Path(file["path"]), file["name"]))
 
 
-def brought(page: Page, event: Event, chain: Chain) -> Patch:
+def opened(page: Page, event: Event, chain: Chain) -> Patch:
     """The chain in Build; Undo returns to the one before."""
     bench = bench_of(page, event)
     bench.edit(chain)
-    missing = unknown_targets(page.workbench, chain)
-    said = (
-        f"Not known here: {'; '.join(missing)}. Choose another."
-        if missing
-        else f"{chain.name} is open. Undo returns to the chain before."
-    )
-    return {
-        "drawer": "",
-        "say": said,
-        **chain_patch(page, bench),
-        "event": {"name": "rb-stale", "index": 0},
-    }
+    sentence = f"{chain.name} is open. Undo returns to the chain before."
+    if missing := chain_forms.unknown_targets(page.workbench, chain):
+        sentence = f"Not known here: {'; '.join(missing)}. Choose another."
+    stale = {"event": {"name": "rb-stale", "index": 0}}
+    return {"drawer": "", "say": sentence, **chain_patch(page, bench), **stale}

@@ -10,9 +10,8 @@ from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.memory import size
 from rallebench.gui import form, html
 from rallebench.gui.frame import Event, Page, Patch
-from rallebench.gui.html import e
 from rallebench.gui.places._data_chunks import chunk_fields, chunking_of, encoder_options
-from rallebench.gui.places._data_import import whole_path
+from rallebench.gui.places._data_import import PAGES, page_map_of, whole_path
 from rallebench.gui.wording import on_page
 from rallebench.render.numbers import text
 from rallebench.services import catalog, gold_coverage
@@ -20,7 +19,6 @@ from rallebench.services.jobs import Job
 
 FIRST_KIND, FIRST_WAY = "bm25", "rrf"
 FOREIGN = "Vectors or index of another program"
-PAGES = "path of a JSON, TSV or JSONL file"
 AT_ONCE = 0.4
 """Seconds that a form waits for a job to say what is wrong with it."""
 
@@ -28,25 +26,14 @@ AT_ONCE = 0.4
 def register(page: Page) -> None:
     """The actions of both drawers."""
     page.actions(
-        "data",
-        build_form=build_form,
-        build_kind=build_kind,
-        estimate=estimate,
-        build=build,
-        combine_form=combine_form,
-        combine_way=combine_way,
-        combine=combine,
+        "data", build_form, build_kind, estimate, build, combine_form, combine_way, combine
     )
 
 
 def options(registry: str) -> list[tuple[str, str]]:
-    """The things of a registry, with a line about each."""
-    return [(name, f"{name}: {catalog.entry(registry, name).about}") for name in names_of(registry)]
-
-
-def names_of(registry: str) -> tuple[str, ...]:
-    """The names of a registry in the order of their use."""
-    return catalog.names("index kinds" if registry == "index_kinds" else registry)
+    """The things of a registry in the order of their use, with a line about each."""
+    names = catalog.names("index kinds" if registry == "index_kinds" else registry)
+    return [(name, f"{name}: {catalog.entry(registry, name).about}") for name in names]
 
 
 # an index
@@ -56,42 +43,44 @@ def build_form(page: Page, event: Event) -> Patch:
     """The drawer that builds an index over a corpus."""
     corpus = event.text("id")
     corpora = list(gold_coverage.indexed_corpora(page.workbench))
-    follow = ' data-on="change" data-do="data.build_kind"'
-    kinds = form.select("kind", options("index_kinds"), FIRST_KIND, more=follow)
-    choice = form.select("corpus", corpora, corpus or corpora[0])
-    body = (
-        f"<h2>Build an index</h2><div data-form data-problems class='stack'>"
-        f"{form.labelled('Corpus', choice)}"
-        f"{form.text('path', '… or a path', hint='a file or folder that is not imported')}"
-        f"{form.labelled('Kind', kinds)}<div id='build-settings' class='stack'>{settings_of_kind(FIRST_KIND, corpus)}</div>"
-        f"{html.fold('Chunking', chunk_fields(None), gist='rows stay whole', id='build-chunking')}"
-        f"{html.fold('Page map', form.text('pages', 'File', hint=PAGES, about='Passage id → page id.'), gist='for a corpus that is not imported', id='build-pages')}"
-        "<div id='build-estimate'></div>"
-        f"<div class='buttons'>{html.button('Estimate', 'data.estimate')}{html.button('Build', 'data.build', kind='primary')}</div></div>"
+    follow = form.on_change("data.build_kind")
+    path = form.text("path", "… or a path", hint="a file or folder that is not imported")
+    pages = form.text("pages", "File", hint=PAGES, about="Passage id → page id.")
+    chunking, gist = chunk_fields(None), "for a corpus that is not imported"
+    parts = (
+        form.chooser("Corpus", "corpus", corpora, corpus or corpora[0]),
+        path,
+        form.chooser("Kind", "kind", options("index_kinds"), FIRST_KIND, more=follow),
+        f'<div id="build-settings" class="stack">{settings_of_kind(FIRST_KIND, corpus)}</div>',
+        html.fold("Chunking", chunking, gist="rows stay whole", id="build-chunking"),
+        html.fold("Page map", pages, gist=gist, id="build-pages"),
+        '<div id="build-estimate"></div>',
     )
-    return {"drawer": body}
+    estimate = html.button("Estimate", "data.estimate")
+    build = html.button("Build", "data.build", kind="primary")
+    return {"drawer": drawn("Build an index", "".join(parts), estimate, build)}
+
+
+def drawn(title: str, fields: str, *buttons: str) -> str:
+    """A drawer with a form."""
+    ends = f'<div class="buttons">{"".join(buttons)}</div>'
+    return html.drawer(title, f'<div data-form data-problems class="stack">{fields}{ends}</div>')
 
 
 def settings_of_kind(kind: str, corpus: str) -> str:
     """The fields that a kind has: its own, its encoder, the vectors of another program, and a name."""
     item = catalog.entry("index_kinds", kind)
     name = f"{corpus}-{kind}" if corpus else ""
-    parts = [form.text("name", "Name", name, "made of corpus and kind")]
+    parts = form.text("name", "Name", name, "made of corpus and kind")
     if catalog.needs_encoder(kind):
-        parts.append(form.labelled("Encoder", form.select("encoder", encoder_options(), "minilm")))
+        parts += form.chooser("Encoder", "encoder", encoder_options(), "minilm")
+        hint = ".npy, .npmmap, a Faiss file or a DiskANN folder"
         inside = form.text(
-            "encoder_other", "Encoder, written out", "", "sentence_transformers:/models/mine"
-        ) + form.text(
-            "source",
-            FOREIGN,
-            "",
-            ".npy, .npmmap, a Faiss file or a DiskANN folder",
-            "Rows in the order of the corpus.",
+            "encoder_other", "Encoder, written out", hint="sentence_transformers:/models/mine"
         )
-        parts.append(html.fold("Another encoder, or foreign vectors", inside, id="build-foreign"))
-    if item.form:
-        parts.append(form.draw(item.form, {}, {}, prefix="set-"))
-    return "".join(parts)
+        inside += form.text("source", FOREIGN, "", hint, "Rows in the order of the corpus.")
+        parts += html.fold("Another encoder, or foreign vectors", inside, id="build-foreign")
+    return parts + (form.draw(item.form, {}, {}, prefix="set-") if item.form else "")
 
 
 def build_kind(page: Page, event: Event) -> Patch:
@@ -118,7 +107,7 @@ def estimate(page: Page, event: Event) -> Iterator[Patch]:
     corpus, kind, settings = chosen(page, event)
     for piece in page.workbench.data.estimate_build(corpus, kind, **settings):
         if isinstance(piece, str):
-            yield {"#build-estimate": f'<p class="note">Estimating: {e(piece)} …</p>'}
+            yield {"#build-estimate": html.note(f"Estimating: {piece} …")}
         else:
             yield {"#build-estimate": estimated(piece)}
 
@@ -127,28 +116,26 @@ def estimated(piece: Any) -> str:
     """What a build will take."""
     about = "" if piece.counted else "about "
     dim = f" × {piece.dim} dimensions" if piece.dim else ""
+    time = text(piece.seconds, "duration")
     facts = (
         ("Passages", f"{about}{piece.passages:,}{dim}"),
         ("Memory while building", f"{size(piece.ram_build)} of {size(piece.free_ram)} free"),
         ("Memory while searching", size(piece.ram_search)),
         ("Disk", f"{size(piece.disk)} of {size(piece.free_disk)} free"),
-        (
-            "Time",
-            f"about {text(piece.seconds, 'duration')}" if piece.seconds >= 1 else "less than 1 s",
-        ),
+        ("Time", f"about {time}" if piece.seconds >= 1 else "less than 1 s"),
     )
-    warnings = "".join(html.warning(sentence) for sentence in piece.warnings)
-    basis = "".join(f"<li>{e(line)}</li>" for line in piece.basis)
-    return f"{html.defs(facts)}{warnings}{html.fold('How this was measured', f'<ul class=note>{basis}</ul>')}"
+    warnings = "".join(map(html.warning, piece.warnings))
+    basis = html.fold("How this was measured", html.bullets(piece.basis, "note"))
+    return f"{html.defs(facts)}{warnings}{basis}"
 
 
 def build(page: Page, event: Event) -> Patch:
     """Build it as a job; what is wrong at once is said in the form."""
     workbench = page.workbench
     corpus, kind, settings = chosen(page, event)
-    pages, foreign = whole_path(event.text("pages")), whole_path(event.text("source"))
+    pages, foreign = page_map_of(event.text("pages")), whole_path(event.text("source"))
     if corpus == str(gold_coverage.STARTER_CORPUS) and not pages:
-        pages = str(gold_coverage.STARTER_PAGES)
+        pages = gold_coverage.STARTER_PAGES
     stem = event.text("corpus") if not event.text("path") else Path(corpus).name.split(".")[0]
     name = event.text("name") or f"{stem}-{kind}"
     if name in workbench.workspace.llms():
@@ -157,7 +144,7 @@ def build(page: Page, event: Event) -> Patch:
         name,
         corpus,
         kind,
-        page_map=Path(pages).expanduser() if pages else None,
+        page_map=pages,
         source=Path(foreign).expanduser() if foreign else None,
         **settings,
     )
@@ -177,35 +164,24 @@ def raise_at_once(page: Page, job: Job | None) -> None:
 
 def combine_form(page: Page, event: Event) -> Patch:
     """The drawer that gives a hybrid or a reranked retriever a name."""
-    follow = ' data-on="change" data-do="data.combine_way"'
     way = event.text("way", FIRST_WAY)
     try:
         names = list(page.workbench.workspace.retrievers())
     except RalleError:
         names = []
-    boxes = "".join(
-        f'<label class="check"><input type="checkbox" name="parts" value="{e(name)}"{" checked" if name in event.many("parts") else ""}> {e(name)}</label>'
-        for name in names
-    )
-    body = (
-        "<h2>New hybrid or reranker</h2><div data-form data-problems class='stack'>"
-        f"{form.labelled('Way', form.select('way', options('composites'), way, more=follow))}"
-        f"<fieldset class='plain'><legend class='note'>Made of, in this order</legend><div class='checks'>{boxes}</div></fieldset>"
-        f"<div id='combine-settings'>{settings_of_way(page, way)}</div>"
-        f"{form.text('name', 'Name', hint='what chains call it')}"
-        f"<div class='buttons'>{html.button('Save', 'data.combine', kind='primary')}</div></div>"
-    )
-    return {"drawer": body}
+    follow = form.on_change("data.combine_way")
+    fields = form.chooser("Way", "way", options("composites"), way, more=follow)
+    fields += form.checks("parts", names, event.many("parts"), "Made of, in this order")
+    fields += f'<div id="combine-settings">{settings_of_way(page, way)}</div>'
+    fields += form.text("name", "Name", hint="what chains call it")
+    save = html.button("Save", "data.combine", kind="primary")
+    return {"drawer": drawn("New hybrid or reranker", fields, save)}
 
 
 def settings_of_way(page: Page, way: str) -> str:
     """The settings of a way of combining."""
-    item = catalog.entry("composites", way)
-    choices: dict[str, Any] = {}
-    if "llm" in item.form:
-        choices["llm"] = list(page.workbench.workspace.llms())
-    if "questions" in item.form:
-        choices["questions"] = list(page.workbench.workspace.dataset_paths())
+    item, space = catalog.entry("composites", way), page.workbench.workspace
+    choices = {"llm": list(space.llms()), "questions": list(space.dataset_paths())}
     return form.draw(item.form, {}, choices, prefix="set-") if item.form else ""
 
 

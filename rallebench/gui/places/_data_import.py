@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.events import Progress
-from rallebench.core.types import Example, Passage
-from rallebench.gui import html
-from rallebench.gui.form import labelled, select
+from rallebench.gui import form, html
 from rallebench.gui.frame import Event, Page, Patch
 from rallebench.gui.html import e
 from rallebench.gui.places._data_chunks import chunk_fields, chunking_of, words_of
@@ -25,19 +22,14 @@ STEPS = (("choose", "Choose"), ("preview", "Preview"), ("build", "Build"))
 KINDS = (("corpus", "Corpus"), ("dataset", "Dataset"), ("both", "Corpus and dataset"))
 INDEXES = (("bm25", "Words (BM25)"), ("dense", "Dense"), ("hybrid", "Hybrid"))
 FORMS = "TSV, JSONL, CSV, TREC, BEIR, an archive, or a folder of PDF, HTML, Markdown and text. Corpus or dataset is recognised."
+PAGES = "path of a JSON, TSV or JSONL file"
+PAGE_MAP = "Passage id → page id, where the corpus does not name its pages."
 CHARACTERS = 280
 
 
 def register(page: Page) -> None:
     """The actions of the panel."""
-    page.actions(
-        "data",
-        preview=preview,
-        rechunk=rechunk,
-        import_again=again,
-        import_open=open_panel,
-        **{"import": start},
-    )
+    page.actions("import", preview, rechunk, again, show, start)
 
 
 def whole_path(text: str) -> str:
@@ -62,65 +54,54 @@ def panel(page: Page, event: Event) -> str:
 
 def head(step: str) -> str:
     """The heading, and where one is."""
-    number = [name for name, _ in STEPS].index(step) + 1
-    steps = "".join(
-        f'<li class="{"on" if name == step else ""}"{" aria-current=step" if name == step else ""}>{label}</li>'
-        for name, label in STEPS
+    number, steps = [name for name, _ in STEPS].index(step) + 1, ""
+    for name, label in STEPS:
+        on, current = ("on", ' aria-current="step"') if name == step else ("", "")
+        steps += f'<li class="{on}"{current}>{label}</li>'
+    return (
+        f'{html.heading("Import", f"step {number} of 3", first=True)}<ol class="wizs">{steps}</ol>'
     )
-    return f'<h3 class="sub first">Import <small>step {number} of 3</small></h3><ol class="wizs">{steps}</ol>'
 
 
 def choose() -> str:
     """The drop zone and the path."""
-    return f"""<label class="drop" data-upload="data.preview"><span aria-hidden="true">⇪</span><span>Drop files or a folder, or click</span>
+    return f"""<label class="drop" data-upload="import.preview"><span aria-hidden="true">⇪</span><span>Drop files or a folder, or click</span>
 <input type="file" multiple class="sr" aria-label="Files to import"></label>
-<label class="drop small" data-upload="data.preview"><span>or choose a whole folder</span><input type="file" webkitdirectory class="sr" aria-label="Folder to import"></label>
-<input name="path" aria-label="A path on this machine" placeholder="or a path on this machine" data-on="enter" data-do="data.preview">
-<p class="note">{e(FORMS)}</p>
-{html.button("Preview", "data.preview", kind="primary")}"""
+<label class="drop small" data-upload="import.preview"><span>or choose a whole folder</span><input type="file" webkitdirectory class="sr" aria-label="Folder to import"></label>
+<input name="path" aria-label="A path on this machine" placeholder="or a path on this machine" data-on="enter" data-do="import.preview">
+{html.note(FORMS)}{html.button("Preview", "import.preview", kind="primary")}"""
 
 
 def previewed(seen: Looked, state: dict[str, Any]) -> str:
     """What was recognised, how it begins, and what is to be built."""
     kind = state.get("kind") or seen.kind
-    recognised = dict(KINDS)[kind].lower()
-    parts = [f'<p><b>{e(seen.source.name)}</b> <span class="note">is a {e(recognised)}</span></p>']
-    names = [*catalog.names("corpora"), *catalog.names("datasets")]
-    form = (seen.dataset if kind == "dataset" else seen.corpus or seen.dataset).form  # type: ignore[union-attr]
-    parts.append(
-        '<div class="pair">'
-        + labelled("It is a", select("kind", [(k, w) for k, w in KINDS], kind, more=ON_LOOK))
-        + labelled(
-            "Format",
-            select(
-                "form", sorted({*names} - {"imported"}), state.get("form") or form, more=ON_LOOK
-            ),
-        )
-        + "</div>"
+    formats = {*catalog.names("corpora"), *catalog.names("datasets")} - {"imported"}
+    recognised = seen.dataset if kind == "dataset" else seen.corpus or seen.dataset
+    shape = state.get("form") or recognised.form  # type: ignore[union-attr]
+    parts = (
+        f'<p><b>{e(seen.source.name)}</b> <span class="note">is a {e(dict(KINDS)[kind].lower())}</span></p>'
+        f'<div class="pair">{form.chooser("It is a", "kind", KINDS, kind, more=ON_LOOK)}'
+        f"{form.chooser('Format', 'form', sorted(formats), shape, more=ON_LOOK)}</div>"
     )
     if seen.dataset:
-        parts.append(questions(seen.dataset))
+        parts += questions(seen.dataset)
     if seen.corpus:
         chunking = state_chunking(state, seen.corpus)
-        parts += [
-            f'<div id="import-chunks">{chunks(seen.corpus, chunking)}</div>',
-            settings(state, chunking),
-        ]
-    parts.append(
-        labelled(
-            "Name", f'<input name="name" value="{e(state.get("name") or seen.name)}" required>'
-        )
-    )
+        parts += f'<div id="import-chunks">{chunks(seen.corpus, chunking)}</div>'
+        parts += settings(state, chunking)
+    parts += form.text("name", "Name", state.get("name") or seen.name, more=" required")
+    begin = "Import"
     if seen.corpus:
-        parts.append(indexes(state))
-    begin = "Import and build" if seen.corpus else "Import"
-    parts.append(
-        f'<div class="buttons">{html.button("Back", "data.import_again")}{html.button(begin, "data.import", kind="primary")}</div>'
-    )
-    return "".join(parts)
+        begin = "Import and build"
+        ticked = state.get("indexes", [name for name, _ in INDEXES])
+        encoder = state.get("encoder", "minilm")
+        parts += form.checks("indexes", INDEXES, ticked, "Build when done")
+        parts += form.chooser("Encoder", "encoder", list(catalog.encoders()), encoder)
+    start = html.button(begin, "import.start", kind="primary")
+    return f'{parts}<div class="buttons">{html.button("Back", "import.again")}{start}</div>'
 
 
-ON_LOOK = ' data-on="change" data-do="data.preview"'
+ON_LOOK = form.on_change("import.preview")
 
 
 def state_chunking(state: dict[str, Any], corpus: Preview) -> Any:
@@ -132,18 +113,26 @@ def state_chunking(state: dict[str, Any], corpus: Preview) -> Any:
 
 def chunks(corpus: Preview, chunking: Any) -> str:
     """The first passages as an index would hold them, and the bad rows."""
-    rows: Sequence[Passage] = corpus.rows
-    first = imports.first_chunks(rows, chunking)
-    more = f"{plural(corpus.read, 'row')} read" + ("" if corpus.ended else ", there are more")
     items = "".join(
-        f'<article class="bit"><h4>{e(p.title or p.doc_id)}<span class="n">{e(p.doc_id)}</span></h4>'
-        f"<p>{e(short(p.text))}</p></article>"
-        for p, _ in first
+        bit(f'{e(p.title or p.doc_id)}<span class="n">{e(p.doc_id)}</span>', e(short(p.text)))
+        for p, _ in imports.first_chunks(corpus.rows, chunking)
     )
-    title = "First chunks" if chunking else "First passages"
-    head = f'<h3 class="sub">{title} <small>{e(more)}</small></h3>'
-    body = items or '<p class="note">No passage can be read here. Choose another format.</p>'
-    return head + f'<div class="firsts">{body}</div>' + problems(corpus)
+    return first_rows(corpus, "chunk" if chunking else "passage", items)
+
+
+def questions(preview: Preview) -> str:
+    """The first questions with their gold."""
+    items = ""
+    for x in preview.rows[:5]:
+        pages = plural(len(x.gold.pages), "gold page")
+        answers = e(html.dotted(*x.gold.answers[:3]) or "no answer")
+        items += bit(e(short(x.question.text)), f'{answers}<span class="note"> {pages}</span>')
+    return first_rows(preview, "question", items)
+
+
+def bit(title: str, text: str) -> str:
+    """The beginning of a row; both are HTML."""
+    return f'<article class="bit"><h4>{title}</h4><p>{text}</p></article>'
 
 
 def short(text: str) -> str:
@@ -152,119 +141,94 @@ def short(text: str) -> str:
     return flat if len(flat) <= CHARACTERS else flat[: CHARACTERS - 1] + "…"
 
 
-def questions(preview: Preview) -> str:
-    """The first questions with their gold."""
-    rows: Sequence[Example] = preview.rows
-    items = "".join(
-        f'<article class="bit"><h4>{e(short(x.question.text))}</h4><p>{e(" · ".join(x.gold.answers[:3]) or "no answer")}'
-        f'<span class="note"> {len(x.gold.pages)} gold page{"s" * (len(x.gold.pages) != 1)}</span></p></article>'
-        for x in rows[:5]
-    )
-    more = f"{plural(preview.read, 'row')} read" + ("" if preview.ended else ", there are more")
-    head = f'<h3 class="sub">First questions <small>{e(more)}</small></h3>'
-    body = items or '<p class="note">No question can be read here. Choose another format.</p>'
-    return head + f'<div class="firsts">{body}</div>' + problems(preview)
-
-
-def problems(preview: Preview) -> str:
-    """The bad rows, and what is to happen to them."""
+def first_rows(preview: Preview, noun: str, items: str) -> str:
+    """The first rows, and the bad ones with what is to happen to them."""
+    more = plural(preview.read, "row") + (" read" if preview.ended else " read, there are more")
+    items = items or html.note(f"No {noun} can be read here. Choose another format.")
+    drawn = f'{html.heading(f"First {noun}s", more)}<div class="firsts">{items}</div>'
     if not preview.bad:
-        return ""
-    lines = "".join(f"<li>{e(on_page(problem.message))}</li>" for problem in preview.problems[:5])
-    return (
-        f'<div class="warn"><b>{plural(preview.bad, "bad row")}.</b><ul>{lines}</ul>'
-        '<label class="check"><input type="checkbox" name="skip_bad"> Leave bad rows out</label></div>'
-    )
+        return drawn
+    lines = html.bullets(on_page(problem.message) for problem in preview.problems[:5])
+    box = form.check("skip_bad", "Leave bad rows out")
+    return f'{drawn}<div class="warn"><b>{plural(preview.bad, "bad row")}.</b>{lines}{box}</div>'
 
 
 def settings(state: dict[str, Any], chunking: Any) -> str:
     """The cutting and the page map, folded."""
-    cut = html.fold(
-        "Chunking",
-        chunk_fields(chunking, 'data-on="change" data-do="data.rechunk"'),
-        gist=words_of(chunking),
-        id="import-chunking",
-    )
-    pages = labelled(
-        "File",
-        f'<input name="pages" value="{e(state.get("pages", ""))}" placeholder="path of a JSON, TSV or JSONL file"{ON_LOOK}>',
-        "Passage id → page id, where the corpus does not name its pages.",
-    )
-    upload = '<label class="drop small" data-upload="data.preview" data-as="pages"><span>Drop a page map, or click</span><input type="file" class="sr" aria-label="Page map"></label>'
-    gist = Path(state["pages"]).name if state.get("pages") else "none"
-    return cut + html.fold("Page map", pages + upload, gist=gist, id="import-pages")
-
-
-def indexes(state: dict[str, Any]) -> str:
-    """What is built when the import is done."""
-    ticked = state.get("indexes", [name for name, _ in INDEXES])
-    boxes = "".join(
-        f'<label class="check"><input type="checkbox" name="indexes" value="{name}"{" checked" if name in ticked else ""}> {label}</label>'
-        for name, label in INDEXES
-    )
-    encoder = labelled(
-        "Encoder", select("encoder", list(catalog.encoders()), state.get("encoder", "minilm"))
-    )
-    return f'<fieldset class="plain"><legend class="note">Build when done</legend><div class="checks">{boxes}</div></fieldset>{encoder}'
+    fields, path = chunk_fields(chunking, form.on_change("import.rechunk")), state.get("pages", "")
+    cut = html.fold("Chunking", fields, gist=words_of(chunking), id="import-chunking")
+    pages = form.text("pages", "File", path, PAGES, PAGE_MAP, more=ON_LOOK)
+    pages += '<label class="drop small" data-upload="import.preview" data-as="pages"><span>Drop a page map, or click</span><input type="file" class="sr" aria-label="Page map"></label>'
+    gist = Path(path).name if path else "none"
+    return cut + html.fold("Page map", pages, gist=gist, id="import-pages")
 
 
 def building(job: Job) -> str:
     """How far the import is, or what came of it."""
-    lines = ""
     tasks = [(name, x) for name, x in job.tasks.items() if isinstance(x, Progress)]
+    lines = ""
     for name, news in tasks[:-1]:
-        lines += f'<div class="doing"><span><span class="good">✓</span> {e(news.message if name == "corpus" else name)}</span></div>'
+        words = e(news.message if name == "corpus" else name)
+        lines += f'<div class="doing"><span><span class="good">✓</span> {words}</span></div>'
     for name, news in tasks[-1:]:
         share = news.done / news.total if news.total else None
         lines += html.doing(news.message or name, share=share)
+    other = html.button("Import another", "import.again")
     if not job.done:
-        stop = html.button("Stop", "jobs.stop", id=job.id)
-        return f'{lines or "<p>Starting…</p>"}<p class="note">It goes on if you leave this page.</p><div class="buttons">{stop}</div>'
-    other = html.button("Import another", "data.import_again")
-    if job.error is not None:
-        back = html.button("Back", "data.import_open", step="preview")
-        return f'{html.problem(job.error)}<div class="buttons">{back}{other}</div>'
-    return done(job, job.result) + f'<div class="buttons">{other}</div>'
+        note = html.note("It goes on if you leave this page.")
+        lines = (lines or "<p>Starting…</p>") + note
+        other = html.button("Stop", "jobs.stop", id=job.id)
+    elif job.error is not None:
+        lines += html.problem(job.error)
+        other = html.button("Back", "import.show", step="preview") + other
+    else:
+        lines += done(job, job.result)
+    return f'{lines}<div class="buttons">{other}</div>'
 
 
 def done(job: Job, result: ImportResult) -> str:
     """What an import has brought, and what can be done with it."""
-    parts, links = [], []
-    if result.corpus:
-        left_out = f", {result.corpus.skipped:,} bad rows left out" if result.corpus.skipped else ""
-        parts.append(f"{result.corpus.passages:,} passages{left_out}")
-        links.append(html.link("Read passages", html.address("data/corpus", id=job.name), "button"))
-        lost = result.corpus.passages_without_page if result.corpus.has_pages else 0
-        if lost:
+    parts, links = [], ""
+    if (corpus := result.corpus) is not None:
+        parts.append(counted(corpus.passages, "passages", corpus.skipped))
+        links += html.link("Read passages", html.address("data/corpus", id=job.name), "button")
+        if corpus.has_pages and (lost := corpus.passages_without_page):
             parts.append(f"{lost:,} of them without a page, which can never count as gold pages")
-    if result.dataset:
-        skipped = (
-            f", {result.dataset.skipped:,} bad rows left out" if result.dataset.skipped else ""
-        )
-        parts.append(f"{result.dataset.questions:,} questions{skipped}")
-        links.append(html.link("Use in Build", html.address("build/one", set=job.name), "button"))
+    if (dataset := result.dataset) is not None:
+        parts.append(counted(dataset.questions, "questions", dataset.skipped))
+        links += html.link("Use in Build", html.address("build/one", set=job.name), "button")
     if result.indexes:
         last = result.indexes[-1]
-        links.append(html.link(f"Search {last}", html.address("data/index", id=last), "button"))
-        links.append(html.button(f"Use {last} in Build", "data.use", id=last))
         parts.append(f"indexes {', '.join(result.indexes)}")
+        links += html.link(f"Search {last}", html.address("data/index", id=last), "button")
+        links += html.button(f"Use {last} in Build", "data.use", id=last)
     return (
         f'<p class="good"><b>Imported {e(job.name)}.</b></p><p>{e("; ".join(parts))}.</p>'
-        f'<div class="row">{"".join(links)}</div>'
+        f'<div class="row">{links}</div>'
     )
+
+
+def counted(count: int, noun: str, skipped: int) -> str:
+    """How many rows came in, and how many did not."""
+    return f"{count:,} {noun}" + (f", {skipped:,} bad rows left out" if skipped else "")
 
 
 # actions
 
 
+def page_map_of(text: str) -> Path | None:
+    """The path of a page map, None where none is named."""
+    path = whole_path(text)
+    return Path(path).expanduser() if path else None
+
+
 def look(page: Page, state: dict[str, Any]) -> Looked:
     """The source of this window's import, looked at."""
-    pages = whole_path(state.get("pages", ""))
     return imports.look(
         Path(state["source"]),
         kind=state.get("kind", ""),
         form=state.get("form", ""),
-        page_map=Path(pages).expanduser() if pages else None,
+        page_map=page_map_of(state.get("pages", "")),
     )
 
 
@@ -274,10 +238,9 @@ def preview(page: Page, event: Event) -> Patch:
     files = event.data.get("files") or []
     page_map = event.text("as") == "pages"
     state = dict(before) if before.get("step") == "preview" and (page_map or not files) else {}
-    if page_map and files:
-        state["pages"] = str(uploads.lay_out(page.workbench.workspace, sent(files)))
-    elif files:
-        state["source"] = str(uploads.lay_out(page.workbench.workspace, sent(files)))
+    if files:
+        place = str(uploads.lay_out(page.workbench.workspace, sent(files)))
+        state["pages" if page_map else "source"] = place
     elif event.text("path"):
         state["source"] = whole_path(event.text("path"))
     if not state.get("source"):
@@ -321,13 +284,12 @@ def start(page: Page, event: Event) -> Patch:
         raise UsageError("Choose what to import first.")
     keep(state, event)
     seen = look(page, state)
-    pages = whole_path(event.text("pages"))
     request = ImportRequest(
         event.text("name") or seen.name,
         seen.source,
         seen.kind,
         state["form"],
-        Path(pages).expanduser() if pages else None,
+        page_map_of(event.text("pages")),
         event.flag("skip_bad"),
         chunking_of(event) if seen.corpus else None,
         tuple(event.many("indexes")) if seen.corpus else (),
@@ -345,7 +307,7 @@ def again(page: Page, event: Event) -> Patch:
     return {"#data-import": panel(page, event)}
 
 
-def open_panel(page: Page, event: Event) -> Patch:
+def show(page: Page, event: Event) -> Patch:
     """The panel as it is, or at another step."""
     if event.text("step"):
         event.session["import"]["step"] = event.text("step")

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.types import Example, Gold
-from rallebench.gui import form, html
+from rallebench.gui import figures, form, html
 from rallebench.gui.frame import Event, Page, Patch
 from rallebench.gui.html import e
 from rallebench.gui.wording import on_page
@@ -24,9 +23,7 @@ OFFERED = 200
 def register(page: Page) -> None:
     """The view and its actions."""
     page.view("data/index", open_index)
-    page.actions(
-        "data", search=search, search_questions=offer, search_switch=switch, index_head=again
-    )
+    page.actions("index", search, offer, switch, refresh)
 
 
 def line_of(page: Page, name: str) -> RetrieverLine:
@@ -46,55 +43,41 @@ def open_index(page: Page, event: Event) -> Patch:
         line = line_of(page, name)
     except RalleError as error:
         return {"go": "#/data/list", "say": on_page(error)}
+    hint = "Type a query, or choose a question, whose gold is then marked. The index is loaded if it is not."
     body = (
-        f'<div class="wrap-page wide" data-form data-problems><div id="index-head">{head(page, line)}</div>'
-        f'<div class="index-cols"><div class="stack">{search_form(page, event, name, names)}<div id="index-hits">{hint()}</div></div>'
+        f'<div class="wrap-page wide" data-form data-problems><div id="index-head">{head(line)}</div>'
+        f'<div class="index-cols"><div class="stack">{search_form(page, event, name, names)}<div id="index-hits">{html.note(hint)}</div></div>'
         f'<aside class="stack" id="index-about">{about(page, line)}</aside></div>'
-        '<span data-follow="*" data-do="data.index_head"></span></div>'
+        '<span data-follow="*" data-do="index.refresh"></span></div>'
     )
     return {"#v-data-index": body, "title": name}
 
 
 def switch(page: Page, event: Event) -> Patch:
     """Open another index with the same question."""
-    query = {"id": event.text("id"), "set": event.text("set"), "q": event.text("q")}
-    return {"go": html.address("data/index", **query, query=event.text("query"))}
+    query = {name: event.text(name) for name in ("id", "set", "q", "query")}
+    return {"go": html.address("data/index", **query)}
 
 
-def hint() -> str:
-    """What to do before anything is searched."""
-    return '<p class="note">Type a query, or choose a question, whose gold is then marked. The index is loaded if it is not.</p>'
-
-
-def head(page: Page, line: RetrieverLine) -> str:
+def head(line: RetrieverLine) -> str:
     """The name, the state and the buttons."""
-    from rallebench.gui.places.data import KINDS, state
+    from rallebench.gui.places.data import KINDS, state, switch_button
 
-    verb = ("Unload", "data.unload") if line.state == "loaded" else ("Load", "data.load")
-    built = line.bytes is not None
-    buttons = [
-        state(line),
-        html.button(*verb, id=line.name),
-        html.button("Verify", "data.verify", id=line.name) if built and not line.parts else "",
-        html.button("Use in Build", "data.use", id=line.name),
-    ]
-    kind = KINDS.get(line.kind, line.kind)
-    return html.crumb(
-        "Data",
-        "#/data/list",
-        line.name,
-        " · ".join(filter(None, [kind, line.corpus])),
-        buttons="".join(buttons),
-    )
+    buttons = state(line) + switch_button(line)
+    if line.bytes is not None and not line.parts:
+        buttons += html.button("Verify", "data.verify", id=line.name)
+    buttons += html.button("Use in Build", "data.use", id=line.name)
+    about = html.dotted(KINDS.get(line.kind, line.kind), line.corpus)
+    return html.crumb("Data", "#/data/list", line.name, about, buttons=buttons)
 
 
-def again(page: Page, event: Event) -> Patch:
+def refresh(page: Page, event: Event) -> Patch:
     """The head as it is now."""
     name = event.text("id") or event.query.get("id", "")
     if not name:
         return {}
     line = line_of(page, name)
-    return {"#index-head": head(page, line), "#index-about": about(page, line)}
+    return {"#index-head": head(line), "#index-about": about(page, line)}
 
 
 def search_form(page: Page, event: Event, name: str, names: list[str]) -> str:
@@ -106,33 +89,33 @@ def search_form(page: Page, event: Event, name: str, names: list[str]) -> str:
     if question and not query:
         with suppress(RalleError):
             query = page.workbench.asking.example(chosen, question).question.text
-    follow = ' data-on="change" data-do="data.search_questions"'
     knobs = page.workbench.data.knobs_of(name)
     fields = form.draw(knobs, {}, {}, prefix="knob-")
     gist = ", ".join(knobs)
     more = html.fold("Search settings", fields, gist=gist, id="index-knobs") if knobs else ""
-    other = ' data-on="change" data-do="data.search_switch"'
-    index = form.labelled("Index", form.select("id", names, name, more=other))
+    other, follow = form.on_change("index.switch"), form.on_change("index.offer")
+    field = f'<span id="index-question">{question_field(page, chosen, question)}</span>'
+    choices = (
+        form.chooser("Index", "id", names, name, more=other),
+        form.chooser("Dataset", "set", sets, chosen, more=follow),
+        form.labelled("Question whose gold is marked", field),
+    )
     return (
         f'<div class="ask"><span id="index-query">{query_field(query)}</span>'
         '<input name="k" type="number" min="1" max="1000" value="10" aria-label="k" title="k: how many passages">'
-        f"{html.button('Search', 'data.search', kind='primary')}</div>"
-        f'<div class="pair three">{index}{form.labelled("Dataset", form.select("set", sets, chosen, more=follow))}'
-        f'<label class="field"><span>Question whose gold is marked</span><span id="index-question">{question_field(page, chosen, question)}</span></label></div>{more}'
+        f"{html.button('Search', 'index.search', kind='primary')}</div>"
+        f'<div class="pair three">{"".join(choices)}</div>{more}'
     )
 
 
 def question_field(page: Page, dataset: str, chosen: str) -> str:
     """A field that offers questions of a dataset."""
-    options = ""
+    offered: list[tuple[str, str]] = []
     with suppress(RalleError):
-        for example in page.workbench.asking.questions(dataset)[:OFFERED]:
-            question = example.question
-            options += f'<option value="{e(question.qid)}">{e(question.text[:140])}</option>'
-    return (
-        f'<input name="q" list="index-questions" value="{e(chosen)}" placeholder="id, or words of it" '
-        f'data-on="change" data-do="data.search_questions"><datalist id="index-questions">{options}</datalist>'
-    )
+        questions = (x.question for x in page.workbench.asking.questions(dataset)[:OFFERED])
+        offered = [(question.qid, question.text[:140]) for question in questions]
+    follow, options = form.on_change("index.offer"), form.suggestions("index-questions", offered)
+    return f'<input name="q" list="index-questions" value="{e(chosen)}" placeholder="id, or words of it"{follow}>{options}'
 
 
 def example_of(page: Page, event: Event) -> Example | None:
@@ -144,9 +127,8 @@ def example_of(page: Page, event: Event) -> Example | None:
     for example in questions:
         if example.question.qid == words:
             return example
-    lower = words.lower()
     for example in questions:
-        if lower in example.question.text.lower():
+        if words.lower() in example.question.text.lower():
             return example
     raise UsageError(f"No question of {event.text('set')} has the id or the words {words!r}.")
 
@@ -169,7 +151,7 @@ def query_field(query: str) -> str:
     """The field of the query."""
     return (
         f'<input name="query" value="{e(query)}" data-filter aria-label="Query" placeholder="Query" '
-        'data-on="enter" data-do="data.search">'
+        'data-on="enter" data-do="index.search">'
     )
 
 
@@ -187,31 +169,28 @@ def search(page: Page, event: Event) -> Iterator[Patch]:
         if isinstance(piece, Search):
             yield {"#index-hits": hits(piece, gold, k)}
         else:
-            yield {"#index-hits": f'<p class="note">{e(piece)} …</p>'}
+            yield {"#index-hits": html.note(f"{piece} …")}
 
 
 def hits(result: Search, gold: Gold, k: int) -> str:
     """The ranked passages, the gold ones marked."""
-    facts = [f"{len(result.hits)} of k = {k}", html.duration(result.milliseconds / 1000)]
-    if gold.pages:
-        rank = result.gold_rank
-        facts.append(
-            f"first gold page at rank {rank}" + (f": k = {k} cuts it off" if rank > k else "")
-            if rank
-            else f"no gold page among the first {result.depth}"
-        )
+    rank, where = result.gold_rank, ""
+    if rank:
+        where = f"first gold page at rank {rank}" + (f": k = {k} cuts it off" if rank > k else "")
+    elif gold.pages:
+        where = f"no gold page among the first {result.depth}"
+    took = figures.duration(result.milliseconds / 1000)
+    head = html.heading("Passages", html.dotted(f"{len(result.hits)} of k = {k}", took, where))
     items = ""
-    for rank, hit in enumerate(result.hits, 1):
-        passage = hit.passage
-        is_gold = passage.page_id in gold.pages
-        tag = '<em class="tag gold">gold page</em>' if is_gold else ""
+    for number, hit in enumerate(result.hits, 1):
+        passage, mark, tag = hit.passage, "", ""
+        if passage.page_id in gold.pages:
+            mark, tag = " g", '<em class="tag gold">gold page</em>'
         items += (
-            f'<article class="bit{" g" if is_gold else ""}"><h4><b>{rank}</b> {e(passage.title or passage.doc_id)} {tag}'
+            f'<article class="bit{mark}"><h4><b>{number}</b> {e(passage.title or passage.doc_id)} {tag}'
             f'<span class="n">{hit.score:.3f}</span></h4><p>{e(passage.text)}</p></article>'
         )
-    if not result.hits:
-        items = '<p class="note">No passage has a word of the query.</p>'
-    return f'<h3 class="sub">Passages <small>{e(" · ".join(facts))}</small></h3>{items}'
+    return head + (items or html.note("No passage has a word of the query."))
 
 
 def about(page: Page, line: RetrieverLine) -> str:
@@ -220,40 +199,30 @@ def about(page: Page, line: RetrieverLine) -> str:
     if manifest is None:
         entry = page.workbench.workspace.combinations().get(line.name)
         facts = [("Made of", ", ".join(line.parts)), ("About", line.about)]
-        whole = entry.model_dump(exclude_defaults=True) if entry else {}
+        title, whole = "Entry", entry.model_dump(exclude_defaults=True) if entry else {}
     else:
+        encoder = f"{manifest.encoder_name}, {manifest.dim} dimensions" if manifest.dim else ""
         facts = [
             ("Corpus", line.corpus),
             ("Passages", f"{manifest.passages:,}"),
             ("Without a page", f"{manifest.passages_without_page:,}"),
-            (
-                "Encoder",
-                f"{manifest.encoder_name}, {manifest.dim} dimensions" if manifest.dim else "",
-            ),
+            ("Encoder", encoder),
             ("Chunking", words_of_cut(manifest.chunking)),
-            ("Disk", html.amount(manifest.bytes)),
-            ("Built in", html.duration(manifest.seconds)),
+            ("Disk", figures.amount(manifest.bytes)),
+            ("Built in", figures.duration(manifest.seconds)),
             ("Fingerprint", manifest.fingerprint),
         ]
-        whole = manifest.model_dump()
-    users = library.users(page.workbench.workspace, line.name, "retriever")
-    facts.append(("Used by", ", ".join(users)))
-    manifest_text = e(json.dumps(whole, ensure_ascii=False, indent=1, default=str))
-    fold = html.fold(
-        "Manifest" if manifest else "Entry",
-        f'<pre class="pre">{manifest_text}</pre>',
-        id="index-manifest",
+        title, whole = "Manifest", manifest.model_dump()
+    facts.append(
+        ("Used by", ", ".join(library.users(page.workbench.workspace, line.name, "retriever")))
     )
-    fold = fold if whole else ""
-    what = "combination" if line.parts else "index"
-    delete = (
-        html.button("Delete…", "data.ask", kind="danger", what=what, id=line.name)
-        if line.own and (line.bytes is not None or line.parts or line.state == "damaged")
-        else ""
-    )
-    return (
-        f'<h3 class="sub first">About</h3>{html.defs(facts)}{fold}<div class="row">{delete}</div>'
-    )
+    fold = html.fold(title, html.as_json(whole), id="index-manifest") if whole else ""
+    delete = ""
+    if line.own and (line.bytes is not None or line.parts or line.state == "damaged"):
+        what = "combination" if line.parts else "index"
+        delete = html.button("Delete…", "data.ask_delete", kind="danger", what=what, id=line.name)
+    head = html.heading("About", first=True)
+    return f'{head}{html.defs(facts)}{fold}<div class="row">{delete}</div>'
 
 
 def words_of_cut(chunking: dict[str, Any] | None) -> str:

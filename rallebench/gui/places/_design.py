@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence, Set
 
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.settings import Setting
 from rallebench.core.types import Chain
-from rallebench.gui import form
-from rallebench.gui.form import labelled, select
+from rallebench.gui import form, html
 from rallebench.gui.frame import Event, Page
-from rallebench.gui.html import attributes, button, e, link
+from rallebench.gui.html import attributes, e
+from rallebench.gui.places import _published
 from rallebench.gui.places._bench import bench_of
 from rallebench.services import catalog, designs, experiment_design
 from rallebench.services.designs import Choice, Variable
@@ -34,29 +33,15 @@ KINDS = {
 SIZES = (("", "all"), *((str(n), f"first {n}") for n in (10, 30, 50, 100, 200, 500)))
 FEW_SHOWN = 12
 """Choices that are shown as boxes; more are chosen from a list."""
-DATA = frozenset(
-    [
-        "data",
-        "set",
-        "file",
-        "datasets",
-        "tasks",
-        "split",
-        "language",
-        "index",
-        "retriever",
-        "corpus",
-        "articles",
-        "runs",
-        "reference",
-        "env",
-        "table",
-        "gold",
-        "instances",
-        "labels",
-    ]
-)
+# fmt: off
+DATA = frozenset({
+    "data", "set", "file", "datasets", "tasks", "split", "language", "index", "retriever", "corpus", "articles",
+    "runs", "reference", "env", "table", "gold", "instances", "labels",
+})
+# fmt: on
 """Settings of published benchmarks that say over what they run."""
+PATHS = ("data", "corpus", "file", "articles")
+"""Settings that name a dataset or a path."""
 
 
 def design_of(page: Page, event: Event) -> Design:
@@ -81,8 +66,9 @@ def chain_of(page: Page, event: Event, design: Design) -> Chain:
 # reading
 
 
-def read(page: Page, event: Event, design: Design) -> None:
-    """Put the fields of the form into the design."""
+def read(page: Page, event: Event) -> Design:
+    """The design of the window, with the fields of the form put into it."""
+    design = design_of(page, event)
     design.name, design.seed = event.text("name", design.name), event.text("seed", design.seed)
     design.limit = event.text("limit") if "limit" in event.data else design.limit
     design.track = event.flag("track") if "name" in event.data else design.track
@@ -110,6 +96,7 @@ def read(page: Page, event: Event, design: Design) -> None:
         }
     elif design.kind == "batch":
         design.chains = event.many("chains")
+    return design
 
 
 def request_of(page: Page, event: Event, design: Design) -> ExperimentRequest:
@@ -122,45 +109,34 @@ def request_of(page: Page, event: Event, design: Design) -> ExperimentRequest:
 
 def cards(chosen: str) -> str:
     """The kinds of experiment."""
-    return (
-        '<div class="x-cards" role="group" aria-label="Kind of experiment">'
-        + "".join(
-            f'<a class="card{" on" if kind == chosen else ""}" href="#/experiments/list?kind={kind}"{" aria-current=true" if kind == chosen else ""}><b>{e(title)}</b><small>{e(about)}</small></a>'
-            for kind, (title, about) in KINDS.items()
-        )
-        + "</div>"
-    )
+    drawn = ""
+    for kind, (title, about) in KINDS.items():
+        on, current = (" on", " aria-current=true") if kind == chosen else ("", "")
+        address = html.address("experiments/list", kind=kind)
+        drawn += f'<a class="card{on}" href="{address}"{current}><b>{e(title)}</b><small>{e(about)}</small></a>'
+    return f'<div class="x-cards" role="group" aria-label="Kind of experiment">{drawn}</div>'
 
 
 def steps(page: Page, event: Event, design: Design) -> str:
     """The three steps of a kind."""
-    titles, parts = _STEPS[design.kind](page, event, design)
-    drawn = "".join(
-        f'<section class="x-step"><h3><b>{i}</b>{title}</h3><div class="x-fields">{part}</div></section>'
-        for i, (title, part) in enumerate(zip(titles, parts), 1)
-    )
+    drawn = ""
+    for number, (title, part) in enumerate(_STEPS[design.kind](page, event, design), 1):
+        drawn += f'<section class="x-step"><h3><b>{number}</b>{title}</h3><div class="x-fields">{part}</div></section>'
     return drawn + naming(design)
 
 
 def naming(design: Design) -> str:
     """Name, seed and MLflow, folded."""
-    auto = (
-        "made of its settings"
-        if design.kind in ("suite", "baselines")
-        else f"{design.kind}-{design.auto}"
-    )
-    fields = labelled(
-        "Name",
-        f'<input name="name" value="{e(design.name)}" placeholder="{e(auto)}" maxlength="60">',
-    )
+    auto = f"{design.kind}-{design.auto}"
+    if design.kind in ("suite", "baselines"):
+        auto = "made of its settings"
+    fields = form.text("name", "Name", design.name, auto, more=' maxlength="60"')
     if design.kind not in ("tradeoff", "baselines"):
-        fields += labelled(
-            "Seed", f'<input type="number" name="seed" value="{e(design.seed)}" min="0" step="1">'
-        )
+        fields += form.number("seed", "Seed", design.seed, 0)
     if design.kind != "tradeoff":
-        ticked = " checked" if design.track else ""
-        fields += f'<label class="check"><input type="checkbox" name="track"{ticked}> Log to MLflow</label>'
-    return f'<details class="fold" id="x-naming"><summary>Name and logging<em>{e(design.name or auto)}</em></summary><div class="fields">{fields}</div></details>'
+        fields += form.check("track", "Log to MLflow", design.track)
+    gist = design.name or auto
+    return html.fold("Name and logging", form.fields(fields), gist=gist, id="x-naming")
 
 
 def ticks(
@@ -177,83 +153,92 @@ def ticks(
     return f'<div class="checks">{boxes}</div>'
 
 
-def _sweep(page: Page, event: Event, design: Design) -> tuple[list[str], list[str]]:
-    chain = chain_of(page, event, design)
-    known = designs.variables(page.workbench, chain)
+def three(*fields: str) -> str:
+    """Fields side by side, three in a row."""
+    return f'<div class="fields x-three">{"".join(fields)}</div>'
+
+
+def vary(title: str, about: str, values: str, more: str = "", drop: str = "") -> str:
+    """What is varied, with its values as boxes and what adds one."""
+    return (
+        f'<fieldset class="x-vary"><legend>Vary <b>{e(title)}</b> over<small>{e(about)}</small>{drop}</legend>'
+        f'<div class="row">{values}{more}</div></fieldset>'
+    )
+
+
+def own_value(name: str, title: str, kind: str, more: str = "") -> str:
+    """A field for a value that is no box."""
+    return f'<input class="x-own" type="{kind}" name="{e(name)}" placeholder="other" aria-label="Another value of {e(title)}"{more}>'
+
+
+Steps = tuple[tuple[str, str], ...]
+"""(title, fields) of each step, both HTML."""
+
+
+def _sweep(page: Page, event: Event, design: Design) -> Steps:
+    known = designs.variables(page.workbench, chain_of(page, event, design))
     rows = "".join(vary_row(known[name], design) for name in design.vary if name in known)
     rest = [v for name, v in known.items() if name not in design.vary]
     first = "".join(
-        button(f"+ {v.label}", "experiments.vary", kind="x-add", field=v.name) for v in rest[:6]
+        html.button(f"+ {v.label}", "experiments.add_field", kind="x-add", field=v.name)
+        for v in rest[:6]
     )
-    more = select(
+    follow = form.on_change("experiments.add_field")
+    more = form.select(
         "field",
         [(v.name, v.label) for v in rest[6:]],
         "",
         blank="+ Any other field",
-        more=' class="x-more" aria-label="Any other field" data-do="experiments.vary" data-on="change"',
+        more=f' class="x-more" aria-label="Any other field"{follow}',
     )
-    chains = [(n, n) for n in page.workbench.workspace.chain_paths()]
-    bench = bench_of(page, event).chain.name
-    source = select(
+    source = form.select(
         "chain",
-        chains,
+        list(page.workbench.workspace.chain_paths()),
         design.chain,
-        blank=f"{bench}, as in Build",
+        blank=f"{bench_of(page, event).chain.name}, as in Build",
         more=' aria-label="Chain" class="x-chain"',
     )
-    ways = (("grid", "All combinations"), ("one-factor", "One field at a time"))
     how = "".join(
         f'<label class="check"><input type="radio" name="strategy" id="x-way-{value}" value="{value}"{" checked" if value == design.strategy else ""}> {label}</label>'
-        for value, label in ways
+        for value, label in STRATEGIES
     )
     return (
-        [f"What to vary <small>of the chain</small> {source}", "On which questions", "How"],
-        [
+        (
+            f"What to vary <small>of the chain</small> {source}",
             f'{rows}<div class="row">{first}{more}</div>',
-            questions(page, design, metric=True),
-            f'<div class="checks">{how}</div>',
-        ],
+        ),
+        ("On which questions", questions(page, design, metric=True)),
+        ("How", f'<div class="checks">{how}</div>'),
     )
+
+
+STRATEGIES = (("grid", "All combinations"), ("one-factor", "One field at a time"))
 
 
 def vary_row(variable: Variable, design: Design) -> str:
     """One field with its values: "Vary k over 1, 3, 5"."""
-    typed = design.own.get(variable.name, [])
-    choices = [*variable.choices, *((v, v) for v in typed if v not in dict(variable.choices))]
-    if variable.kind == "prompt":
-        choices += [(name, name) for name in design.prompts if name not in dict(choices)]
-    chosen = design.vary[variable.name]
-    boxed = (
-        choices
-        if len(choices) <= FEW_SHOWN
-        else [c for i, c in enumerate(choices) if i < FEW_SHOWN or c[0] in chosen]
-    )
-    boxes = ticks(f"v:{variable.name}", boxed, chosen)
-    rest = [c for c in choices if c not in boxed]
-    more = ""
-    if variable.kind == "prompt":
-        more = button("Write a prompt", "experiments.prompt", kind="quiet", field=variable.name)
+    name, label = variable.name, variable.label
+    is_prompt, chosen = variable.kind == "prompt", design.vary[name]
+    choices = list(variable.choices)
+    typed = [*design.own.get(name, []), *(design.prompts if is_prompt else ())]
+    choices += [(value, value) for value in typed if value not in dict(choices)]
+    boxed = choices
+    if len(choices) > FEW_SHOWN:
+        boxed = [c for i, c in enumerate(choices) if i < FEW_SHOWN or c[0] in chosen]
+    rest, more, current = [c for c in choices if c not in boxed], "", ""
+    if is_prompt:
+        more = html.button("Write a prompt", "experiments.ask_prompt", kind="quiet", field=name)
     elif variable.own:
-        type_ = "number" if variable.kind == "number" else "text"
-        more = f'<input class="x-own" type="{type_}" name="own:{e(variable.name)}" placeholder="other" aria-label="Another value of {e(variable.label)}">'
+        more = own_value(f"own:{name}", label, "number" if variable.kind == "number" else "text")
     if rest:
-        more += select(
-            f"own:{variable.name}",
-            rest,
-            "",
-            blank=f"{len(rest)} more",
-            more=f' class="x-own" aria-label="More values of {e(variable.label)}"',
-        )
-    current = (
-        f"the chain has {variable.current}"
-        if variable.current and variable.kind != "prompt"
-        else ""
-    )
-    return (
-        f'<fieldset class="x-vary"><legend>Vary <b>{e(variable.label)}</b> over<small>{e(current)}</small>'
-        f'<button type="button" class="quiet x-drop" title="Remove {e(variable.label)}" aria-label="Remove {e(variable.label)}"{attributes(do="experiments.drop", field=variable.name)}>✕</button></legend>'
-        f'<div class="row">{boxes}{more}</div></fieldset>'
-    )
+        about = f' class="x-own" aria-label="More values of {e(label)}"'
+        more += form.select(f"own:{name}", rest, "", blank=f"{len(rest)} more", more=about)
+    if variable.current and not is_prompt:
+        current = f"the chain has {variable.current}"
+    remove = f"Remove {e(label)}"
+    data = attributes(do="experiments.drop_field", field=name)
+    drop = f'<button type="button" class="quiet x-drop" title="{remove}" aria-label="{remove}"{data}>✕</button>'
+    return vary(label, current, ticks(f"v:{name}", boxed, chosen), more, drop)
 
 
 def questions(
@@ -265,178 +250,129 @@ def questions(
     more: str = "",
 ) -> str:
     """Dataset, number of questions, and what decides."""
-    names = [(n, n) for n in page.workbench.workspace.dataset_paths()]
-    fields = labelled("Dataset", select("dataset", names, design.dataset))
-    fields += labelled("How many", select("limit", sizes, design.limit))
+    names = list(page.workbench.workspace.dataset_paths())
+    fields = form.chooser("Dataset", "dataset", names, design.dataset)
+    fields += form.chooser("How many", "limit", sizes, design.limit)
     if metric:
+        traits = {n: catalog.entry("metrics", n).traits for n in catalog.names("metrics")}
         decides = [
-            (n, catalog.entry("metrics", n).traits.get("label", n))
-            for n in catalog.names("metrics")
-            if catalog.entry("metrics", n).traits.get("higher_is_better", True) is not None
+            (name, known.get("label", name))
+            for name, known in traits.items()
+            if known.get("higher_is_better", True) is not None
         ]
-        fields += labelled(
-            "Decided by", select("metric", decides, design.metric, blank="EM, else the first")
-        )
-    return f'<div class="fields x-three">{fields}{more}</div>'
+        blank = "EM, else the first"
+        fields += form.chooser("Decided by", "metric", decides, design.metric, blank=blank)
+    return three(fields, more)
 
 
-def _suite(page: Page, event: Event, design: Design) -> tuple[list[str], list[str]]:
+def _suite(page: Page, event: Event, design: Design) -> Steps:
     about, asks, known = designs.suite_about(design.suite)
-    paper = design.suite.partition("-")[0]
-    papers = [(name, designs.PAPERS.get(name, name)) for name in designs.papers()]
+    paper, suites = design.suite.partition("-")[0], designs.papers()
     tabs = "".join(
-        button(label, "experiments.paper", kind="on" if name == paper else "", paper=name)
-        for name, label in papers
+        html.button(
+            designs.PAPERS.get(name, name),
+            "experiments.choose_paper",
+            kind="on" if name == paper else "",
+            paper=name,
+        )
+        for name in suites
     )
     parts = [
         (name, name.partition("-")[2].replace("-", " ").capitalize() or "All of it")
-        for name in designs.papers()[paper]
+        for name in suites[paper]
     ]
-    tables = link(
-        "The paper's tables",
-        f"#/experiments/published?table={'ralle' if paper == 'kilt' else paper}:1",
-        "link",
-    )
-    what = labelled("Benchmark", select("suite", parts, design.suite))
+    what = form.chooser("Benchmark", "suite", parts, design.suite)
     if asks and "models" not in known:
-        what += labelled(
-            "Model", select("llm", list(page.workbench.workspace.llms()), design.llm, blank="none")
-        )
-    values = experiment_design.typed(design)
-    if "models" in known:
-        values = {"models": [design.llm], **values}
-    several = designs.several(page.workbench, known)
-    choices = {n: c for n, c in designs.suite_choices(page.workbench, known).items() if c}
+        llms = list(page.workbench.workspace.llms())
+        what += form.chooser("Model", "llm", llms, design.llm, blank="none")
+    printed = _published.address(_published.FIRST_TABLES.get(paper, ""))
+    tables = html.link("The paper's tables", printed)
     folded = designs.advanced(known)
-    groups = [
-        {n: s for n, s in known.items() if n in DATA and n not in folded},
-        {n: s for n, s in known.items() if n not in DATA or n in folded},
-    ]
-    drawn = [_settings(page, g, values, choices, several, folded) for g in groups]
-    hidden = f'<input type="hidden" name="shown" value="{e(design.suite)}">'
-    size = f'<div class="fields">{labelled("How many", select("limit", SIZES, design.limit))}</div>'
+    over = {n for n in known if n in DATA and n not in folded}
+    size = form.fields(form.chooser("How many", "limit", SIZES, design.limit))
     return (
-        ["Which benchmark", "Over what", "How"],
-        [
-            f'<div class="seg" role="group" aria-label="Paper">{tabs}</div><div class="fields x-three">{what}</div><p class="note">{e(about)} {tables}</p>{hidden}',
-            drawn[0] + size,
-            drawn[1],
-        ],
+        (
+            "Which benchmark",
+            f'<div class="seg" role="group" aria-label="Paper">{tabs}</div>{three(what)}'
+            f'<p class="note">{e(about)} {tables}</p>{form.hidden(shown=design.suite)}',
+        ),
+        ("Over what", _settings(page, design, known, over) + size),
+        ("How", _settings(page, design, known, known.keys() - over)),
     )
 
 
-def _settings(
-    page: Page,
-    known: Mapping[str, Setting],
-    values: Mapping[str, Any],
-    choices: Mapping[str, Sequence[str]],
-    several: Mapping[str, Sequence[str]],
-    folded: Sequence[str],
-) -> str:
-    """Settings of a benchmark: lists as boxes, a dataset or path with what the workspace has, the rest by its kind."""
-    lists = ""
-    for name in known:
-        if name in several and name not in folded:
-            setting = known[name]
-            chosen = values.get(name, str(setting.default or "").split(","))
-            chosen = chosen if isinstance(chosen, list) else [chosen]
-            lists += f'<fieldset class="x-vary" title="{e(setting.about)}"><legend>{e(name.replace("_", " ").capitalize())}</legend>{ticks(f"s:{name}", [(v, v) for v in several[name]], chosen)}</fieldset>'
-    plain = {n: s for n, s in known.items() if n not in several or n in folded}
-    fields = {
-        n: s
-        for n, s in plain.items()
-        if n not in ("data", "corpus", "file", "articles") or n in choices
-    }
-    paths = "".join(
-        labelled(
-            n.capitalize(),
-            f'<input name="s:{n}" list="x-datasets" value="{e(values.get(n, ""))}" placeholder="a dataset, or a path">',
-            s.about,
-        )
-        for n, s in plain.items()
-        if n not in fields
-    )
+def _settings(page: Page, design: Design, known: Mapping[str, Setting], names: Set[str]) -> str:
+    """Some settings of a benchmark: lists as boxes, a dataset or path with what the workspace has, the rest by its kind."""
+    values = {"models": [design.llm], **experiment_design.typed(design)}
+    choices = {n: c for n, c in designs.suite_choices(page.workbench, known).items() if c}
+    folded, several = designs.advanced(known), designs.several(page.workbench, known)
+    lists, paths, fields = "", "", {n: setting for n, setting in known.items() if n in names}
+    for name in [n for n in fields if n in several and n not in folded]:
+        setting = fields.pop(name)
+        chosen = values.get(name, str(setting.default or "").split(","))
+        chosen = chosen if isinstance(chosen, list) else [chosen]
+        boxes = ticks(f"s:{name}", [(v, v) for v in several[name]], chosen)
+        legend = e(name.replace("_", " ").capitalize())
+        lists += f'<fieldset class="x-vary" title="{e(setting.about)}"><legend>{legend}</legend>{boxes}</fieldset>'
+    for name in PATHS:
+        if name in fields and name not in choices:
+            about = fields.pop(name).about
+            hint, more = "a dataset, or a path", ' list="x-datasets"'
+            value = values.get(name, "")
+            paths += form.text(f"s:{name}", name.capitalize(), value, hint, about, more)
     if paths:
-        names = "".join(
-            f'<option value="{e(n)}">' for n in page.workbench.workspace.dataset_paths()
-        )
-        paths = f'<datalist id="x-datasets">{names}</datalist>{paths}'
-    current = {
-        n: s.default if n not in values and s.kind is not bool else values.get(n, "")
-        for n, s in fields.items()
-    }
-    return (
-        lists
-        + paths
-        + form.draw(
-            fields, current, choices, prefix="s:", folded=[n for n in folded if n in fields]
-        )
-    )
+        paths = form.suggestions("x-datasets", page.workbench.workspace.dataset_paths()) + paths
+    current = {n: values.get(n, "" if s.kind is bool else s.default) for n, s in fields.items()}
+    rare = [name for name in folded if name in fields]
+    return f"{lists}{paths}{form.draw(fields, current, choices, prefix='s:', folded=rare)}"
 
 
-def _tradeoff(page: Page, event: Event, design: Design) -> tuple[list[str], list[str]]:
+def _tradeoff(page: Page, event: Event, design: Design) -> Steps:
     about = page.workbench.workspace.retrievers()
-    boxes = ticks("indexes", [(n, n) for n in about], design.indexes, about)
-    k = f'<input type="number" name="k" min="1" max="1000" value="{e(design.k)}">'
-    sizes = (("", "first 200"), *SIZES[1:])
-    over = questions(page, design, sizes=sizes, more=labelled("k, passages a query", k))
+    k = form.number("k", "k, passages a query", design.k, 1, more=' max="1000"')
+    over = questions(page, design, sizes=(("", "first 200"), *SIZES[1:]), more=k)
     knobs = ""
     for name, (setting, values) in designs.search_knobs(page.workbench, design.indexes).items():
         chosen = design.knobs.get(name) or values
         offered = [(v, v) for v in dict.fromkeys([*values, *chosen])]
-        limits = "".join(
-            f' {w}="{x:g}"'
-            for w, x in (("min", setting.low), ("max", setting.high))
-            if x is not None
-        )
-        own = (
-            f'<input class="x-own" type="number" step="any" name="knob-own:{e(name)}" placeholder="other" aria-label="Another value of {e(name)}"{limits}>'
-            if setting.kind in (int, float)
-            else ""
-        )
-        knobs += f'<fieldset class="x-vary"><legend>Vary <b>{e(name)}</b> over<small>{e(setting.about)}</small></legend><div class="row">{ticks(f"knob:{name}", offered, chosen)}{own}</div></fieldset>'
-    none = (
-        '<p class="note">The search of these indexes has no setting to vary.</p>'
-        if design.indexes
-        else '<p class="note">Choose indexes first.</p>'
-    )
-    return ["Which indexes", "On which questions", "Which settings of their search"], [
-        boxes,
-        over,
-        knobs or none,
-    ]
-
-
-def _baselines(page: Page, event: Event, design: Design) -> tuple[list[str], list[str]]:
-    names = [(run.name, run.name) for run in page.workbench.runs.list()[:100]]
-    chooser = labelled("Run", select("run", names, design.run, blank="Choose a run"))
+        own = ""
+        if setting.kind in (int, float):
+            limits = f' step="any"{form.limits(setting)}'
+            own = own_value(f"knob-own:{name}", name, "number", limits)
+        knobs += vary(name, setting.about, ticks(f"knob:{name}", offered, chosen), own)
+    none = "Choose indexes first."
+    if design.indexes:
+        none = "The search of these indexes has no setting to vary."
     return (
-        ["Of which run", "Over what", "Which"],
-        [
-            f'<div class="fields x-three">{chooser}</div>',
-            '<p class="note">The questions, metrics and seed of that run.</p>',
-            '<p class="note">The same chain with no passages, with random passages, and, where the questions name gold pages, with those.</p>',
-        ],
+        ("Which indexes", ticks("indexes", [(n, n) for n in about], design.indexes, about)),
+        ("On which questions", over),
+        ("Which settings of their search", knobs or html.note(none)),
     )
 
 
-def _batch(page: Page, event: Event, design: Design) -> tuple[list[str], list[str]]:
+def _baselines(page: Page, event: Event, design: Design) -> Steps:
+    names = [run.name for run in page.workbench.runs.list()[:100]]
+    which = "The same chain with no passages, with random passages, and, where the questions name gold pages, with those."
+    return (
+        (
+            "Of which run",
+            three(form.chooser("Run", "run", names, design.run, blank="Choose a run")),
+        ),
+        ("Over what", html.note("The questions, metrics and seed of that run.")),
+        ("Which", html.note(which)),
+    )
+
+
+def _batch(page: Page, event: Event, design: Design) -> Steps:
     names = [(n, n) for n in page.workbench.workspace.chain_paths()]
-    what = ticks("chains", names, design.chains)
-    what += labelled(
-        "Or a folder",
-        f'<input name="folder" value="{e(design.folder)}" placeholder="path of a folder with chains, JSON or YAML">',
-    )
-    models = select(
-        "llm", list(page.workbench.workspace.llms()), design.llm, blank="each chain's own"
-    )
+    hint = "path of a folder with chains, JSON or YAML"
+    folder = form.text("folder", "Or a folder", design.folder, hint)
+    llms = list(page.workbench.workspace.llms())
+    model = form.chooser("Model", "llm", llms, design.llm, blank="each chain's own")
     return (
-        ["Which chains", "On which questions", "How"],
-        [
-            what,
-            questions(page, design),
-            f'<div class="fields x-three">{labelled("Model", models)}</div>',
-        ],
+        ("Which chains", ticks("chains", names, design.chains) + folder),
+        ("On which questions", questions(page, design)),
+        ("How", three(model)),
     )
 
 

@@ -8,13 +8,14 @@ from dataclasses import dataclass, field
 
 from rallebench.core.errors import UsageError
 from rallebench.core.types import Chain, Example
-from rallebench.gui.form import select
+from rallebench.gui import figures, form, html
 from rallebench.gui.frame import Event, Page, Patch
-from rallebench.gui.html import button, e, mark, menu, number, points, segments
+from rallebench.gui.html import e
 from rallebench.gui.places._bench import Bench, bench_of
-from rallebench.gui.places._chain import editor, read_chain
-from rallebench.gui.places._one import MODES
-from rallebench.gui.places._questions import WRONG, known_of
+from rallebench.gui.places._chain import editor, hidden_fields, read_chain
+from rallebench.gui.places._one import status
+from rallebench.gui.places._questions import all_rows
+from rallebench.services.run_questions import filtered
 from rallebench.services.variants import (
     FEW,
     PairedComparison,
@@ -50,16 +51,7 @@ class Grid:
 def register(page: Page) -> None:
     """Add this mode."""
     page.view("build/few", open_few)
-    for name, handler in (
-        ("few-run", run),
-        ("few-sample", choose),
-        ("few-variant", ask_variant),
-        ("few-add", add),
-        ("few-drop", drop),
-        ("few-use", use),
-        ("few-pick", pick),
-    ):
-        page.action(f"build.{name}", handler)
+    page.actions("few", run, choose, ask_variant, add, drop, use, pick)
 
 
 def grid_of(event: Event) -> Grid:
@@ -73,49 +65,37 @@ def grid_of(event: Event) -> Grid:
 def chosen(page: Page, bench: Bench, grid: Grid) -> list[Example]:
     """The questions of the grid."""
     examples = page.workbench.asking.questions(bench.dataset)
+    if grid.sample not in ("wrong", "picked"):
+        return sample(examples, int(grid.sample))
+    ids = set(grid.picked)
     if grid.sample == "wrong":
-        known = known_of(page, bench)
-        return [x for x in examples if known.get(x.question.qid, ("", ""))[0] in WRONG][
-            :MOST_QUESTIONS
-        ]
-    if grid.sample == "picked":
-        return [x for x in examples if x.question.qid in set(grid.picked)]
-    return sample(examples, int(grid.sample))
+        wrong = filtered(all_rows(page, bench), "wrong", "")
+        ids = {row.qid for row in wrong[:MOST_QUESTIONS]}
+    return [x for x in examples if x.question.qid in ids]
 
 
 def open_few(page: Page, event: Event) -> Patch:
     """The grid; ``q=a,b`` in the address picks questions by hand."""
-    bench, grid = bench_of(page, event), grid_of(event)
+    grid = grid_of(event)
     if event.query.get("q"):
         grid.sample, grid.picked = "picked", event.query["q"].split(",")
-    return {
-        "#v-build-few": view(page, bench, grid),
-        "title": "A few questions",
-    }
+    return {"title": "A few questions", **drawn(page, bench_of(page, event), grid)}
 
 
-def view(page: Page, bench: Bench, grid: Grid) -> str:
+def drawn(page: Page, bench: Bench, grid: Grid) -> Patch:
     """Bar, sentence, table."""
-    examples = chosen(page, bench, grid)
-    chains = [bench.chain, *grid.variants]
+    examples, chains = chosen(page, bench, grid), [bench.chain, *grid.variants]
     new = sum(1 for _ in missing(chains, examples, grid.cells))
-    picker = select(
-        "sample",
-        SAMPLES,
-        grid.sample,
-        more=' aria-label="Questions" class="chains" data-do="build.few-sample" data-on="change"',
+    more = f' aria-label="Questions" class="chains"{form.on_change("few.choose")}'
+    label = f"Run {new} new" if new else "All answered"
+    bar = (
+        f"{status('few')}<small>{e(bench.dataset)}</small>{form.select('sample', SAMPLES, grid.sample, more=more)}"
+        f"{html.button('Add a variant', 'few.ask_variant')}{html.button(label, 'few.run', kind='primary', disabled=not new)}"
     )
-    run_button = button(
-        f"Run {new} new" if new else "All answered",
-        "build.few-run",
-        kind="primary",
-        disabled=not new,
-    )
-    return (
-        f'<div class="bar">{segments(MODES, "#/build/few")}<span id="few-status" class="note status" role="status"></span><small>{e(bench.dataset)}</small>{picker}'
-        f"{button('Add a variant', 'build.few-variant')}{run_button}</div>"
-        f'<div class="grid-page" data-problems><p class="say" id="few-say">{sentence(page, bench, grid, examples)}</p><div class="gridbox" id="few-grid">{table(chains, examples, grid)}</div></div>'
-    )
+    say = f'<p class="say" id="few-say">{sentence(page, bench, grid, examples)}</p>'
+    cells = f'<div class="gridbox" id="few-grid">{table(chains, examples, grid)}</div>'
+    body = f'<div class="bar">{bar}</div><div class="grid-page" data-problems>{say}{cells}</div>'
+    return {"#v-build-few": body}
 
 
 def table(chains: Sequence[Chain], examples: Sequence[Example], grid: Grid) -> str:
@@ -129,72 +109,54 @@ def table(chains: Sequence[Chain], examples: Sequence[Example], grid: Grid) -> s
     for x in examples:
         cells = "".join(cell(base, chain, x, grid, i) for i, chain in enumerate(chains))
         gold = e(x.gold.answers[0]) if x.gold.answers else "no gold answer"
-        body += f'<tr><th scope="row"><a href="#/build/one?q={e(x.question.qid)}" dir="auto">{e(x.question.text)}</a><small>gold {gold}</small></th>{cells}</tr>'
-    nothing = (
-        '<p class="note">No question is chosen: choose a sample above, or pick questions in One question.</p>'
-        if not examples
-        else ""
-    )
-    return f'<table class="grid"><thead><tr><th class="corner" scope="col"><small>{len(examples)} questions</small></th>{heads}</tr></thead><tbody>{body}</tbody></table>{nothing}'
+        address = html.address("build/one", q=x.question.qid)
+        body += f'<tr><th scope="row"><a href="{address}" dir="auto">{e(x.question.text)}</a><small>gold {gold}</small></th>{cells}</tr>'
+    corner = f'<th class="corner" scope="col"><small>{len(examples)} questions</small></th>'
+    hint = "No question is chosen: choose a sample above, or pick questions in One question."
+    nothing = "" if examples else html.note(hint)
+    return f'<table class="grid"><thead><tr>{corner}{heads}</tr></thead><tbody>{body}</tbody></table>{nothing}'
 
 
 def head(base: Chain, chain: Chain, index: int, examples: Sequence[Example], grid: Grid) -> str:
     """The name of a variant, its mean, and its difference from the base."""
-    cells = [
-        grid.cells[key] for x in examples if (key := (key_of(chain), x.question.qid)) in grid.cells
-    ]
-    scored = [c.em for c in cells if c.em is not None]
-    mean = number(100 * sum(scored) / len(scored), unit="%") if scored else number(None)
-    if index == 0:
-        name, more, beside = chain.name, "", "base, the chain in Build"
-    else:
+    cells = (grid.cells.get((key_of(chain), x.question.qid)) for x in examples)
+    scored = [cell.em for cell in cells if cell and cell.em is not None]
+    mean = 100 * sum(scored) / len(scored) if scored else None
+    name, more, beside = chain.name, "", "base, the chain in Build"
+    if index:
         name = difference_label(base, chain)
-        more = menu(
-            button("Use in Build", "build.few-use", index=index - 1),
-            button("Edit a copy", "build.few-variant", index=index - 1),
-            button("Remove", "build.few-drop", index=index - 1, kind="danger"),
+        more = html.menu(
+            html.button("Use in Build", "few.use", index=index - 1),
+            html.button("Edit a copy", "few.ask_variant", index=index - 1),
+            html.button("Remove", "few.drop", index=index - 1, kind="danger"),
             label=f"More for {name}",
         )
         beside = against(paired(base, chain, examples, grid.cells))
-    return f'<span class="vn">{e(name)}<span class="gap"></span>{more}</span><div class="vs">{mean}</div><small>{beside}</small>'
+    return f'<span class="vn">{e(name)}<span class="gap"></span>{more}</span><div class="vs">{figures.number(mean, unit="%")}</div><small>{beside}</small>'
 
 
 def against(pair: PairedComparison) -> str:
     """A paired difference with its interval."""
     if not pair.n or pair.difference is None:
         return "not asked yet"
-    ends = (
-        f" [{100 * pair.low:+.1f}, {100 * pair.high:+.1f}]".replace("-", "−")
-        if pair.low is not None and pair.high is not None
-        else ""
-    )
-    return f"{points(pair.difference)}{ends} · {pair.wins} better, {pair.losses} worse of {pair.n}"
+    ends = ""
+    if pair.low is not None and pair.high is not None:
+        ends = f" [{100 * pair.low:+.1f}, {100 * pair.high:+.1f}]".replace("-", "−")
+    return f"{figures.points(pair.difference)}{ends} · {pair.wins} better, {pair.losses} worse of {pair.n}"
 
 
 def cell(base: Chain, chain: Chain, x: Example, grid: Grid, index: int) -> str:
     """One answer."""
     key = (key_of(chain), x.question.qid)
     value, first = grid.cells.get(key), grid.cells.get((key_of(base), x.question.qid))
-    tint = ""
-    if (
-        value
-        and first
-        and index
-        and value.em is not None
-        and first.em is not None
-        and value.em != first.em
-    ):
-        tint = "up" if value.em > first.em else "down"
-    return f'<td class="{tint}" id="few-{index}-{e(x.question.qid)}">{inside(value)}</td>'
-
-
-def inside(value: VariantAnswer | None) -> str:
-    """The inside of a cell."""
-    return (
-        f'{mark(value.kind)}<span dir="auto">{e(value.answer[:300]) or "<em>empty</em>"}</span>'
-        if value
-        else "<small>–</small>"
-    )
+    tint, inside = "", "<small>–</small>"
+    if value:
+        words = e(value.answer[:300]) or "<em>empty</em>"
+        inside = f'{html.mark(value.kind)}<span dir="auto">{words}</span>'
+    scores = [answer.em for answer in (value, first) if answer and answer.em is not None]
+    if index and len(scores) == 2 and scores[0] != scores[1]:
+        tint = "up" if scores[0] > scores[1] else "down"
+    return f'<td class="{tint}" id="few-{index}-{e(x.question.qid)}">{inside}</td>'
 
 
 def sentence(page: Page, bench: Bench, grid: Grid, examples: Sequence[Example]) -> str:
@@ -202,13 +164,11 @@ def sentence(page: Page, bench: Bench, grid: Grid, examples: Sequence[Example]) 
     if not grid.variants:
         return "Add a variant of the chain, with another prompt, k, index or model, and compare it question by question."
     whole = len(page.workbench.asking.questions(bench.dataset))
-    took = [c.seconds for c in grid.cells.values() if c.seconds]
-    minutes = (
-        f" · about {max(1, round(sum(took) / len(took) * whole * (1 + len(grid.variants)) / 60))} min"
-        if took
-        else ""
-    )
-    more = button(f"Run on all {whole:,}{minutes}", "build.benchmark", kind="quiet", few="1")
+    label = f"Run on all {whole:,}"
+    if took := [c.seconds for c in grid.cells.values() if c.seconds]:
+        minutes = sum(took) / len(took) * whole * (1 + len(grid.variants)) / 60
+        label += f" · about {max(1, round(minutes))} min"
+    more = html.button(label, "build.benchmark", kind="quiet")
     pairs = [(chain, paired(bench.chain, chain, examples, grid.cells)) for chain in grid.variants]
     shown = [(chain, pair) for chain, pair in pairs if pair.significant and pair.difference]
     if shown:
@@ -233,19 +193,19 @@ def run(page: Page, event: Event) -> Iterator[Patch]:
         for done, (chain, x) in enumerate(jobs, 1):
             grid.cells[key_of(chain), x.question.qid] = ask(page.workbench, chain, x)
             left = (time.monotonic() - started) / done * (len(jobs) - done)
-            stop = '<button type="button" class="quiet" data-stop="build.few-run">Stop</button>'
+            words = f"{done} of {len(jobs)} · {left:.0f} s left"
             yield {
-                "#few-status": f"{done} of {len(jobs)} · {left:.0f} s left {stop}",
+                "#few-status": f"{words} {html.stop_stream('few.run')}",
                 "#few-grid": table(chains, examples, grid),
             }
-    yield {"#v-build-few": view(page, bench, grid)}
+    yield drawn(page, bench, grid)
 
 
 def choose(page: Page, event: Event) -> Patch:
     """Another sample."""
     grid = grid_of(event)
     grid.sample = event.text("sample")
-    return {"#v-build-few": view(page, bench_of(page, event), grid)}
+    return drawn(page, bench_of(page, event), grid)
 
 
 def pick(page: Page, event: Event) -> Patch:
@@ -259,14 +219,14 @@ def ask_variant(page: Page, event: Event) -> Patch:
     """A dialog with the fields of the base, or of a variant, to be changed."""
     bench, grid = bench_of(page, event), grid_of(event)
     chain = grid.variants[int(event.text("index"))] if event.text("index") else bench.chain
-    hidden = f'<input type="hidden" name="count" value="{len(chain.actions)}"><input type="hidden" name="name" value="{e(chain.name)}">'
-    parts = "".join(
-        f'<h3 class="sub">{i + 1} {e(action.kind.capitalize())}</h3><div class="edit">{editor(page.workbench, action, i).replace("id=", "data-id=")}</div>'
-        for i, action in enumerate(chain.actions)
-    )
-    return {
-        "dialog": f'<h2>Add a variant</h2><p class="note">Change what the variant does differently.</p><div data-form id="variant-form">{hidden}{parts}<div class="buttons">{button("Cancel", "", close="1")}{button("Add the variant", "build.few-add", kind="primary")}</div></div>'
-    }
+    parts = hidden_fields(chain)
+    for index, action in enumerate(chain.actions):
+        fields = editor(page.workbench, action, index).replace("id=", "data-id=")
+        parts += html.heading(f"{index + 1} {action.kind.capitalize()}")
+        parts += f'<div class="edit">{fields}</div>'
+    body = f'{html.note("Change what the variant does differently.")}<div id="variant-form">{parts}</div>'
+    yes = html.button("Add the variant", "few.add", kind="primary")
+    return {"dialog": html.dialog("Add a variant", body, yes)}
 
 
 def add(page: Page, event: Event) -> Iterator[Patch]:
@@ -280,7 +240,7 @@ def add(page: Page, event: Event) -> Iterator[Patch]:
             "Nothing is different from a chain that is in the grid already; change a field."
         )
     grid.variants.append(chain)
-    yield {"dialog": "", "#v-build-few": view(page, bench, grid)}
+    yield {"dialog": "", **drawn(page, bench, grid)}
     yield from run(page, event)
 
 
@@ -288,7 +248,7 @@ def drop(page: Page, event: Event) -> Patch:
     """Remove a variant; its answers stay in the cache."""
     grid = grid_of(event)
     del grid.variants[int(event.text("index"))]
-    return {"#v-build-few": view(page, bench_of(page, event), grid)}
+    return drawn(page, bench_of(page, event), grid)
 
 
 def use(page: Page, event: Event) -> Patch:
@@ -296,7 +256,5 @@ def use(page: Page, event: Event) -> Patch:
     bench, grid, index = bench_of(page, event), grid_of(event), int(event.text("index"))
     chain, grid.variants[index] = grid.variants[index], bench.chain
     bench.edit(Chain(bench.chain.name, chain.actions, bench.chain.about))
-    return {
-        "#v-build-few": view(page, bench, grid),
-        "say": "This variant is the chain in Build now; Undo returns.",
-    }
+    say = "This variant is the chain in Build now; Undo returns."
+    return {"say": say, **drawn(page, bench, grid)}

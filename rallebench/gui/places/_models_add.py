@@ -11,30 +11,30 @@ from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.memory import size
 from rallebench.gui import form, html
 from rallebench.gui.frame import Event, Page, Patch
-from rallebench.gui.html import e
+from rallebench.gui.html import attributes, e
 from rallebench.gui.wording import on_page
+from rallebench.render.numbers import plural
 from rallebench.services import catalog, model_entries, model_lines
 
 LLAMA_CPP = "http://127.0.0.1:8080/v1"
-QUANTIZATIONS = (("none", "as stored"), ("8bit", "8-bit"), ("4bit", "4-bit"))
+QUANTIZATIONS = {"none": "as stored", "8bit": "8-bit", "4bit": "4-bit"}
+KEY_NOTE = "Kept in memory until rallebench ends, in no file, log or run."
 
 
 def register(page: Page) -> None:
     """The actions of the cards."""
-    page.actions(
-        "models",
-        find=find,
-        add_server=add_server,
-        add_folder=add_folder,
-        preset_facts=preset_facts,
-        add_preset=add_preset,
-        add_other=add_other,
-    )
+    page.actions("models", find, add_server, add_folder, preset_facts, add_preset, add_other)
 
 
-def draw(page: Page, event: Event) -> str:
+def draw(page: Page) -> str:
     """The three cards."""
-    return f'<div class="mc" data-form data-problems>{server()}</div><div class="mc" data-form data-problems>{folder()}{other()}</div><div class="mc" data-form data-problems>{preset(page)}</div>'
+    cards = (server(), folder() + other(), preset(page))
+    return "".join(f'<div class="mc" data-form data-problems>{card}</div>' for card in cards)
+
+
+def head(title: str, about: str) -> str:
+    """The heading of a card."""
+    return f"<h4><b>{e(title)}</b></h4><p>{e(about)}</p>"
 
 
 # a server
@@ -43,17 +43,23 @@ def draw(page: Page, event: Event) -> str:
 def server() -> str:
     """Address and key, then what the server has."""
     known = [p for p in catalog.presets().values() if p.group == "servers"]
-    options = "".join(
-        f'<option value="{e(p.settings["base_url"])}">{e(p.title)}</option>' for p in known
+    follow = f' list="models-servers"{attributes(on="enter", do="models.find")}'
+    address = form.text("base_url", "Address", "http://127.0.0.1:11434/v1", more=follow)
+    servers = [(p.settings["base_url"], p.title) for p in known]
+    keys = key_field() + form.text(
+        "api_key_env", "… or the variable that holds it", hint="OPENAI_API_KEY"
     )
-    address = '<input name="base_url" value="http://127.0.0.1:11434/v1" list="models-servers" data-on="enter" data-do="models.find">'
-    key = '<input name="key" type="password" autocomplete="off" placeholder="none">'
     return (
-        "<h4><b>Server</b></h4><p>vLLM, llama.cpp, Ollama, LM Studio, OpenAI</p>"
-        f"{form.labelled('Address', address)}<datalist id='models-servers'>{options}</datalist>"
-        f"{html.fold('Key', form.labelled('Key', key, 'Kept in memory until rallebench ends, in no file.') + form.text('api_key_env', '… or the variable that holds it', hint='OPENAI_API_KEY'), gist='where the server wants one', id='models-key')}"
-        f"{html.button('Find models', 'models.find')}<div id='models-found' class='stack'></div>"
+        f"{head('Server', 'vLLM, llama.cpp, Ollama, LM Studio, OpenAI')}{address}{form.suggestions('models-servers', servers)}"
+        f"{html.fold('Key', keys, gist='where the server wants one', id='models-key')}"
+        f'{html.button("Find models", "models.find")}<div id="models-found" class="stack"></div>'
     )
+
+
+def key_field() -> str:
+    """The field of a key, which no file has."""
+    more = ' type="password" autocomplete="off"'
+    return form.text("key", "Key", "", "none", KEY_NOTE, more)
 
 
 def address_of(event: Event) -> dict[str, Any]:
@@ -69,14 +75,15 @@ def find(page: Page, event: Event) -> Patch:
         raise UsageError(
             "The server answers but has no model yet; load or fetch one there, then find models again."
         )
-    field = form.select("model", list(names), names[0])
+    about = "what chains call it; empty takes the model’s"
     body = (
-        f"{form.labelled('Model', field)}{form.text('model_name', 'Name', hint=names[0], about='what chains call it; empty takes the model’s')}"
-        f"{price_fields({})}"
-        f"{html.button('Add and test', 'models.add_server', kind='primary')}"
+        html.note(f"{plural(len(names), 'model')} there.")
+        + form.chooser("Model", "model", list(names), names[0])
+        + form.text("model_name", "Name", hint=names[0], about=about)
+        + price_fields({})
+        + html.button("Add and test", "models.add_server", kind="primary")
     )
-    note = f'<p class="note">{len(names)} model{"s" * (len(names) != 1)} there.</p>'
-    return {"#models-found": note + body}
+    return {"#models-found": body}
 
 
 def free_name(page: Page, wish: str) -> str:
@@ -101,19 +108,11 @@ def add_server(page: Page, event: Event) -> Patch:
 
 def price_fields(now: Mapping[str, float]) -> str:
     """The two fields of a price."""
-    kinds = (("price_in", "in", "prompt"), ("price_out", "out", "completion"))
-    more = ' inputmode="decimal"'
-    fields = [
-        form.text(
-            name,
-            f"$ a million tokens {way}",
-            f"{now[kind]:g}" if kind in now else "",
-            "unknown",
-            more=more,
-        )
-        for name, way, kind in kinds
-    ]
-    return f'<div class="pair">{"".join(fields)}</div>'
+    fields = ""
+    for name, way, kind in (("price_in", "in", "prompt"), ("price_out", "out", "completion")):
+        value, title = f"{now[kind]:g}" if kind in now else "", f"$ a million tokens {way}"
+        fields += form.text(name, title, value, "unknown", more=' inputmode="decimal"')
+    return f'<div class="pair">{fields}</div>'
 
 
 def priced(event: Event, entry: LLMEntry) -> LLMEntry:
@@ -133,12 +132,8 @@ def added(
         model_lines.start_test(page.workbench, name)
     if load:
         page.workbench.models.begin(name, "language model")
-    empty = Event("")
-    return {
-        **refresh(page, empty),
-        "#models-add": draw(page, empty),
-        "say": " ".join([f"Added {name}.", *more]),
-    }
+    say = " ".join([f"Added {name}.", *more])
+    return {**refresh(page, Event("")), "#models-add": draw(page), "say": say}
 
 
 # a folder
@@ -146,13 +141,20 @@ def added(
 
 def folder() -> str:
     """A folder of a transformers model."""
-    path = '<input name="path" placeholder="/models/qwen3-4b" data-on="enter" data-do="models.add_folder">'
+    follow = attributes(on="enter", do="models.add_folder")
+    path = form.text("path", "Path", hint="/models/qwen3-4b", more=follow)
+    name = form.text("name", "Name", hint="made of the folder")
+    about = "A transformers folder; a GGUF file needs a llama.cpp server"
     return (
-        "<h4><b>Local folder or GGUF</b></h4><p>A transformers folder; a GGUF file needs a llama.cpp server</p>"
-        f"{form.labelled('Path', path)}<div class='pair'>{form.text('name', 'Name', hint='made of the folder')}"
-        f"{form.labelled('Memory', form.select('quantization', QUANTIZATIONS, 'none'))}</div>"
+        f'{head("Local folder or GGUF", about)}{path}<div class="pair">{name}{memory_field()}</div>'
         f"{html.button('Check and add', 'models.add_folder')}"
     )
+
+
+def memory_field(more: str = "") -> str:
+    """How many bits a weight takes."""
+    choices = list(QUANTIZATIONS.items())
+    return form.chooser("Memory", "quantization", choices, "none", more=more)
 
 
 def add_folder(page: Page, event: Event) -> Patch:
@@ -182,17 +184,17 @@ def add_folder(page: Page, event: Event) -> Patch:
 
 def preset(page: Page) -> str:
     """A tested open model that is downloaded."""
-    items = []
-    for name, item in catalog.presets().items():
-        if item.group != "servers":
-            items.append((name, f"{item.title} · {size(weights(item))}"))
-    follow = ' data-on="change" data-do="models.preset_facts"'
-    first = items[0][0]
+    presets = catalog.presets().items()
+    items = [
+        (name, f"{item.title} · {size(weights(item))}")
+        for name, item in presets
+        if item.group != "servers"
+    ]
+    follow, first = form.on_change("models.preset_facts"), items[0][0]
+    model = form.chooser("Model", "preset", items, first, more=follow)
     return (
-        "<h4><b>Preset</b></h4><p>Downloaded once, runs on this machine</p>"
-        f"<div class='pair'>{form.labelled('Model', form.select('preset', items, first, more=follow))}"
-        f"{form.labelled('Memory', form.select('quantization', QUANTIZATIONS, 'none', more=follow))}</div>"
-        f"<div id='preset-facts'>{facts(page, first, 'none')}</div>{html.button('Download and add', 'models.add_preset')}"
+        f'{head("Preset", "Downloaded once, runs on this machine")}<div class="pair">{model}{memory_field(follow)}</div>'
+        f'<div id="preset-facts">{facts(page, first, "none")}</div>{html.button("Download and add", "models.add_preset")}'
     )
 
 
@@ -216,7 +218,7 @@ def facts(page: Page, name: str, quantization: str) -> str:
         lines += needs.sentences
     except RalleError as error:
         lines.append(on_page(error))
-    return f'<p class="note">{e(" ".join(lines))}</p>'
+    return html.note(" ".join(lines))
 
 
 def preset_facts(page: Page, event: Event) -> Patch:
@@ -237,11 +239,15 @@ def add_preset(page: Page, event: Event) -> Patch:
 
 def other() -> str:
     """Any backend with settings of one's own."""
-    backends = list(catalog.names("llms"))
-    settings = '<textarea name="settings" rows="3" class="mono" placeholder=\'{"decline_below": 0.3}\'></textarea>'
+    backends, more = (
+        list(catalog.names("llms")),
+        ' class="mono" placeholder=\'{"decline_below": 0.3}\'',
+    )
     inside = (
-        f"{form.labelled('Backend', form.select('backend', backends, backends[0]))}{form.text('other_name', 'Name', hint='what chains call it')}"
-        f"{form.labelled('Settings, as JSON', settings)}{html.button('Add', 'models.add_other')}"
+        form.chooser("Backend", "backend", backends, backends[0])
+        + form.text("other_name", "Name", hint="what chains call it")
+        + form.area("settings", "Settings, as JSON", rows=3, more=more)
+        + html.button("Add", "models.add_other")
     )
     return html.fold("Another backend", inside, gist="settings as JSON", id="models-other")
 

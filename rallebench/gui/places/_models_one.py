@@ -8,44 +8,26 @@ from typing import Any
 from rallebench.core.entries import LLMEntry
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.memory import size
-from rallebench.gui import form, html
+from rallebench.gui import figures, form, html
 from rallebench.gui.frame import Event, Page, Patch
 from rallebench.gui.html import e
-from rallebench.gui.places._models_add import price_fields, priced
+from rallebench.gui.places._models_add import QUANTIZATIONS, key_field, price_fields, priced
 from rallebench.gui.wording import on_page
 from rallebench.services import catalog, model_entries, model_lines
 from rallebench.services.jobs import Job
 
+# fmt: off
 FIRST = (
-    "model",
-    "base_url",
-    "api_key_env",
-    "quantization",
-    "dtype",
-    "max_tokens",
-    "temperature",
-    "decline_below",
+    "model", "base_url", "api_key_env", "quantization", "dtype", "max_tokens", "temperature", "decline_below",
 )
+# fmt: on
 """Settings that are not folded."""
-
-
-WEIGHTS = {"none": "as stored", "8bit": "8-bit", "4bit": "4-bit"}
 
 
 def register(page: Page) -> None:
     """The view and its actions."""
     page.view("models/one", open_one)
-    page.actions(
-        "models",
-        tried=follow,
-        change=change,
-        price_form=price_form,
-        price=price,
-        key_form=key_form,
-        key=key,
-        key_forget=forget_key,
-        **{"try": try_prompt},
-    )
+    page.actions("models", try_, follow, change, price_form, price, key_form, key, forget_key)
 
 
 def open_one(page: Page, event: Event) -> Patch:
@@ -59,34 +41,34 @@ def open_one(page: Page, event: Event) -> Patch:
     buttons = ""
     if own and entry.backend == model_entries.ELSEWHERE:
         buttons += html.button("Key…", "models.key_form", id=name)
-    buttons += html.button("Delete…", "models.ask", kind="danger", id=name) if own else ""
+    if own:
+        buttons += html.button("Delete…", "models.ask_delete", kind="danger", id=name)
     crumb = html.crumb("Models", "#/models/list", name, model_lines.about(entry), buttons=buttons)
-    settings = settings_form(page, name, entry) if own else f"<p>{e(entry.about)}</p>"
+    settings = settings_form(name, entry) if own else f"<p>{e(entry.about)}</p>"
     settings += borders() if entry.backend == "extractive-reader" else ""
+    prompt = form.area("prompt", "Prompt", model_lines.PROMPT, 6)
+    ask = html.button("Ask", "models.try", kind="primary", id=name)
+    news = html.attributes(follow=f"test {name}", do="models.follow", id=name)
+    last = answer(page.workbench.jobs.get("test", name))
     body = (
-        f'<div class="wrap-page">{crumb}<div class="one-cols"><div class="stack">{prompt_form(name)}'
-        f'<div id="model-answer">{answer(page.workbench.jobs.get("test", name))}</div></div>'
-        f'<div class="stack">{settings}{forms(page, name)}</div></div>'
-        f'<span data-follow="test {e(name)}" data-do="models.tried" data-id="{e(name)}"></span></div>'
+        f'<div class="wrap-page">{crumb}<div class="one-cols"><div class="stack">{part("Try it", prompt, ask)}<div id="model-answer">{last}</div></div>'
+        f'<div class="stack">{settings}{forms(page, name)}</div></div><span{news}></span></div>'
     )
     return {"#v-models-one": body, "title": name}
+
+
+def part(title: str, fields: str, button: str) -> str:
+    """A form of its own under its heading."""
+    return f'{html.heading(title, first=True)}<div data-form data-problems class="stack">{fields}<div class="row">{button}</div></div>'
 
 
 # try it
 
 
-def prompt_form(name: str) -> str:
-    """A prompt, and the button that asks it."""
-    field = f'<textarea name="prompt" rows="6">{e(model_lines.PROMPT)}</textarea>'
-    ask = html.button("Ask", "models.try", kind="primary", id=name)
-    return f'<h3 class="sub first">Try it</h3><div data-form data-problems class="stack">{form.labelled("Prompt", field)}<div class="row">{ask}</div></div>'
-
-
-def try_prompt(page: Page, event: Event) -> Patch:
+def try_(page: Page, event: Event) -> Patch:
     """Ask the model, as a job: past the cache of replies."""
-    job = model_lines.start_test(
-        page.workbench, event.text("id"), str(event.data.get("prompt", ""))
-    )
+    prompt = str(event.data.get("prompt", ""))
+    job = model_lines.start_test(page.workbench, event.text("id"), prompt)
     job.wait(0.3)
     return {"#model-answer": answer(job)}
 
@@ -99,40 +81,34 @@ def follow(page: Page, event: Event) -> Patch:
 def answer(job: Job | None) -> str:
     """What the model answered, or how far it is."""
     if job is None:
-        return '<p class="note">The answer comes here; the model is loaded if it is not.</p>'
+        return html.note("The answer comes here; the model is loaded if it is not.")
     if not job.done:
         stop = html.button("Stop", "jobs.stop", id=job.id)
         return html.doing(job.message or "starting", stop)
     if job.error is not None:
         return html.problem(job.error)
-    result = job.result
-    tokens = (
-        f"{result.prompt_tokens:,} + {result.completion_tokens:,} tokens"
-        if result.prompt_tokens is not None and result.completion_tokens is not None
-        else "tokens not counted"
-    )
+    result, tokens = job.result, "tokens not counted"
+    if result.prompt_tokens is not None and result.completion_tokens is not None:
+        tokens = f"{result.prompt_tokens:,} + {result.completion_tokens:,} tokens"
     speed = f"{result.speed:.1f} tokens/s" if result.speed else ""
-    words = " · ".join(filter(None, [html.duration(result.seconds), tokens, speed]))
-    return f'<h3 class="sub">Answer <small>{e(words)}</small></h3><div class="pre box">{e(result.answer or "The answer is empty.")}</div>'
+    words = html.dotted(figures.duration(result.seconds), tokens, speed)
+    text = e(result.answer or "The answer is empty.")
+    return f'{html.heading("Answer", words)}<div class="pre box">{text}</div>'
 
 
 # settings
 
 
-def settings_form(page: Page, name: str, entry: LLMEntry) -> str:
+def settings_form(name: str, entry: LLMEntry) -> str:
     """All settings of the entry, the rarer ones folded."""
     known = known_of(entry)
     if known is None:
-        return f'<p class="problem">{e(name)} has the backend {e(entry.backend)}, which is not known here.</p>'
+        return html.problem(f"{name} has the backend {entry.backend}, which is not known here.")
     rare = [setting for setting in known if setting not in FIRST]
     fields = form.draw(known, entry.settings, {}, prefix="set-", folded=rare)
-    prices = (
-        price_fields(model_entries.prices(entry) or {})
-        if entry.backend == model_entries.ELSEWHERE
-        else ""
-    )
-    save = html.button("Save", "models.change", id=name)
-    return f'<h3 class="sub first">Settings</h3><div data-form data-problems class="stack">{fields}{prices}<div class="row">{save}</div></div>'
+    if entry.backend == model_entries.ELSEWHERE:
+        fields += price_fields(model_entries.prices(entry) or {})
+    return part("Settings", fields, html.button("Save", "models.change", id=name))
 
 
 def known_of(entry: LLMEntry) -> Mapping[str, Any] | None:
@@ -170,16 +146,14 @@ def forms(page: Page, name: str) -> str:
     try:
         fits = page.workbench.models.room_in_every_form(name)
     except RalleError as error:
-        return f'<p class="note">{e(on_page(error))}</p>'
-    rows = [
-        [e(WEIGHTS.get(kind, kind)), size(fit.need.total), "fits" if fit.fits else "does not fit"]
-        for kind, fit in fits.items()
-    ]
-    return (
-        f'<h3 class="sub">Memory it needs</h3>{html.rows(["Weights", ">Memory", "Now"], rows)}'
-        if rows
-        else ""
-    )
+        return html.note(on_page(error))
+    rows = []
+    for kind, fit in fits.items():
+        fitting = "fits" if fit.fits else "does not fit"
+        rows.append([e(QUANTIZATIONS.get(kind, kind)), size(fit.need.total), fitting])
+    if not rows:
+        return ""
+    return html.heading("Memory it needs") + html.rows(["Weights", ">Memory", "Now"], rows)
 
 
 def borders() -> str:
@@ -190,19 +164,12 @@ def borders() -> str:
         f"says what to do without an answer, else {usual['plain']:g}. To set it, add the reader again under Another backend. "
         f"Measured on {prompts} prompts of five passages, half of them without the answer."
     )
-    heads = [
-        ">decline_below",
-        ">Right answers kept",
-        ">Declined without an answer",
-        ">Answers that are right",
-    ]
+    names = ("Right answers kept", "Declined without an answer", "Answers that are right")
+    heads = [">decline_below", *(f">{name}" for name in names)]
     keys = ("right_kept", "absent_declined", "given_right")
     cells = [[f"{row['below']:.2f}", *(f"{100 * row[key]:.0f} %" for key in keys)] for row in rows]
-    return html.fold(
-        "What declining costs",
-        f'<p class="note">{e(note)}</p>{html.rows(heads, cells)}',
-        id="model-borders",
-    )
+    inside = html.note(note) + html.rows(heads, cells)
+    return html.fold("What declining costs", inside, id="model-borders")
 
 
 # price and key
@@ -214,11 +181,8 @@ def price_form(page: Page, event: Event) -> Patch:
     entry = page.workbench.models.entry(name)
     save = html.button("Save", "models.price", kind="primary", id=name)
     note = "<p>Empty means unknown; runs then name no dollars.</p>"
-    return {
-        "dialog": html.dialog(
-            f"Price of {name}", note + price_fields(model_entries.prices(entry) or {}), save
-        )
-    }
+    body = note + price_fields(model_entries.prices(entry) or {})
+    return {"dialog": html.dialog(f"Price of {name}", body, save)}
 
 
 def price(page: Page, event: Event) -> Patch:
@@ -234,11 +198,8 @@ def key_form(page: Page, event: Event) -> Patch:
     """The key of a server."""
     name = event.text("id")
     save = html.button("Use this key", "models.key", kind="primary", id=name)
-    forget = html.button("Forget it", "models.key_forget", id=name)
-    note = "<p>It is kept in memory until rallebench ends, and is in no file, log or run.</p>"
-    field = '<input name="key" type="password" autocomplete="off">'
-    body = note + form.labelled("Key", field)
-    return {"dialog": html.dialog(f"Key of {name}", body, forget, save)}
+    forget = html.button("Forget it", "models.forget_key", id=name)
+    return {"dialog": html.dialog(f"Key of {name}", key_field(), forget, save)}
 
 
 def key(page: Page, event: Event) -> Patch:

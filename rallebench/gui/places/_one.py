@@ -7,8 +7,9 @@ from contextlib import suppress
 
 from rallebench.core.errors import RalleError
 from rallebench.core.types import Chain, Step
+from rallebench.gui import form, html
 from rallebench.gui.frame import Page, Patch
-from rallebench.gui.html import button, e, empty, segments
+from rallebench.gui.html import e
 from rallebench.gui.places._bench import Bench, example_of
 from rallebench.gui.places._chain import draw
 from rallebench.gui.places._questions import left
@@ -25,33 +26,47 @@ MODES = (
 OWN = "Your own question"
 
 
+def columns(bar: str, left: str, middle: str, right: str) -> str:
+    """A bar over three columns: what may be chosen, what is worked on, what came of it."""
+    return f'<div class="bar">{bar}</div><div class="cols three build">{left}{middle}{right}</div>'
+
+
+def status(mode: str, words: str = "") -> str:
+    """The modes at the left of the bar, and what goes on in this one."""
+    switch = html.segments(MODES, f"#/build/{mode}")
+    return f'{switch}<span id="{mode}-status" class="note status" role="status">{e(words)}</span>'
+
+
 def view(page: Page, bench: Bench) -> str:
     """The bar and the three columns."""
-    return (
-        f'{bar(page, bench)}<div class="cols three build" data-problems-off><div class="start" data-form>{left(page, bench)}</div>'
-        f'<div class="mid"><div id="build-draft">{left_behind(page, bench)}</div><div id="build-question">{question(page, bench)}</div><div id="chain-form" data-form>{chain_html(page, bench)}</div></div>'
-        f'<div class="side" id="build-result" data-problems>{result_html(page, bench)}</div></div>'
+    return columns(
+        bar(page, bench),
+        f'<div class="start" data-form>{left(page, bench)}</div>',
+        f'<div class="mid"><div id="build-draft">{left_behind(page, bench)}</div><div id="build-question">{question(page, bench)}</div><div id="chain-form" data-form>{chain_html(page, bench)}</div></div>',
+        f'<div class="side" id="build-result" data-problems>{result_html(page, bench)}</div>',
     )
 
 
 def bar(page: Page, bench: Bench) -> str:
     """Modes at the left; the chain and what is done with it at the right."""
     names = list(page.workbench.workspace.chain_paths())
-    options = "".join(
-        f'<option value="{e(name)}"{" selected" if name == bench.chain.name else ""}>{e(name)}</option>'
-        for name in names
-    )
-    unsaved = (
-        "" if bench.chain.name in names else f"<option selected>{e(bench.chain.name)}</option>"
-    )
-    chains = f'<select name="chain" aria-label="Chain" class="chains" data-do="build.chain" data-on="change" data-with="#chain-form">{unsaved}{options}</select>'
-    form = {"with": "#chain-form"}
-    return (
-        f'<div class="bar">{segments(MODES, "#/build/one")}<span id="build-status" class="note status" role="status">{e(page.workbench.asking.memo_warning)}</span>'
-        f"{chains}{button('Undo', 'build.undo', kind='quiet', title='Undo the last change of the chain')}"
-        f"{button('Versions', 'build.versions', kind='quiet', **form)}{button('Code', 'build.code', kind='quiet', **form)}"
-        f"{button('Save', 'build.save', save='', **form)}{button('Run on a dataset', 'build.benchmark', **form)}"
-        f"{button('Run', 'build.run', kind='primary', **form)}</div>"
+    if bench.chain.name not in names:
+        names.insert(0, bench.chain.name)
+    fields = {"with": "#chain-form"}
+    more = f' aria-label="Chain" class="chains"{form.on_change("build.load_chain", **fields)}'
+    return "".join(
+        (
+            status("one", page.workbench.asking.memo_warning),
+            form.select("chain", names, bench.chain.name, more=more),
+            html.button(
+                "Undo", "build.undo", kind="quiet", title="Undo the last change of the chain"
+            ),
+            html.button("Versions", "versions.show", kind="quiet", **fields),
+            html.button("Code", "code.show", kind="quiet", **fields),
+            html.button("Save", "versions.save", save="", **fields),
+            html.button("Run on a dataset", "build.benchmark", **fields),
+            html.button("Run", "build.run", kind="primary", **fields),
+        )
     )
 
 
@@ -60,26 +75,24 @@ def question(page: Page, bench: Bench) -> str:
     try:
         example = example_of(page, bench)
     except RalleError as error:
-        return f'<div class="asked-question"><p class="problem">{e(error)}</p></div>'
+        return f'<div class="asked-question">{html.problem(error)}</div>'
     gold, examples = example.gold, page.workbench.asking.questions(bench.dataset)
-    answers = " · ".join(
-        f"<mark>{e(a)}</mark>" if not i else e(a) for i, a in enumerate(gold.answers[:4])
-    )
-    pages = " ".join(
-        f'<em class="tag gold" dir="auto">{e(gold.titles.get(page, page))}</em>'
-        for page in list(gold.titles or gold.pages)[:3]
-    )
-    parts = [
-        f"<span><small>gold</small> {answers}</span>" if answers else "",
-        f"<span><small>page</small> {pages}</span>" if pages else "",
-    ]
+    parts = ""
+    if gold.answers:
+        others = [f" · {e(answer)}" for answer in gold.answers[1:4]]
+        answers = f"<mark>{e(gold.answers[0])}</mark>{''.join(others)}"
+        parts += f"<span><small>gold</small> {answers}</span>"
+    if pages := list(gold.titles or gold.pages)[:3]:
+        tags = [f'<em class="tag gold" dir="auto">{e(gold.titles.get(x, x))}</em>' for x in pages]
+        parts += f"<span><small>page</small> {' '.join(tags)}</span>"
     known = any(x.question.qid == example.question.qid for x in examples)
-    parts.append(
-        f"<small>{e(example.question.qid)} of {len(examples):,}</small>"
+    where = (
+        f"{example.question.qid} of {len(examples):,}"
         if known
-        else f"<small>{OWN}: nothing to compare with</small>"
+        else f"{OWN}: nothing to compare with"
     )
-    return f'<div class="asked-question"><h1 dir="auto">{e(example.question.text)}</h1><p>{"".join(parts)}</p></div>'
+    pick = '<a class="link" href="#/build/few" data-do="few.pick">Pick for a few questions</a>'
+    return f'<div class="asked-question"><h1 dir="auto">{e(example.question.text)}</h1><p>{parts}<small>{e(where)}</small>{pick if known else ""}</p></div>'
 
 
 def chain_html(page: Page, bench: Bench, opened: int | None = None) -> str:
@@ -97,31 +110,21 @@ def chain_html(page: Page, bench: Bench, opened: int | None = None) -> str:
 def output_html(page: Page, bench: Bench, index: int, step: Step) -> str:
     """The output of an action, the one before beside it where it differs."""
     before = bench.before.get(index)
-    if before is not None and (before.request, before.reply.text) == (
-        step.request,
-        step.reply.text,
-    ):
+    if before and (before.request, before.reply.text) == (step.request, step.reply.text):
         before = None
-    last = index == len(bench.chain.actions) - 1
-    marks = (
-        (bench.verdict.kind if bench.verdict else "", bench.verdict_before) if last else ("", "")
-    )
+    marks = ("", "")
+    if index == len(bench.chain.actions) - 1:
+        marks = (bench.verdict_kind, bench.verdict_before)
     return output(step, example_of(page, bench).gold, before, page.workbench.models.prices(), marks)
 
 
 def result_html(page: Page, bench: Bench) -> str:
     """The right column."""
     if bench.episode is None or bench.verdict is None:
-        return empty("Run the chain to see its answer, and where it was lost.")
-    episode = bench.episode
-    return result(
-        example_of(page, bench),
-        episode.steps,
-        episode.answer,
-        episode.error,
-        bench.verdict,
-        page.workbench.models.prices(),
-    )
+        return html.empty("Run the chain to see its answer, and where it was lost.")
+    prices, episode = page.workbench.models.prices(), bench.episode
+    example = example_of(page, bench)
+    return result(example, episode.steps, episode.answer, episode.error, bench.verdict, prices)
 
 
 def is_edited(page: Page, chain: Chain) -> bool:
@@ -154,7 +157,7 @@ def left_behind(page: Page, bench: Bench, draft: str = "") -> str:
         return ""
     return (
         f'<p class="say">Your unsaved edits of {e(bench.left_behind.name)} are still here. '
-        f"{button('Restore', 'build.restore-edits')}{button('Discard', 'build.discard-edits', kind='quiet')}</p>"
+        f"{html.button('Restore', 'build.restore_edits')}{html.button('Discard', 'build.discard_edits', kind='quiet')}</p>"
     )
 
 

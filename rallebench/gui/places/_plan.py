@@ -6,12 +6,12 @@ import re
 
 from rallebench.core.errors import RalleError
 from rallebench.core.events import Progress
-from rallebench.core.experiments import ExperimentRequest
+from rallebench.gui import html
 from rallebench.gui.frame import Event, Page
-from rallebench.gui.html import attributes, button, e, fold, warning
+from rallebench.gui.html import attributes, e, warning
 from rallebench.gui.places._design import request_of
 from rallebench.gui.wording import on_page
-from rallebench.render.numbers import text
+from rallebench.render.numbers import plural, text
 from rallebench.services.experiment_design import Design, command
 from rallebench.services.experiment_jobs import PILOT
 from rallebench.services.forecasts import CHANGING, Forecast, forecast
@@ -19,6 +19,8 @@ from rallebench.services.jobs import Job
 
 NOUNS = {"sweep": "variant", "tradeoff": "measurement", "batch": "chain", "baselines": "baseline"}
 MOST_NOTES = 4
+FORM = {"with": "#x-form"}
+"""Buttons of the plan send the steps."""
 
 
 def plan(page: Page, event: Event, design: Design) -> str:
@@ -27,76 +29,62 @@ def plan(page: Page, event: Event, design: Design) -> str:
         request = request_of(page, event, design)
         value = forecast(page.workbench, request)
     except RalleError as error:
-        run = button("Run", "experiments.run", kind="primary", disabled=True)
-        return (
-            f'<h3>Plan</h3><p class="x-lacks" role="status">{e(_fields(on_page(error)))}</p>{run}'
-        )
+        run = html.button("Run", "experiments.run", kind="primary", disabled=True)
+        lacks = e(_fields(on_page(error)))
+        return f'<h3>Plan</h3><p class="x-lacks" role="status">{lacks}</p>{run}'
     pilot = page.workbench.jobs.get(PILOT, request.name)
-    return _drawn(design, value, request.name, pilot) + _command(request)
+    words = command(request)
+    shell = f'<p class="pre">{e(words)}</p>'
+    shell = html.fold("The same on the command line", shell, id="x-command") if words else ""
+    return _drawn(design, value, request.name, pilot) + shell
 
 
 def _drawn(design: Design, value: Forecast, name: str, pilot: Job | None) -> str:
     noun = NOUNS.get(design.kind, "run")
     verb = "Continue" if 0 < value.left < value.questions else "Run"
-    lines = "".join(f"<li>{e(line)}</li>" for line in facts(value) if line)
-    notes = [on_page(note) for note in value.notes]
-    warned = "".join(map(warning, notes[:MOST_NOTES]))
-    if len(notes) > MOST_NOTES:
-        more = "".join(map(warning, notes[MOST_NOTES:]))
-        warned += f'<details class="fold"><summary>{len(notes) - MOST_NOTES} more notes</summary><div>{more}</div></details>'
-    follow = attributes(follow=f"{PILOT} {name}", do="experiments.plan", name=name)
-    names = "".join(
-        f"<li>{e(run.label)}<small>{run.questions:,} questions{f', {run.left:,} left' if run.left != run.questions else ''}</small></li>"
-        for run in value.plan.runs
-    )
-    listing = (
-        f'<details class="fold" id="x-runs"><summary>{_counted(len(value.plan.runs), "run")}</summary><ul class="x-list">{names}</ul></details>'
-        if names
-        else ""
-    )
-    run = button(
-        f"{verb} {_counted(value.runs, noun)}" if value.runs else "Run",
-        "experiments.run",
-        kind="primary",
-        **{"with": "#x-form"},
-    )
+    notes = [warning(on_page(note)) for note in value.notes]
+    warned, more = "".join(notes[:MOST_NOTES]), notes[MOST_NOTES:]
+    if more:
+        warned += html.fold(f"{len(more)} more notes", "".join(more))
+    listing = ""
+    for run in value.plan.runs:
+        left = f", {run.left:,} left" if run.left != run.questions else ""
+        listing += f"<li>{e(run.label)}<small>{run.questions:,} questions{left}</small></li>"
+    if listing:
+        title = plural(len(value.plan.runs), "run")
+        listing = html.fold(title, f'<ul class="x-list">{listing}</ul>', id="x-runs")
+    label = f"{verb} {plural(value.runs, noun)}" if value.runs else "Run"
+    run_button = html.button(label, "experiments.run", kind="primary", **FORM)
+    measure = ""
+    if value.left and value.plan.runs:
+        measure = estimating(pilot, measured=value.basis.endswith("asked"))
+    follow = attributes(follow=f"{PILOT} {name}", do="experiments.show_plan", name=name)
     return (
-        f'<h3 data-on="none"{follow}>Plan <small id="x-counting" role="status"></small></h3><div class="x-big">{_big(value, noun)}</div><ul class="x-list">{lines}</ul>{warned}{listing}'
-        f'<div id="x-estimate">{estimate(pilot, measured=value.basis.endswith("asked")) if value.left and value.plan.runs else ""}</div>{run}'
+        f'<h3 data-on="none"{follow}>Plan <small id="x-counting" role="status"></small></h3><div class="x-big">{_big(value, noun)}</div>'
+        f'{html.bullets(facts(value), "x-list")}{warned}{listing}<div id="x-estimate">{measure}</div>{run_button}'
     )
-
-
-def _command(request: ExperimentRequest) -> str:
-    words = command(request)
-    inside = f'<p class="pre">{e(words)}</p>'
-    return fold("The same on the command line", inside, id="x-command") if words else ""
 
 
 def _big(value: Forecast, noun: str) -> str:
     """Runs, questions, minutes, price."""
-    if value.seconds is None:
-        duration, about = "–", "time not known yet"
-    else:
+    duration, about = "–", "time not known yet"
+    if value.seconds is not None:
         expected, low, high = value.seconds
         duration = f"{expected / 60:.0f} min" if expected >= 90 else f"{max(expected, 0):.0f} s"
         half = (high - low) / 2 if low is not None and high is not None else 0.0
-        margin = f"± {half / 60:.0f}, " if half >= 60 else ""
-        about = f"{margin}{value.basis}"
-    price = "unknown" if value.usd is None else text(value.usd, "usd") if value.usd else "none"
-    of = "price is not set" if value.usd is None else "price" if value.usd else "local model"
-    cells = (
-        (f"{value.runs:,}", f"{noun}{'s' * (value.runs != 1)}"),
-        (
-            f"{value.left:,}",
-            "questions"
-            if value.left == value.questions
-            else f"of {value.questions:,} questions left",
-        ),
-        (duration, about),
-        (price, of),
-    )
+        about = f"± {half / 60:.0f}, {value.basis}" if half >= 60 else value.basis
+    price, of = "none", "local model"
+    if value.usd is None:
+        price, of = "unknown", "price is not set"
+    elif value.usd:
+        price, of = text(value.usd, "usd"), "price"
+    left = "questions"
+    if value.left != value.questions:
+        left = f"of {value.questions:,} questions left"
+    runs = f"{noun}{'s' * (value.runs != 1)}"
+    cells = ((f"{value.runs:,}", runs), (f"{value.left:,}", left), (duration, about), (price, of))
     return "".join(
-        f"<div><b>{e(number)}</b><span>{e(words)}</span></div>" for number, words in cells
+        f"<div><b>{e(figure)}</b><span>{e(words)}</span></div>" for figure, words in cells
     )
 
 
@@ -109,39 +97,30 @@ def facts(value: Forecast) -> list[str]:
         )
     if value.cached:
         are = "is" if value.cached == 1 else "are"
-        lines.append(f"{_counted(value.cached, 'answer')} {are} in the cache and cost nothing.")
+        lines.append(f"{plural(value.cached, 'answer')} {are} in the cache and cost nothing.")
     if value.smallest and value.smallest < 1:
         each = max(run.questions for run in value.plan.runs)
-        lines.append(
-            f"{each:,} questions show a difference of about {100 * value.smallest:.1f} points or more, if {CHANGING:.0%} of the answers change.".replace(
-                "%", " %"
-            )
-        )
+        shown = f"{each:,} questions show a difference of about {100 * value.smallest:.1f} points or more"
+        lines.append(f"{shown}, if {100 * CHANGING:.0f} % of the answers change.")
     return lines
 
 
-def estimate(pilot: Job | None, *, measured: bool = False) -> str:
+def estimating(pilot: Job | None, *, measured: bool = False) -> str:
     """The button that measures, or how far that is."""
     if pilot is not None and not pilot.done:
-        newest = pilot.newest
-        words = (
-            f"{newest.task}: {newest.message or newest.done}"
-            if isinstance(newest, Progress)
-            else "beginning"
-        )
-        stop = button("Stop", "jobs.stop", kind="quiet", id=pilot.id)
+        newest, words = pilot.newest, "beginning"
+        if isinstance(newest, Progress):
+            words = f"{newest.task}: {newest.message or newest.done}"
+        stop = html.button("Stop", "jobs.stop", kind="quiet", id=pilot.id)
         return (
             f'<p class="note" role="status">Asking 3 questions of each run · {e(words)} {stop}</p>'
         )
     failed = ""
     if pilot is not None and pilot.error is not None:
         failed = f'<p class="x-failed">{e(on_page(pilot.error))}</p>'
-    return failed + button(
-        "Estimate again" if measured else "Estimate the cost",
-        "experiments.estimate",
-        title="Asks 3 questions of each run; their answers are kept",
-        **{"with": "#x-form"},
-    )
+    label = "Estimate again" if measured else "Estimate the cost"
+    title = "Asks 3 questions of each run; their answers are kept"
+    return failed + html.button(label, "experiments.estimate", title=title, **FORM)
 
 
 def _fields(sentence: str) -> str:
@@ -160,14 +139,11 @@ def _fields(sentence: str) -> str:
     )
 
 
-def _counted(number: int, noun: str, plural: str = "") -> str:
-    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
-
-
-def _span(span: tuple[int, int | None], noun: str, plural: str = "") -> str:
+def _span(span: tuple[int, int | None], noun: str, nouns: str = "") -> str:
     low, high = span
+    nouns = nouns or f"{noun}s"
+    most = low if high is None else high
+    words = f"{most:,} {noun if most == 1 else nouns}"
     if high is None:
-        return f"at least {_counted(low, noun, plural)}"
-    return (
-        _counted(low, noun, plural) if low == high else f"{low:,} to {_counted(high, noun, plural)}"
-    )
+        return f"at least {words}"
+    return words if low == high else f"{low:,} to {words}"

@@ -3,49 +3,60 @@
 from __future__ import annotations
 
 from rallebench.core.table_files import csv_table, latex
+from rallebench.gui import html
 from rallebench.gui.frame import Event, Page, Patch
-from rallebench.gui.html import button, crumb, e, link, rows
+from rallebench.gui.html import e
 from rallebench.services import published
 
-FIRST = "ralle:2"
-SUITES = {"ralle": "kilt", "rgb": "rgb", "crud": "crud", "barag": "barag", "reval": "reval"}
+FIRST_TABLES = {
+    "kilt": "ralle:2",
+    "rgb": "rgb:1",
+    "crud": "crud:2",
+    "barag": "barag:1",
+    "reval": "reval:2",
+}
+"""Paper of a benchmark → the printed table to show beside its results."""
+SUITES = {table.partition(":")[0]: suite for suite, table in FIRST_TABLES.items()}
+
+
+def address(table: str) -> str:
+    """The address of a table."""
+    return html.address("experiments/published", table=table)
 
 
 def register(page: Page) -> None:
     """Add this view."""
     page.view("experiments/published", open_table)
-    page.action("experiments.table", save)
+    page.actions("published", save)
 
 
 def open_table(page: Page, event: Event) -> Patch:
     """A table beside the list of all. Raises NotFoundError."""
-    chosen = event.query.get("table") or FIRST
+    chosen = event.query.get("table") or FIRST_TABLES["kilt"]
     value = published.opened(chosen)
     paper = chosen.partition(":")[0]
     table = published.as_table(value)
     numeric = [all(_is_figure(str(row[i])) for row in table.rows) for i in range(len(table.labels))]
     heads = [f"{'>' if right else ''}{label}" for right, label in zip(numeric, table.labels)]
     lines = [[e(str(cell)) or "–" for cell in row] for row in table.rows]
-    doubts = "".join(f"<li>{e(doubt)}</li>" for doubt in value.doubts)
-    doubted = (
-        f'<h3 class="sub">What does not agree with the rest of the paper</h3><ul class="x-list">{doubts}</ul>'
-        if doubts
-        else ""
-    )
+    doubts = html.bullets(value.doubts, "x-list")
+    if doubts:
+        doubts = html.heading("What does not agree with the rest of the paper") + doubts
     units = ", ".join(dict.fromkeys(filter(None, (column.help for column in table.heads))))
-    save_as = button("CSV", "experiments.table", table=chosen, suffix="csv") + button(
-        "LaTeX", "experiments.table", table=chosen, suffix="tex"
+    saves = "".join(
+        html.button(label, "published.save", table=chosen, suffix=suffix)
+        for label, suffix in (("CSV", "csv"), ("LaTeX", "tex"))
     )
     title = f"{published.PAPERS[paper]}, {_number(chosen)}"
-    return {
-        "#v-experiments-published": (
-            f'<div class="wrap-page wide">{crumb("Experiments", "#/experiments/list", title, value.source, buttons=save_as)}'
-            f'<div class="x-published"><nav aria-label="Published tables">{_list(chosen)}</nav><div><p>{e(value.about[:1].upper() + value.about[1:])}.'
-            f" <small>{e(units)}</small> {link('Run this benchmark', f'#/experiments/list?kind=suite&paper={SUITES[paper]}', 'link')}</p>"
-            f'<div class="wide">{rows(heads, lines, kind="x-paper")}</div>{doubted}</div></div></div>'
-        ),
-        "title": title,
-    }
+    crumb = html.crumb("Experiments", "#/experiments/list", title, value.source, buttons=saves)
+    benchmark = html.address("experiments/list", kind="suite", paper=SUITES[paper])
+    about = f"{value.about[:1].upper()}{value.about[1:]}."
+    body = (
+        f'<div class="wrap-page wide">{crumb}<div class="x-published"><nav aria-label="Published tables">{_list(chosen)}</nav>'
+        f"<div><p>{e(about)} <small>{e(units)}</small> {html.link('Run this benchmark', benchmark)}</p>"
+        f'<div class="wide">{html.rows(heads, lines, kind="x-paper")}</div>{doubts}</div></div></div>'
+    )
+    return {"#v-experiments-published": body, "title": title}
 
 
 def _is_figure(cell: str) -> bool:
@@ -60,18 +71,19 @@ def _number(reference: str) -> str:
 def _list(chosen: str) -> str:
     drawn = ""
     for paper, tables in published.listed().items():
-        items = "".join(
-            f'<a href="#/experiments/published?table={e(name)}" class="{"on" if name == chosen else ""}"{" aria-current=true" if name == chosen else ""}><b>{e(_number(name).capitalize())}</b><small>{e(about)}</small></a>'
-            for name, about in tables
-        )
-        opened = " open" if chosen.startswith(f"{paper}:") else ""
-        drawn += f'<details class="fold" id="x-paper-{paper}"{opened}><summary>{e(published.PAPERS.get(paper, paper))}<em>{len(tables)} tables</em></summary><div>{items}</div></details>'
+        items = ""
+        for name, about in tables:
+            on, current = ("on", " aria-current=true") if name == chosen else ("", "")
+            items += f'<a href="{address(name)}" class="{on}"{current}><b>{e(_number(name).capitalize())}</b><small>{e(about)}</small></a>'
+        title, gist = published.PAPERS.get(paper, paper), f"{len(tables)} tables"
+        opened = chosen.startswith(f"{paper}:")
+        drawn += html.fold(title, items, gist=gist, id=f"x-paper-{paper}", opened=opened)
     return drawn
 
 
 def save(page: Page, event: Event) -> Patch:
     """The table as a file."""
-    name, form = event.text("table"), event.text("suffix")
+    name, suffix = event.text("table"), event.text("suffix")
     table = published.as_table(published.opened(name))
-    text = latex(table) if form == "tex" else csv_table(table)
-    return {"download": {"name": f"{name.replace(':', '-')}.{form}", "text": text}}
+    text = latex(table) if suffix == "tex" else csv_table(table)
+    return {"download": {"name": f"{name.replace(':', '-')}.{suffix}", "text": text}}

@@ -1,94 +1,107 @@
-"""The list of questions at the left of Build: filters, counts, verdicts and last answers."""
+"""Lists of questions by verdict: that of Build's dataset, and what the one of a run shares with it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from rallebench.core.errors import RalleError
 from rallebench.core.types import Example
-from rallebench.gui.form import select
+from rallebench.gui import form, html
 from rallebench.gui.frame import Page
-from rallebench.gui.html import attributes, chips, e, mark, window
+from rallebench.gui.html import e
 from rallebench.gui.places._bench import Bench
-from rallebench.services.run_questions import last_verdicts
+from rallebench.services.run_questions import QuestionRow, counts, filtered, last_verdicts
 
-FILTERS = (("", "All"), ("wrong", "Wrong"), ("lost", "Not retrieved"), ("format", "Format"))
-WRONG = frozenset({"wrong", "lost", "format", "failed"})
+FILTERS = (
+    ("", "All"),
+    ("wrong", "Wrong"),
+    ("lost", "Not retrieved"),
+    ("format", "Format"),
+    ("failed", "Failed"),
+    ("none", "No verdict yet"),
+    ("right", "Right"),
+)
+IN_BUILD = FILTERS[:4]
 
-Known = Mapping[str, tuple[str, str]]
-"""Question id → (verdict, last answer)."""
+
+def verdict_chips(
+    listed: Sequence[QuestionRow],
+    only: str,
+    do: str,
+    filters: Sequence[tuple[str, str]] = FILTERS,
+    **data: Any,
+) -> str:
+    """The filters with their counts; those without a question are left out."""
+    numbers = counts(listed)
+    offered = [(key, label, numbers.get(key, 0)) for key, label in filters]
+    return html.chips([chip for chip in offered if not chip[0] or chip[2]], only, do, **data)
 
 
-def known_of(page: Page, bench: Bench) -> dict[str, tuple[str, str]]:
-    """Verdicts of the newest run of this chain on the dataset, and over them those of this window."""
+def position(listed: Sequence[QuestionRow], qid: str) -> int:
+    """Where a question is in a list, -1 if it is not."""
+    return next((i for i, row in enumerate(listed) if row.qid == qid), -1)
+
+
+def filter_field(
+    id: str, words: str, do: str, hint: str = "Filter", kind: str = "", **data: Any
+) -> str:
+    """The field that filters a list as it is typed into."""
+    name = f' id="{id}" class="{kind}" placeholder="{e(hint)}" aria-label="{e(hint)}"'
+    return f'<input name="words" value="{e(words)}"{name} data-filter{html.attributes(do=do, on="input", **data)}>'
+
+
+# Build
+
+
+def rows_of(page: Page, bench: Bench, examples: Sequence[Example]) -> list[QuestionRow]:
+    """Questions with the verdicts of the newest run of this chain, and over them those of this window."""
     try:
         known = dict(last_verdicts(page.workbench, bench.dataset, bench.chain.name))
     except RalleError:
         known = {}
     known |= {qid: v for (dataset, qid), v in bench.verdicts.items() if dataset == bench.dataset}
-    return known
+    listed = []
+    for example in examples:
+        question, gold = example.question, " ".join(example.gold.answers[:3])
+        kind, answer = known.get(question.qid, ("none", ""))
+        listed.append(QuestionRow(question.qid, question.text, gold, answer, kind, ""))
+    return listed
 
 
-def filtered(examples: Sequence[Example], known: Known, only: str, words: str) -> list[Example]:
-    """The questions of one verdict that hold all words, in the question, the gold or the last answer."""
-    wanted = words.lower().split()
-
-    def fits(example: Example) -> bool:
-        verdict, answer = known.get(example.question.qid, ("none", ""))
-        if only and verdict != only and not (only == "wrong" and verdict in WRONG):
-            return False
-        text = f"{example.question.qid} {example.question.text} {answer} {' '.join(example.gold.answers[:3])}".lower()
-        return all(word in text for word in wanted)
-
-    return [example for example in examples if fits(example)] if only or wanted else list(examples)
-
-
-def counts(examples: Sequence[Example], known: Known) -> dict[str, int]:
-    """Filter → number of questions."""
-    verdicts = [known.get(example.question.qid, ("none", ""))[0] for example in examples]
-    numbers = {name: verdicts.count(name) for name, _ in FILTERS[2:]}
-    return {"": len(examples), "wrong": sum(v in WRONG for v in verdicts), **numbers}
+def all_rows(page: Page, bench: Bench) -> list[QuestionRow]:
+    """All questions of the dataset."""
+    return rows_of(page, bench, page.workbench.asking.questions(bench.dataset))
 
 
 def left(page: Page, bench: Bench) -> str:
     """The whole column."""
-    datasets = [(name, name) for name in page.workbench.workspace.dataset_paths()]
-    choose = select(
-        "dataset",
-        datasets,
-        bench.dataset,
-        more=' aria-label="Dataset" data-do="build.dataset" data-on="change"',
+    follow = f' aria-label="Dataset"{form.on_change("build.choose_dataset")}'
+    choose = form.select(
+        "dataset", list(page.workbench.workspace.dataset_paths()), bench.dataset, more=follow
     )
-    field = (
-        f'<input name="words" value="{e(bench.words)}" placeholder="Filter, or type a question of your own" aria-label="Filter, or a question of your own" '
-        'data-filter data-do="build.filter" data-on="input" id="build-words">'
-    )
-    keys = '<div class="foot"><span><kbd>J</kbd> <kbd>K</kbd> move</span><span><kbd>Ctrl</kbd> <kbd>Enter</kbd> run</span><span><kbd>?</kbd> keys</span></div>'
-    return (
-        f'{choose}{field}<div id="build-list" class="stack-list">{listed(page, bench)}</div>{keys}'
-    )
+    hint = "Filter, or type a question of your own"
+    field = filter_field("build-words", bench.words, "build.filter_list", hint)
+    keys = "<span><kbd>J</kbd> <kbd>K</kbd> move</span><span><kbd>Ctrl</kbd> <kbd>Enter</kbd> run</span><span><kbd>?</kbd> keys</span>"
+    return f'{choose}{field}<div id="build-list" class="stack-list">{listed(page, bench)}</div><div class="foot">{keys}</div>'
 
 
-def chips_html(page: Page, bench: Bench) -> str:
+def chips(page: Page, bench: Bench) -> str:
     """The filters with their counts."""
-    numbers = counts(page.workbench.asking.questions(bench.dataset), known_of(page, bench))
-    offered = [(key, label, numbers[key]) for key, label in FILTERS if not key or numbers[key]]
-    return chips(offered, bench.only, "build.only")
+    return verdict_chips(all_rows(page, bench), bench.only, "build.filter_list", IN_BUILD)
 
 
 def listed(page: Page, bench: Bench) -> str:
     """Chips with counts, and the list below them."""
-    examples, known = page.workbench.asking.questions(bench.dataset), known_of(page, bench)
-    shown = filtered(examples, known, bench.only, bench.words)
-    at = next((i for i, x in enumerate(shown) if x.question.qid == bench.question), -1)
+    shown = filtered(all_rows(page, bench), bench.only, bench.words)
     own = ""
     if words := bench.words.strip():
-        own = f'<button type="button" class="own"{attributes(do="build.own", words=words)}>Ask “{e(words[:60])}”</button>'
+        own = html.button(f"Ask “{words[:60]}”", "build.pick_own", kind="own", words=words)
     key = {"dataset": bench.dataset, "only": bench.only, "words": bench.words}
-    rows = window("build-questions", key, len(shown), "build.pick", at=at, row=74)
-    nothing = "" if shown else '<p class="note">No question of this dataset fits the filter.</p>'
-    return f'<div id="build-chips">{chips_html(page, bench)}</div>{own}{nothing}{rows}'
+    at = position(shown, bench.question)
+    rows = html.window("build-questions", key, len(shown), "build.pick", at=at, row=74)
+    nothing = "" if shown else html.note("No question of this dataset fits the filter.")
+    return f'<div id="build-chips">{chips(page, bench)}</div>{own}{nothing}{rows}'
 
 
 def question_rows(page: Page, key: dict[str, Any], start: int, count: int) -> list[tuple[str, str]]:
@@ -96,15 +109,16 @@ def question_rows(page: Page, key: dict[str, Any], start: int, count: int) -> li
     bench = page.session(key["window"]).get("build")
     if not isinstance(bench, Bench):
         return []
-    known = known_of(page, bench)
-    examples = filtered(
-        page.workbench.asking.questions(key["dataset"]), known, key["only"], key["words"]
-    )
-    return [(x.question.qid, row(x, known)) for x in examples[start : start + count]]
+    examples, part = page.workbench.asking.questions(key["dataset"]), slice(start, start + count)
+    if key["only"] or key["words"]:
+        shown = filtered(rows_of(page, bench, examples), key["only"], key["words"])[part]
+    else:
+        shown = rows_of(page, bench, examples[part])
+    return [(row.qid, _row(row)) for row in shown]
 
 
-def row(example: Example, known: Known) -> str:
-    """A question with its verdict and last answer."""
-    verdict, answer = known.get(example.question.qid, ("none", ""))
-    text = " ".join(example.question.text.split())
-    return f'{mark(verdict)}<span><em dir="auto">{e(text[:200])}</em><small dir="auto">{e(answer[:120]) or ("not asked yet" if verdict == "none" else "")}</small></span>'
+def _row(row: QuestionRow) -> str:
+    text, answer = " ".join(row.text.split())[:200], row.answer[:120]
+    if row.kind == "none":
+        answer = answer or "not asked yet"
+    return f'{html.mark(row.kind)}<span><em dir="auto">{e(text)}</em><small dir="auto">{e(answer)}</small></span>'

@@ -2,40 +2,19 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Sequence
-from datetime import datetime
 from typing import Any
-from urllib.parse import quote
 
 from rallebench.core.errors import RalleError, UsageError
-from rallebench.gui.form import select
+from rallebench.gui import figures, form, html
 from rallebench.gui.frame import Event, Page, Patch
-from rallebench.gui.html import (
-    attributes,
-    button,
-    e,
-    empty,
-    interval_bar,
-    link,
-    menu,
-    percent,
-    waterfall_bar,
-    window,
-)
-from rallebench.gui.jobs import left, progress_of, share_of
-from rallebench.gui.places._steps import seconds
+from rallebench.gui.html import e
+from rallebench.gui.jobs import counted, share_of, stop_button
+from rallebench.gui.places._questions import filter_field
 from rallebench.render import numbers
-from rallebench.services import run_list, run_views
+from rallebench.services import run_list, run_questions, run_views
 from rallebench.services.jobs import Job
 from rallebench.services.run_list import RunRow
-from rallebench.services.run_questions import (
-    LARGE,
-    lost_parts,
-    questions,
-    read_stages,
-    stages_known,
-)
 from rallebench.services.run_views import RunFolder
 
 STATES = {
@@ -46,7 +25,12 @@ STATES = {
     "interrupted": "interrupted",
     "done": "",
 }
-DATASET = ' class="short" aria-label="Dataset" data-do="runs.filter" data-on="change"'
+HEADS = """<div class="runrow head"><span></span><span>Run</span><span>Dataset</span><span class="n">Score</span><span></span>
+<span class="n">R-precision</span><span>Where questions were lost</span><span class="n">A question</span><span class="n">Price</span>
+<span></span></div>"""
+READING = (
+    '<span class="note" data-lazy data-do="{do}"{more}>reading where questions were lost …</span>'
+)
 NEWEST = 30
 """Runs of the list whose steps are read to draw where questions were lost."""
 
@@ -62,29 +46,22 @@ def register(page: Page) -> None:
     """Add the list."""
     page.view("runs/list", open_list)
     page.rows("runs", run_rows)
-    for name, handler in (
-        ("filter", refresh),
-        ("refresh", refresh),
-        ("losses", losses),
-        ("rename", ask_title),
-        ("rename-to", rename),
-        ("delete", delete),
-        ("bin", open_bin),
-        ("restore", restore),
-        ("empty-bin", empty_bin),
-        ("stop", stop),
-        ("compare", compare),
-    ):
-        page.action(f"runs.{name}", handler)
+    page.actions("runs", refresh, losses, ask_title, rename, delete, open_bin, restore, empty_bin)
+    page.actions("runs", stop, compare)
+
+
+def address(name: str, **query: str) -> str:
+    """The address of a run."""
+    return html.address("runs/run", id=name, **query)
 
 
 def open_list(page: Page, event: Event) -> Patch:
     """The list; ``new=1`` in the address opens the dialog of a new run."""
-    from rallebench.gui.places._runs_new import dialog
+    from rallebench.gui.places._runs_new import new
 
     patch: Patch = {"#v-runs-list": view(page, event), "title": "Runs"}
     if event.query.get("new"):
-        patch |= {"dialog": dialog(page, event), "address": "#/runs/list"}
+        patch |= {**new(page, event), "address": "#/runs/list"}
     return patch
 
 
@@ -96,135 +73,138 @@ def chosen(event: Event) -> dict[str, str]:
 
 def view(page: Page, event: Event) -> str:
     """Heading, what is running, the table."""
-    listed = run_list.rows(page.workbench)
-    filters = chosen(event)
-    datasets = [("", "All datasets"), *sorted({row.dataset for row in listed if row.dataset})]
-    bin_count = len(run_list.in_bin(page.workbench))
-    bin_button = button(f"Bin ({bin_count})", "runs.bin", kind="quiet") if bin_count else ""
+    datasets = {row.dataset for row in run_list.rows(page.workbench) if row.dataset}
+    filters, names = chosen(event), [("", "All datasets"), *sorted(datasets)]
+    more = f' class="short" aria-label="Dataset"{form.on_change("runs.refresh")}'
+    count = len(run_list.in_bin(page.workbench))
+    title = "Open all runs in MLflow"
     bar = (
-        f'<div class="row"><h1>Runs</h1><span class="gap"></span><input name="words" class="short" value="{e(filters["words"])}" placeholder="Filter" aria-label="Filter" data-filter data-do="runs.filter" data-on="input" id="runs-words">'
-        f"{select('dataset', datasets, filters['dataset'], more=DATASET)}{bin_button}{button('Import predictions', 'runs.import', kind='quiet')}{button('MLflow', 'runs.mlflow', kind='quiet', title='Open all runs in MLflow')}"
-        f"{button('Compare', 'runs.compare', title='Tick two or more runs')}{button('New run', 'runs.new', kind='primary')}</div>"
+        filter_field("runs-words", filters["words"], "runs.refresh", kind="short"),
+        form.select("dataset", names, filters["dataset"], more=more),
+        html.button(f"Bin ({count})", "runs.open_bin", kind="quiet") if count else "",
+        html.button("Import predictions", "runs.ask_predictions", kind="quiet"),
+        html.button("MLflow", "runs.mlflow", kind="quiet", title=title),
+        html.button("Compare", "runs.compare", title="Tick two or more runs"),
+        html.button("New run", "runs.new", kind="primary"),
     )
-    return f'<div class="wrap-page wide" data-form data-problems>{bar}<div id="runs-now" data-follow="*" data-do="runs.refresh">{now(page)}</div><div id="runs-rows">{table(page, event)}</div></div>'
+    return (
+        f'<div class="wrap-page wide" data-form data-problems><div class="row"><h1>Runs</h1><span class="gap"></span>{"".join(bar)}</div>'
+        f'<div id="runs-now" data-follow="*" data-do="runs.refresh">{now(page)}</div><div id="runs-rows">{table(page, event)}</div></div>'
+    )
 
 
 def now(page: Page) -> str:
     """The runs that are running in this program."""
-    return "".join(
-        running(page, job, link("Open", f"#/runs/run?id={quote(job.name)}", "link"))
-        for job in page.workbench.jobs.list("run", active=True)
-    )
+    jobs = page.workbench.jobs.list("run", active=True)
+    return "".join(running(page, job, html.link("Open", address(job.name))) for job in jobs)
 
 
 def running(page: Page, job: Job, more: str = "") -> str:
     """A run that goes on: how far it is, its score so far, and its stop."""
-    share, progress = share_of(job), progress_of(job)
-    value = "" if share is None else f' value="{100 * share:.0f}"'
-    words = [job.message]
-    if progress and progress.total and share is not None:
-        words = [f"{progress.done:,} of {progress.total:,}", left(job, share)]
     title = next((r.title for r in run_list.rows(page.workbench) if r.name == job.name), job.name)
-    stop = (
-        "<small>stopping</small>"
-        if job.stopping
-        else button("Stop", "runs.stop", kind="quiet", id=job.name)
-    )
-    return f'<div class="running"><b>{e(title)}</b><progress max="100"{value} aria-label="Progress of {e(title)}"></progress><span class="num">{e(" · ".join(filter(None, words)))}</span><span class="gap"></span>{more}{stop}</div>'
+    words = counted(job) or job.message
+    stop = stop_button(job, "runs.stop", job.name)
+    return f'<div class="running"><b>{e(title)}</b>{html.progress(share_of(job), title)}<span class="num">{e(words)}</span><span class="gap"></span>{more}{stop}</div>'
+
+
+def shown_rows(page: Page, filters: dict[str, Any]) -> list[RunRow]:
+    """The runs that fit a filter."""
+    listed = run_list.rows(page.workbench)
+    return run_list.filtered(listed, filters["words"], filters["dataset"])
 
 
 def table(page: Page, event: Event) -> str:
     """The list itself, windowed."""
-    filters, listed = chosen(event), run_list.rows(page.workbench)
-    shown = run_list.filtered(listed, filters["words"], filters["dataset"])
-    if not listed:
-        return empty(
+    filters = chosen(event)
+    shown = shown_rows(page, filters)
+    if not run_list.rows(page.workbench):
+        return html.empty(
             "No run yet. A run asks a chain every question of a dataset and scores the answers.",
-            button("New run", "runs.new"),
+            html.button("New run", "runs.new"),
         )
     if not shown:
-        return '<p class="note">No run fits the filter.</p>'
+        return html.note("No run fits the filter.")
     legend = "".join(f'<span><i class="s-{kind}"></i>{words}</span>' for kind, words in LEGEND)
-    heads = '<div class="runrow head"><span></span><span>Run</span><span>Dataset</span><span class="n">Score</span><span></span><span class="n">R-precision</span><span>Where questions were lost</span><span class="n">A question</span><span class="n">Price</span><span></span></div>'
+    if unread(page, shown):
+        legend += READING.format(do="runs.losses", more="")
     marks = "|".join(f"{row.name}{row.state}{row.done}{row.title}" for row in shown)
     key = {**filters, "mark": hash(marks)}
-    lazy = (
-        '<span class="note" data-lazy data-do="runs.losses">reading where questions were lost …</span>'
-        if unread(page, shown)
-        else ""
-    )
-    return f'{heads}<div class="runlist" style="--rows:{len(shown)}">{window("runs", key, len(shown), "", row=58, label="Runs")}</div><div class="legend">{legend}{lazy}</div>'
+    rows = html.window("runs", key, len(shown), "", row=58, label="Runs")
+    return f'{HEADS}<div class="runlist" style="--rows:{len(shown)}">{rows}</div><div class="legend">{legend}</div>'
 
 
 def unread(page: Page, shown: Sequence[RunRow]) -> list[RunFolder]:
     """The newest finished runs of which it is not known yet where they lost their questions."""
-    ended = [row for row in shown[:NEWEST] if row.state == "done" and 0 < row.total <= LARGE]
+    large = run_questions.LARGE
+    ended = [row for row in shown[:NEWEST] if row.state == "done" and 0 < row.total <= large]
     runs = (page.workbench.runs.open(row.name) for row in ended if not row.problem)
-    return [run for run in runs if not stages_known(page.workbench, run)]
+    return [run for run in runs if not run_questions.stages_known(page.workbench, run)]
 
 
 def losses(page: Page, event: Event) -> Iterator[Patch]:
     """Read where the questions of the newest runs were lost, a run after the other."""
-    shown = run_list.filtered(run_list.rows(page.workbench), *chosen(event).values())
-    for run in unread(page, shown):
-        read_stages(page.workbench, run)
+    for run in unread(page, shown_rows(page, chosen(event))):
+        run_questions.read_stages(page.workbench, run)
         yield {"event": {"name": "rb-rows", "list": "runs"}}
     yield {"#runs-rows": table(page, event)}
 
 
 def run_rows(page: Page, key: dict[str, Any], start: int, count: int) -> list[tuple[str, str]]:
     """Rows of the list."""
-    shown = run_list.filtered(run_list.rows(page.workbench), key["words"], key["dataset"])
-    return [(row.name, run_row(page, row)) for row in shown[start : start + count]]
+    shown = shown_rows(page, key)[start : start + count]
+    return [(row.name, run_row(page, row)) for row in shown]
 
 
 def run_row(page: Page, row: RunRow) -> str:
     """One run."""
-    address = f"#/runs/run?id={e(row.name)}"
-    tick = f'<input type="checkbox" value="{e(row.name)}" aria-label="Choose {e(row.title)} to compare">'
+    place, label = address(row.name), f"More for {row.title}"
     if row.problem:
-        gone = menu(delete_button(row), label=f"More for {row.name}")
+        gone = html.menu(delete_button(row), label=label)
         return f'<div class="runrow broken"><span></span><span><b class="nm">{e(row.name)}</b><small class="bad" title="{e(row.problem)}">{e(row.problem)}</small></span><span>{gone}</span></div>'
-    state = STATES.get(row.state, row.state)
-    about = " · ".join(
-        filter(
-            None,
-            [
-                when(row.created),
-                row.workflow if row.workflow != "chain" else "",
-                state,
-                f"{row.errors} failed" if row.errors else "",
-            ],
-        )
-    )
-    more = menu(
-        f'<a href="{address}">Open</a>',
-        button("Rename", "runs.rename", id=row.name),
-        delete_button(row),
-        label=f"More for {row.title}",
-    )
-    took = f'<span class="num">{seconds(row.seconds)}</span>' if row.seconds is not None else "–"
-    counted = (
-        f"{row.done:,} of {row.total:,}" if row.done != row.total else f"{row.total:,} questions"
+    about = html.dotted(
+        numbers.moment(row.created),
+        row.workflow if row.workflow != "chain" else "",
+        STATES.get(row.state, row.state),
+        f"{row.errors} failed" if row.errors else "",
     )
     unpriced = run_views.is_unpriced(page.workbench, row.chain.llms if row.chain else ())
     price = numbers.text(row.usd, "usd") if row.usd else "unknown" if unpriced else "none"
-    return (
-        f'<div class="runrow" data-href="{address}">{tick}<span><a class="nm" href="{address}" title="{e(row.name)}">{e(row.title)}</a><small>{e(about)}</small></span>'
-        f'<span>{e(row.dataset)}<small>{counted}</small></span><span class="n">{percent(row.mean) if row.mean else "–"}<small>{e(row.metric.upper() if row.metric in ("em", "f1") else row.metric)}</small></span>'
-        f'<span>{interval_bar(row.mean)}</span><span class="n">{percent(row.precision)}</span><span>{lost(page, row)}</span><span class="n">{took}</span><span class="n">{price}</span><span>{more}</span></div>'
+    tick = f'<input type="checkbox" value="{e(row.name)}" aria-label="Choose {e(row.title)} to compare">'
+    more = html.menu(
+        html.link("Open", place, ""),
+        html.button("Rename", "runs.ask_title", id=row.name),
+        delete_button(row),
+        label=label,
     )
+    cells = (
+        f'<span><a class="nm" href="{e(place)}" title="{e(row.name)}">{e(row.title)}</a><small>{e(about)}</small></span>',
+        f"<span>{e(row.dataset)}<small>{questions_of(row)}</small></span>",
+        f'<span class="n">{figures.percent(row.mean) if row.mean else "–"}<small>{e(metric_label(row.metric))}</small></span>',
+        f"<span>{figures.interval_bar(row.mean)}</span>",
+        f'<span class="n">{figures.percent(row.precision)}</span>',
+        f"<span>{lost(page, row)}</span>",
+        f'<span class="n">{figures.duration(row.seconds)}</span>',
+        f'<span class="n">{price}</span>',
+        f"<span>{more}</span>",
+    )
+    return f'<div class="runrow" data-href="{e(place)}">{tick}{"".join(cells)}</div>'
+
+
+def questions_of(row: RunRow) -> str:
+    """How many questions a run has answered of how many."""
+    return f"{row.done:,} of {row.total:,}" if row.done != row.total else f"{row.total:,} questions"
+
+
+def metric_label(name: str) -> str:
+    """A metric as papers print it."""
+    return name.upper() if name in ("em", "f1") else name
 
 
 def delete_button(row: RunRow) -> str:
     """Into the bin, after a question."""
-    return button(
-        "Delete",
-        "runs.delete",
-        kind="danger",
-        id=row.name,
-        confirm=f"Move the run {row.title} into the bin? It can be brought back.",
-        confirm_verb="Delete",
+    ask = f"Move the run {row.title} into the bin? It can be brought back."
+    return html.button(
+        "Delete", "runs.delete", kind="danger", id=row.name, confirm=ask, confirm_verb="Delete"
     )
 
 
@@ -232,27 +212,10 @@ def lost(page: Page, row: RunRow) -> str:
     """The bar of a run; "" where its answers cannot be read."""
     try:
         run = page.workbench.runs.open(row.name)
-        return waterfall_bar(
-            lost_parts(questions(page.workbench, run)),
-            address=f"#/runs/run?id={row.name}&only={{verdict}}",
-        )
+        parts = run_questions.lost_parts(run_questions.questions(page.workbench, run))
     except RalleError:
         return ""
-
-
-def when(created: str) -> str:
-    """A time as people say it: "today 14:02", "23 Nov 14:02"."""
-    try:
-        moment = datetime.fromisoformat(created).astimezone()
-    except ValueError:
-        return created
-    if moment.date() == datetime.fromtimestamp(time.time()).date():
-        return f"today {moment:%H:%M}"
-    return (
-        f"{moment.day} {moment:%b %H:%M}"
-        if moment.year == datetime.now().year
-        else f"{moment:%d %b %Y}"
-    )
+    return figures.waterfall_bar(parts, address=f"{address(row.name)}&only={{verdict}}")
 
 
 # actions
@@ -269,10 +232,11 @@ def refresh(page: Page, event: Event) -> Patch:
 def ask_title(page: Page, event: Event) -> Patch:
     """Which title a run shall have."""
     row = run_list.row_of(page.workbench, event.text("id"))
-    field = f'<label class="field"><span>Name</span><input name="as" value="{e(row.title)}" data-on="enter" data-do="runs.rename-to"{attributes(id=row.name)} autofocus></label>'
-    return {
-        "dialog": f'<h2>Rename the run</h2><div data-form>{field}<p class="note">Its folder stays {e(row.name)}: experiments and MLflow know it by that name. Leave it empty to return to the name made from what differs.</p><div class="buttons">{button("Cancel", "", close="1")}{button("Rename", "runs.rename-to", kind="primary", id=row.name)}</div></div>'
-    }
+    more = form.on_enter("runs.rename", id=row.name)
+    note = f"Its folder stays {row.name}: experiments and MLflow know it by that name. Leave it empty to return to the name made from what differs."
+    body = form.text("as", "Name", row.title, more=more) + html.note(note)
+    yes = html.button("Rename", "runs.rename", kind="primary", id=row.name)
+    return {"dialog": html.dialog("Rename the run", body, yes)}
 
 
 def rename(page: Page, event: Event) -> Patch:
@@ -294,19 +258,21 @@ def delete(page: Page, event: Event) -> Patch:
 
 def open_bin(page: Page, event: Event) -> Patch:
     """What is in the bin."""
-    lines = "".join(
-        f'<tr><td>{e(name)}</td><td class="n">{button("Bring back", "runs.restore", id=name)}</td></tr>'
-        for name in run_list.in_bin(page.workbench)
-    )
-    gone = button(
+    names = run_list.in_bin(page.workbench)
+    if not names:
+        return {"drawer": html.drawer("Bin", html.empty("The bin is empty."))}
+    lines = [[e(name), html.button("Bring back", "runs.restore", id=name)] for name in names]
+    gone = html.button(
         "Delete for good",
-        "runs.empty-bin",
+        "runs.empty_bin",
         kind="danger",
         confirm="Delete all runs in the bin for good? They cannot be brought back.",
         confirm_verb="Delete for good",
     )
     return {
-        "drawer": f'<div class="dh"><h2>Bin</h2>{button("Close", "", kind="quiet", close="1")}</div><table class="t"><tbody>{lines}</tbody></table><div class="row">{gone if lines else ""}</div>{"" if lines else empty("The bin is empty.")}'
+        "drawer": html.drawer(
+            "Bin", html.rows(["Run", ">"], lines), f'<div class="row">{gone}</div>'
+        )
     }
 
 
@@ -335,6 +301,5 @@ def compare(page: Page, event: Event) -> Patch:
     if len(names) < 2:
         raise UsageError("Tick two or more runs of the list, then press Compare.")
     if len(names) == 2:  # the older one is the base
-        names.reverse()
-        return {"go": f"#/runs/compare?a={names[0]}&b={names[1]}"}
-    return {"go": "#/runs/compare?" + "&".join(f"r{i}={name}" for i, name in enumerate(names))}
+        return {"go": html.address("runs/compare", a=names[1], b=names[0])}
+    return {"go": html.address("runs/compare", **{f"r{i}": name for i, name in enumerate(names)})}

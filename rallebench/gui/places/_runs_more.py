@@ -7,33 +7,24 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from rallebench.core.errors import RalleError, UsageError
-from rallebench.gui.form import labelled, select
+from rallebench.gui import figures, form, html
 from rallebench.gui.frame import Event, Page, Patch
-from rallebench.gui.html import button, defs, dialog, e, fold, table, warning
+from rallebench.gui.html import e
+from rallebench.render import report as reports
 from rallebench.render import svg
-from rallebench.render.report import page as report_pages
-from rallebench.services import catalog
+from rallebench.services import catalog, exchange, run_views
 from rallebench.services.comparing import analyse_agents
-from rallebench.services.exchange import exported, import_predictions, track
 from rallebench.services.reports import report_of
-from rallebench.services.run_views import is_agents, judge_lines, metric_choices
 
-ENDINGS = {
-    "csv": ".csv",
-    "jsonl": ".jsonl",
-    "trec": ".trec",
-    "qrels": ".qrels",
-    "kilt": ".jsonl",
-    "r-eval": ".json",
+FORMS = {
+    "csv": ("CSV, a line a question", ".csv"),
+    "jsonl": ("JSON lines, all steps", ".jsonl"),
+    "trec": ("TREC run", ".trec"),
+    "qrels": ("TREC judgements (qrels)", ".qrels"),
+    "kilt": ("KILT predictions", ".jsonl"),
+    "r-eval": ("R-Eval log", ".json"),
 }
-LABELS = {
-    "csv": "CSV, a line a question",
-    "jsonl": "JSON lines, all steps",
-    "trec": "TREC run",
-    "qrels": "TREC judgements (qrels)",
-    "kilt": "KILT predictions",
-    "r-eval": "R-Eval log",
-}
+"""Form of an export → its name, the end of its file's name."""
 ASPECTS = {
     "performance": "Scores by task",
     "matching": "Matching",
@@ -44,51 +35,37 @@ ASPECTS = {
 
 def register(page: Page) -> None:
     """Add the actions."""
-    for name, handler in (
-        ("export", ask_form),
-        ("download", download),
-        ("report", report),
-        ("mlflow", mlflow),
-        ("track", log),
-        ("rescore", ask_metrics),
-        ("rescore-by", rescore),
-        ("import", ask_predictions),
-        ("import-file", take_file),
-    ):
-        page.action(f"runs.{name}", handler)
+    page.actions("runs", ask_form, download, report, mlflow, track, ask_metrics, rescore)
+    page.actions("runs", ask_predictions, import_file)
 
 
 def ask_form(page: Page, event: Event) -> Patch:
     """In which form the run is taken away."""
     name = event.text("run")
-    rows = "".join(
-        f"<tr><td>{e(LABELS.get(form, form))}</td><td class='n'>{button('Download', 'runs.download', run=name, shape=form)}</td></tr>"
-        for form in catalog.names("export formats")
-    )
-    rows = f"<tr><td>HTML report, one file that opens offline</td><td class='n'>{button('Download', 'runs.report', run=name)}</td></tr>{rows}<tr><td>MLflow, its newest scores</td><td class='n'>{button('Log the run', 'runs.track', run=name)}</td></tr>"
-    return {
-        "drawer": f'<div class="dh"><h2>Export</h2>{button("Close", "", kind="quiet", close="1")}</div><table class="t"><tbody>{rows}</tbody></table>'
-    }
+    report = html.button("Download", "runs.report", run=name)
+    lines = [["HTML report, one file that opens offline", report]]
+    for shape in catalog.names("export formats"):
+        take = html.button("Download", "runs.download", run=name, shape=shape)
+        lines.append([e(FORMS.get(shape, (shape,))[0]), take])
+    lines.append(["MLflow, its newest scores", html.button("Log the run", "runs.track", run=name)])
+    return {"drawer": html.drawer("Export", html.rows(["Form", ">"], lines))}
 
 
 def download(page: Page, event: Event) -> Patch:
     """The run in a form of other tools."""
-    name, form = event.text("run"), event.text("shape")
-    lines, caveat = exported(page.workbench.runs.open(name), form)
+    name, shape = event.text("run"), event.text("shape")
+    lines, caveat = exchange.exported(page.workbench.runs.open(name), shape)
     text = "".join(lines).encode("utf-8", "backslashreplace").decode()
-    return {
-        "download": {"name": f"{name}{ENDINGS.get(form, '.txt')}", "text": text},
-        **({"say": caveat} if caveat else {}),
-    }
+    file = {"name": f"{name}{FORMS.get(shape, ('', '.txt'))[1]}", "text": text}
+    return {"download": file, "say": caveat} if caveat else {"download": file}
 
 
 def report(page: Page, event: Event) -> Patch:
     """The run, or a comparison, as one HTML file."""
     names = event.text("run").split(",")
-    title, sections = report_of(
-        [page.workbench.runs.open(name) for name in names], page.workbench.workspace
-    )
-    text = "".join(report_pages(title, sections, time.strftime("%Y-%m-%d %H:%M")))
+    runs = [page.workbench.runs.open(name) for name in names]
+    title, sections = report_of(runs, page.workbench.workspace)
+    text = "".join(reports.page(title, sections, time.strftime("%Y-%m-%d %H:%M")))
     return {"download": {"name": f"{names[0]}.html", "text": text, "type": "text/html"}}
 
 
@@ -98,33 +75,34 @@ def mlflow(page: Page, event: Event) -> Iterator[Patch]:
     run = page.workbench.runs.open(name) if name else None
     for address in page.workbench.tracking.start_mlflow(run):
         if not address.startswith("http"):
-            yield {
-                "dialog": f'<h2>MLflow</h2><p role="status">{e(address)}</p><progress></progress>'
-            }
+            wait = f'<p role="status">{e(address)}</p><progress></progress>'
+            yield {"dialog": html.dialog("MLflow", wait)}
     label = "Open the run in MLflow" if name else "Open the runs in MLflow"
-    yield {
-        "dialog": f'<h2>MLflow</h2><p>MLflow is running at {e(address.partition("/#")[0])}.</p><div class="buttons">{button("Close", "", close="1")}<a class="button primary" href="{e(address)}" target="_blank" rel="noopener">{label}</a></div>'
-    }
+    body = f"<p>MLflow is running at {e(address.partition('/#')[0])}.</p>"
+    link = (
+        f'<a class="button primary" href="{e(address)}" target="_blank" rel="noopener">{label}</a>'
+    )
+    yield {"dialog": html.dialog("MLflow", body, link, keep="Close")}
 
 
-def log(page: Page, event: Event) -> Iterator[Patch]:
+def track(page: Page, event: Event) -> Iterator[Patch]:
     """Send a run to MLflow."""
     yield {"say": "Logging the run …"}
-    value = track(page.workbench, event.text("run"), "run")
+    value = exchange.track(page.workbench, event.text("run"), "run")
     yield {"say": f"The run is in MLflow as {value['mlflow_run_id']}."}
 
 
 def metric_fields(page: Page, usual: str = "") -> str:
     """The metrics to score by, each a box, and a judge with its model. ``usual``: what is used where none is ticked."""
-    models = list(page.workbench.workspace.llms())
-    boxes = "".join(
-        f'<label class="check"><input type="checkbox" name="metric" value="{e(name)}"> {e(name)}</label>'
-        for name in metric_choices()
+    models, lines = list(page.workbench.workspace.llms()), run_views.judge_lines()
+    judges = [name for name, _ in lines]
+    fields = form.fields(
+        form.chooser("Judge", "judge", judges, "", blank="none"),
+        form.chooser("Judging model", "judge_model", models, models[0] if models else ""),
     )
-    lines = judge_lines()
-    judge = labelled("Judge", select("judge", [name for name, _ in lines], "", blank="none"))
-    model = labelled("Judging model", select("judge_model", models, models[0] if models else ""))
-    return f'<div class="fields">{judge}{model}</div>{fold("What the judges give", defs(lines))}{fold("Metrics", f"<div class=checks>{boxes}</div>", gist=usual, id="score-metrics")}'
+    boxes = form.checks("metric", run_views.metric_choices())
+    metrics = html.fold("Metrics", boxes, gist=usual, id="score-metrics")
+    return f"{fields}{html.fold('What the judges give', html.defs(lines))}{metrics}"
 
 
 def chosen_metrics(event: Event) -> list[str]:
@@ -135,9 +113,10 @@ def chosen_metrics(event: Event) -> list[str]:
 
 def ask_metrics(page: Page, event: Event) -> Patch:
     """By which metrics a run is scored, too."""
-    note = '<p class="note">No answer is asked again. A judge asks its model once for each answer; a resumed pass continues.</p>'
-    score = button("Score", "runs.rescore-by", kind="primary", run=event.text("run"))
-    return {"dialog": dialog("Score by more metrics", metric_fields(page) + note, score)}
+    note = "No answer is asked again. A judge asks its model once for each answer; a resumed pass continues."
+    score = html.button("Score", "runs.rescore", kind="primary", run=event.text("run"))
+    body = metric_fields(page) + html.note(note)
+    return {"dialog": html.dialog("Score by more metrics", body, score)}
 
 
 def rescore(page: Page, event: Event) -> Patch:
@@ -154,53 +133,40 @@ def rescore(page: Page, event: Event) -> Patch:
 def ask_predictions(page: Page, event: Event) -> Patch:
     """Import another program's predictions as a run."""
     datasets = list(page.workbench.workspace.dataset_paths())
-    fields = labelled("Name of the run", '<input name="as">') + labelled(
-        "Dataset", select("dataset", datasets, datasets[0])
+    about = "KILT predictions, JSON lines, CSV, or a log of R-Eval; or drop it here"
+    fields = form.fields(
+        form.text("as", "Name of the run"),
+        form.chooser("Dataset", "dataset", datasets, datasets[0]),
+        form.text("system", "System, of an R-Eval log only", hint="react:gpt-4"),
     )
-    system = labelled(
-        "System, of an R-Eval log only", '<input name="system" placeholder="react:gpt-4">'
-    )
-    return {
-        "dialog": dialog(
-            "Import predictions",
-            f'<div class="fields">{fields}{system}</div><div class="drop" data-upload="runs.import-file"><label class="link" tabindex="0">Choose a file<input type="file" hidden></label><small>KILT predictions, JSON lines, CSV, or a log of R-Eval; or drop it here</small></div>',
-        )
-    }
+    body = fields + form.drop("runs.import_file", about)
+    return {"dialog": html.dialog("Import predictions", body)}
 
 
-def take_file(page: Page, event: Event) -> Patch:
+def import_file(page: Page, event: Event) -> Patch:
     """The file of predictions."""
-    file = event.data["files"][0]
+    file, system = event.data["files"][0], event.text("system")
     name = event.text("as") or Path(file["name"]).stem
-    system = event.text("system")
-    value, caveat = import_predictions(
-        page.workbench,
-        name,
-        Path(file["path"]),
-        "" if system else event.text("dataset"),
-        system=system,
+    dataset = "" if system else event.text("dataset")
+    value, caveat = exchange.import_predictions(
+        page.workbench, name, Path(file["path"]), dataset, system=system
     )
-    return {
-        "dialog": "",
-        "go": f"#/runs/run?id={value['name']}",
-        "say": caveat or f"{value['rows']:,} predictions are imported.",
-    }
+    say = caveat or f"{value['rows']:,} predictions are imported."
+    return {"dialog": "", "go": html.address("runs/run", id=value["name"]), "say": say}
 
 
 def agents(page: Page, names: Sequence[str]) -> str:
     """The analysis of agents' runs as folds, "" for other runs."""
-    if not all(is_agents(page.workbench.runs.open(name)) for name in names):
+    if not all(run_views.is_agents(page.workbench.runs.open(name)) for name in names):
         return ""
     parts = ""
     for aspect, label in ASPECTS.items():
         try:
             result = analyse_agents(page.workbench, names, aspect)
+            inside = "".join(map(figures.table, result.tables))
+            inside += "".join(map(svg.figure, result.figures.values()))
+            inside += "".join(map(html.warning, result.notes))
         except RalleError as error:
-            parts += fold(label, f'<p class="note">{e(error)}</p>', id=f"agents-{aspect}")
-            continue
-        notes = "".join(warning(text) for text in result.notes)
-        drawn = "".join(svg.figure(figure) for figure in result.figures.values())
-        parts += fold(
-            label, "".join(map(table, result.tables)) + drawn + notes, id=f"agents-{aspect}"
-        )
-    return f'<h3 class="sub">The agent</h3>{parts}'
+            inside = html.note(str(error))
+        parts += html.fold(label, inside, id=f"agents-{aspect}")
+    return html.heading("The agent") + parts

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from rallebench.core.errors import RalleError
-from rallebench.gui.form import labelled, select
+from rallebench.gui import form, html
 from rallebench.gui.frame import Event, Page, Patch
-from rallebench.gui.html import button, e, fold, problem, warning
+from rallebench.gui.html import e
 from rallebench.gui.places._bench import bench_of
 from rallebench.gui.places._runs_more import chosen_metrics, metric_fields
 from rallebench.render import numbers
@@ -26,51 +26,40 @@ SAMPLES = (
 
 def register(page: Page) -> None:
     """Add the dialog."""
-    for name, handler in (("new", open_dialog), ("check", check), ("start", start)):
-        page.action(f"runs.{name}", handler)
+    page.actions("runs", new, check, start)
 
 
-def open_dialog(page: Page, event: Event) -> Patch:
+def new(page: Page, event: Event) -> Patch:
     """The dialog."""
-    return {"dialog": dialog(page, event)}
-
-
-def dialog(page: Page, event: Event) -> str:
-    """All fields, and what the run will take."""
     bench, space = bench_of(page, event), page.workbench.workspace
-    edited = (
-        []
-        if is_saved(page.workbench, bench.chain)
-        else [("", f"{bench.chain.name}, as edited in Build")]
+    change = form.on_change("runs.check")
+    name, chains = bench.chain.name, [(name, name) for name in space.chain_paths()]
+    if not is_saved(page.workbench, bench.chain):
+        chains.insert(0, ("", f"{name}, as edited in Build"))
+        name = ""
+    fields = form.fields(
+        form.chooser("Chain", "chain", chains, name, more=change),
+        form.chooser("Dataset", "dataset", list(space.dataset_paths()), bench.dataset, more=change),
+        form.chooser("Questions", "limit", SAMPLES, "", more=change),
     )
-    chains = [*edited, *((name, name) for name in space.chain_paths())]
-    change = ' data-do="runs.check" data-on="change"'
-    name = "" if edited else bench.chain.name
-    fields = [
-        labelled("Chain", select("chain", chains, name, more=change)),
-        labelled(
-            "Dataset", select("dataset", list(space.dataset_paths()), bench.dataset, more=change)
-        ),
-        labelled("Questions", select("limit", SAMPLES, "", more=change)),
-    ]
-    llms, retrievers = (
-        [("", "as in the chain"), *space.llms()],
-        [("", "as in the chain"), *space.retrievers()],
+    kept = "as in the chain"
+    more = form.fields(
+        form.chooser("Model", "llm", list(space.llms()), "", blank=kept, more=change),
+        form.chooser("Index", "retriever", list(space.retrievers()), "", blank=kept, more=change),
+        form.text("name", "Name", hint="made from chain, dataset and time"),
+        form.number("batch_size", "Questions at once", 20, 1),
+        form.number("max_errors", "Stop after failures", low=0, hint="never"),
+        form.number("seed", "Seed", 0),
+        form.check("track", "Log to MLflow", True),
     )
-    more = [
-        labelled("Model", select("llm", llms, "", more=change)),
-        labelled("Index", select("retriever", retrievers, "", more=change)),
-        labelled("Name", '<input name="name" placeholder="made from chain, dataset and time">'),
-        labelled("Questions at once", '<input type="number" name="batch_size" value="20" min="1">'),
-        labelled(
-            "Stop after failures",
-            '<input type="number" name="max_errors" min="0" placeholder="never">',
-        ),
-        labelled("Seed", '<input type="number" name="seed" value="0">'),
-        '<label class="check"><input type="checkbox" name="track" checked> Log to MLflow</label>',
-    ]
-    inside = f'<div class="stack"><div class="fields">{"".join(more)}</div>{metric_fields(page, "the usual ones of the dataset")}</div>'
-    return f'<h2>New run</h2><div data-form id="new-run" class="stack" data-problems><div class="fields">{"".join(fields)}</div>{fold("More settings", inside, gist="model, metrics, name", id="new-more")}<div class="box" id="new-plan">{plan(page, event)}</div><div class="buttons">{button("Cancel", "", close="1")}{button("Run", "runs.start", kind="primary")}</div></div>'
+    more += metric_fields(page, "the usual ones of the dataset")
+    gist = "model, metrics, name"
+    settings = html.fold(
+        "More settings", f'<div class="stack">{more}</div>', gist=gist, id="new-more"
+    )
+    box = f'<div class="box" id="new-plan" data-problems>{plan(page, event)}</div>'
+    run = html.button("Run", "runs.start", kind="primary")
+    return {"dialog": html.dialog("New run", fields + settings + box, run)}
 
 
 def benchmark(page: Page, event: Event) -> Benchmark:
@@ -78,15 +67,8 @@ def benchmark(page: Page, event: Event) -> Benchmark:
     bench = bench_of(page, event)
     name = event.text("chain")
     chain = page.workbench.workspace.chain(name) if name else bench.chain
-    llm, retriever = event.text("llm"), event.text("retriever")
-    actions = tuple(
-        replace(a, target=llm)
-        if a.kind == "generate" and llm
-        else replace(a, target=retriever)
-        if a.kind == "retrieve" and retriever
-        else a
-        for a in chain.actions
-    )
+    targets = {"generate": event.text("llm"), "retrieve": event.text("retriever")}
+    actions = tuple(replace(a, target=targets.get(a.kind) or a.target) for a in chain.actions)
     options = BenchmarkOptions(
         dataset=event.text("dataset") or bench.dataset,
         limit=event.whole("limit", "Questions"),
@@ -96,37 +78,27 @@ def benchmark(page: Page, event: Event) -> Benchmark:
         seed=event.whole("seed", "Seed") or 0,
         track=event.flag("track") if "dataset" in event.data else True,
     )
-    return of_flow(
-        page.workbench, chain_flow(replace(chain, actions=actions)), options, run=event.text("name")
-    )
+    flow = chain_flow(replace(chain, actions=actions))
+    return of_flow(page.workbench, flow, options, run=event.text("name"))
 
 
 def plan(page: Page, event: Event) -> str:
     """Questions, models, minutes, and what is wrong, before anything starts."""
     try:
-        made = benchmark(page, event)
+        value = benchmark(page, event)
     except RalleError as error:
-        return problem(error)
-    request = made.request
-    count = len(request.examples)
+        return html.problem(error)
+    request, count = value.request, len(value.request.examples)
     names = " → ".join([*request.flow.retrievers, *request.flow.llms])
-    took = [
-        r.seconds
-        for r in run_list.rows(page.workbench)
-        if r.seconds and r.chain and r.chain.llms == request.flow.llms
-    ]
-    minutes = (
-        f"about {numbers.text(took[0] * count, 'duration')}, as the last run of this model"
-        if took
-        else "time unknown: no run of this model yet"
-    )
-    full = (
-        "".join(warning(sentence) for sentence in made.warnings)
-        or '<p class="note">All gold pages are in the index.</p>'
-    )
-    return (
-        f"<b>{count:,} questions</b> of {e(request.dataset.name)} · {e(names)} · {e(minutes)}{full}"
-    )
+    minutes = "time unknown: no run of this model yet"
+    for row in run_list.rows(page.workbench):
+        if row.seconds and row.chain and row.chain.llms == request.flow.llms:
+            took = numbers.text(row.seconds * count, "duration")
+            minutes = f"about {took}, as the last run of this model"
+            break
+    notes = "".join(map(html.warning, value.warnings))
+    notes = notes or html.note("All gold pages are in the index.")
+    return f"<b>{count:,} questions</b> of {e(html.dotted(request.dataset.name, names, minutes))}{notes}"
 
 
 def check(page: Page, event: Event) -> Patch:
@@ -136,10 +108,7 @@ def check(page: Page, event: Event) -> Patch:
 
 def start(page: Page, event: Event) -> Patch:
     """Start the run as a job and show it."""
-    made = benchmark(page, event)
-    page.workbench.runs.start(made)
-    return {
-        "dialog": "",
-        "go": f"#/runs/run?id={made.name}",
-        "say": f"The run {made.name} has started.",
-    }
+    value = benchmark(page, event)
+    page.workbench.runs.start(value)
+    go = html.address("runs/run", id=value.name)
+    return {"dialog": "", "go": go, "say": f"The run {value.name} has started."}

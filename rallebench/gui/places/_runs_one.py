@@ -5,58 +5,29 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from typing import Any
-from urllib.parse import quote
 
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.numbers import independence
-from rallebench.core.types import Generate, Retrieve
+from rallebench.core.types import Generate, Gold, Retrieve, Step
+from rallebench.gui import figures, html
 from rallebench.gui.frame import Event, Page, Patch
-from rallebench.gui.html import (
-    attributes,
-    button,
-    chips,
-    crumb,
-    defs,
-    e,
-    empty,
-    fold,
-    mark,
-    menu,
-    number,
-    percent,
-    problem,
-    rows,
-    segments,
-    warning,
-    waterfall_bar,
-    window,
+from rallebench.gui.html import attributes, e
+from rallebench.gui.places._questions import filter_field, position, verdict_chips
+from rallebench.gui.places._runs_list import (
+    READING,
+    STATES,
+    address,
+    delete_button,
+    questions_of,
+    running,
 )
-from rallebench.gui.places._runs_list import STATES, delete_button, running, when
 from rallebench.gui.places._runs_more import agents
-from rallebench.gui.places._steps import gist, marked, output, passages, price, seconds
+from rallebench.gui.places._steps import gist, marked, output, passages, price
 from rallebench.render import numbers
-from rallebench.services import run_list, run_views
+from rallebench.services import run_list, run_questions, run_views
 from rallebench.services.jobs import Job
-from rallebench.services.run_questions import (
-    counts,
-    filtered,
-    lost_parts,
-    opened,
-    questions,
-    read_stages,
-    stages_known,
-)
 from rallebench.services.run_views import RunFolder
 
-FILTERS = (
-    ("", "All"),
-    ("wrong", "Wrong"),
-    ("lost", "Not retrieved"),
-    ("format", "Format"),
-    ("failed", "Failed"),
-    ("none", "No verdict yet"),
-    ("right", "Right"),
-)
 PARTS = (("questions", "Questions"), ("metrics", "Metrics"), ("cost", "Cost"), ("config", "Config"))
 
 
@@ -64,17 +35,7 @@ def register(page: Page) -> None:
     """Add the view."""
     page.view("runs/run", open_run)
     page.rows("run-questions", question_rows)
-    for name, handler in (
-        ("question", pick),
-        ("only", choose),
-        ("words", choose),
-        ("stages", stages),
-        ("live", live),
-        ("resume", resume),
-        ("use", use),
-        ("begun", begun),
-    ):
-        page.action(f"runs.{name}", handler)
+    page.actions("runs", question, choose, stages, live, resume, use, begun)
 
 
 def folder(page: Page, event: Event) -> RunFolder:
@@ -94,334 +55,307 @@ def open_run(page: Page, event: Event) -> Patch:
     run = folder(page, event)
     row = run_list.row_of(page.workbench, run.name)
     part = event.query.get("part", "questions")
-    head = heading(page, row, part)
     inside = {"metrics": metrics, "cost": cost, "config": config}.get(part)
     body = inside(page, run) if inside else questions_part(page, run, event.query)
-    return {
-        "#v-runs-run": f'<div class="wrap-page wide" data-problems><div id="run-head">{head}</div>{body}</div>',
-        "title": row.title,
-    }
+    head = f'<div id="run-head">{heading(page, row, part)}</div>'
+    body = f'<div class="wrap-page wide" data-problems>{head}{body}</div>'
+    return {"#v-runs-run": body, "title": row.title}
 
 
 def starting(page: Page, job: Job) -> str:
     """A run whose index and models are being made ready."""
-    head = crumb("Runs", "#/runs/list", job.name, "starting")
+    head = html.crumb("Runs", "#/runs/list", job.name, "starting")
     follow = attributes(follow="*", do="runs.begun", run=job.name)
     return f'<div class="wrap-page wide">{head}<div{follow} data-on="none">{running(page, job)}</div></div>'
 
 
 def begun(page: Page, event: Event) -> Patch:
     """The run once it is there."""
-    return {"go": f"#/runs/run?id={event.text('run')}"}
+    return {"go": address(event.text("run"))}
 
 
 def heading(page: Page, row: run_list.RunRow, part: str) -> str:
     """Name, what it is about, what can be done with it."""
-    state = STATES.get(row.state, row.state)
-    counted = (
-        f"{row.done:,} of {row.total:,} questions"
-        if row.done != row.total
-        else f"{row.total:,} questions"
-    )
-    about = " · ".join(filter(None, [f"on {row.dataset}", counted, when(row.created), state]))
-    more = (
-        button("Resume", "runs.resume", run=row.name)
-        if row.state not in ("done", "running", "scoring") and not row.problem
-        else ""
-    )
-    use_button = (
-        button("Open in Build", "runs.use", kind="primary", run=row.name) if row.chain else ""
-    )
-    base = f"#/runs/run?id={row.name}"
-    parts = segments(
-        [(base if key == "questions" else f"{base}&part={key}", label) for key, label in PARTS],
-        base if part == "questions" else f"{base}&part={part}",
-        "Parts of the run",
-    )
-    others = [
-        r for r in run_list.rows(page.workbench) if r.name != row.name and r.dataset == row.dataset
-    ][:30]
-    beside = ""
-    if row.chain and row.state == "done":
-        beside = f'<a class="button" href="#/experiments/list?run={quote(row.name)}">Baselines</a>'
-    if others:
-        links = "".join(
-            f'<a href="#/runs/compare?a={e(r.name)}&b={e(row.name)}">{e(r.title)} · {e(when(r.created))}</a>'
-            for r in others
-        )
-        beside += f'<details class="menu wide-menu"><summary class="button">Compare with …</summary><div>{links}</div></details>'
-    rest = menu(
-        button("Rename", "runs.rename", id=row.name),
-        button("Export", "runs.export", run=row.name),
-        button("Open in MLflow", "runs.mlflow", run=row.name) if row.state == "done" else "",
+    when, state = numbers.moment(row.created), STATES.get(row.state, row.state)
+    counted = f"{questions_of(row).removesuffix(' questions')} questions"
+    about = html.dotted(f"on {row.dataset}", counted, when, state)
+    done, buttons = row.state == "done", ""
+    if row.state not in ("done", "running", "scoring") and not row.problem:
+        buttons += html.button("Resume", "runs.resume", run=row.name)
+    if row.chain and done:
+        baselines = html.address("experiments/list", run=row.name)
+        buttons += html.link("Baselines", baselines, "button")
+    buttons += compare_menu(page, row)
+    if row.chain:
+        buttons += html.button("Open in Build", "runs.use", kind="primary", run=row.name)
+    buttons += html.menu(
+        html.button("Rename", "runs.ask_title", id=row.name),
+        html.button("Export", "runs.ask_form", run=row.name),
+        html.button("Open in MLflow", "runs.mlflow", run=row.name) if done else "",
         delete_button(row),
         label=f"More for {row.title}",
     )
-    return (
-        crumb(
-            "Runs",
-            "#/runs/list",
-            row.title,
-            about,
-            buttons=f"{more}{beside}{use_button}{rest}",
+    places = {key: address(row.name, part="" if key == "questions" else key) for key, _ in PARTS}
+    tabs = [(places[key], label) for key, label in PARTS]
+    switch = html.segments(tabs, places.get(part, ""), "Parts of the run")
+    crumb = html.crumb("Runs", "#/runs/list", row.title, about, buttons=buttons)
+    return f'{crumb}<div class="row">{switch}</div>'
+
+
+def compare_menu(page: Page, row: run_list.RunRow) -> str:
+    """The other runs on the same dataset, "" where there are none."""
+    listed = run_list.rows(page.workbench)
+    others = [r for r in listed if r.name != row.name and r.dataset == row.dataset][:30]
+    links = "".join(
+        html.link(
+            html.dotted(other.title, numbers.moment(other.created)),
+            html.address("runs/compare", a=other.name, b=row.name),
+            "",
         )
-        + f'<div class="row">{parts}</div>'
+        for other in others
     )
+    if not links:
+        return ""
+    return f'<details class="menu wide-menu"><summary class="button">Compare with …</summary><div>{links}</div></details>'
 
 
 def tiles(page: Page, run: RunFolder, report: Mapping[str, Any]) -> str:
     """Six figures."""
     boxes = ""
     for tile in run_views.tiles(report):
-        n = tile.mean.get("n", 0)
-        right = (
-            f"{round((tile.mean.get('value') or 0) * n):,} of {n:,} right"
-            if tile.label == "EM"
-            else tile.about[:60]
-        )
-        boxes += f'<div title="{e(tile.about)}"><span>{e(tile.label)}</span><b>{percent(tile.mean, share=tile.share)}</b><small>{e(right)}</small></div>'
+        n, below = tile.mean.get("n", 0), tile.about[:60]
+        if tile.label == "EM":
+            below = f"{round((tile.mean.get('value') or 0) * n):,} of {n:,} right"
+        boxes += _tile(tile.label, figures.percent(tile.mean, share=tile.share), below, tile.about)
     mean, total = run_views.seconds_of(report), (report.get("cost") or {}).get("total") or {}
     if mean:
-        half = (
-            f" <small>± {(mean['high'] - mean['low']) / 2:.2f}</small>"
-            if mean.get("low") is not None and mean["high"] - mean["low"] >= 0.01
-            else ""
-        )
-        whole = numbers.text(report.get("seconds") or 0, "duration")
-        boxes += f"<div><span>Time a question</span><b>{number(mean['value'], 2, 's')}{half}</b><small>{whole} in all</small></div>"
+        half = ""
+        if mean.get("low") is not None and mean["high"] - mean["low"] >= 0.01:
+            half = f" <small>± {(mean['high'] - mean['low']) / 2:.2f}</small>"
+        whole = f"{numbers.text(report.get('seconds') or 0, 'duration')} in all"
+        boxes += _tile("Time a question", figures.number(mean["value"], 2, "s") + half, whole)
     usd = total.get("usd")
-    unpriced = run_views.is_unpriced(page.workbench, list(report["cost"].get("prices", {})))
-    money = numbers.text(usd, "usd") if usd else "unknown" if unpriced else "none"
-    each = f"{numbers.text(usd / max(1, total['questions']), 'usd')} a question" if usd else ""
-    why = each or (
-        "set the prices of the model in Models" if unpriced else "the model runs on this machine"
-    )
-    boxes += f"<div><span>Price</span><b>{money}</b><small>{e(why)}</small></div>"
+    if usd:
+        each = f"{numbers.text(usd / max(1, total['questions']), 'usd')} a question"
+        boxes += _tile("Price", numbers.text(usd, "usd"), each)
+    elif run_views.is_unpriced(page.workbench, list(report["cost"].get("prices", {}))):
+        boxes += _tile("Price", "unknown", "set the prices of the model in Models")
+    else:
+        boxes += _tile("Price", "none", "the model runs on this machine")
     return f'<div class="tiles">{boxes}</div>'
+
+
+def _tile(title: str, figure: str, below: str, about: str = "") -> str:
+    """A figure, HTML, between its name and what it says."""
+    return f'<div title="{e(about)}"><span>{e(title)}</span><b>{figure}</b><small>{e(below)}</small></div>'
 
 
 def questions_part(page: Page, run: RunFolder, query: Mapping[str, str]) -> str:
     """Tiles, the bar, the list beside one question."""
-    job = page.workbench.jobs.get("run", run.name)
-    live_part = ""
+    job, live_part = page.workbench.jobs.get("run", run.name), ""
     if job:
         follow = attributes(follow=f"run {run.name}", do="runs.live", run=run.name)
         inside = "" if job.done else running(page, job)
         live_part = f'<div id="run-live"{follow}>{inside}</div>'
-    return f'{live_part}<div id="run-top">{top(page, run)}</div><div class="cols two runcols"><div class="leftlist" id="run-list" data-form>{listed(page, run, query)}</div><div class="detail" id="run-question" data-problems>{detail(page, run, query.get("q", ""))}</div></div>'
+    return (
+        f'{live_part}<div id="run-top">{top(page, run)}</div><div class="cols two runcols">'
+        f'<div class="leftlist" id="run-list" data-form>{listed(page, run, query)}</div>'
+        f'<div class="detail" id="run-question" data-problems>{detail(page, run, query.get("q", ""))}</div></div>'
+    )
 
 
 def top(page: Page, run: RunFolder) -> str:
     """Tiles and the bar where questions were lost."""
     report = run.report()
     if report is None:
-        return '<p class="note">The run is not scored yet.</p>' + bar(page, run)
-    problems = "".join(warning(text) for text in report.get("warnings", []))
+        return html.note("The run is not scored yet.") + bar(page, run)
+    problems = "".join(map(html.warning, report.get("warnings", [])))
     return tiles(page, run, report) + bar(page, run) + problems
 
 
 def bar(page: Page, run: RunFolder) -> str:
     """Where questions were lost; read from the steps when it is first seen."""
-    shown = questions(page.workbench, run)
-    parts = lost_parts(shown)
-    lazy = (
-        ""
-        if stages_known(page.workbench, run) or not shown
-        else f'<span data-lazy data-do="runs.stages" data-run="{e(run.name)}" class="note">reading where questions were lost …</span>'
-    )
-    words = "".join(f"<span>{e(text)}</span>" for _, text, _ in parts)
-    return f'{waterfall_bar(parts, tall=True, address=f"#/runs/run?id={run.name}&only={{verdict}}")}<div class="legend">{words}{lazy}</div>'
+    shown = run_questions.questions(page.workbench, run)
+    parts = run_questions.lost_parts(shown)
+    legend = "".join(f"<span>{e(text)}</span>" for _, text, _ in parts)
+    if shown and not run_questions.stages_known(page.workbench, run):
+        legend += READING.format(do="runs.stages", more=attributes(run=run.name))
+    target = f"{address(run.name)}&only={{verdict}}"
+    return f'{figures.waterfall_bar(parts, tall=True, address=target)}<div class="legend">{legend}</div>'
 
 
 def listed(page: Page, run: RunFolder, query: Mapping[str, str]) -> str:
     """Chips with counts, a filter by words, and the list."""
-    name, only, words = e(run.name), query.get("only", ""), e(query.get("words", ""))
-    field = f'<input name="words" value="{words}" placeholder="Filter by words" aria-label="Filter by words" data-filter data-do="runs.words" data-on="input" data-run="{name}" data-only="{e(only)}" id="run-words">'
-    return f'<div id="run-chips">{verdicts(page, run, only)}</div>{field}<div id="run-rows">{listing(page, run, query)}</div>'
+    only, words, hint = query.get("only", ""), query.get("words", ""), "Filter by words"
+    data = {"run": run.name, "only": only}
+    field = filter_field("run-words", words, "runs.choose", hint, **data)
+    return f'<div id="run-chips">{chips(page, run, only)}</div>{field}<div id="run-rows">{listing(page, run, query)}</div>'
 
 
-def verdicts(page: Page, run: RunFolder, only: str) -> str:
-    """Chips that filter by verdict."""
-    count = counts(questions(page.workbench, run))
-    items = [(key, label, count.get(key, 0)) for key, label in FILTERS if not key or count.get(key)]
-    return chips(items, only, "runs.only", run=run.name)
+def chips(page: Page, run: RunFolder, only: str) -> str:
+    """Filters by verdict."""
+    shown = run_questions.questions(page.workbench, run)
+    return verdict_chips(shown, only, "runs.choose", run=run.name)
 
 
 def listing(page: Page, run: RunFolder, query: Mapping[str, str]) -> str:
     """The questions that fit the filter."""
     only, words = query.get("only", ""), query.get("words", "")
-    shown = questions(page.workbench, run)
-    fitting = filtered(shown, only, words)
+    shown = run_questions.questions(page.workbench, run)
+    fitting = run_questions.filtered(shown, only, words)
     if not fitting:
-        return '<p class="note">No question fits the filter.</p>'
-    at = next((i for i, row in enumerate(fitting) if row.qid == query.get("q", "")), -1)
-    known = stages_known(page.workbench, run)
+        return html.note("No question fits the filter.")
+    known = run_questions.stages_known(page.workbench, run)
     key = {"run": run.name, "only": only, "words": words, "n": len(shown), "known": known}
-    return window("run-questions", key, len(fitting), "runs.question", at=at, row=66)
+    at = position(fitting, query.get("q", ""))
+    return html.window("run-questions", key, len(fitting), "runs.question", at=at, row=66)
 
 
 def question_rows(page: Page, key: dict[str, Any], start: int, count: int) -> list[tuple[str, str]]:
     """Rows of the list."""
     run = page.workbench.runs.open(key["run"])
-    shown = filtered(questions(page.workbench, run), key["only"], key["words"])[
-        start : start + count
-    ]
+    shown = run_questions.questions(page.workbench, run)
+    rows = run_questions.filtered(shown, key["only"], key["words"])[start : start + count]
     return [
         (
             row.qid,
-            f'{mark(row.kind)}<span><em dir="auto">{e(row.text[:240])}</em><small dir="auto">{e(row.answer[:120]) or "–"} <s>gold</s> {e(row.gold[:80])}</small></span>',
+            f'{html.mark(row.kind)}<span><em dir="auto">{e(row.text[:240])}</em><small dir="auto">{e(row.answer[:120]) or "–"} <s>gold</s> {e(row.gold[:80])}</small></span>',
         )
-        for row in shown
+        for row in rows
     ]
 
 
 def detail(page: Page, run: RunFolder, qid: str) -> str:
     """One question: its answer over the gold, and every step as it was asked and answered."""
     if not qid:
-        return empty("Choose a question: its steps appear here. J and K move through the list.")
+        return html.empty(
+            "Choose a question: its steps appear here. J and K move through the list."
+        )
     try:
-        example, episode = opened(run, qid)
+        example, episode = run_questions.opened(run, qid)
     except RalleError as error:
-        return problem(error)
+        return html.problem(error)
     gold, prices = example.gold, page.workbench.models.prices()
-    row = next((r for r in questions(page.workbench, run) if r.qid == qid), None)
-    answer = run_views.answered(example, episode)
-    steps = ""
-    for index, step in enumerate(episode.steps if episode else (), 1):
-        inside = (
-            passages(step.reply.hits, gold, step.request.k, answer)
-            if isinstance(step.request, Retrieve)
-            else output(step, gold, None, prices)
-        )
-        name = {
-            "Retrieve": f"Retrieve · {getattr(step.request, 'retriever', '')} · k {getattr(step.request, 'k', '')}",
-            "Generate": f"Generate · {getattr(step.request, 'llm', '')}",
-        }.get(type(step.request).__name__, "Tool" if not hasattr(step.request, "text") else "Note")
-        steps += f'<details class="fold" id="step-{index}"{" open" if index <= 2 or isinstance(step.request, Generate) else ""}><summary><b class="no">{index}</b>{e(name)}<em>{gist(step, gold)}</em></summary><div>{inside}</div></details>'
-    spec = run.spec()["spec"]
-    build = (
-        f'<a class="link" href="#/build/one?set={e(spec["dataset"])}&q={e(qid)}&run={e(run.name)}">Open in Build</a>'
-        if spec["settings"].get("chain")
-        else ""
-    )
+    shown = run_questions.questions(page.workbench, run)
+    kind = next((row.kind for row in shown if row.qid == qid), "none")
+    answer, spec = run_views.answered(example, episode), run.spec()["spec"]
+    build = ""
     if spec["settings"].get("agent"):
-        build = (
-            f'<a class="link" href="#/build/agent?run={e(run.name)}&q={e(qid)}">Open in Build</a>'
-        )
+        build = html.address("build/agent", run=run.name, q=qid)
+    elif spec["settings"].get("chain"):
+        build = html.address("build/one", set=spec["dataset"], q=qid, run=run.name)
     accepted = f"<small>gold</small> <mark>{e(gold.answers[0])}</mark>" if gold.answers else ""
-    spent = (
-        f"{seconds(sum(s.seconds for s in episode.steps))} · price {price(episode.steps, prices)}"
-        if episode
-        else ""
+    steps, spent = "", ""
+    if episode:
+        took = figures.duration(sum(step.seconds for step in episode.steps))
+        spent = f"{took} · price {price(episode.steps, prices)}"
+        steps = "".join(_step(*item, gold, answer, prices) for item in enumerate(episode.steps, 1))
+    record = html.fold("Record of the dataset", html.as_json(dict(example.record)), id="run-record")
+    return (
+        f'<div class="dh"><h3 dir="auto">{e(example.question.text)}</h3>{html.link("Open in Build", build) if build else ""}</div>'
+        f'<p class="ans" dir="auto">{html.mark(kind)}<span>{marked(answer, gold.answers)}</span> {accepted}</p>'
+        f"{html.note(html.dotted(qid, spent))}{steps}{record}"
     )
-    record = fold(
-        "Record of the dataset",
-        f'<p class="pre">{e(json.dumps(dict(example.record), ensure_ascii=False, indent=1))}</p>',
-        id="run-record",
-    )
-    return f'<div class="dh"><h3 dir="auto">{e(example.question.text)}</h3>{build}</div><p class="ans" dir="auto">{mark(row.kind if row else "none")}<span>{marked(answer, gold.answers)}</span> {accepted}</p><p class="note">{e(qid)} · {spent}</p>{steps}{record}'
+
+
+def _step(index: int, step: Step, gold: Gold, answer: str, prices: Any) -> str:
+    """A step, folded; the first two and the model's own are open."""
+    request = step.request
+    inside = output(step, gold, None, prices) if not isinstance(request, Retrieve) else ""
+    name = "Note" if hasattr(request, "text") else "Tool"
+    if isinstance(request, Retrieve):
+        name = f"Retrieve · {request.retriever} · k {request.k}"
+        inside = passages(step.reply.hits, gold, request.k, answer)
+    elif isinstance(request, Generate):
+        name = f"Generate · {request.llm}"
+    opened = " open" if index <= 2 or isinstance(request, Generate) else ""
+    return f'<details class="fold" id="step-{index}"{opened}><summary><b class="no">{index}</b>{e(name)}<em>{gist(step, gold)}</em></summary><div>{inside}</div></details>'
 
 
 def metrics(page: Page, run: RunFolder) -> str:
     """Every metric."""
     report = run.report()
     if report is None:
-        return empty("The run is not scored yet.")
+        return html.empty("The run is not scored yet.")
     lines = []
     for name, mean in {**report.get("suite", {}), **report["metrics"]}.items():
-        is_share = run_views.is_share(report, name)
-        interval = (
-            f"{100 * mean['low']:.1f} to {100 * mean['high']:.1f}"
-            if is_share and mean.get("low") is not None
-            else "–"
-        )
+        is_share, interval = run_views.is_share(report, name), "–"
+        if is_share and mean.get("low") is not None:
+            interval = f"{100 * mean['low']:.1f} to {100 * mean['high']:.1f}"
+        about = f"<small>{e(run_views.definition(report, name))}</small>"
+        figure = figures.percent(mean, share=is_share)
         lines.append(
-            [
-                f'<b class="nm">{e(name)}</b><small>{e(run_views.definition(report, name))}</small>',
-                percent(mean, share=is_share),
-                interval,
-                f"{mean.get('n', 0):,}",
-            ]
+            [f'<b class="nm">{e(name)}</b>{about}', figure, interval, f"{mean.get('n', 0):,}"]
         )
-    clusters = independence(report.get("clusters"), report.get("n", 0))
-    scorer = button("Score by more metrics", "runs.rescore", run=run.name)
-    analysis = agents(page, [run.name])
     cards = "".join(
-        f"<h4>{e(name)}</h4>{defs(facts.items())}"
+        f"<h4>{e(name)}</h4>{html.defs(facts.items())}"
         for name, facts in run_views.cards(report).items()
     )
-    cards = fold("Metric cards", cards, gist="definition, range, caveats", id="metric-cards")
-    return f'<div class="row">{scorer}</div>{analysis}{rows(["Metric", ">Mean", ">95 % interval", ">Questions"], lines)}<p class="note">{e(clusters)}</p>{cards}'
+    scorer = html.button("Score by more metrics", "runs.ask_metrics", run=run.name)
+    clusters = independence(report.get("clusters"), report.get("n", 0))
+    table = html.rows(["Metric", ">Mean", ">95 % interval", ">Questions"], lines)
+    cards = html.fold("Metric cards", cards, gist="definition, range, caveats", id="metric-cards")
+    return f'<div class="row">{scorer}</div>{agents(page, [run.name])}{table}{html.note(clusters)}{cards}'
 
 
 def cost(page: Page, run: RunFolder) -> str:
     """Time, tokens and price, in all and of each action."""
     report = run.report()
     if report is None or not report.get("cost"):
-        return empty("The cost is known once the run is scored.")
-    lines = []
-    for part in report["cost"].get("per_action", []):
-        spread = part.get("seconds") or {}
-        tokens = (
-            " + ".join(
-                numbers.text((part.get(key) or {}).get("mean"), "count")
-                for key in ("prompt_tokens", "completion_tokens")
-            )
-            if part.get("prompt_tokens")
-            else "–"
-        )
-        lines.append(
-            [
-                f"{part['action']} {e(part['kind'])} {e(part['target'])}",
-                seconds(spread.get("mean")),
-                seconds(spread.get("median")),
-                seconds(spread.get("p95")),
-                tokens,
-                f"{part.get('cached', 0):,}",
-            ]
-        )
+        return html.empty("The cost is known once the run is scored.")
+    lines = [_action_cost(part) for part in report["cost"].get("per_action", [])]
     total = report["cost"]["total"]
+    usd = "no price is set" if total["usd"] is None else numbers.text(total["usd"], "usd")
     facts = [
         ["Questions", f"{total['questions']:,}"],
         ["Time of all steps", numbers.text(total["seconds"], "duration")],
         ["Calls to models", f"{total['model_calls']:,}"],
         ["Retrievals", f"{total['retrievals']:,}"],
         ["Tokens", f"{total['prompt_tokens'] or 0:,} + {total['completion_tokens'] or 0:,}"],
-        [
-            "Price",
-            numbers.text(total["usd"], "usd") if total["usd"] is not None else "no price is set",
-        ],
+        ["Price", usd],
     ]
-    return f'<h3 class="sub first">In all</h3>{rows(["", ">"], facts, kind="narrow")}<h3 class="sub">An action, seconds a question</h3>{rows(["Action", ">Mean", ">Median", ">95 of 100", ">Tokens in + out", ">From the cache"], lines)}'
+    heads = ["Action", ">Mean", ">Median", ">95 of 100", ">Tokens in + out", ">From the cache"]
+    return (
+        f"{html.heading('In all', first=True)}{html.rows(['', '>'], facts, kind='narrow')}"
+        f"{html.heading('An action, seconds a question')}{html.rows(heads, lines)}"
+    )
+
+
+def _action_cost(part: Mapping[str, Any]) -> list[str]:
+    spread, tokens = part.get("seconds") or {}, "–"
+    if part.get("prompt_tokens"):
+        both = ((part.get(f"{key}_tokens") or {}).get("mean") for key in ("prompt", "completion"))
+        tokens = " + ".join(numbers.text(mean, "count") for mean in both)
+    name = f"{part['action']} {e(part['kind'])} {e(part['target'])}"
+    times = [figures.duration(spread.get(key)) for key in ("mean", "median", "p95")]
+    return [name, *times, tokens, f"{part.get('cached', 0):,}"]
 
 
 def config(page: Page, run: RunFolder) -> str:
     """Everything that the run was made with."""
-    spec = run.spec()
-    text = json.dumps(spec, ensure_ascii=False, indent=2)
-    return f'<pre class="pre code" tabindex="0">{e(text)}</pre>'
+    return html.pre(json.dumps(run.spec(), ensure_ascii=False, indent=2), "pre code")
 
 
 # actions
 
 
-def pick(page: Page, event: Event) -> Patch:
+def question(page: Page, event: Event) -> Patch:
     """Another question of the list."""
     return {"#run-question": detail(page, folder(page, event), event.text("id"))}
 
 
 def choose(page: Page, event: Event) -> Patch:
     """Another filter; the address keeps it."""
-    run, only, words = folder(page, event), event.text("only"), event.text("words")
-    query = {"only": only, "words": words, "q": event.query.get("q", "")}
-    kept = "".join(f"&{key}={quote(value)}" for key, value in query.items() if value)
-    return {"#run-list": listed(page, run, query), "address": f"#/runs/run?id={run.name}{kept}"}
+    run = folder(page, event)
+    query = {"only": event.text("only"), "words": event.text("words")}
+    query["q"] = event.query.get("q", "")
+    return {"#run-list": listed(page, run, query), "address": address(run.name, **query)}
 
 
 def stages(page: Page, event: Event) -> Patch:
     """Read where the questions were lost, which takes a while for a large run."""
     run = folder(page, event)
-    read_stages(page.workbench, run)
+    run_questions.read_stages(page.workbench, run)
     return {"#run-top": top(page, run), "#run-list": listed(page, run, event.query)}
 
 
@@ -429,12 +363,11 @@ def live(page: Page, event: Event) -> Patch:
     """The run while it runs: rows arrive as they are answered."""
     run = folder(page, event)
     job = page.workbench.jobs.get("run", run.name)
-    row = run_list.row_of(page.workbench, run.name)
     going = job is not None and not job.done
     patch: Patch = {
-        "#run-head": heading(page, row, "questions"),
+        "#run-head": heading(page, run_list.row_of(page.workbench, run.name), "questions"),
         "#run-live": running(page, job) if job is not None and going else "",
-        "#run-chips": verdicts(page, run, event.query.get("only", "")),
+        "#run-chips": chips(page, run, event.query.get("only", "")),
         "#run-rows": listing(page, run, event.query),
         "event": {"name": "rb-rows", "list": "run-questions"},
     }
@@ -445,10 +378,10 @@ def resume(page: Page, event: Event) -> Patch:
     """Continue a run that was stopped."""
     run = folder(page, event)
     page.workbench.runs.start(page.workbench.runs.resume(run.name))
-    return {"go": f"#/runs/run?id={run.name}", "say": "The run continues."}
+    return {"go": address(run.name), "say": "The run continues."}
 
 
 def use(page: Page, event: Event) -> Patch:
     """Open the chain of the run in Build."""
     run = folder(page, event)
-    return {"go": f"#/build/one?set={run.spec()['spec']['dataset']}&run={run.name}"}
+    return {"go": html.address("build/one", set=run.spec()["spec"]["dataset"], run=run.name)}

@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import replace
-from urllib.parse import quote
 
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.types import Chain, Episode, Example, Step
+from rallebench.gui import html
 from rallebench.gui.frame import PLACES, Event, Page, Patch
-from rallebench.gui.html import button, e
+from rallebench.gui.html import e
 from rallebench.gui.places import _agent, _chat, _code, _few, _versions
 from rallebench.gui.places._bench import Bench, bench_of, example_of
 from rallebench.gui.places._chain import edited, read_chain
@@ -25,7 +25,7 @@ from rallebench.gui.places._one import (
     result_html,
     view,
 )
-from rallebench.gui.places._questions import chips_html, listed, question_rows
+from rallebench.gui.places._questions import chips, listed, question_rows
 from rallebench.gui.places._steps import gist
 from rallebench.services.steps import Delta, StepDone, StepStarted
 from rallebench.services.verdicts import verdict
@@ -36,27 +36,11 @@ def build(page: Page) -> None:
     """Develop a chain."""
     page.view("build/one", open_one)
     page.header = lambda event: header(page, bench_of(page, event))
-    for name, handler in (
-        ("run", run),
-        ("action", run_action),
-        ("prompt", show_prompt),
-        ("edit", edit),
-        ("add", restructure),
-        ("move", restructure),
-        ("remove", restructure),
-        ("undo", undo),
-        ("restore-edits", restore),
-        ("discard-edits", discard),
-        ("chain", load_chain),
-        ("dataset", choose_dataset),
-        ("filter", filter_list),
-        ("only", filter_list),
-        ("pick", pick),
-        ("own", pick_own),
-        ("replace", replace_chain),
-        ("benchmark", benchmark),
-    ):
-        page.action(f"build.{name}", handler)
+    page.actions("build", run, run_action, show_prompt, edit, undo, restore_edits, discard_edits)
+    page.actions("build", load_chain, replace_chain, benchmark)
+    page.actions("build", choose_dataset, filter_list, pick, pick_own)
+    for verb in ("add", "move", "remove"):
+        page.action(f"build.{verb}", restructure)
     page.rows("build-questions", question_rows)
     for part in (_few, _chat, _agent, _versions, _code):
         part.register(page)
@@ -103,36 +87,31 @@ def follow(page: Page, bench: Bench, event: Event) -> str:
 
 def chain_from(page: Page, run: str = "", chain: str = "") -> Chain:
     """The chain of a run, or a saved one."""
-    return (
-        page.workbench.runs.open_question(run, 1).chain
-        if run
-        else page.workbench.workspace.chain(chain)
-    )
+    if run:
+        return page.workbench.runs.open_question(run, 1).chain
+    return page.workbench.workspace.chain(chain)
 
 
 def replace_question(mine: Chain, other: Chain, source: dict[str, str]) -> str:
     """The dialog before an edited chain is replaced."""
     data = {f"source_{key}": value for key, value in source.items()}
-    return (
-        f"<h2>Replace the chain that you edited?</h2><p>The address names the chain {e(other.name)}. Your changes to {e(mine.name)} are not saved. "
-        "Undo brings them back.</p>"
-        f'<div class="buttons">{button("Keep mine", "", close="1")}{button("Replace it", "build.replace", kind="primary", **data)}</div>'
-    )
+    body = f"<p>The address names the chain {e(other.name)}. Your changes to {e(mine.name)} are not saved. Undo brings them back.</p>"
+    yes = html.button("Replace it", "build.replace_chain", kind="primary", **data)
+    return html.dialog("Replace the chain that you edited?", body, yes, keep="Keep mine")
 
 
 def replace_chain(page: Page, event: Event) -> Iterator[Patch]:
     """Put the chain of the address in place of the edited one."""
     bench = bench_of(page, event)
-    source = {
-        key: event.text(f"source_{key}") for key in ("run", "chain") if event.text(f"source_{key}")
-    }
+    names = {key: event.text(f"source_{key}") for key in ("run", "chain")}
+    source = {key: name for key, name in names.items() if name}
     bench.edit(chain_from(page, **source))
     event.session["build-source"] = source
     yield {"dialog": "", **chain_patch(page, bench)}
     yield from execute(page, bench)
 
 
-def restore(page: Page, event: Event) -> Iterator[Patch]:
+def restore_edits(page: Page, event: Event) -> Iterator[Patch]:
     """Take up the edits that a crash left in the browser."""
     bench = bench_of(page, event)
     if bench.left_behind is not None:
@@ -142,7 +121,7 @@ def restore(page: Page, event: Event) -> Iterator[Patch]:
     yield from execute(page, bench)
 
 
-def discard(page: Page, event: Event) -> Patch:
+def discard_edits(page: Page, event: Event) -> Patch:
     """Forget those edits."""
     bench = bench_of(page, event)
     bench.left_behind = None
@@ -158,50 +137,41 @@ def execute(page: Page, bench: Bench, *, heavy: bool = True) -> Iterator[Patch]:
     check_targets(chain)
     workbench, started = page.workbench, time.time()
     if bench.executed is not None and not bench.answered_by(chain):
-        bench.before, bench.verdict_before = (
-            bench.steps,
-            bench.verdict.kind if bench.verdict else "",
-        )
+        bench.before, bench.verdict_before = bench.steps, bench.verdict_kind
     bench.steps, bench.executed = {}, chain
-    stop = ' <button type="button" class="quiet" data-stop="build.run">Stop</button>'
-    yield {"#build-status": f"Running …{stop}"}
+    stop = f" {html.stop_stream('build.run')}"
+    yield {"#one-status": f"Running …{stop}"}
     try:
         with workbench.models.lease(f"the chain {chain.name!r}, which is being executed") as lease:
             for news in lease.load_for(chain.llms, chain.retrievers, heavy=heavy):
-                yield {"#build-status": f"{e(news.message[:1].upper() + news.message[1:])} …{stop}"}
+                yield {"#one-status": f"{e(news.message[:1].upper() + news.message[1:])} …{stop}"}
             written = ""
-            for happened in workbench.asking.execute_chain(chain, example.question, stream=True):
-                if isinstance(happened, StepStarted):
+            for piece in workbench.asking.execute_chain(chain, example.question, stream=True):
+                if isinstance(piece, StepStarted):
                     written = ""
-                    yield {f"#gist-{happened.index}": "running …"}
-                elif isinstance(happened, Delta):
-                    written += happened.text
-                    yield {
-                        f"#out-{happened.index}": f'<h5>Now</h5><p class="ans" dir="auto">{e(written)}</p>'
-                    }
-                elif isinstance(happened, StepDone):
-                    bench.steps[happened.index] = happened.step
-                    yield {
-                        f"#gist-{happened.index}": gist(happened.step, example.gold),
-                        f"#out-{happened.index}": output_html(
-                            page, bench, happened.index, happened.step
-                        ),
-                    }
+                    yield {f"#gist-{piece.index}": "running …"}
+                elif isinstance(piece, Delta):
+                    written += piece.text
+                    now = f'<h5>Now</h5><p class="ans" dir="auto">{e(written)}</p>'
+                    yield {f"#out-{piece.index}": now}
+                elif isinstance(piece, StepDone):
+                    bench.steps[piece.index] = piece.step
+                    yield step_patch(page, bench, example, piece.index)
                 else:
-                    yield ended(page, bench, example, happened)
-                    bench.history.append(
-                        (
-                            started,
-                            chain,
-                            happened.answer,
-                            bench.verdict.kind if bench.verdict else "",
-                        )
-                    )
-                    workbench.tracking.trace(happened, example.question.text, "develop")
+                    yield ended(page, bench, example, piece)
+                    bench.history.append((started, chain, piece.answer, bench.verdict_kind))
+                    workbench.tracking.trace(piece, example.question.text, "develop")
     except RalleError:
         bench.executed = None
-        yield {"#build-status": ""}
+        yield {"#one-status": ""}
         raise
+
+
+def step_patch(page: Page, bench: Bench, example: Example, index: int) -> Patch:
+    """What an action gave, in its line and beside its fields."""
+    step = bench.steps[index]
+    out = output_html(page, bench, index, step)
+    return {f"#gist-{index}": gist(step, example.gold), f"#out-{index}": out}
 
 
 def check_targets(chain: Chain) -> None:
@@ -217,12 +187,12 @@ def ended(page: Page, bench: Bench, example: Example, episode: Episode) -> Patch
     bench.put(example, episode, verdict(page.workbench, example, episode))
     patch: Patch = {
         "#build-result": result_html(page, bench),
-        "#build-status": e(page.workbench.asking.memo_warning),
+        "#one-status": e(page.workbench.asking.memo_warning),
         "event": {"name": "rb-fresh"},
-        "#build-chips": chips_html(page, bench),
+        "#build-chips": chips(page, bench),
     }
-    last = len(episode.steps) - 1
-    if last >= 0:
+    if episode.steps:
+        last = len(episode.steps) - 1
         patch[f"#out-{last}"] = output_html(page, bench, last, episode.steps[last])
     return patch
 
@@ -245,28 +215,23 @@ def run_action(page: Page, event: Event) -> Iterator[Patch]:
     alone = replace(bench.chain, actions=(action,))
     with workbench.models.lease(f"action {index + 1} of the chain {bench.chain.name!r}") as lease:
         for news in lease.load_for(alone.llms, alone.retrievers):
-            yield {"#build-status": f"{e(news.message)} …"}
+            yield {"#one-status": f"{e(news.message)} …"}
         step = workbench.asking.execute_action(
             bench.chain, index, example.question, earlier(bench, index)
         )
     if index in bench.steps:
         bench.before[index] = bench.steps[index]
     bench.steps = {**{i: s for i, s in bench.steps.items() if i < index}, index: step}
-    yield {
-        "#build-status": "",
-        f"#gist-{index}": gist(step, example.gold),
-        f"#out-{index}": output_html(page, bench, index, step),
-        "event": {"name": "rb-fresh", "index": index},
-    }
+    fresh = {"#one-status": "", "event": {"name": "rb-fresh", "index": index}}
+    yield step_patch(page, bench, example, index) | fresh
 
 
 def earlier(bench: Bench, index: int) -> list[Step]:
     """The steps of the actions before ``index``. Raises UsageError where one was not executed."""
     missing = next((i for i in range(index) if i not in bench.steps), None)
     if missing is not None:
-        raise UsageError(
-            f"Action {missing + 1} has no output yet; run the chain, or that action first."
-        )
+        number = missing + 1
+        raise UsageError(f"Action {number} has no output yet; run the chain, or that action first.")
     return [bench.steps[i] for i in range(index)]
 
 
@@ -274,12 +239,10 @@ def show_prompt(page: Page, event: Event) -> Patch:
     """Fill in the template of an action; nothing is asked."""
     bench, index = bench_of(page, event), int(event.text("index"))
     chain = read_chain(event)
-    text = page.workbench.asking.plan_action(
-        chain, index, example_of(page, bench).question, earlier(bench, index)
-    )
-    return {
-        f"#out-{index}": f'<h5>Prompt, not sent yet</h5><p class="pre" dir="auto">{e(text)}</p>'
-    }
+    question, steps = example_of(page, bench).question, earlier(bench, index)
+    text = page.workbench.asking.plan_action(chain, index, question, steps)
+    out = f'<h5>Prompt, not sent yet</h5><p class="pre" dir="auto">{e(text)}</p>'
+    return {f"#out-{index}": out}
 
 
 # editing
@@ -352,9 +315,7 @@ def choose_dataset(page: Page, event: Event) -> Iterator[Patch]:
 def filter_list(page: Page, event: Event) -> Patch:
     """The list by words, or by verdict."""
     bench = bench_of(page, event)
-    if event.action == "build.only":
-        bench.only = event.text("only")
-    bench.words = event.text("words", bench.words)
+    bench.only, bench.words = event.text("only", bench.only), event.text("words", bench.words)
     return {"#build-list": listed(page, bench)}
 
 
@@ -372,19 +333,13 @@ def opened_question(page: Page, bench: Bench, qid: str, *, redraw: bool = True) 
     """Show a question and execute the chain on it; cached steps make this quick."""
     bench.question = qid
     bench.forget_steps()
-    address = f"#/build/one?set={_quoted(bench.dataset)}&q={_quoted(qid)}"
-    columns: Patch = (
-        {"#v-build-one": view(page, bench)}
-        if redraw
-        else {
+    address = html.address("build/one", set=bench.dataset, q=qid)
+    parts: Patch = {"#v-build-one": view(page, bench)}
+    if not redraw:
+        parts = {
             "#build-question": question(page, bench),
             "#chain-form": chain_html(page, bench),
             "#build-result": result_html(page, bench),
         }
-    )
-    yield {**columns, "address": address}
+    yield {**parts, "address": address}
     yield from execute(page, bench, heavy=False)
-
-
-def _quoted(text: str) -> str:
-    return quote(text, safe="")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from rallebench.core.errors import RalleError, UsageError
-from rallebench.gui import html
+from rallebench.gui import figures, html
 from rallebench.gui.frame import PLACES, Event, Page, Patch
 from rallebench.gui.html import e
 from rallebench.gui.places import (
@@ -16,6 +16,7 @@ from rallebench.gui.places import (
     _data_search,
 )
 from rallebench.gui.places._bench import bench_of
+from rallebench.render.numbers import plural
 from rallebench.services import gold_coverage, library
 from rallebench.services.gold_coverage import Coverage
 from rallebench.services.library import CorpusLine, DatasetLine, RetrieverLine
@@ -23,6 +24,7 @@ from rallebench.services.library import CorpusLine, DatasetLine, RetrieverLine
 COLUMNS = 4
 """Corpora that have a column of coverage; the page of a dataset names all."""
 
+NOTHING_KEPT = "Nothing is kept yet. Dense builds keep their vectors here, so that no passage is encoded twice."
 KINDS = {
     "bm25": "words",
     "flat": "dense, exact",
@@ -44,16 +46,7 @@ KINDS = {
 def data(page: Page) -> None:
     """Import, look, index, search, delete."""
     page.view("data/list", open_list)
-    page.actions(
-        "data",
-        refresh=refresh,
-        ask=ask_delete,
-        delete=delete,
-        verify=verify,
-        load=load,
-        unload=unload,
-        use=use,
-    )
+    page.actions("data", refresh, ask_delete, delete, verify, use)
     for part in (_data_import, _data_build, _data_search, _data_read, _data_builders):
         part.register(page)
 
@@ -71,12 +64,11 @@ def open_list(page: Page, event: Event) -> Patch:
         + html.button("New hybrid", "data.combine_form")
         + html.link("Build dataset", html.address("data/builder"), "button")
     )
+    panel = _data_import.panel(page, event)
     body = (
         f'<div class="wrap-page wide"><div class="crumb"><h1>Data<span data-lazy data-do="data.refresh"></span></h1><span class="gap"></span>{buttons}</div>'
-        f'<div class="data-cols">{lists}<aside class="box wiz" id="data-import" data-form data-problems>'
-        f"{_data_import.panel(page, event)}</aside></div>"
-        f'<div id="data-more">{more(page)}</div>'
-        '<span data-follow="*" data-do="data.refresh"></span></div>'
+        f'<div class="data-cols">{lists}<aside class="box wiz" id="data-import" data-form data-problems>{panel}</aside></div>'
+        f'<div id="data-more">{more(page)}</div><span data-follow="*" data-do="data.refresh"></span></div>'
     )
     return {"#v-data-list": body, "title": "Data"}
 
@@ -103,57 +95,64 @@ def refresh(page: Page, event: Event) -> Patch:
     return patch
 
 
-def title(text: str, count: int, about: str = "") -> str:
-    """The heading of a list."""
-    words = f"{count} · {about}" if about else f"{count}"
-    return f'<h3 class="sub first">{e(text)} <small>{e(words)}</small></h3>'
+def table(
+    title: str, heads: Sequence[str], rows: Sequence[Sequence[str]], about: str = "", kind: str = ""
+) -> str:
+    """A list under its heading, with the number of its rows."""
+    head = html.heading(title, html.dotted(f"{len(rows)}", about), first=True)
+    return head + html.rows(heads, rows, kind=f"roomy {kind}".strip())
 
 
-def named(name: str, view: str, about: str = "") -> str:
+def named(name: str, view: str, about: str = "", title: str = "") -> str:
     """The name of a row, which opens it."""
-    small = f"<small>{e(about)}</small>" if about else ""
-    return f'<a class="nm" href="{e(html.address(f"data/{view}", id=name))}">{e(name)}</a>{small}'
+    link = html.link(name, html.address(f"data/{view}", id=name), "nm")
+    if about:
+        return f"{link}<small>{e(about)}</small>"
+    return f'<span class="nowrap" title="{e(title)}">{link}</span>'
+
+
+def delete_button(what: str, name: str, able: bool) -> str:
+    """The button that asks before it deletes, "" for what is not deletable."""
+    return html.button("Delete…", "data.ask_delete", what=what, id=name) if able else ""
 
 
 def corpora_table(lines: list[CorpusLine]) -> str:
     """The corpora."""
-    rows = [
-        [
-            named(line.name, "corpus", line.about),
-            f"{line.passages:,}",
-            "–" if line.pages is None else f"{line.pages:,}",
-            html.amount(line.bytes),
-            html.menu(
-                html.link("Read passages", html.address("data/corpus", id=line.name)),
-                html.button("Build an index…", "data.build_form", id=line.name),
-                html.link(
-                    "Build dataset from it", html.address("data/builder", articles=line.name)
-                ),
-                html.button("Delete…", "data.ask", what="corpus", id=line.name) if line.own else "",
-                label=f"Actions for {line.name}",
+    rows = []
+    for line in lines:
+        menu = html.menu(
+            html.link("Read passages", html.address("data/corpus", id=line.name), ""),
+            html.button("Build an index…", "data.build_form", id=line.name),
+            html.link(
+                "Build dataset from it", html.address("data/builder", articles=line.name), ""
             ),
-        ]
-        for line in lines
-    ]
-    heads = ["Name", ">Passages", ">Pages", ">Size", ""]
-    return title("Corpora", len(lines)) + html.rows(heads, rows, kind="roomy")
+            delete_button("corpus", line.name, line.own),
+            label=f"Actions for {line.name}",
+        )
+        pages = "–" if line.pages is None else f"{line.pages:,}"
+        name, size = named(line.name, "corpus", line.about), figures.amount(line.bytes)
+        rows.append([name, f"{line.passages:,}", pages, size, menu])
+    return table("Corpora", ["Name", ">Passages", ">Pages", ">Size", ""], rows)
 
 
 def index_table(lines: list[RetrieverLine]) -> str:
     """The indexes, and what is made of several."""
-    rows = [
-        [
-            f'<span class="nowrap">{named(line.name, "index")}</span>',
-            f'<span title="{e(line.kind)}: {e(line.about or " + ".join(line.parts))}">{e(KINDS.get(line.kind, line.kind) or "–")}</span>',
-            f'<span class="nowrap">{e(line.corpus or "–")}</span>',
-            "–" if line.bytes is None else html.amount(line.bytes),
-            state(line),
-            index_menu(line),
-        ]
-        for line in lines
-    ]
-    heads = ["Name", "Kind", "Corpus", ">Size", "State", ""]
-    return title("Indexes", len(lines)) + html.rows(heads, rows, kind="roomy")
+    rows = []
+    for line in lines:
+        about = f"{line.kind}: {line.about or ' + '.join(line.parts)}"
+        kind = KINDS.get(line.kind, line.kind) or "–"
+        size = "–" if line.bytes is None else figures.amount(line.bytes)
+        rows.append(
+            [
+                named(line.name, "index"),
+                f'<span title="{e(about)}">{e(kind)}</span>',
+                f'<span class="nowrap">{e(line.corpus or "–")}</span>',
+                size,
+                state(line),
+                index_menu(line),
+            ]
+        )
+    return table("Indexes", ["Name", "Kind", "Corpus", ">Size", "State", ""], rows)
 
 
 def state(line: RetrieverLine) -> str:
@@ -163,20 +162,24 @@ def state(line: RetrieverLine) -> str:
     return html.state(words, about)
 
 
+def switch_button(line: RetrieverLine) -> str:
+    """Load, or unload."""
+    if line.state == "loaded":
+        return html.button("Unload", "models.unload", id=line.name)
+    return html.button("Load", "models.load", id=line.name, what="retriever")
+
+
 def index_menu(line: RetrieverLine) -> str:
     """What can be done with an index or a combination."""
     what = "combination" if line.parts else "index"
     built = line.bytes is not None or line.state == "damaged"
-    switch = ("Unload", "data.unload") if line.state == "loaded" else ("Load", "data.load")
     return html.menu(
-        html.link("Search", html.address("data/index", id=line.name)),
+        html.link("Search", html.address("data/index", id=line.name), ""),
         html.button("Use in Build", "data.use", id=line.name),
-        html.button(*switch, id=line.name) if line.state != "damaged" else "",
+        switch_button(line) if line.state != "damaged" else "",
         html.button("Verify", "data.verify", id=line.name) if built and not line.parts else "",
         html.button("Combine or rerank…", "data.combine_form", parts=line.name),
-        html.button("Delete…", "data.ask", what=what, id=line.name)
-        if line.own and (built or line.parts)
-        else "",
+        delete_button(what, line.name, line.own and bool(built or line.parts)),
         label=f"Actions for {line.name}",
     )
 
@@ -194,30 +197,20 @@ def dataset_table(page: Page, lines: list[DatasetLine], quick: bool) -> str:
             warnings.append(warning_of(line.name, shares))
         count = "–" if line.questions is None else f"{line.questions:,}"
         about = "" if line.own else library.SHIPPED if library.is_shipped(line.path) else "a file"
-        kind = (
-            f'<span title="{e(line.problem)}">cannot be read</span>'
-            if line.problem
-            else e(line.kind)
-        )
+        kind = e(line.kind)
+        if line.problem:
+            kind = f'<span title="{e(line.problem)}">cannot be read</span>'
         badges = [badge(share, loading=quick) for share in shares.values()]
-        name = f'<span class="nowrap" title="{e(about)}">{named(line.name, "dataset")}</span>'
-        rows.append([name, count, kind, *badges, dataset_menu(line)])
-    heads = ["Name", ">Questions", "Kind", *corpora, ""]
-    return (
-        title("Datasets", len(lines), "share of their gold pages that each corpus holds")
-        + html.rows(heads, rows, kind="roomy covs")
-        + "".join(list(filter(None, warnings))[:3])
-    )
-
-
-def dataset_menu(line: DatasetLine) -> str:
-    """What can be done with a dataset."""
-    return html.menu(
-        html.link("Read records", html.address("data/dataset", id=line.name)),
-        html.link("Use in Build", html.address("build/one", set=line.name)),
-        html.button("Delete…", "data.ask", what="dataset", id=line.name) if line.own else "",
-        label=f"Actions for {line.name}",
-    )
+        menu = html.menu(
+            html.link("Read records", html.address("data/dataset", id=line.name), ""),
+            html.link("Use in Build", html.address("build/one", set=line.name), ""),
+            delete_button("dataset", line.name, line.own),
+            label=f"Actions for {line.name}",
+        )
+        rows.append([named(line.name, "dataset", title=about), count, kind, *badges, menu])
+    about = "share of their gold pages that each corpus holds"
+    drawn = table("Datasets", ["Name", ">Questions", "Kind", *corpora, ""], rows, about, "covs")
+    return drawn + "".join(list(filter(None, warnings))[:3])
 
 
 def badge(share: Coverage | None, *, loading: bool = False) -> str:
@@ -237,12 +230,9 @@ def warning_of(dataset: str, shares: Mapping[str, Coverage | None]) -> str:
     none = [name for name, share in shares.items() if share and share.share == 0]
     if not none:
         return ""
-    best = gold_coverage.best_corpus(dict(shares))
-    mend = (
-        f"Use an index of {best}."
-        if best
-        else "Import the corpus that these questions are about, or its page map."
-    )
+    mend = "Import the corpus that these questions are about, or its page map."
+    if best := gold_coverage.best_corpus(dict(shares)):
+        mend = f"Use an index of {best}."
     return (
         f'<div class="warn"><b>{e(dataset)} cannot be scored on {e(none[0])}.</b> '
         f"None of its gold pages is in that corpus. {e(mend)}</div>"
@@ -254,32 +244,24 @@ def warning_of(dataset: str, shares: Mapping[str, Coverage | None]) -> str:
 
 def more(page: Page) -> str:
     """Vectors, passages and texts that builds keep, each with its button to delete it."""
-    rows = []
+    files = []
     for vectors in page.workbench.data.vectors():
         part = "" if vectors.complete else f", {vectors.done:,} encoded so far"
         about = f"vectors, {vectors.encoder}, {vectors.dim} dimensions{part}"
-        rows.append([vectors.key, about, vectors.passages, vectors.bytes, "vectors"])
+        files.append((about, vectors.passages, vectors.bytes, "vectors", vectors.key))
     for stored in library.stored(page.workbench.workspace):
         cut = stored.chunking
         words = f"{cut.size} {cut.unit}" if cut else "whole documents"
         about = f"{stored.kind} of {stored.corpus or 'an unknown corpus'}, {words}"
-        rows.append([stored.key, about, stored.passages, stored.bytes, "stored"])
-    total = sum(row[3] for row in rows)
-    cells = [
-        [
-            e(about),
-            f"{passages:,}",
-            html.amount(count),
-            html.button("Delete", "data.ask", kind="quiet", what=what, id=key),
-        ]
-        for key, about, passages, count, what in rows
-    ]
-    inside = (
-        html.rows(["What", ">Passages", ">Size", ""], cells)
-        if rows
-        else '<p class="note">Nothing is kept yet. Dense builds keep their vectors here, so that no passage is encoded twice.</p>'
-    )
-    gist = f"{len(rows)} file{'s' * (len(rows) != 1)}, {html.amount(total)}" if rows else "none"
+        files.append((about, stored.passages, stored.bytes, "stored", stored.key))
+    rows = []
+    for about, passages, size, what, key in files:
+        delete = html.button("Delete", "data.ask_delete", kind="quiet", what=what, id=key)
+        rows.append([e(about), f"{passages:,}", figures.amount(size), delete])
+    gist, inside = "none", html.note(NOTHING_KEPT)
+    if rows:
+        gist = f"{plural(len(rows), 'file')}, {figures.amount(sum(file[2] for file in files))}"
+        inside = html.rows(["What", ">Passages", ">Size", ""], rows)
     return html.fold("Kept for further builds", inside, gist=gist, id="data-kept")
 
 
@@ -289,10 +271,11 @@ def more(page: Page) -> str:
 def ask_delete(page: Page, event: Event) -> Patch:
     """Say what else a deletion breaks, and ask."""
     what, name = event.text("what"), event.text("id")
-    lost = "" if what in ("vectors", "stored") else library.lost_with(page.workbench, what, name)
-    after = "Indexes keep what they hold; it is made again when it is next needed."
-    label = {"vectors": "these vectors", "stored": "these files"}.get(what, f"the {what} {name}")
-    sentence = after if what in ("vectors", "stored") else lost or "Nothing else uses it."
+    label = {"vectors": "these vectors", "stored": "these files"}.get(what)
+    sentence = "Indexes keep what they hold; it is made again when it is next needed."
+    if label is None:
+        label = f"the {what} {name}"
+        sentence = library.lost_with(page.workbench, what, name) or "Nothing else uses it."
     yes = html.button("Delete", "data.delete", kind="danger", what=what, id=name)
     return {"dialog": html.dialog(f"Delete {label}?", f"<p>{e(sentence)}</p>", yes, keep="Keep it")}
 
@@ -319,18 +302,6 @@ def verify(page: Page, event: Event) -> Patch:
     """Compare an index with its manifest, as a job."""
     page.workbench.data.verify_index(event.text("id"))
     return {**refresh(page, event), "say": f"Verifying {event.text('id')}."}
-
-
-def load(page: Page, event: Event) -> Patch:
-    """Begin to load a retriever."""
-    page.workbench.models.begin(event.text("id"), "retriever")
-    return {**refresh(page, event), "say": f"Loading {event.text('id')}."}
-
-
-def unload(page: Page, event: Event) -> Patch:
-    """Unload a retriever."""
-    sentence = page.workbench.models.unload(event.text("id"))
-    return {**refresh(page, event), "say": sentence}
 
 
 def use(page: Page, event: Event) -> Patch:

@@ -6,7 +6,7 @@ import re
 import time
 
 from rallebench.core.errors import RalleError
-from rallebench.gui import html
+from rallebench.gui import figures, html
 from rallebench.gui.frame import PLACES, Event, Page, Patch
 from rallebench.gui.html import e
 from rallebench.gui.places import _models_add, _models_one
@@ -20,17 +20,7 @@ from rallebench.services.model_lines import ModelLine, PartLine
 def models(page: Page) -> None:
     """Look, test, load, add, change, delete."""
     page.view("models/list", open_list)
-    page.actions(
-        "models",
-        refresh=refresh,
-        test=test,
-        load=load,
-        load_part=load_part,
-        cancel=cancel,
-        unload=unload,
-        ask=ask_delete,
-        delete=delete,
-    )
+    page.actions("models", refresh, test, load, cancel, unload, ask_delete, delete)
     for part in (_models_add, _models_one):
         part.register(page)
 
@@ -40,8 +30,8 @@ def open_list(page: Page, event: Event) -> Patch:
     parts = drawn(page)
     body = (
         f'<div class="wrap-page wide"><div class="crumb"><h1>Models</h1><small id="models-line">{parts["line"]}</small></div>'
-        f'<h3 class="sub first">Language models</h3><div class="cards four" id="models-cards">{parts["cards"]}</div>'
-        f'<h3 class="sub">Add a model</h3><div class="cards three" id="models-add">{_models_add.draw(page, event)}</div>'
+        f'{html.heading("Language models", first=True)}<div class="cards four" id="models-cards">{parts["cards"]}</div>'
+        f'{html.heading("Add a model")}<div class="cards three" id="models-add">{_models_add.draw(page)}</div>'
         f'<div id="models-parts">{parts["parts"]}</div>{others(page)}'
         '<span data-follow="*" data-do="models.refresh"></span></div>'
     )
@@ -71,46 +61,40 @@ def card(line: ModelLine) -> str:
     data = {"id": line.name}
     busy = line.state in ("loading", "waiting", "cancelling")
     testing = line.test is not None and not line.test.done
+    address, priced = html.address("models/one", id=line.name), line.own and not line.local
+    buttons = html.button("Test", "models.test", disabled=busy, **data)
+    if line.test and testing:
+        buttons = html.button("Stop test", "jobs.stop", id=line.test.id)
     if busy:
-        switch = html.button("Cancel", "models.cancel", disabled=line.state == "cancelling", **data)
+        cancelling = line.state == "cancelling"
+        buttons += html.button("Cancel", "models.cancel", disabled=cancelling, **data)
+    elif line.local and line.loaded:
+        buttons += html.button("Unload", "models.unload", **data)
     elif line.local:
-        switch = html.button(
-            *(("Unload", "models.unload") if line.loaded else ("Load", "models.load")), **data
-        )
-    else:
-        switch = ""
-    test_button = (
-        html.button("Stop test", "jobs.stop", id=line.test.id)
-        if testing and line.test
-        else html.button("Test", "models.test", disabled=busy, **data)
-    )
-    address = html.address("models/one", id=line.name)
+        buttons += html.button("Load", "models.load", **data)
     menu = html.menu(
-        html.link("Open", address),
-        html.link("Change…", address) if line.own else "",
-        html.button("Price…", "models.price_form", **data) if line.own and not line.local else "",
-        html.button("Key…", "models.key_form", **data) if line.own and not line.local else "",
-        html.button("Delete…", "models.ask", **data) if line.own else "",
+        html.link("Open", address, ""),
+        html.link("Change…", address, "") if line.own else "",
+        html.button("Price…", "models.price_form", **data) if priced else "",
+        html.button("Key…", "models.key_form", **data) if priced else "",
+        html.button("Delete…", "models.ask_delete", **data) if line.own else "",
         label=f"Actions for {line.name}",
     )
-    news = (
-        f'<p class="{"problem" if line.state == "failed" else "note"}">{e(on_page(line.news))}</p>'
-        if line.news
-        else ""
-    )
+    news = html.problem(line.news)
+    if line.state != "failed":
+        news = html.note(on_page(line.news) if line.news else "")
     bar = progress(line.news) if line.state == "loading" or testing else ""
     return (
-        f'<article class="mc"><h4><a class="nm" href="{e(address)}">{e(line.name)}</a>'
-        f'{html.state(word(line))}</h4><p class="kind" title="{e(line.about)}">{e(line.about)}</p>'
-        f'{html.defs(facts(line))}{news}{bar}<div class="mf">{test_button}{switch}<span class="gap"></span>{menu}</div></article>'
+        f'<article class="mc"><h4>{html.link(line.name, address, "nm")}{html.state(word(line))}</h4>'
+        f'<p class="kind" title="{e(line.about)}">{e(line.about)}</p>{html.defs(facts(line))}{news}{bar}'
+        f'<div class="mf">{buttons}<span class="gap"></span>{menu}</div></article>'
     )
 
 
 def progress(news: object) -> str:
     """The bar of a load, with its share where the news end in a count such as "64/256"."""
     count = re.search(r" (\d+)/(\d+)$", str(news))
-    value = f' value="{min(1.0, int(count[1]) / max(1, int(count[2]))):.2f}"' if count else ""
-    return f"<progress{value}></progress>"
+    return html.progress(min(1.0, int(count[1]) / max(1, int(count[2]))) if count else None)
 
 
 def word(line: ModelLine) -> str:
@@ -121,11 +105,9 @@ def word(line: ModelLine) -> str:
 def facts(line: ModelLine) -> list[tuple[str, str]]:
     """Memory or the last test, speed, price."""
     result = line.test.result if line.test is not None and line.test.done else None
-    first = (
-        ("Memory", line.memory or "known when it is loaded")
-        if line.local
-        else ("Last test", last_test(line))
-    )
+    first = ("Last test", last_test(line))
+    if line.local:
+        first = ("Memory", line.memory or "known when it is loaded")
     speed = f"{result.speed:.1f} tokens/s" if result and result.speed else "not tested"
     return [first, ("Speed", speed), ("Price", price(line))]
 
@@ -138,7 +120,7 @@ def last_test(line: ModelLine) -> str:
     clock = time.strftime("%H:%M", time.localtime(test.ended))
     if test.result is None:
         return f"failed, {clock}"
-    return f"{html.duration(test.result.seconds)}, {clock}"
+    return f"{figures.duration(test.result.seconds)}, {clock}"
 
 
 def price(line: ModelLine) -> str:
@@ -154,24 +136,19 @@ def price(line: ModelLine) -> str:
 def parts_table(lines: list[PartLine]) -> str:
     """Encoders, retrievers and rerankers with their state."""
     rows = []
+    verbs = {"loaded": ("Unload", "models.unload"), "loading": ("Cancel", "models.cancel")}
     for line in lines:
-        name = (
-            html.link(line.name, html.address("data/index", id=line.name), "nm")
-            if line.kind == "retriever"
-            else f'<b class="nm">{e(line.name)}</b>'
-        )
-        verbs = {"loaded": ("Unload", "models.unload"), "loading": ("Cancel", "models.cancel")}
-        verb = verbs.get(line.state, ("Load", "models.load_part"))
-        menu = (
-            html.menu(html.button(*verb, id=line.name), label=f"Actions for {line.name}")
-            if line.kind == "retriever"
-            else ""
-        )
-        rows.append(
-            [name, line.kind, html.state(line.state), e(line.memory or "–"), e(line.about), menu]
-        )
+        name, menu = f'<b class="nm">{e(line.name)}</b>', ""
+        if line.kind == "retriever":
+            name = html.link(line.name, html.address("data/index", id=line.name), "nm")
+            verb = verbs.get(line.state, ("Load", "models.load"))
+            button = html.button(*verb, id=line.name, what="retriever")
+            menu = html.menu(button, label=f"Actions for {line.name}")
+        state, memory = html.state(line.state), e(line.memory or "–")
+        rows.append([name, line.kind, state, memory, e(line.about), menu])
     heads = ["Name", "Kind", "State", ">Memory", "About", ""]
-    title = '<h3 class="sub">Encoders, retrievers and rerankers <small>an encoder is loaded with its index</small></h3>'
+    about = "an encoder is loaded with its index"
+    title = html.heading("Encoders, retrievers and rerankers", about)
     return title + html.rows(heads, rows, kind="roomy parts")
 
 
@@ -182,13 +159,9 @@ def others(page: Page) -> str:
     except RalleError:
         return ""
     rows = [[f"<b>{e(name)}</b>", e(about)] for name, about in more.items()]
-    note = '<p class="note">Choose one when you build an index; the first use downloads it.</p>'
-    return html.fold(
-        "More encoders",
-        note + html.rows(["Name", "About"], rows),
-        gist=f"{len(rows)}",
-        id="models-encoders",
-    )
+    note = html.note("Choose one when you build an index; the first use downloads it.")
+    inside = note + html.rows(["Name", "About"], rows)
+    return html.fold("More encoders", inside, gist=f"{len(rows)}", id="models-encoders")
 
 
 # actions
@@ -201,14 +174,8 @@ def test(page: Page, event: Event) -> Patch:
 
 
 def load(page: Page, event: Event) -> Patch:
-    """Begin to load a language model."""
-    page.workbench.models.begin(event.text("id"), "language model")
-    return refresh(page, event)
-
-
-def load_part(page: Page, event: Event) -> Patch:
-    """Begin to load a retriever."""
-    page.workbench.models.begin(event.text("id"), "retriever")
+    """Begin to load a language model, or a ``what="retriever"``; what follows its job shows it."""
+    page.workbench.models.begin(event.text("id"), event.text("what", "language model"))
     return refresh(page, event)
 
 

@@ -1,0 +1,171 @@
+"""Numbers, means with their intervals, bars, and tables of results as HTML. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import partial
+from typing import Any
+
+from rallebench.core.memory import size
+from rallebench.core.numbers import mean_of
+from rallebench.core.tables import Table
+from rallebench.gui.html import e, heading, note, rows
+from rallebench.render.numbers import text
+
+
+def figure(words: str, unit: str = "", more: str = "") -> str:
+    """Words in tabular figures, with a unit and what stands small beside them."""
+    unit = f"<u>{unit}</u>" if unit else ""
+    more = f"<small>{more}</small>" if more else ""
+    return f'<span class="num">{e(words)}{unit}{more}</span>'
+
+
+def number(value: float | None, digits: int = 1, unit: str = "") -> str:
+    """A number in tabular figures, a true minus, "–" for None.
+
+    >>> number(-2.34), number(None), number(51.84, unit="%")
+    ('<span class="num">−2.3</span>', '<span class="num">–</span>', '<span class="num">51.8<u>%</u></span>')
+    """
+    if value is None:
+        return figure("–")
+    return figure(f"{value:,.{digits}f}".replace("-", "−"), unit)
+
+
+def amount(count: int) -> str:
+    """Bytes: KB below 0.1 MB, then as ``core.memory.size`` has them.
+
+    >>> amount(0), amount(240), amount(8_300), amount(84_400_000)
+    ('0 KB', '1 KB', '8 KB', '84 MB')
+    """
+    if count >= 100_000:
+        return size(count)
+    return f"{-(-count // 1000) if count < 1000 else count / 1000:.0f} KB"
+
+
+def duration(seconds: float | None) -> str:
+    """A time as the page shows it: ms below 0.1 s, two decimals below 10 s, then whole seconds, minutes; "–" for None.
+
+    >>> duration(0.021), duration(0.456), duration(64.2), duration(None)
+    ('21 ms', '0.46 s', '1 min 4 s', '–')
+    """
+    if seconds is None:
+        return "–"
+    if seconds < 0.1:
+        return f"{max(1, round(1000 * seconds))} ms"
+    return f"{seconds:.2f} s" if seconds < 10 else text(seconds, "duration")
+
+
+def percent(mean: Any, *, share: bool = True) -> str:
+    """A mean as "51.8 % ± 6.3": the half-width of its 95 % interval; "–" where nothing was scored.
+
+    ``share``: a fraction from 0 to 1; else a quantity of its own unit.
+    """
+    stats = mean_of(mean)
+    if stats is None:
+        return number(None if mean is None else 100 * mean, unit="" if mean is None else "%")
+    if stats["value"] is None:
+        return number(None)
+    if not share:
+        return figure(text(stats["value"]))
+    half = half_width(stats)
+    return figure(f"{100 * stats['value']:.1f}", "%", f"± {100 * half:.1f}" if half else "")
+
+
+def quantity(mean: Any, unit: str) -> str:
+    """A mean in its ``unit`` with the half-width of its interval: a share in percent, else "0.16 s ± 20 ms".
+
+    >>> quantity({"value": 0.1603, "low": 0.14, "high": 0.18, "n": 20}, "seconds")
+    '<span class="num">0.16 s<small>± 20 ms</small></span>'
+    """
+    stats = mean_of(mean)
+    if unit == "fraction" or stats is None or stats["value"] is None:
+        return percent(mean)
+    words = duration if unit == "seconds" else partial(text, format="quantity")
+    half = half_width(stats)
+    return figure(words(stats["value"]), more=f"± {words(half)}" if half is not None else "")
+
+
+def gap(difference: Any, unit: str = "fraction") -> str:
+    """A difference with its interval, a value with ``low`` and ``high``: of shares in points, else in its unit."""
+    stats = mean_of(difference)
+    if stats is None or stats["value"] is None:
+        return "–"
+    ends = ""
+    if unit == "fraction" and half_width(stats) is not None:
+        low, high = (f"{100 * stats[end]:+.1f}".replace("-", "−") for end in ("low", "high"))
+        ends = f"{low} to {high}"
+    return figure(gap_words(stats["value"], unit), more=ends)
+
+
+def gap_words(difference: float, unit: str) -> str:
+    """A difference in words: "+2.3 points", "−0.12 s"."""
+    if unit == "fraction":
+        return points(difference)
+    words = duration(abs(difference)) if unit == "seconds" else text(abs(difference), "quantity")
+    return f"{'−' if difference < 0 else '+'}{words}"
+
+
+def half_width(mean: Mapping[str, Any]) -> float | None:
+    """Half of the 95 % interval of a mean; None where it has none."""
+    if mean["low"] is None or mean["high"] is None:
+        return None
+    return float(mean["high"] - mean["low"]) / 2
+
+
+def points(delta: float) -> str:
+    """A difference of shares in points.
+
+    >>> points(-0.023), points(-0.0001)
+    ('−2.3 points', '0.0 points')
+    """
+    words = f"{100 * delta:+.1f}".replace("-", "−")
+    return f"{'0.0' if words[1:] == '0.0' else words} points"
+
+
+def interval_bar(mean: Any) -> str:
+    """A mean and its interval on a scale from 0 to 100 %."""
+    stats = mean_of(mean)
+    if stats is None or (value := stats["value"]) is None:
+        return ""
+    ends = (value if stats[end] is None else stats[end] for end in ("low", "high"))
+    low, high, at = (min(100.0, max(0.0, 100 * x)) for x in (*ends, value))
+    return f'<span class="ci" aria-hidden="true"><b style="left:{low:.1f}%;width:{high - low:.1f}%"></b><i style="left:{at:.1f}%"></i></span>'
+
+
+def waterfall_bar(
+    parts: Iterable[tuple[str, str, int]], *, tall: bool = False, address: str = ""
+) -> str:
+    """Where questions were lost: (verdict, words, count) from left to right. ``address``: of a part, with ``{verdict}``."""
+    cells = ""
+    for verdict, words, count in parts:
+        if count:
+            tag = "a" if address else "span"
+            target = f' href="{e(address.replace("{verdict}", verdict))}"' if address else ""
+            cells += f'<{tag} class="s-{verdict}" style="flex:{count}" title="{count:,} {e(words)}"{target}>{f"{count:,}" if tall else ""}</{tag}>'
+    return f'<span class="fall{" tall" if tall else ""}">{cells}</span>'
+
+
+def table(value: Table) -> str:
+    """A table of results, every mean with its interval, every head with its definition."""
+    columns, lines = value.heads, []
+    means = [[mean_of(row[j]) for row in value.rows] for j in range(len(columns))]
+    shares = [all(m is None or abs(m["value"] or 0) <= 1 for m in column) for column in means]
+    for i, row in enumerate(value.rows):
+        cells = []
+        for j, (cell, column) in enumerate(zip(row, columns)):
+            mean = means[j][i]
+            unit = value.units.get(i) or ("fraction" if shares[j] else "")
+            if mean is not None and column.format == "delta":
+                shown = gap(mean, unit)
+            elif mean is not None and column.format in ("score", "percent"):
+                shown = quantity(mean, unit)
+            elif column.format == "percent" and isinstance(cell, float):
+                shown = number(100 * cell, unit="%")
+            else:
+                shown = e(text(cell, column.format))
+            cells.append(f"<b>{shown}</b>" if (i, j) in value.best else shown)
+        lines.append(cells)
+    heads = [f">{column.label}" if j else column.label for j, column in enumerate(columns)]
+    drawn = rows(heads, lines, abouts=[column.help for column in columns])
+    title = heading(value.title) if value.title else ""
+    return f'{title}<div class="wide">{drawn}</div>{note(value.note)}'

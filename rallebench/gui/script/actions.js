@@ -1,0 +1,127 @@
+/* What the user does, sent with the fields around the pressed element; files that are dropped or chosen. */
+const fields = (root, data = {}) => {
+  if (!root) return data;
+  const put = (name, value) => {
+    data[name] = name in data ? [].concat(data[name], value) : value;
+  };
+  $$('input[name], select[name], textarea[name]', root).forEach(f => {
+    if (f.disabled || f.closest('template')) return;
+    if (f.type === 'file') return;
+    if (f.type === 'checkbox' || f.type === 'radio') {
+      if (f.checked) put(f.name, f.value);
+    } else if (f.multiple) {
+      data[f.name] = [...f.selectedOptions].map(o => o.value);
+    } else {
+      put(f.name, f.value);
+    }
+  });
+  return data;
+};
+rb.fields = fields;
+const OWN = 'do on confirm with tip follow form lazy upload unsaved stop'.split(' ');
+const attributes = el => {
+  const data = {};
+  for (const [key, value] of Object.entries(el.dataset)) {
+    const name = key.replace(/[A-Z]/g, letter => '_' + letter.toLowerCase());
+    if (!OWN.includes(key)) data[name] = value;
+  }
+  return data;
+};
+const press = async el => {
+  if (el.getAttribute('aria-disabled') === 'true') return;
+  const {confirm, confirmVerb} = el.dataset;
+  if (confirm && !(await rb.confirm(confirm, confirmVerb || el.textContent.trim()))) return;
+  const data = fields(el.closest('[data-form]'));
+  if (el.dataset.with) fields($(el.dataset.with), data);
+  if (el.name && !(el.name in data)) data[el.name] = el.value;
+  const patch = await rb.act(el.dataset.do, {...data, ...attributes(el)}, el);
+  if (el.matches('button')) tick(); // a job that has begun shows at once
+  return patch;
+};
+rb.act = async (action, data = {}, origin = null) => {
+  const place =
+    origin?.closest?.('[data-problems], [data-form], dialog, .drawer, .view') ||
+    $('.view:not([hidden])');
+  $$('.problem[role=alert]', place || document).forEach(p => p.remove());
+  const busy = setTimeout(() => origin?.setAttribute?.('aria-busy', 'true'), 150);
+  const message = {window: mine, action, data, query: rb.query()};
+  try {
+    let patch = await server.act(message);
+    apply(patch, place);
+    while (patch.stream || patch.following) {
+      const id = patch.stream || patch.following;
+      patch = await server.more({window: mine, stream: id});
+      apply(patch, place);
+      if (!patch.over) patch.following = id;
+    }
+    return patch;
+  } catch (error) {
+    console.error(error);
+    problem(
+      'The program does not answer. Is rallebench still running? Start it again, then reload the page.',
+      place,
+    );
+    return {};
+  } finally {
+    clearTimeout(busy);
+    origin?.removeAttribute?.('aria-busy');
+  }
+};
+rb.stop = action => server.stop({window: mine, action});
+
+/* Files */
+const send_files = async (box, files) => {
+  if (!files.length) return;
+  box.setAttribute('aria-busy', 'true');
+  const sent = [];
+  try {
+    for (const file of files) {
+      const {path} = await upload(file);
+      sent.push({path, name: file.webkitRelativePath || file._path || file.name});
+    }
+    await rb.act(
+      box.dataset.upload,
+      {...fields(box.closest('[data-form]')), ...attributes(box), files: sent},
+      box,
+    );
+  } catch (error) {
+    problem('The files could not be sent: ' + (error.message || error), box);
+  } finally {
+    box.removeAttribute('aria-busy');
+  }
+};
+const walk = async (entry, path = '') => {
+  if (entry.isFile)
+    return new Promise(done =>
+      entry.file(f => {
+        f._path = path + f.name;
+        done([f]);
+      }),
+    );
+  const reader = entry.createReader();
+  const all = [];
+  for (;;) {
+    const part = await new Promise(done => reader.readEntries(done));
+    if (!part.length) break;
+    all.push(...part);
+  }
+  return (await Promise.all(all.map(e => walk(e, path + entry.name + '/')))).flat();
+};
+document.addEventListener('dragover', ev => {
+  const box = ev.target.closest?.('[data-upload]');
+  if (box) {
+    ev.preventDefault();
+    box.classList.add('over');
+  }
+});
+document.addEventListener('dragleave', ev =>
+  ev.target.closest?.('[data-upload]')?.classList.remove('over'),
+);
+document.addEventListener('drop', async ev => {
+  const box = ev.target.closest?.('[data-upload]');
+  if (!box) return;
+  ev.preventDefault();
+  box.classList.remove('over');
+  const entries = [...ev.dataTransfer.items].map(i => i.webkitGetAsEntry()).filter(Boolean);
+  send_files(box, (await Promise.all(entries.map(e => walk(e)))).flat());
+});

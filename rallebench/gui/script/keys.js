@@ -1,0 +1,130 @@
+/* Keys. Single letters do nothing in a field, nor with Ctrl, Alt or Meta. */
+const typing = t =>
+  t.isContentEditable ||
+  /^(TEXTAREA|SELECT)$/.test(t.tagName) ||
+  (t.tagName === 'INPUT' && !/checkbox|radio|button/.test(t.type));
+const visible = el => el && el.offsetParent !== null;
+const click_first = (selector, root, ev) => {
+  const el = $$(selector, root || document).find(visible);
+  if (!el) return;
+  ev.preventDefault();
+  el.click();
+};
+const close_open = target => {
+  if (!$('#drawer').hidden) drawer('');
+  $$('.pop:not([hidden])').forEach(p => (p.hidden = true));
+  $$('details.menu[open]').forEach(m => {
+    m.open = false;
+    m.firstElementChild.focus();
+  });
+  if (typing(target)) target.blur();
+};
+let leader = 0;
+window.addEventListener(
+  'keydown',
+  ev => {
+    const control = ev.ctrlKey || ev.metaKey;
+    const view = $('.view:not([hidden])');
+    const modal = $('dialog[open]');
+    if (control && ev.key === 'Enter') return click_first('[data-primary]', modal, ev);
+    if (control && ev.key === 's') return click_first('[data-save]', view, ev);
+    if (ev.key === 'Escape' && !modal) return close_open(ev.target);
+    if (ev.key === 'Enter' && ev.target.dataset?.on === 'enter') {
+      ev.preventDefault();
+      return press(ev.target);
+    }
+    if (ev.key === 'Enter' && ev.target.dataset?.href) return rb.go(ev.target.dataset.href);
+    if (typing(ev.target) || control || ev.altKey || modal) return;
+    if (leader && Date.now() - leader < 1500) {
+      leader = 0;
+      const place = Object.keys(FIRST)[+ev.key - 1];
+      if (place) {
+        ev.preventDefault();
+        rb.go('#/' + FIRST[place]);
+        return;
+      }
+    }
+    if (ev.key === 'g' || ev.key === 'G') {
+      leader = Date.now();
+      return;
+    }
+    const step = {j: 1, k: -1}[ev.key];
+    const list = view && $$('[data-list]', view).find(visible);
+    if (step && list) {
+      ev.preventDefault();
+      list.step(step);
+    } else if (ev.key === '?') {
+      const k = $('#keys');
+      k.hidden = !k.hidden;
+    } else if (ev.key === '/') {
+      const f = view && $$('[data-filter]', view).find(visible);
+      if (f) {
+        ev.preventDefault();
+        f.focus();
+        f.select?.();
+      }
+    }
+  },
+  true,
+);
+
+/* Clicks and changes */
+document.addEventListener('click', ev => {
+  const t = ev.target;
+  $$('details.menu[open]').forEach(m => {
+    if (!m.contains(t)) m.open = false;
+    else if (t.closest('button, a')) {
+      m.firstElementChild.focus();
+      m.open = false;
+    }
+  });
+  if (!t.closest('#jobs, #job')) $('#jobs') && ($('#jobs').hidden = true);
+  if (!t.closest('#keys, .keys-button')) $('#keys') && ($('#keys').hidden = true);
+  const stop = t.closest('[data-stop]');
+  if (stop) {
+    rb.stop(stop.dataset.stop);
+    return;
+  }
+  if (t.closest('[data-close]')) {
+    close_panels();
+    return;
+  }
+  const el = t.closest('[data-do]');
+  if (el && !el.dataset.on && !el.dataset.lazy && !('list' in el.dataset)) {
+    ev.preventDefault();
+    press(el);
+    return;
+  }
+  const pop = t.closest('[data-pop]');
+  if (pop) {
+    const p = $(pop.dataset.pop);
+    p.hidden = !p.hidden;
+    return;
+  }
+  const row = t.closest('[data-href]');
+  if (row && !t.closest('a, button, input, label, summary, select, textarea')) {
+    if (ev.ctrlKey || ev.metaKey) window.open(row.dataset.href);
+    else rb.go(row.dataset.href);
+  }
+});
+let soon = 0;
+document.addEventListener('input', ev => {
+  const el = ev.target.closest?.('[data-on=input]');
+  if (el) {
+    clearTimeout(soon);
+    soon = setTimeout(() => press(el), 200);
+  }
+});
+document.addEventListener('change', ev => {
+  const el = ev.target.closest?.('[data-on=change]');
+  if (el) press(el);
+  const box = ev.target.closest?.('[data-upload]');
+  if (box && ev.target.type === 'file') send_files(box, [...ev.target.files]);
+});
+document.addEventListener('submit', ev => ev.preventDefault());
+window.addEventListener('beforeunload', ev => {
+  if ($('[data-unsaved]')) {
+    ev.preventDefault();
+    ev.returnValue = '';
+  }
+});

@@ -1,0 +1,107 @@
+/* A windowed list: rows of one height, fetched as they come into sight. */
+const CHUNK = 60;
+const windowed = list => {
+  const height = +list.dataset.row;
+  const total = +list.dataset.total;
+  const key = JSON.parse(list.dataset.key || '{}');
+  const have = new Map();
+  const asked = new Map();
+  const pane = list.firstElementChild;
+  pane.style.height = total * height + 'px';
+  let at = +list.dataset.at;
+  let drawn = '';
+  let timer = 0;
+  const load = async chunk => {
+    const answer = await server.list_rows({
+      window: mine,
+      list: list.dataset.list,
+      key,
+      start: chunk * CHUNK,
+      count: CHUNK,
+    });
+    (answer.rows || []).forEach((row, i) => have.set(chunk * CHUNK + i, row));
+    drawn = '';
+    draw();
+  };
+  const fetch_rows = chunk => {
+    if (!asked.has(chunk)) asked.set(chunk, load(chunk));
+    return asked.get(chunk);
+  };
+  const draw = () => {
+    if (!list.isConnected) return;
+    const bottom = list.scrollTop + list.clientHeight;
+    const first = Math.max(0, Math.floor(list.scrollTop / height) - 8);
+    const last = Math.min(total, Math.ceil(bottom / height) + 8);
+    const end = Math.floor(Math.max(first, last - 1) / CHUNK);
+    for (let c = Math.floor(first / CHUNK); c <= end && total; c++) fetch_rows(c);
+    const now = first + ' ' + last + ' ' + at;
+    if (now === drawn) return;
+    drawn = now;
+    let html = '';
+    for (let i = first; i < last; i++) {
+      const row = have.get(i);
+      const on = i === at;
+      html +=
+        `<div class="r${on ? ' on' : ''}" role="option" aria-selected="${on}" ` +
+        `id="${list.id}-${i}" aria-setsize="${total}" aria-posinset="${i + 1}" data-i="${i}" ` +
+        `style="top:${i * height}px;height:${height}px">${row ? row[1] : ''}</div>`;
+    }
+    fill(pane, html);
+    list.drawn?.();
+    list.setAttribute('aria-activedescendant', at >= 0 ? list.id + '-' + at : '');
+  };
+  list.pick = async (i, wait = 90) => {
+    if (i < 0 || i >= total) return;
+    at = i;
+    list.dataset.at = i;
+    const top = i * height;
+    if (top < list.scrollTop) list.scrollTop = top;
+    else if (top + height > list.scrollTop + list.clientHeight)
+      list.scrollTop = top + height - list.clientHeight;
+    draw();
+    await fetch_rows(Math.floor(i / CHUNK));
+    if (i !== at) return;
+    clearTimeout(timer);
+    timer = setTimeout(() => {
+      const row = have.get(i);
+      if (!row || !list.isConnected || !list.dataset.pick) return;
+      rb.set('q', row[0]);
+      rb.act(list.dataset.pick, {...key, id: row[0], index: i}, list);
+    }, wait);
+  };
+  list.step = by => list.pick(at < 0 ? 0 : at + by);
+  list.redraw = () => {
+    asked.clear();
+    drawn = '';
+    draw();
+  };
+  list.onscroll = () => frame(draw);
+  list.onclick = ev => {
+    const r = ev.target.closest('.r');
+    if (r && !ev.target.closest('a, button, input, summary')) {
+      list.focus({preventScroll: true});
+      list.pick(+r.dataset.i, 0);
+    }
+  };
+  list.onkeydown = ev => {
+    const by = {ArrowDown: 1, ArrowUp: -1, PageDown: 10, PageUp: -10}[ev.key];
+    if (by) {
+      ev.preventDefault();
+      list.step(by);
+    }
+    const row = ev.target === list && $('.r.on', list);
+    if (!row) return;
+    if (ev.key === 'Enter' && $('[data-href]', row)) rb.go($('[data-href]', row).dataset.href);
+    if (ev.key === ' ' && $('input[type=checkbox]', row)) {
+      ev.preventDefault();
+      $('input[type=checkbox]', row).click();
+    }
+  };
+  new ResizeObserver(draw).observe(list);
+  if (at > 0)
+    frame(() => {
+      list.scrollTop = Math.max(0, at * height - list.clientHeight / 2);
+      draw();
+    });
+  draw();
+};

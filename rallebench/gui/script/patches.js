@@ -1,0 +1,157 @@
+/* What Python answers, put into the page: HTML of elements, messages, dialogs, drawers, downloads. */
+const problem = (text, place) => {
+  const p = document.createElement('p');
+  p.className = 'problem';
+  p.setAttribute('role', 'alert');
+  p.textContent = text;
+  const root = place?.isConnected ? place : $('.view:not([hidden])');
+  if (!root) return rb.say(text, 'bad');
+  const slot = root.matches('[data-problems]') ? root : $('[data-problems]', root) || root;
+  slot.append(p);
+  p.scrollIntoView({block: 'nearest'});
+};
+
+/* The same element in HTML that is drawn again: by its id, its name, or what it leads to. */
+const identity = el => {
+  if (el.id) return '#' + el.id;
+  if (el.matches('summary')) return 'summary ' + identity(el.parentElement);
+  if (el.matches('details')) {
+    const href = $('a', el)?.getAttribute('href');
+    return ['details', el.firstElementChild?.title, $('[data-id]', el)?.dataset.id, href].join(' ');
+  }
+  const value = /checkbox|radio/.test(el.type) ? el.value : '';
+  const data = JSON.stringify(el.dataset);
+  return [el.tagName, el.name, value, el.getAttribute('href'), data].join(' ');
+};
+/* New HTML in an element; open folds, scrolled parts, the focus and what is selected stay. */
+const fill = (el, html) => {
+  if (el._html === html) return;
+  el._html = html;
+  const active = document.activeElement;
+  const inside = el.contains(active) && active !== el;
+  const mark = inside && identity(active);
+  const tag = active?.tagName;
+  const selects = inside && 'selectionStart' in active && active.type !== 'number';
+  const range = selects ? [active.selectionStart, active.selectionEnd] : null;
+  const typed = range ? active.value : null;
+  const folds = new Map($$('details[id], details.menu', el).map(d => [identity(d), d.open]));
+  const scrolled = $$('[id]', el).filter(x => x.scrollTop);
+  const scrolls = scrolled.map(x => [x.id, x.scrollTop]);
+  el.innerHTML = html;
+  decorate(el);
+  $$('details[id], details.menu', el).forEach(d => {
+    const open = folds.get(identity(d));
+    if (open !== undefined) d.open = open;
+  });
+  scrolls.forEach(([id, top]) => {
+    const x = document.getElementById(id);
+    if (x) x.scrollTop = top;
+  });
+  const again = mark && $$(tag, el).find(x => identity(x) === mark);
+  if (again) {
+    again.focus({preventScroll: true});
+    if (range && again.value === typed)
+      try {
+        again.setSelectionRange(...range);
+      } catch {
+        /* not a text field */
+      }
+  }
+};
+const apply = (patch, place) => {
+  for (const [key, value] of Object.entries(patch || {})) {
+    if (key[0] === '#') {
+      const el = document.getElementById(key.slice(1));
+      if (el && value !== null) fill(el, value);
+    } else if (key === 'problem') problem(value, place);
+    else if (key === 'say') rb.say(value);
+    else if (key === 'title') document.title = value + ' · rallebench';
+    else if (key === 'chain') fill($('#chain'), value);
+    else if (key === 'dialog') dialog(value);
+    else if (key === 'drawer') drawer(value);
+    else if (key === 'store') Object.entries(value).forEach(([k, v]) => store(k, v));
+    else if (key === 'download') download(value);
+    else if (key === 'event') document.dispatchEvent(new CustomEvent(value.name, {detail: value}));
+  }
+  if (patch?.address) {
+    history.replaceState(null, '', patch.address);
+    show_view();
+  }
+  if (patch?.go) rb.go(patch.go);
+};
+rb.apply = apply;
+rb.say = (text, kind = '') => {
+  const t = document.createElement('div');
+  t.className = 'toast ' + kind;
+  t.setAttribute('role', 'status');
+  t.textContent = text;
+  $('#toasts').append(t);
+  setTimeout(() => t.remove(), 4000 + 40 * text.length);
+};
+const download = file => {
+  const a = document.createElement('a');
+  const bytes = file.base64 ? Uint8Array.from(atob(file.base64), c => c.charCodeAt(0)) : file.text;
+  a.href = URL.createObjectURL(new Blob([bytes], {type: file.type || 'text/plain'}));
+  a.download = file.name;
+  a.click();
+  setTimeout(() => URL.revokeObjectURL(a.href), 10000);
+};
+let opener = null;
+const dialog = html => {
+  const d = $('#dialog');
+  if (!html) {
+    d.close();
+    return;
+  }
+  if (!d.open) opener = document.activeElement;
+  fill(d, html);
+  if (!d.open) d.showModal();
+  $('[autofocus], input:not([type=hidden]), select, textarea, button', d)?.focus();
+};
+const drawer = html => {
+  const d = $('#drawer');
+  if (html && d.hidden) opener = document.activeElement;
+  d._html = null;
+  fill(d, html || '');
+  d.hidden = !html;
+  if (html) $('input, select, textarea, button, a', d)?.focus();
+  else opener?.isConnected && opener.focus();
+};
+const close_panels = () => {
+  const d = $('#dialog');
+  if (d?.open) d.close();
+  if ($('#drawer') && !$('#drawer').hidden) drawer('');
+  $$('details.menu[open]').forEach(m => (m.open = false));
+};
+rb.confirm = (text, verb) =>
+  new Promise(done => {
+    const d = $('#confirm');
+    $('p', d).textContent = text;
+    $('.yes', d).textContent = verb || 'Continue';
+    let yes = false;
+    $('.yes', d).onclick = () => {
+      yes = true;
+      d.close();
+    };
+    $('.no', d).onclick = () => d.close();
+    d.onclose = () => done(yes);
+    d.showModal();
+    $('.yes', d).focus();
+  });
+
+/* What new HTML needs: windowed lists, lazy parts, and what places mount. */
+const mounts = [];
+rb.mount = (selector, action) => mounts.push([selector, action]);
+const seen = new IntersectionObserver(entries =>
+  entries.forEach(e => {
+    if (e.isIntersecting) {
+      seen.unobserve(e.target);
+      press(e.target);
+    }
+  }),
+);
+const decorate = root => {
+  $$('[data-list]', root).forEach(windowed);
+  $$('[data-lazy]', root).forEach(el => seen.observe(el));
+  for (const [selector, action] of mounts) $$(selector, root).forEach(action);
+};
