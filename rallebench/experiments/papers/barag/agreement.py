@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rallebench.core.errors import BackendError, UsageError
+from rallebench.core.errors import BackendError, Hint, UsageError
 from rallebench.core.experiments import Experiment, ExperimentRequest, Figure, Report, Table
 from rallebench.core.prompts import check_own
 from rallebench.core.runs import RunRequest, RunResult
@@ -65,7 +65,7 @@ def agreement(request: ExperimentRequest) -> Experiment:
     requests = [_run(request, sample) for sample in samples if sample.answers]
     if not requests:
         raise UsageError(
-            "No scored answer of these runs has its article; give the articles with --set articles=PATH."
+            "No scored answer of these runs has its article.", hint=Hint("set", "articles=PATH")
         )
     results: dict[str, RunResult] = {}
     for run in requests:
@@ -189,7 +189,7 @@ def _article_files(request: ExperimentRequest) -> list[Path]:
     for folder in folders:
         if files := sorted(folder.glob(f"{PREFIX}*.jsonl*")):
             return files
-    raise UsageError("A judge needs the articles; give them with --set articles=PATH.")
+    raise UsageError("A judge needs the articles.", hint=Hint("set", "articles=PATH"))
 
 
 def _sides(pairs: Pairs) -> tuple[list[float], list[float | None], list[str]]:

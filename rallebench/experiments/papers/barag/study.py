@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from rallebench.core.answers import answer_tokens
-from rallebench.core.errors import UsageError
+from rallebench.core.errors import Hint, UsageError
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.prompts import check_own, prompt_text
 from rallebench.core.runs import Backends, FlowFactory, Judge, RunRequest, RunResult, Values
@@ -155,7 +155,8 @@ def study_of(request: ExperimentRequest, *, retrieves: bool = True, **more: Any)
         raise UsageError(f"{questions.path} holds no question.")
     if retrieves and not s["index"]:
         raise UsageError(
-            "Passages are read, so an index is needed: --set index=NAME (rallebench index --chunk-preset barag makes one)."
+            "Passages are read, so an index is needed (index=NAME).",
+            hint=Hint("build-index", "barag"),
         )
     if s["index"]:
         workspace.retriever(s["index"])  # raises UsageError for an unknown one

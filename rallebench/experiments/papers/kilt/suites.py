@@ -108,7 +108,7 @@ def _answered(request: ExperimentRequest, sets: Sequence[KiltSet]) -> Experiment
             results.append(SetResult(each.kilt, mode, result))
             notes += failed_note(run.label, result, "counted here and in no mean")
     if not results:
-        raise UsageError(f"--set mode={s['mode']}: nothing could be scored. {' '.join(notes)}")
+        raise UsageError(f"mode={s['mode']}: nothing could be scored. {' '.join(notes)}")
     data = {
         "headline": {name: SETS[name].headline for name in questions},
         "averages": averages(results, bracket),
@@ -151,7 +151,7 @@ def _chains(
     ]
     if len(without) == len(pairs):
         raise UsageError(
-            f"--set mode={request.settings['mode']}: {' '.join(without)} Choose another way, or another set."
+            f"mode={request.settings['mode']}: {' '.join(without)} Choose another way, or another set."
         )
     return {pair: chain for pair, chain in chains.items() if chain is not None}, without
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from rallebench.core.answers import find_answers
-from rallebench.core.errors import UsageError
+from rallebench.core.errors import Hint, UsageError
 from rallebench.core.experiments import Experiment, ExperimentRequest, Report
 from rallebench.core.files import json_lines
 from rallebench.core.runs import RunRequest, Values
@@ -117,7 +117,9 @@ METRICS = {
 }
 SETTINGS = {
     "data": string("question set: a name, a file in KILT's form, or in RGB's"),
-    "articles": string("instead: a corpus, of whose articles --llm writes a question each"),
+    "articles": string(
+        "instead: a corpus, of whose articles a language model writes a question each"
+    ),
     "parts": Setting(
         int, 1, 1, 5, about="with articles: parts of a question, each with an answer of its own"
     ),
@@ -191,11 +193,12 @@ def _check(request: ExperimentRequest) -> None:
     s = request.settings
     if bool(s["data"]) == bool(s["articles"]) or not s["index"]:
         raise UsageError(
-            "A testbed needs a question set and an index: --set data=FILE (or articles=CORPUS) --set index=NAME."
+            "A testbed needs a question set (or articles=CORPUS) and an index.",
+            hint=Hint("set", "data=FILE index=NAME"),
         )
     if s["prompts"] and not s["articles"]:
         raise UsageError(
-            "--set prompts goes with --set articles=CORPUS, whose questions a model writes; leave it out."
+            "prompts goes with articles=CORPUS, whose questions a model writes; leave it out."
         )
     request.workspace.retriever(s["index"])
 

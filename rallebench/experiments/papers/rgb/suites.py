@@ -285,7 +285,7 @@ def _over_noise(testbed: Testbed) -> Experiment:
         answered[label] = test, (yield rgb_run(test, label))
     table, figure = tables.over_noise(answered)
     report_tables, wrong = [table], wrong_answers(answered)
-    how = f"To tell errors apart by hand, fill in the column category of {FILE} and give it with --set labels=FILE."
+    how = f"To tell errors apart by hand, fill in the column category of {FILE} and give it as labels=FILE."
     notes = sentences((wrong, how))
     if settings["labels"]:
         by_category, notes = error_table(testbed.name, categories, wrong)

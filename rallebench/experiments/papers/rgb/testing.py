@@ -256,7 +256,7 @@ def make_test(
         return test
     folder = Path(reuse).expanduser()
     if not folder.is_dir():
-        raise UsageError(f"--set reuse={reuse}: there is no such folder.")
+        raise UsageError(f"reuse={reuse}: there is no such folder.")
     file = folder / test.file()
     rows = read_rows(file)
     earlier = {
