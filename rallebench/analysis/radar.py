@@ -17,7 +17,7 @@ from rallebench.engine.score import examples_of
 from rallebench.engine.statistics import Mean
 from rallebench.engine.store import RunFolder
 
-DATASETS = "question set"
+DATASETS = "dataset"
 """The name of the axes that are no field of a record."""
 MOST_AXES = 24
 """More axes are unreadable."""

@@ -83,7 +83,7 @@ class Asking:
         return self._memo.warning if self._memo is not None else ""
 
     def questions(self, dataset: str) -> tuple[Example, ...]:
-        """The examples of a question set, read once per version of its file. Raises BadFileError."""
+        """The examples of a dataset, read once per version of its file. Raises BadFileError."""
         _, path = self._workspace.dataset(dataset)
         return _read(path, tuple(stamps(path)))
 

@@ -182,9 +182,7 @@ def _passage(row: Row) -> Row:
 def _notes(store: RowFile, questions: tuple[Mapping[str, Any], ...]) -> tuple[str, ...]:
     notes = notes_of(store)
     if not questions:
-        notes.append(
-            "No question is left, so no question set was written; the stages' files say why."
-        )
+        notes.append("No question is left, so no dataset was written; the stages' files say why.")
     elif not any("answer" in answer for row in questions for answer in row["output"]):
         notes.append(
             "The questions have no answers: runs can score what they retrieve, and judges can score what they answer."

@@ -73,7 +73,7 @@ Inputs = Callable[[], Iterable[Row]]
     },
 )
 def crud(request: ExperimentRequest) -> Experiment:
-    """CRUD-RAG's tasks of your own articles, as split_merged.json, and its questions as a question set."""
+    """CRUD-RAG's tasks of your own articles, as split_merged.json, and its questions as a dataset."""
     tasks = tasks_of(request.settings["tasks"])
     files = [WRITTEN[task.name].prompt for task in tasks if task.name in WRITTEN]
     fields = {file: PROMPTS[file] for file in files}

@@ -45,7 +45,7 @@ Pairs = list[tuple[float, "float | None", str]]
     form={
         "runs": string("folder of scored run files (JSON lines), or one of them"),
         "articles": string(
-            f"folder of {PREFIX}*.jsonl, one file, or a question set; default: beside the runs, or above them"
+            f"folder of {PREFIX}*.jsonl, one file, or a dataset; default: beside the runs, or above them"
         ),
         "only": string("names of runs, as in A_d_20240123_100407,…; default: all"),
         "compat": compat("original: the judge's system prompt is not sent"),

@@ -1,4 +1,4 @@
-"""Articles with a question each, as BARAG's files have them; or a question set with gold answers, without articles."""
+"""Articles with a question each, as BARAG's files have them; or a dataset with gold answers, without articles."""
 
 from __future__ import annotations
 

@@ -153,7 +153,7 @@ class Questions:
 def files_of(request: ExperimentRequest, sets: Sequence[KiltSet]) -> dict[str, tuple[str, Path]]:
     """Set name → (name, file) of its questions: those of the setting ``file``, the rest from the folder ``data``.
 
-    Without ``sets``: all that are there. ``file``: a file or a question set, with several sets ``nq=FILE,hopo=FILE``; of one set
+    Without ``sets``: all that are there. ``file``: a file or a dataset, with several sets ``nq=FILE,hopo=FILE``; of one set
     ``data`` may be that, too. Raises UsageError, NotFoundError.
     """
     data, file, split = (request.settings[name] for name in ("data", "file", "split"))
@@ -163,7 +163,7 @@ def files_of(request: ExperimentRequest, sets: Sequence[KiltSet]) -> dict[str, t
     if folder is not None and folder.is_file():
         if len(sets) != 1 or file.strip():
             raise UsageError(
-                f"data={data} is one question set, not the folder of KILT's files. Say whose it is.",
+                f"data={data} is one dataset, not the folder of KILT's files. Say whose it is.",
                 hint=Hint("set", f"file=nq={data}"),
             )
         folder, file = None, data.strip()

@@ -44,9 +44,9 @@ from rallebench.workspace.flows import chain_flow
 
 OWN = {
     "data": string(
-        "folder with KILT's files, named as KILT names them: nq-dev-kilt.jsonl …; of one set also a file or a question set"
+        "folder with KILT's files, named as KILT names them: nq-dev-kilt.jsonl …; of one set also a file or a dataset"
     ),
-    "file": string("a file in KILT's form, or a question set, instead"),
+    "file": string("a file in KILT's form, or a dataset, instead"),
     "split": string("", "dev", "train"),
     "mode": Setting(
         str, "read", about="read, closed-book, retrieve, three-action; several with commas"

@@ -1,4 +1,4 @@
-"""The grid of workflows, models and tasks (R-Eval's by name or number, or question sets): which pairs can be, and why the others cannot."""
+"""The grid of workflows, models and tasks (R-Eval's by name or number, or datasets): which pairs can be, and why the others cannot."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def read_tasks(request: ExperimentRequest, domain: str = "") -> list[TaskQuestio
 
 
 def _files(request: ExperimentRequest, domain: str) -> dict[str, Path]:
-    """Question set → file, in R-Eval's order or as named."""
+    """Dataset → file, in R-Eval's order or as named."""
     workspace, data = request.workspace, request.settings["data"]
     known, theirs = workspace.dataset_paths(), _in_folder(request)
     here = available(known)
@@ -67,7 +67,7 @@ def _files(request: ExperimentRequest, domain: str) -> dict[str, Path]:
         if task is None:
             if name not in known and not Path(name).suffix and "/" not in name:
                 raise NotFoundError(
-                    unknown("task or question set", name, [*(t.name for t in TASKS), *known])
+                    unknown("task or dataset", name, [*(t.name for t in TASKS), *known])
                 )
             dataset, path = workspace.dataset(name)
             files[dataset] = path

@@ -42,7 +42,7 @@ SETTINGS = {
     ),
     "models": string("models, several with commas; default: the one named for the suite"),
     "tasks": string(
-        "of R-Eval's twelve by name or number, or question sets; default: those that are there"
+        "of R-Eval's twelve by name or number, or datasets; default: those that are there"
     ),
     "data": string("folder with R-Eval's files (1-1_high_freq_ent.jsonl …)"),
     "env": string("environments to act in; default: each task's own"),

@@ -116,7 +116,7 @@ METRICS = {
     "negatives": "documents that hold none; over all questions",
 }
 SETTINGS = {
-    "data": string("question set: a name, a file in KILT's form, or in RGB's"),
+    "data": string("dataset: a name, a file in KILT's form, or in RGB's"),
     "articles": string(
         "instead: a corpus, of whose articles a language model writes a question each"
     ),
@@ -158,7 +158,7 @@ SENTENCES: Mapping[str, str] = {
     form=SETTINGS,
 )
 def testbed(request: ExperimentRequest) -> Experiment:
-    """RGB's records from a question set and an index: positives, negatives, false copies by the answer."""
+    """RGB's records from a dataset and an index: positives, negatives, false copies by the answer."""
     s = request.settings
     _check(request)
     source = (yield from questions_of(request)) if s["articles"] else _read(request)
@@ -193,7 +193,7 @@ def _check(request: ExperimentRequest) -> None:
     s = request.settings
     if bool(s["data"]) == bool(s["articles"]) or not s["index"]:
         raise UsageError(
-            "A testbed needs a question set (or articles=CORPUS) and an index.",
+            "A testbed needs a dataset (or articles=CORPUS) and an index.",
             hint=Hint("set", "data=FILE index=NAME"),
         )
     if s["prompts"] and not s["articles"]:

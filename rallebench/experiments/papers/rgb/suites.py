@@ -144,7 +144,7 @@ def judged_of(result: RunResult, testbed: Testbed) -> tuple[dict[str, int], tupl
 
 
 SETTINGS = {
-    "data": string("folder of RGB's files, one of them, or a question set in that form"),
+    "data": string("folder of RGB's files, one of them, or a dataset in that form"),
     "language": string("auto: as a file is named or reads; of a folder, en", "auto", "en", "zh"),
     "set": string(
         "a set of the folder, as en_fact; default: the set that the test is made for, and no other"
