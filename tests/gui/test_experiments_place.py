@@ -352,6 +352,19 @@ def test_settings_are_controls_of_their_kind_and_are_checked(page: Page) -> None
     assert "such a note is refused" in texts(plan)
 
 
+def test_a_setting_is_a_chooser_of_what_it_names_and_a_path_is_typed_or_chosen(page: Page) -> None:
+    design = page.session("w").setdefault("design", Design(suite="rgb-testbed"))
+    testbed = page.open("experiments/list?kind=suite")["#v-experiments-list"]
+    assert '<input name="s:data" value="" placeholder="a question set or a file"' in testbed
+    assert 'list="s:data-list"' in testbed and '<option value="tiny-qa">' in testbed
+    assert '<select name="s:index">' in testbed and '<option value="tiny">' in testbed
+    design.suite = "reval"
+    grid = page.open("experiments/list?kind=suite")["#v-experiments-list"]
+    assert '<select name="s:table">' in grid and '<option value="starter-scholars">' in grid
+    for name, value in (("models", "echo"), ("workflows", "react"), ("env", "wikipedia")):
+        assert f'type="checkbox" name="s:{name}" id="x-s:{name}-{value}"' in grid
+
+
 @pytest.mark.usefixtures("small_suites")
 def test_two_runs_of_a_benchmark_stand_beside_each_other_and_lead_to_compare(page: Page) -> None:
     suite(page)
