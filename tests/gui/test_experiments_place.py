@@ -15,6 +15,7 @@ from small_workspace import make_workspace
 from rallebench.core.errors import BadFileError, NotFoundError, UsageError
 from rallebench.gui.frame import Page
 from rallebench.services import experiment_jobs
+from rallebench.services.experiment_design import Design
 from rallebench.services.jobs import wait
 from rallebench.services.workbench import Workbench
 
