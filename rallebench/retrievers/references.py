@@ -203,7 +203,7 @@ def random_(name: str, parts: Sequence[Retriever], settings: Mapping[str, Any]) 
             str,
             "",
             required=True,
-            about="question set (name or file) whose gold pages are handed out",
+            about="dataset (name or file) whose gold pages are handed out",
             names="dataset file",
         )
     },

@@ -47,7 +47,7 @@ Pairs = list[tuple[float, "float | None", str]]
             "folder of scored run files (JSON lines), or one of them", names="file folder"
         ),
         "articles": string(
-            f"folder of {PREFIX}*.jsonl, one file, or a question set; default: beside the runs, or above them",
+            f"folder of {PREFIX}*.jsonl, one file, or a dataset; default: beside the runs, or above them",
             names="dataset file folder",
         ),
         "only": string("names of runs, as in A_d_20240123_100407,…; default: all", many=True),

@@ -41,7 +41,7 @@ JUDGE_PROMPTS = tuple(METRICS.entry("truthfulness").traits["judge"].prompts)
 DATA_IS = "a file of articles with questions, or a folder of such"
 DATA = {
     "data": string(
-        "a question set, a file of articles with a question each, a folder of such, or questions in KILT's form",
+        "a dataset, a file of articles with a question each, a folder of such, or questions in KILT's form",
         names="dataset file folder",
     ),
     "set": string("a set of the folder, as A_f"),

@@ -162,7 +162,7 @@ def _notes_of_cell(cell: Cell) -> Iterator[str]:
 
 SETTINGS = {
     "data": string(
-        "CRUD-RAG's split_merged.json or merged.json, one task's JSON or JSON lines, a folder of these, or a question set",
+        "CRUD-RAG's split_merged.json or merged.json, one task's JSON or JSON lines, a folder of these, or a dataset",
         names="dataset file folder",
     ),
     "index": string(

@@ -44,10 +44,10 @@ from rallebench.workspace.flows import chain_flow
 
 OWN = {
     "data": string(
-        "folder with KILT's files, named as KILT names them: nq-dev-kilt.jsonl …; of one set also a file or a question set",
+        "folder with KILT's files, named as KILT names them: nq-dev-kilt.jsonl …; of one set also a file or a dataset",
         names="dataset file folder",
     ),
-    "file": string("a file in KILT's form, or a question set, instead", names="dataset file"),
+    "file": string("a file in KILT's form, or a dataset, instead", names="dataset file"),
     "split": string("", "dev", "train"),
     "mode": Setting(
         str,

@@ -116,9 +116,7 @@ METRICS = {
     "negatives": "documents that hold none; over all questions",
 }
 SETTINGS = {
-    "data": string(
-        "question set: a name, a file in KILT's form, or in RGB's", names="dataset file"
-    ),
+    "data": string("dataset: a name, a file in KILT's form, or in RGB's", names="dataset file"),
     "articles": string(
         "instead: a corpus, of whose articles --llm writes a question each",
         names="corpus file folder",

@@ -145,7 +145,7 @@ def judged_of(result: RunResult, testbed: Testbed) -> tuple[dict[str, int], tupl
 
 SETTINGS = {
     "data": string(
-        "folder of RGB's files, one of them, or a question set in that form",
+        "folder of RGB's files, one of them, or a dataset in that form",
         names="dataset file folder",
     ),
     "language": string("auto: as a file is named or reads; of a folder, en", "auto", "en", "zh"),
