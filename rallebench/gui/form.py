@@ -9,6 +9,7 @@ from typing import Any
 from rallebench.core.settings import Setting, checked
 from rallebench.gui.frame import Event
 from rallebench.gui.html import attributes, e, fold
+from rallebench.gui.wording import on_page
 from rallebench.render.numbers import plural
 
 Form = Mapping[str, Setting]
@@ -49,7 +50,7 @@ def control(
     """The label and the control of one setting."""
     title = name.replace("_", " ")
     title = title[:1].upper() + title[1:]
-    key, about = f"{prefix}{name}", setting.about
+    key, about = f"{prefix}{name}", on_page(setting.about)
     value = "" if value is None else value
     if setting.kind is bool:
         return check(key, title, bool(value), about=about)
@@ -185,7 +186,7 @@ def hidden(**values: Any) -> str:
 
 def labelled(title: str, field: str, about: str = "") -> str:
     """A field with its label."""
-    hint = f"<small>{e(about)}</small>" if about else ""
+    hint = f"<small>{e(on_page(about))}</small>" if about else ""
     return f'<label class="field"><span>{e(title)}</span>{field}{hint}</label>'
 
 

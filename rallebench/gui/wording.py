@@ -30,6 +30,23 @@ _RULES: tuple[tuple[str, str], ...] = (
     ),
     (r"\b(same|another) --name\b", r"\1 name"),
     (
+        r"Set the environment variable (\w+) to a valid key(?:; it is not set now)?\.",
+        r"Type the server’s key under Key in Models, or set the variable \1 before rallebench starts.",
+    ),
+    (
+        r"Name the environment variable with its key in api_key_env; .*$",
+        "Type the server’s key under Key in Models.",
+    ),
+    (
+        r"set the environment variable (\w+), or set base_url to your own server",
+        r"type the key under Key in Models, or set the variable \1 before rallebench starts",
+    ),
+    (r"Check that base_url is that of", "Check that the address is that of"),
+    (r"Check that base_url is right", "Check that the address is right"),
+    (r"\b([Cc])orrect base_url\b", r"\1orrect the address"),
+    (r"\bset base_url to the final address", "change the address to the final one"),
+    (r"\bbase_url (is|holds) ", r"the address \1 "),
+    (
         r"No articles are given: --articles PATH takes",
         "No articles are given: the field Articles takes",
     ),
@@ -38,6 +55,8 @@ _RULES: tuple[tuple[str, str], ...] = (
     (r"--limit\b", "the number asked for"),
 )
 """Pattern → what the page says instead; the first rules are the narrower ones."""
+_MARKS = ("--", "rallebench", "question set", "base_url", "environment variable")
+"""A sentence without any of these is left as it is."""
 _SET = re.compile(r"--set [\w.]+=\S+(?: --set [\w.]+=\S+)*")
 
 
@@ -91,7 +110,7 @@ def _without_flags(text: str) -> str:
     >>> _without_flags("It needs a language model; name one with --llm, or do without: --set questions=0 --set answerable=false.")
     'It needs a language model; choose one, or do without: questions=0, answerable not ticked.'
     """
-    if "--" not in text and "rallebench" not in text and "question set" not in text:
+    if not any(mark in text for mark in _MARKS):
         return text
     for pattern, words in _RULES:
         text = re.sub(pattern, words, text)

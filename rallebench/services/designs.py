@@ -275,8 +275,9 @@ def several(workbench: Workbench, form: Mapping[str, Setting]) -> dict[str, list
 
 
 def first_model(workbench: Workbench) -> str:
-    """The model that was loaded last, else the first of the workspace; "" if it has none."""
-    models = workbench.workspace.llms()
+    """The model that was loaded last, else the first of the workspace; "" if it has none. Not one whose last test failed."""
+    tests = {name: workbench.jobs.get("test", name) for name in workbench.workspace.llms()}
+    models = [name for name, test in tests.items() if test is None or test.status == "finished"]
     loaded = [row.name for row in workbench.models.status() if row.name in models]
     return loaded[-1] if loaded else next(iter(models), "")
 

@@ -460,6 +460,9 @@ def test_every_published_table_opens_and_is_saved(page: Page) -> None:
         for name, _ in tables:
             drawn = page.open(f"experiments/published?table={name}")["#v-experiments-published"]
             assert "arXiv" in drawn and "aria-current=true" in drawn
+    drawn = page.open("experiments/published?table=ralle:2")["#v-experiments-published"]
+    assert "Finetuned on KILT" in drawn and "finetuned_on_KILT" not in drawn
+    assert ">LLM<" in drawn and ">yes<" in drawn and ">True<" not in drawn
     drawn = page.open("experiments/published?table=rgb:1")["#v-experiments-published"]
     assert "96.33" in drawn and "67.68 is not" in drawn
     assert (
