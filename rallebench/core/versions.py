@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import sys
+from functools import cache
 from importlib import import_module, metadata
 from typing import Any
 
@@ -26,11 +26,16 @@ RECORDED = (
 
 def versions(*packages: str) -> dict[str, str]:
     """Installed versions of ``packages``; one that is absent is left out."""
-    installed = {}
-    for package in packages:
-        with contextlib.suppress(metadata.PackageNotFoundError):
-            installed[package] = metadata.version(package)
-    return installed
+    installed = {package: _version(package) for package in packages}
+    return {package: version for package, version in installed.items() if version}
+
+
+@cache
+def _version(package: str) -> str:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return ""
 
 
 def optional(module: str, package: str, why: str, install: str = "") -> Any:

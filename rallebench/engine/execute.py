@@ -26,7 +26,7 @@ from rallebench.engine.reply_cache import ReplyCache
 from rallebench.engine.run_file import end, finish, run_json
 from rallebench.engine.run_warnings import ReplyCounts, judgements, lost_tools, unread
 from rallebench.engine.score import score_episode
-from rallebench.engine.store import RunFolder
+from rallebench.engine.store import Answers, RunFolder
 from rallebench.engine.stored_runs import is_complete, result_of, stored_request, with_stored_judges
 
 HEADLINE = ("accuracy", "em", "f1", "has_answer", "Rprec", "recall@5")
@@ -82,11 +82,14 @@ def execute(
         try:
             run.forget_stop()
             on_open(run)
-            reused = options.resume and is_complete(run, request)
+            stored = run.answers() if options.resume else None
+            reused = stored is not None and is_complete(run, request)
             warnings += yield from _answers(
-                run, request, backends, make_flow, cache, context, options, reused
+                run, request, backends, make_flow, cache, context, options, stored, reused
             )
-            request, report, of_scoring = yield from _scored(run, request, context, options)
+            request, report, of_scoring = yield from _scored(
+                run, request, context, options, stored if reused else None
+            )
             warnings += of_scoring
             stopped = not report["complete"]
             if options.track and not (reused and request.label):
@@ -114,9 +117,10 @@ def _answers(
     cache: ReplyCache | None,
     context: RunContext,
     options: RunOptions,
+    stored: Answers | None,
     reused: bool,
 ) -> Operation[list[str]]:
-    """Ask what is not answered yet, unless the run is ``reused``; returns what the user should know."""
+    """Ask what is not answered yet, unless the run is ``reused``; returns warnings. ``stored``: the answers before."""
     before = [*context.coverage(request, backends)]
     if not reused:
         before += lost_tools(request.flow, backends)
@@ -124,7 +128,7 @@ def _answers(
         before.append(cache.warning)
     yield from warned(request.label, before)
     counts = ReplyCounts()
-    for episode in run.episodes().values() if options.resume else ():
+    for episode in stored.episodes.values() if stored else ():
         if not episode.error:
             counts.count(episode)
     yield Progress(request.label, 0, len(request.examples), "running")
@@ -150,13 +154,20 @@ def _answers(
 
 
 def _scored(
-    run: RunFolder, request: RunRequest, context: RunContext, options: RunOptions
+    run: RunFolder,
+    request: RunRequest,
+    context: RunContext,
+    options: RunOptions,
+    answers: Answers | None = None,
 ) -> Operation[tuple[RunRequest, dict[str, Any], tuple[str, ...]]]:
-    """(the request with the columns of its judges and of earlier ones, the report of what is answered, warnings)."""
+    """(the request with the columns of its judges and of earlier ones, the report of what is answered, warnings).
+
+    ``answers``: those of the folder, where they have been read.
+    """
     request, judges, warnings = yield from judged(run, request, context, options)
     yield Progress(request.label, message="scoring")
     request, judges, lost = with_stored_judges(run, request, judges)
-    return request, finish(run, request, judges), (*warnings, *lost)
+    return request, finish(run, request, judges, answers), (*warnings, *lost)
 
 
 def rescore(

@@ -16,7 +16,7 @@ from rallebench.core.versions import RECORDED, versions
 from rallebench.engine.cost import prices_of
 from rallebench.engine.ralle_files import write_ralle_files
 from rallebench.engine.score import score_run
-from rallebench.engine.store import RunFolder
+from rallebench.engine.store import Answers, RunFolder
 
 
 def run_json(
@@ -88,11 +88,17 @@ def write_run(
 
 
 def finish(
-    folder: RunFolder, request: RunRequest, judges: Mapping[str, Any] | None = None
+    folder: RunFolder,
+    request: RunRequest,
+    judges: Mapping[str, Any] | None = None,
+    answers: Answers | None = None,
 ) -> dict[str, Any]:
-    """Score all stored answers of a run and write RaLLe's files; the report. ``judges``: what it says of each judge."""
+    """Score all stored answers of a run and write RaLLe's files; the report.
+
+    ``judges``: what it says of each judge; ``answers``: those of the folder, where the caller has read them.
+    """
     more = {"judges": dict(judges)} if judges else {}
-    answers = folder.answers()
+    answers = answers or folder.answers()
     report = score_run(folder, request.metrics, request.rates, request.examples, more, answers)
     chain = request.flow.chain
     config = None

@@ -73,7 +73,10 @@ def read_proposals(
         answer = answer.strip("{} ") if answer.count("{") <= 1 else answer
         plain = {"question": question, "answer": answer}
         try:
-            check(template_of({**plain, "table": table}, list(tables), "proposed", "it"), tables)
+            check(
+                template_of({**plain, "table": table}, list(tables), "proposed", "the proposal"),
+                tables,
+            )
             why = REPEATED if question.casefold() in seen else ""
         except UsageError as wrong:
             why = str(wrong).replace("The template 'proposed' names", "it names")
