@@ -40,8 +40,9 @@ def draw(
 
 
 def fields(*controls: str) -> str:
-    """Controls side by side, as many in a row as there is room for."""
-    return f'<div class="fields">{"".join(controls)}</div>'
+    """Controls side by side, as many in a row as there is room for; "" for none."""
+    drawn = "".join(controls)
+    return f'<div class="fields">{drawn}</div>' if drawn else ""
 
 
 def control(

@@ -150,7 +150,8 @@ def _key(entry: LLMEntry) -> str:
             return "key typed, in memory"
         if key.is_set:
             return f"key from {key.variable}"
-        return "no key" if key.local else f"{key.variable} is not set"
+        named = not key.local or entry.settings.get("api_key_env")
+        return f"{key.variable} is not set" if named else "no key"
     except RalleError:
         return "no key"
 

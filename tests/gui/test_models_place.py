@@ -148,7 +148,7 @@ def test_the_test_of_a_silent_server_says_how_long_it_waits_and_can_be_stopped(p
         assert job is not None
         job.stop()
         assert job.wait(5), "the test ends although the server is silent"
-    assert ">ready<" in card(page, "m")
+    assert ">ready<" in card(page, "m") and "Last test stopped, " in texts(card(page, "m"))
 
 
 def test_a_typed_key_is_used_and_written_nowhere(page: Page) -> None:
@@ -162,6 +162,7 @@ def test_a_typed_key_is_used_and_written_nowhere(page: Page) -> None:
     assert not [p for p in files if KEY.encode() in p.read_bytes()]
     assert "password" in page.call("models.key_form", {"id": "m"})["dialog"]
     assert "forgotten" in page.call("models.forget_key", {"id": "m"})["say"]
+    assert "_KEY is not set" in card(page, "m"), "a server that had a key says that it lacks one"
 
 
 @pytest.mark.parametrize(

@@ -120,7 +120,7 @@ def last_test(line: ModelLine) -> str:
         return "never" if test is None else "going on"
     clock = time.strftime("%H:%M", time.localtime(test.ended))
     if test.result is None:
-        return f"failed, {clock}"
+        return f"{test.status}, {clock}"
     return f"{figures.duration(test.result.seconds)}, {clock}"
 
 
