@@ -208,7 +208,7 @@ def _forms(entries: Iterable[Any]) -> list[tuple[list[str], Mapping[str, Any]]]:
 def _form_table(form: Mapping[str, Any]) -> str:
     return table(
         ["setting", "default", "values", "what it is"],
-        ([_code(k), _code(_value(s.default)), s.must_be, s.about] for k, s in form.items()),
+        ([_code(k), _code(_value(s.default)), s.takes, s.about] for k, s in form.items()),
     )
 
 

@@ -11,13 +11,35 @@ from typing import Any
 
 from rallebench.core.errors import SettingError, UsageError
 
+NAMED: Mapping[str, str] = {
+    "llm": "a language model",
+    "retriever": "a retriever",
+    "index": "an index",
+    "encoder": "an encoder",
+    "dataset": "a question set",
+    "corpus": "a corpus",
+    "table": "a scholar table",
+    "chain": "a chain",
+    "workflow": "a workflow",
+    "environment": "an environment",
+    "run": "a run",
+    "metric": "a metric",
+    "checkpoint": "a model's folder or hub id",
+    "file": "a file",
+    "folder": "a folder",
+}
+"""What a setting may name → with its article."""
+PATHS = frozenset({"checkpoint", "file", "folder"})
+
 
 @dataclass(frozen=True, slots=True)
 class Setting:
     """One setting: ``kind`` is int, float, str, bool, or object (any JSON); ``low`` and ``high`` are inclusive.
 
     ``default``: None means unset. None is a value if it is the default or ``null`` is set. ``required``: a value must be given.
-    ``sweep``: the values worth comparing, for a setting that trades quality against time.
+    ``sweep``: the values worth comparing, for a setting that trades quality against time, or is a list.
+    ``names``: what the text names, of ``NAMED``; several with blanks between them where any of them will do. ``many``: the
+    text is a list with commas.
     """
 
     kind: type
@@ -29,6 +51,28 @@ class Setting:
     sweep: tuple[Any, ...] = ()
     required: bool = False
     null: bool = False
+    names: str = ""
+    many: bool = False
+
+    @property
+    def named(self) -> tuple[str, ...]:
+        """What it may name, of ``NAMED``."""
+        return tuple(self.names.split())
+
+    @property
+    def is_path(self) -> bool:
+        """Whether it may be the path of a file or folder, so that no list holds all its values."""
+        return not PATHS.isdisjoint(self.named)
+
+    @property
+    def takes(self) -> str:
+        """The permitted values in words, with what they name.
+
+        >>> Setting(str, "", names="dataset file folder", many=True).takes
+        'a question set, a file or a folder; several with commas'
+        """
+        words = _listed([NAMED[name] for name in self.named], "or") if self.names else self.must_be
+        return f"{words}; several with commas" if self.many else words
 
     def reads(self, value: Any) -> Any:
         """``value`` in this setting's kind. Raises ValueError with ``must_be``."""
@@ -105,13 +149,18 @@ def form_of(shape: Any) -> dict[str, Setting]:
 
 
 def check_form(owner: str, form: Mapping[str, Setting]) -> None:
-    """Raise ValueError unless every default, and every value worth comparing, is a value of its setting.
+    """Raise ValueError unless every default, and every value worth comparing, is a value of its setting, and what a setting
+    names is in ``NAMED``.
 
     >>> check_form("metric 'x'", {"k": Setting(int, 0, 1, 9)})
     Traceback (most recent call last):
     ValueError: the metric 'x': the default of 'k' is 0; it must be a whole number from 1 to 9
     """
     for name, setting in form.items():
+        for noun in setting.named:
+            if noun not in NAMED:
+                can = _listed(list(NAMED), "or")
+                raise ValueError(f"the {owner}: {name!r} names {noun!r}; it can name {can}")
         for value in (setting.default, *setting.sweep):
             try:
                 setting.reads(value)
@@ -168,7 +217,7 @@ def parse_settings(pairs: Iterable[str]) -> dict[str, Any]:
     return settings
 
 
-def _listed(names: list[str]) -> str:
+def _listed(names: list[str], word: str = "and") -> str:
     if not names:
         return "none"
-    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
+    return f" {word} ".join(filter(None, [", ".join(names[:-1]), names[-1]]))

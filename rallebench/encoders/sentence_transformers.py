@@ -43,7 +43,11 @@ OWN = "own"
 
 SETTINGS = {
     "model": Setting(
-        str, "", required=True, about="a folder, or a hub id such as intfloat/e5-base-v2"
+        str,
+        "",
+        required=True,
+        about="a folder, or a hub id such as intfloat/e5-base-v2",
+        names="checkpoint",
     ),
     "revision": Setting(str, "", about="a branch, tag or commit of the hub"),
     "query_prompt": Setting(str, None, about="text before each query; default: the model's own"),

@@ -15,9 +15,12 @@ from rallebench.environments._pages import Page, PageStore
 from rallebench.environments._tools import argument_of, tool
 
 SETTINGS = {
-    "retriever": Setting(str, "starter-bm25", about="index that is searched"),
+    "retriever": Setting(str, "starter-bm25", about="index that is searched", names="retriever"),
     "corpus": Setting(
-        str, "", about="imported corpus whose pages are read; default: the index's own"
+        str,
+        "",
+        about="imported corpus whose pages are read; default: the index's own",
+        names="corpus",
     ),
     "k": Setting(int, 5, 1, 50, about="passages that a search lists"),
     "shown": Setting(int, 300, 20, 10_000, about="characters of each passage that a search shows"),

@@ -16,7 +16,7 @@ from rallebench.environments._scholar.apis import TOOLS
 from rallebench.environments._tools import checked_call
 
 SETTINGS = {
-    "table": Setting(str, "starter-scholars", about="an imported table of scholars"),
+    "table": Setting(str, "starter-scholars", about="an imported table of scholars", names="table"),
     "apis": Setting(
         str, "all", choices=("all", "four"), about="four: the calls that R-Eval's code offers"
     ),

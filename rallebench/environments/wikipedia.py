@@ -16,9 +16,14 @@ from rallebench.environments._pages import Page, PageStore, plain_title
 from rallebench.environments._tools import argument_of, tool
 
 SETTINGS = {
-    "retriever": Setting(str, "starter-bm25", about="index for names that are no title"),
+    "retriever": Setting(
+        str, "starter-bm25", about="index for names that are no title", names="retriever"
+    ),
     "corpus": Setting(
-        str, "", about="imported corpus whose pages are opened; default: the index's own"
+        str,
+        "",
+        about="imported corpus whose pages are opened; default: the index's own",
+        names="corpus",
     ),
     "similar": Setting(int, 10, 1, 100, about="titles that a failed search lists"),
     "otherwise": Setting(

@@ -51,10 +51,16 @@ def control(
     title = title[:1].upper() + title[1:]
     key, about = f"{prefix}{name}", setting.about
     value = "" if value is None else value
+    if setting.kind is not object and isinstance(value, (list, tuple)):
+        value = ",".join(map(str, value))
     if setting.kind is bool:
         return check(key, title, bool(value), about=about)
     if choices is None and setting.choices:
         choices = setting.choices
+    if setting.is_path:
+        return _path(key, title, setting, value, choices or ())
+    if choices is not None and setting.many:
+        return checks(key, choices, str(value).split(","), title, about)
     if choices is not None:
         field = select(key, choices, value, blank="" if setting.required else "–")
     elif setting.kind in (int, float):
@@ -63,11 +69,16 @@ def control(
     else:
         if setting.kind is object and not isinstance(value, str):
             value = json.dumps(value, ensure_ascii=False)
-        elif isinstance(value, (list, tuple)):
-            value = ",".join(map(str, value))
         required = " required" if setting.required else ""
         field = f'<input name="{e(key)}" value="{e(value)}"{required}>'
     return f'<label class="field" title="{e(about)}"><span>{e(title)}</span>{field}</label>'
+
+
+def _path(name: str, title: str, setting: Setting, value: Any, choices: Iterable[Any]) -> str:
+    """A labelled field for a path, which offers the names that may stand in place of one."""
+    required = " required" if setting.required else ""
+    field = f'<input name="{e(name)}" value="{e(value)}" placeholder="{e(setting.takes)}" list="{e(name)}-list"{required}>'
+    return labelled(title, field + suggestions(f"{name}-list", choices), setting.about)
 
 
 def limits(setting: Setting) -> str:
@@ -93,15 +104,21 @@ def check(name: str, label: str, ticked: bool = False, *, value: str = "", about
     return f'<label class="check" title="{e(about)}">{box} {e(label)}</label>'
 
 
-def checks(name: str, choices: Iterable[Any], chosen: Iterable[str] = (), legend: str = "") -> str:
-    """Boxes of which several may be ticked, each a text or (value, label); ``legend``: their heading."""
+def checks(
+    name: str,
+    choices: Iterable[Any],
+    chosen: Iterable[str] = (),
+    legend: str = "",
+    about: str = "",
+) -> str:
+    """Boxes of which several may be ticked, each a text or (value, label); ``legend``: their heading, ``about`` a line on it."""
     ticked = set(chosen)
     pairs = [choice if isinstance(choice, tuple) else (choice, choice) for choice in choices]
     boxes = "".join(check(name, label, value in ticked, value=value) for value, label in pairs)
     boxes = f'<div class="checks">{boxes}</div>'
     if not legend:
         return boxes
-    return f'<fieldset class="plain"><legend class="note">{e(legend)}</legend>{boxes}</fieldset>'
+    return f'<fieldset class="plain" title="{e(about)}"><legend class="note">{e(legend)}</legend>{boxes}</fieldset>'
 
 
 def select(

@@ -79,7 +79,7 @@ def forms(described: Iterable[Mapping[str, Any]]) -> str:
     texts = []
     for item in described:
         rows = [
-            f"  {s['name']}={s['default']}".ljust(31) + f" {s['about'] or s['must_be']}"
+            f"  {s['name']}={s['default']}".ljust(31) + f" {s['about'] or s['takes']}"
             for s in item["settings"]
         ]
         texts.append("\n".join([f"{item['name']}: {item['about']}", *rows]))

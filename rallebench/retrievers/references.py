@@ -204,6 +204,7 @@ def random_(name: str, parts: Sequence[Retriever], settings: Mapping[str, Any]) 
             "",
             required=True,
             about="question set (name or file) whose gold pages are handed out",
+            names="dataset file",
         )
     },
     questions=True,

@@ -58,7 +58,11 @@ TITLES_SETTING = Setting(bool, True, about="whether the judge reads the titles t
     parts=(1, 1),
     form={
         "model": Setting(
-            str, "", required=True, about="folder or hub id of a cross-encoder with one label"
+            str,
+            "",
+            required=True,
+            about="folder or hub id of a cross-encoder with one label",
+            names="checkpoint",
         ),
         "depth": DEPTH_SETTING,
         "titles": TITLES_SETTING,

@@ -186,7 +186,9 @@ def check_window(name: str, parts: int, settings: Mapping[str, Any]) -> None:
     "llm-rerank",
     parts=(1, 1),
     form={
-        "llm": Setting(str, "", required=True, about="a language model of the workspace"),
+        "llm": Setting(
+            str, "", required=True, about="a language model of the workspace", names="llm"
+        ),
         "way": Setting(
             str, "listwise", choices=tuple(FIELDS), about="a list at a time, or each passage alone"
         ),
@@ -197,7 +199,7 @@ def check_window(name: str, parts: int, settings: Mapping[str, Any]) -> None:
             int, PASSAGE_WORDS, 1, 100_000, about="words of a passage that are read"
         ),
         "titles": TITLES_SETTING,
-        "prompt": Setting(str, "", about="a file with another prompt"),
+        "prompt": Setting(str, "", about="a file with another prompt", names="file"),
     },
     check=check_window,
     llm=True,

@@ -10,18 +10,15 @@ from rallebench.core.types import Step
 from rallebench.engine.score import score_episode
 from rallebench.environments import ENVIRONMENTS
 from rallebench.services.episodes import EpisodeState
-from rallebench.services.workbench import Workbench
-from rallebench.workflows import REASONS, WORKFLOWS
+from rallebench.workflows import REASONS, WORKFLOWS, agent_workflows
 from rallebench.workflows.trees import Node, tree_of
-from rallebench.workspace.environments import scholar_tables
 
 Form = Mapping[str, Setting]
 
 
 def workflows() -> dict[str, str]:
     """Workflow → a line about it; those of papers' suites are left out."""
-    entries = map(WORKFLOWS.entry, WORKFLOWS.names())
-    return {entry.name: entry.about for entry in entries if "prompts" in entry.traits}
+    return {name: WORKFLOWS.entry(name).about for name in agent_workflows()}
 
 
 def environments() -> tuple[str, ...]:
@@ -44,16 +41,6 @@ def forms(workflow: str, environment: str) -> dict[str, Setting]:
     own = dict(WORKFLOWS.entry(workflow).form)
     theirs = ENVIRONMENTS.entry(environment).form if needs_environment(workflow) else {}
     return {**own, **{f"env.{name}": setting for name, setting in theirs.items()}}
-
-
-def choices(workbench: Workbench) -> dict[str, list[Any]]:
-    """Setting of an environment → what the workspace has for it."""
-    space = workbench.workspace
-    return {
-        "env.retriever": list(space.retrievers()),
-        "env.corpus": [("", "the index's own passages"), *workbench.data.corpora()],
-        "env.table": list(scholar_tables(space)),
-    }
 
 
 def changed(form: Form, values: Mapping[str, Any]) -> dict[str, Any]:

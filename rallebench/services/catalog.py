@@ -18,6 +18,7 @@ from rallebench.corpora.chunking import PRESETS
 from rallebench.corpora.imported import imported_corpora
 from rallebench.datasets import DATASETS, tasks
 from rallebench.encoders.references import encoders
+from rallebench.engine.store import list_runs
 from rallebench.environments import ENVIRONMENTS
 from rallebench.experiments import BUILDERS, SUITES, ExperimentGroup
 from rallebench.experiments.papers import SCORERS
@@ -26,10 +27,10 @@ from rallebench.llms import LLMS
 from rallebench.llms.presets import GROUPS, presets
 from rallebench.metrics import METRICS, card, read_card
 from rallebench.retrievers import COMBINATIONS, INDEX_KINDS, search_form
-from rallebench.workflows import WORKFLOWS
+from rallebench.workflows import WORKFLOWS, agent_workflows
 from rallebench.workspace.environments import scholar_tables
 from rallebench.workspace.indexes.recipes import kinds, needs_encoder
-from rallebench.workspace.paths import DEFAULT_DATASET, Workspace, nothing_left
+from rallebench.workspace.paths import DEFAULT_DATASET, STARTER_INDEXES, Workspace, nothing_left
 
 __all__ = [
     "DEFAULT_DATASET",
@@ -134,6 +135,38 @@ _LISTINGS: dict[str, Callable[[Workspace], Abouts]] = {
 }
 
 
+_NAMED: Mapping[str, Callable[[Workspace], Iterable[str]]] = {
+    "llm": Workspace.llms,
+    "retriever": Workspace.retrievers,
+    "index": lambda workspace: [*STARTER_INDEXES, *workspace.manifests()],
+    "encoder": lambda _: encoders(),
+    "dataset": Workspace.dataset_paths,
+    "corpus": lambda workspace: imported_corpora(workspace.corpora),
+    "table": scholar_tables,
+    "chain": Workspace.chain_paths,
+    "workflow": lambda _: agent_workflows(),
+    "environment": lambda _: ENVIRONMENTS.names(),
+    "run": lambda workspace: [run.name for run in list_runs(workspace.runs)],
+    "metric": lambda _: METRICS.plain_names(),
+}
+"""What a setting may name → the names of a workspace; files and folders are in no list."""
+
+
+def choices(workspace: Workspace, form: Mapping[str, Setting]) -> dict[str, list[str]]:
+    """Setting → what is offered for it: of a list the values worth comparing, then what the workspace has of the kind that
+    the setting names. A setting for which there is nothing is left out."""
+    nouns = {noun for setting in form.values() for noun in setting.named}
+    names = {noun: list(_NAMED[noun](workspace)) for noun in nouns if noun in _NAMED}
+    offered = {}
+    for name, setting in form.items():
+        values = [*map(str, setting.sweep)] if setting.many else []
+        for noun in setting.named:
+            values += names.get(noun, [])
+        if values:
+            offered[name] = list(dict.fromkeys(values))
+    return offered
+
+
 class Catalog:
     """The catalog part: everything that can be named in a workspace, as values."""
 
@@ -174,5 +207,5 @@ def _described(item: Entry[Any]) -> dict[str, Any]:
 
 
 def _setting(name: str, setting: Setting) -> dict[str, Any]:
-    about = {"about": setting.about, "must_be": setting.must_be}
+    about = {"about": setting.about, "must_be": setting.must_be, "takes": setting.takes}
     return {"name": name, "default": setting.default, **about}

@@ -14,16 +14,12 @@ from rallebench.core.files import write_text
 from rallebench.core.settings import Setting
 from rallebench.core.types import Chain, digest
 from rallebench.corpora.chunking import PRESETS
-from rallebench.datasets.tasks import TASKS
 from rallebench.encoders.references import encoders
 from rallebench.experiments import SUITES
-from rallebench.experiments.papers.crud.records import TASKS as CRUD_TASKS
-from rallebench.experiments.papers.kilt.sets import SETS as KILT_SETS
 from rallebench.experiments.sweeps import GENERATION, factor
 from rallebench.experiments.tradeoff.running import settings_of as search_settings
 from rallebench.retrievers import search_form
 from rallebench.services import chain_versions
-from rallebench.workflows import WORKFLOWS
 from rallebench.workspace.indexes.recipes import kinds
 from rallebench.workspace.paths import STARTER_INDEXES, parse_settings
 
@@ -44,7 +40,6 @@ ADVANCED = ("compat", "more", "prompts", "reuse", "tokenizer", "protocol", "layo
 """Settings of published benchmarks that stand under "Advanced", with those of sampling and of judges."""
 _ADVANCED = re.compile(r"temperature|top_p|top_k|max_tokens|judge_|draft_|quest_|join|shots|steps")
 _FIRST = ("-noise", "-modes", "-scholar", "-qa1")
-_RETRIEVERS = ("index", "retriever")
 
 Choice = tuple[str, str]
 """(value, its label)."""
@@ -228,50 +223,6 @@ def advanced(form: Mapping[str, Setting]) -> list[str]:
         for name, setting in form.items()
         if name in ADVANCED or (_ADVANCED.search(name) and not setting.required)
     ]
-
-
-def suite_choices(workbench: Workbench, form: Mapping[str, Setting]) -> dict[str, list[str]]:
-    """Setting → the names of this workspace that it may have: models, indexes, encoders, datasets, corpora."""
-    workspace = workbench.workspace
-    choices: dict[str, list[str]] = {}
-    for name, setting in form.items():
-        if setting.kind is not str or setting.choices:
-            continue
-        if "a language model" in setting.about:
-            choices[name] = list(workspace.llms())
-        elif name in _RETRIEVERS:
-            choices[name] = list(workspace.retrievers())
-        elif setting.about.startswith("encoder"):
-            choices[name] = list(encoders())
-        elif name == "corpus":
-            choices[name] = list(workbench.data.corpora())
-    return choices
-
-
-def several(workbench: Workbench, form: Mapping[str, Setting]) -> dict[str, list[str]]:
-    """Setting of a published benchmark that takes several values → those that are offered."""
-    llms = list(workbench.workspace.llms())
-    offered: dict[str, list[str]] = {
-        "noise": ["0", "0.2", "0.4", "0.6", "0.8"],
-        "workflows": list(WORKFLOWS.names()),
-        "models": llms,
-        "llms": llms,
-        "datasets": list(KILT_SETS),
-        "mode": ["read", "closed-book", "retrieve", "three-action"],
-    }
-    if "instances" in form:
-        offered["tasks"] = [task.name for task in TASKS]
-    elif "tasks" in form:
-        offered["tasks"] = [*CRUD_TASKS, "quest_answer", "all"]
-    for name, setting in form.items():
-        own = str(setting.default or "")
-        default = own if "," in own else setting.about.partition("default ")[2]
-        if "," in default and name not in offered:
-            offered[name] = [value.strip() for value in default.partition(";")[0].split(",")]
-        if name == "modes":
-            offered[name] = setting.about.removeprefix("of ").replace(" ", "").split(",")
-    known = {name: values for name, values in offered.items() if name in form and values}
-    return {name: values for name, values in known.items() if form[name].kind is str}
 
 
 def first_model(workbench: Workbench) -> str:

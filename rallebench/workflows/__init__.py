@@ -29,6 +29,12 @@ WORKFLOWS: Registry[Callable[..., Flow]] = Registry(
 """Flows: ``workflow(question, *, llm, env, shots, limits, **settings)``. The settings of ``common`` become ``shots`` and ``limits``, all others keep their names.
 BARAG's, with ``needs_retriever``, take ``agent`` (``barag.BaragAgent``) instead; the suites ``barag-…`` run them."""
 
+
+def agent_workflows() -> tuple[str, ...]:
+    """The workflows that an agent may have; the others are run by suites of their own."""
+    return tuple(n for n in WORKFLOWS.names() if "prompts" in WORKFLOWS.entry(n).traits)
+
+
 REASONS: Mapping[str, str] = {
     "answered": "finished with an answer",
     "step_limit": "reached the limit of steps",
@@ -95,7 +101,10 @@ def common(
     return {
         "shots": Setting(int, shots, 0, 50, about="number of demonstrations, from the pool"),
         "pool": Setting(
-            str, "", about="a file of demonstrations; default: those for the environment"
+            str,
+            "",
+            about="a file of demonstrations; default: those for the environment",
+            names="file",
         ),
         "steps": replace(limits.pop("steps"), default=steps),
         "max_tokens": replace(limits.pop("max_tokens"), default=max_tokens),

@@ -15,6 +15,7 @@ from small_workspace import make_workspace
 from rallebench.core.errors import BadFileError, NotFoundError, UsageError
 from rallebench.gui.frame import Page
 from rallebench.services import experiment_jobs
+from rallebench.services.experiment_design import Design
 from rallebench.services.jobs import wait
 from rallebench.services.workbench import Workbench
 
@@ -350,6 +351,19 @@ def test_settings_are_controls_of_their_kind_and_are_checked(page: Page) -> None
     assert "times must be a whole number from 1 to 5" in texts(plan)
     plan = page.call("experiments.change", {**SUITE, "s:note": "wrong"})["#x-plan"]
     assert "such a note is refused" in texts(plan)
+
+
+def test_a_setting_is_a_chooser_of_what_it_names_and_a_path_is_typed_or_chosen(page: Page) -> None:
+    design = page.session("w").setdefault("design", Design(suite="rgb-testbed"))
+    testbed = page.open("experiments/list?kind=suite")["#v-experiments-list"]
+    assert '<input name="s:data" value="" placeholder="a question set or a file"' in testbed
+    assert 'list="s:data-list"' in testbed and '<option value="tiny-qa">' in testbed
+    assert '<select name="s:index">' in testbed and '<option value="tiny">' in testbed
+    design.suite = "reval"
+    grid = page.open("experiments/list?kind=suite")["#v-experiments-list"]
+    assert '<select name="s:table">' in grid and '<option value="starter-scholars">' in grid
+    for name, value in (("models", "echo"), ("workflows", "react"), ("env", "wikipedia")):
+        assert f'type="checkbox" name="s:{name}" id="x-s:{name}-{value}"' in grid
 
 
 @pytest.mark.usefixtures("small_suites")

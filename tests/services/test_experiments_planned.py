@@ -14,6 +14,7 @@ from rallebench.core.events import complete
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.runs import RunOptions
 from rallebench.services import (
+    catalog,
     designs,
     experiment_groups,
     experiment_jobs,
@@ -112,11 +113,12 @@ def test_every_benchmark_has_its_settings_and_lists_their_values(bench: Workbenc
     for names in designs.papers().values():
         for name in names:
             _, _, form = designs.suite_about(name)
-            several = designs.several(bench, form)
-            assert set(designs.advanced(form)) <= form.keys() and several.keys() <= form.keys()
-            for setting, values in several.items():
+            offered = catalog.choices(bench.workspace, form)
+            assert set(designs.advanced(form)) <= form.keys() and offered.keys() <= form.keys()
+            for setting in (setting for setting in form if form[setting].many):
                 default = str(form[setting].default or "")
-                assert {v for v in default.split(",") if v} <= {*values}, (name, setting)
+                known = {*offered.get(setting, ())}
+                assert {v for v in default.split(",") if v} <= known, (name, setting)
 
 
 @pytest.mark.parametrize(

@@ -46,7 +46,7 @@ SETTINGS = {
     "pick": string("which articles, where not all are taken", "first", "random"),
     "length": Setting(int, 1000, 0, 10_000_000, about="an article has more characters than this"),
     "after": Setting(str, "2021-10-01", about="an article's date is later than this; empty = any"),
-    "dates": string("file: article id or title → date (JSON, or two columns)"),
+    "dates": string("file: article id or title → date (JSON, or two columns)", names="file"),
     "undated": string("articles without a date", LEAVE_OUT, KEEP),
     "recency": Setting(bool, True, about="ask whether the content is later than the date, too"),
     "questions": Setting(int, 1, 0, 20, about="per article; 0 = those that the list brings"),
@@ -56,14 +56,14 @@ SETTINGS = {
     "near": Setting(float, 0.8, 0, 1, about="check: shared words of two questions; 0 = no check"),
     "leaks": Setting(bool, True, about="check: does not mention “the text”"),
     "unknown": string("where a verdict cannot be read", KEEP, LEAVE_OUT),
-    "judge": string("another model for the verdicts; empty = the same"),
+    "judge": string("another model for the verdicts; empty = the same", names="llm"),
     "characters": Setting(int, 15_000, 100, 10_000_000, about="of an article are shown to a model"),
     "temperature": Setting(float, 1.0, 0, 2, about="of the questions; verdicts have 0"),
     "seed": Setting(int, 0, 0, 2**31 - 1, about="of questions and of pick=random"),
     "max_tokens": Setting(int, 512, 1, 100_000, about="of a reply"),
     "forced": Setting(bool, True, about="demand the form of replies as a JSON schema"),
     "tries": Setting(int, 2, 1, 5, about="asks again where a reply cannot be read"),
-    "prompts": string("folder with prompts of your own"),
+    "prompts": string("folder with prompts of your own", names="folder"),
 }
 
 

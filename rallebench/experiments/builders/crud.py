@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -36,7 +36,7 @@ from rallebench.experiments.builders.articles import (
     source_of,
 )
 from rallebench.experiments.papers.common import own_prompts, string
-from rallebench.experiments.papers.crud.records import CrudTask, tasks_of
+from rallebench.experiments.papers.crud.records import TASKS_SETTING, CrudTask, tasks_of
 
 PROMPTS: Mapping[str, tuple[str, ...]] = {
     "summary": ("ARTICLE",),
@@ -59,7 +59,7 @@ Inputs = Callable[[], Iterable[Row]]
     place="builders",
     needs_llm=False,
     form={
-        "tasks": Setting(str, "all", about="as in summary,qa1, or quest_answer, or all"),
+        "tasks": replace(TASKS_SETTING, about="as in summary,qa1, or quest_answer, or all"),
         "source": string("what the articles are; auto: as the file or folder looks", *SOURCES),
         "shortest": Setting(int, 200, 1, 1_000_000, about="characters that an article must have"),
         "longest": Setting(

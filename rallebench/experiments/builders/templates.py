@@ -48,13 +48,17 @@ from rallebench.experiments.papers.common import sentences, string
 
 SETTINGS = {
     "tables": string(
-        "FILE, FOLDER, NAME=FILE,NAME=FILE or a scholar table: CSV, JSON, JSON lines, triples as TSV"
+        "FILE, FOLDER, NAME=FILE,NAME=FILE or a scholar table: CSV, JSON, JSON lines, triples as TSV",
+        names="table file folder",
+        many=True,
     ),
     "templates": string(
-        'a JSON file, {"templates": [{"question": "… {column} …?", "answer": "column"}]}'
+        'a JSON file, {"templates": [{"question": "… {column} …?", "answer": "column"}]}',
+        names="file",
     ),
     "labels": string(
-        "of triples: id, tab, names; they stand in head_name and tail_name, tail_names are all accepted"
+        "of triples: id, tab, names; they stand in head_name and tail_name, tail_names are all accepted",
+        names="file",
     ),
     "number": Setting(int, 100, 1, 1_000_000, about="questions, one of each template in turn"),
     "several": string(
@@ -67,7 +71,7 @@ SETTINGS = {
     "dataset": string("stands in the records and begins their ids; default: the set's name"),
     "level": string("stands in the records of templates that have none: KS, KU or KA"),
     "skip_bad": Setting(bool, False, about="leave bad rows of the tables out and count them"),
-    "prompts": string("folder of prompts of your own"),
+    "prompts": string("folder of prompts of your own", names="folder"),
 }
 
 

@@ -20,9 +20,9 @@ from rallebench.experiments import EXPERIMENTS
 from rallebench.experiments.runs import bounds_of
 
 
-def string(about: str = "", *choices: str) -> Setting:
+def string(about: str = "", *choices: str, **more: Any) -> Setting:
     """A setting of text: the first of its ``choices`` is the default, '' where there are none."""
-    return Setting(str, choices[0] if choices else "", choices=choices, about=about)
+    return Setting(str, choices[0] if choices else "", choices=choices, about=about, **more)
 
 
 def compat(about: str = "") -> Setting:
@@ -32,7 +32,8 @@ def compat(about: str = "") -> Setting:
 
 def own_prompts(folder: str) -> Setting:
     """A folder with the user's prompts, named as those in ``folder``."""
-    return string(f"folder with prompts of your own, named as in prompts/{folder}")
+    about = f"folder with prompts of your own, named as in prompts/{folder}"
+    return string(about, names="folder")
 
 
 def register_each(

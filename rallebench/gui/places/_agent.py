@@ -14,7 +14,7 @@ from rallebench.gui.html import e
 from rallebench.gui.places._bench import bench_of
 from rallebench.gui.places._one import columns, header, status
 from rallebench.gui.places._steps import answer_of, numbers_box, output, price, tokens
-from rallebench.services import agents
+from rallebench.services import agents, catalog
 from rallebench.services.benchmarks import BenchmarkOptions, of_flow
 from rallebench.services.episodes import (
     EpisodeRequest,
@@ -98,9 +98,10 @@ def draw(page: Page, event: Event) -> str:
         parts += html.warning(
             "This workflow runs programs that the model writes. Start rallebench with --allow-python to permit it."
         )
-    offers = agents.choices(page.workbench)
+    settings = agents.forms(workflow, env)
+    offers = catalog.choices(page.workbench.workspace, settings)
     groups = {"Environment settings": "", "Workflow settings": ""}
-    for name, setting in agents.forms(workflow, env).items():
+    for name, setting in settings.items():
         value, title = chosen["settings"].get(name, setting.default), name.removeprefix("env.")
         prefix = "env." if title != name else ""
         group = "Environment settings" if prefix else "Workflow settings"

@@ -180,8 +180,8 @@ def combine_form(page: Page, event: Event) -> Patch:
 
 def settings_of_way(page: Page, way: str) -> str:
     """The settings of a way of combining."""
-    item, space = catalog.entry("composites", way), page.workbench.workspace
-    choices = {"llm": list(space.llms()), "questions": list(space.dataset_paths())}
+    item = catalog.entry("composites", way)
+    choices = catalog.choices(page.workbench.workspace, item.form)
     return form.draw(item.form, {}, choices, prefix="set-") if item.form else ""
 
 

@@ -99,7 +99,8 @@ def draw(page: Page, event: Event) -> str:
         articles = form.chooser("Articles of a corpus", "articles", corpora, corpus, blank="choose")
         articles += form.text("path", "… or a path", path, "folder, JSON lines or MediaWiki dump")
         parts += f'<div class="pair">{articles}</div>'
-    choices = {"judge": llms, "index": list(page.workbench.workspace.retrievers())}
+    offered = catalog.choices(page.workbench.workspace, item.form)
+    choices = {n: llms if item.form[n].names == "llm" else names for n, names in offered.items()}
     rare = [name for name in item.form if name not in SHOWN]
     parts += form.draw(item.form, dict(event.data), choices, prefix="set-", folded=rare)
     about = "Asks the model about three of them and tells the cost of all"

@@ -35,13 +35,12 @@ FEW_SHOWN = 12
 """Choices that are shown as boxes; more are chosen from a list."""
 # fmt: off
 DATA = frozenset({
-    "data", "set", "file", "datasets", "tasks", "split", "language", "index", "retriever", "corpus", "articles",
-    "runs", "reference", "env", "table", "gold", "instances", "labels",
+    "retriever", "index", "dataset", "corpus", "table", "environment", "run", "file", "folder",
 })
 # fmt: on
-"""Settings of published benchmarks that say over what they run."""
-PATHS = ("data", "corpus", "file", "articles")
-"""Settings that name a dataset or a path."""
+"""What those settings of published benchmarks name that say over what they run."""
+PARTS = ("set", "datasets", "tasks", "split", "language", "instances")
+"""Settings that say which part of the questions is taken."""
 
 
 def design_of(page: Page, event: Event) -> Design:
@@ -86,7 +85,7 @@ def read(page: Page, event: Event) -> Design:
         if own and event.text("shown") == design.suite:
             _, _, known = designs.suite_about(design.suite)
             boxes = {n: "on" if n in own else "" for n, s in known.items() if s.kind is bool}
-            lists = {n: own.get(n, []) for n in designs.several(page.workbench, known)}
+            lists = {n: own.get(n, []) for n, s in known.items() if s.many}
             design.settings[design.suite] = {**own, **boxes, **lists}
     elif design.kind == "tradeoff":
         design.indexes = event.many("indexes")
@@ -288,7 +287,8 @@ def _suite(page: Page, event: Event, design: Design) -> Steps:
     printed = _published.address(_published.FIRST_TABLES.get(paper, ""))
     tables = html.link("The paper's tables", printed)
     folded = designs.advanced(known)
-    over = {n for n in known if n in DATA and n not in folded}
+    over = {n for n, s in known.items() if n in PARTS or not DATA.isdisjoint(s.named)}
+    over.difference_update(folded)
     size = form.fields(form.chooser("How many", "limit", SIZES, design.limit))
     return (
         (
@@ -304,24 +304,20 @@ def _suite(page: Page, event: Event, design: Design) -> Steps:
 def _settings(page: Page, design: Design, known: Mapping[str, Setting], names: Set[str]) -> str:
     """Some settings of a benchmark: lists as boxes, a dataset or path with what the workspace has, the rest by its kind."""
     values = {"models": [design.llm], **experiment_design.typed(design)}
-    choices = {n: c for n, c in designs.suite_choices(page.workbench, known).items() if c}
-    folded, several = designs.advanced(known), designs.several(page.workbench, known)
+    choices, folded = catalog.choices(page.workbench.workspace, known), designs.advanced(known)
     lists, paths, fields = "", "", {n: setting for n, setting in known.items() if n in names}
-    for name in [n for n in fields if n in several and n not in folded]:
-        setting = fields.pop(name)
+    for name, setting in [(n, s) for n, s in fields.items() if n not in folded]:
+        if setting.is_path:
+            value = values.get(name, setting.default)
+            paths += form.control(name, fields.pop(name), value, choices.get(name), "s:")
+        if setting.is_path or not setting.many or name not in choices:
+            continue
+        fields.pop(name)
         chosen = values.get(name, str(setting.default or "").split(","))
         chosen = chosen if isinstance(chosen, list) else [chosen]
-        boxes = ticks(f"s:{name}", [(v, v) for v in several[name]], chosen)
+        boxes = ticks(f"s:{name}", [(v, v) for v in choices[name]], chosen)
         legend = e(name.replace("_", " ").capitalize())
         lists += f'<fieldset class="x-vary" title="{e(setting.about)}"><legend>{legend}</legend>{boxes}</fieldset>'
-    for name in PATHS:
-        if name in fields and name not in choices:
-            about = fields.pop(name).about
-            hint, more = "a dataset, or a path", ' list="x-datasets"'
-            value = values.get(name, "")
-            paths += form.text(f"s:{name}", name.capitalize(), value, hint, about, more)
-    if paths:
-        paths = form.suggestions("x-datasets", page.workbench.workspace.dataset_paths()) + paths
     current = {n: values.get(n, "" if s.kind is bool else s.default) for n, s in fields.items()}
     rare = [name for name in folded if name in fields]
     return f"{lists}{paths}{form.draw(fields, current, choices, prefix='s:', folded=rare)}"

@@ -69,7 +69,9 @@ _WHOLE = (1, MOST_TOKENS)
 class TransformersSettings:
     """The settings of a model in this process."""
 
-    model: str = declare(str, "", required=True, about="a folder, or a Hugging Face id")
+    model: str = declare(
+        str, "", required=True, about="a folder, or a Hugging Face id", names="checkpoint"
+    )
     quantization: str = declare(str, "none", choices=QUANTIZATIONS, about="by bitsandbytes")
     dtype: str = declare(str, "auto", choices=DTYPES, about="auto: that of the stored weights")
     device_map: Any = declare(

@@ -43,11 +43,14 @@ Pairs = list[tuple[float, "float | None", str]]
     paper=PAPER,
     named_by=("runs", "only"),
     form={
-        "runs": string("folder of scored run files (JSON lines), or one of them"),
-        "articles": string(
-            f"folder of {PREFIX}*.jsonl, one file, or a question set; default: beside the runs, or above them"
+        "runs": string(
+            "folder of scored run files (JSON lines), or one of them", names="file folder"
         ),
-        "only": string("names of runs, as in A_d_20240123_100407,…; default: all"),
+        "articles": string(
+            f"folder of {PREFIX}*.jsonl, one file, or a question set; default: beside the runs, or above them",
+            names="dataset file folder",
+        ),
+        "only": string("names of runs, as in A_d_20240123_100407,…; default: all", many=True),
         "compat": compat("original: the judge's system prompt is not sent"),
         "prompts": own_prompts("judges"),
         **JUDGING,

@@ -18,7 +18,7 @@ from rallebench.metrics.judges.named import judge_named
 from rallebench.metrics.judges.truthfulness import COLUMNS, scores_of
 
 FORMS = ("schema", "tool", "text")
-JUDGE = {"judge": string("a language model that judges truthfulness and relevance")}
+JUDGE = {"judge": string("a language model that judges truthfulness and relevance", names="llm")}
 JUDGING = {
     "judge_form": string(
         "how scores are asked for; auto: schema, with compat=original behind an API tool",

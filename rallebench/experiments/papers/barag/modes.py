@@ -54,7 +54,9 @@ DECIDING = frozenset(("basic", "advanced"))
     named_by=("modes",),
     form={
         **DATA,
-        "modes": Setting(str, "baseline,naive,basic,advanced", about=f"of {', '.join(ALL)}"),
+        "modes": Setting(
+            str, "baseline,naive,basic,advanced", about=f"of {', '.join(ALL)}", sweep=ALL, many=True
+        ),
         **ASKING,
         **RULE_SETTINGS,
         **JUDGE,

@@ -41,11 +41,14 @@ JUDGE_PROMPTS = tuple(METRICS.entry("truthfulness").traits["judge"].prompts)
 DATA_IS = "a file of articles with questions, or a folder of such"
 DATA = {
     "data": string(
-        "a question set, a file of articles with a question each, a folder of such, or questions in KILT's form"
+        "a question set, a file of articles with a question each, a folder of such, or questions in KILT's form",
+        names="dataset file folder",
     ),
     "set": string("a set of the folder, as A_f"),
-    "index": string("the retriever whose passages are read"),
-    "reference": string("run file whose answers that were scored 5 and 5 are gold answers"),
+    "index": string("the retriever whose passages are read", names="retriever"),
+    "reference": string(
+        "run file whose answers that were scored 5 and 5 are gold answers", names="file"
+    ),
 }
 ASKING = {
     **SETTINGS,

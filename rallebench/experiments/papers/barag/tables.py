@@ -183,7 +183,8 @@ def rounded(cell: str, value: Any, how: str = ROUND_HALF_UP) -> str:
     named_by=("runs",),
     form={
         "runs": string(
-            "folder of run files (JSON lines); a runs_manifest.json beside or above is read"
+            "folder of run files (JSON lines); a runs_manifest.json beside or above is read",
+            names="file folder",
         )
     },
 )

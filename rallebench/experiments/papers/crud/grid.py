@@ -17,7 +17,7 @@ from rallebench.experiments.papers.crud import PAPER, grid_tables, recommending,
 from rallebench.experiments.papers.crud.cells import check_prompts
 from rallebench.experiments.papers.crud.configurations import FACTORS, grid_of
 from rallebench.experiments.papers.crud.grid_cells import Outcomes, perform_grid
-from rallebench.experiments.papers.crud.records import DATA_IS, read_tasks, tasks_of
+from rallebench.experiments.papers.crud.records import DATA_IS, TASKS_SETTING, read_tasks, tasks_of
 from rallebench.experiments.papers.crud.retrieval import RETRIEVERS
 from rallebench.experiments.papers.crud.scoring import RETRIEVAL
 from rallebench.experiments.papers.crud.suites import SETTINGS as CRUD
@@ -36,33 +36,50 @@ METRICS = (
 )
 
 
-def _papers(name: str) -> str:
-    return ",".join(map(str, FACTORS[name].papers))
+def _papers(name: str, about: str = "", names: str = "") -> Setting:
+    """The values of a factor, by default the paper's."""
+    values = tuple(map(str, FACTORS[name].papers))
+    text = "; ".join(filter(None, [f"default {','.join(values)}", about]))
+    return string(text, sweep=values, names=names, many=True)
 
 
 SETTINGS: Mapping[str, Setting] = {
     "data": CRUD["data"],
     "corpus": string(
-        "the documents: a file or folder, an imported corpus, or an index of whole articles"
+        "the documents: a file or folder, an imported corpus, or an index of whole articles",
+        names="corpus index file folder",
     ),
-    "tasks": Setting(str, "all", about="as in qa1,summary, or quest_answer, or all"),
-    "factors": Setting(str, ",".join(FACTORS), about="which are varied, as in chunk,topk"),
+    "tasks": TASKS_SETTING,
+    "factors": Setting(
+        str,
+        ",".join(FACTORS),
+        about="which are varied, as in chunk,topk",
+        sweep=tuple(FACTORS),
+        many=True,
+    ),
     "chunk": Setting(int, 128, 1, 1_000_000, about="the base's chunk size in tokens"),
     "overlap": Setting(int, 0, 0, 95, about="the base's overlap in %"),
-    "embedding": Setting(str, "bge-base-zh-v1.5-plain", about="the base's encoder"),
+    "embedding": Setting(
+        str, "bge-base-zh-v1.5-plain", about="the base's encoder", names="encoder"
+    ),
     "retriever": string("the base's", *RETRIEVERS),
     "k": Setting(int, 8, 1, 1000, about="the base's passages per question"),
-    "chunks": string(f"default {_papers('chunk')}; as many tokens are read as the base reads"),
-    "overlaps": string(f"default {_papers('overlap')}"),
-    "embeddings": string(f"default {_papers('embedding')}"),
-    "retrievers": string(f"default {_papers('retriever')}"),
-    "ks": string(f"default {_papers('topk')}"),
-    "llms": string(f"beside --llm; default: those the workspace has of {_papers('llm')}"),
+    "chunks": _papers("chunk", "as many tokens are read as the base reads"),
+    "overlaps": _papers("overlap"),
+    "embeddings": _papers("embedding", names="encoder"),
+    "retrievers": _papers("retriever"),
+    "ks": _papers("topk"),
+    "llms": string(
+        f"beside --llm; default: those the workspace has of {','.join(FACTORS['llm'].papers)}",
+        names="llm",
+        many=True,
+    ),
     "kind": Setting(str, "flat", about="how vectors are searched"),
     "reranker": Setting(
         str,
         "BAAI/bge-reranker-base",
         about="folder or hub id of the cross-encoder of hybrid-rerank",
+        names="checkpoint",
     ),
     "form": string("the form of the documents' file, where it does not tell itself"),
     "by": string("the metric that decides; auto: rouge-L, without a model mrr", *METRICS),

@@ -34,6 +34,7 @@ from rallebench.experiments.papers.crud.files import results_of, results_path
 from rallebench.experiments.papers.crud.records import (
     DATA_IS,
     TASKS,
+    TASKS_SETTING,
     CrudTask,
     read_tasks,
     tasks_of,
@@ -161,9 +162,12 @@ def _notes_of_cell(cell: Cell) -> Iterator[str]:
 
 SETTINGS = {
     "data": string(
-        "CRUD-RAG's split_merged.json or merged.json, one task's JSON or JSON lines, a folder of these, or a question set"
+        "CRUD-RAG's split_merged.json or merged.json, one task's JSON or JSON lines, a folder of these, or a question set",
+        names="dataset file folder",
     ),
-    "index": string("the retriever: an index, or a combination as rrf:words,vectors"),
+    "index": string(
+        "the retriever: an index, or a combination as rrf:words,vectors", names="retriever"
+    ),
     "k": Setting(
         int, 8, 0, 1000, about="passages per question; 0 asks without any", sweep=(2, 4, 6, 8, 10)
     ),
@@ -180,17 +184,21 @@ SETTINGS = {
     "compat": compat(),
     "prompts": own_prompts("suites/crud"),
     "similarity": string(
-        "encoder for the similarity of answer and reference; default: not measured"
+        "encoder for the similarity of answer and reference; default: not measured",
+        names="encoder",
     ),
-    "quest": string("a language model for RAGQuestEval; default: not measured"),
+    "quest": string("a language model for RAGQuestEval; default: not measured", names="llm"),
     "quest_precision": string(
         "over the questions that the text answers, or over all that the reference does",
         "code",
         "paper",
     ),
-    "gold": string("folder or file of CRUD-RAG's own gold questions, for RAGQuestEval"),
+    "gold": string(
+        "folder or file of CRUD-RAG's own gold questions, for RAGQuestEval", names="file folder"
+    ),
     "reuse": string(
-        "CRUD-RAG's result file, or a folder of them: answers there are not asked again"
+        "CRUD-RAG's result file, or a folder of them: answers there are not asked again",
+        names="file folder",
     ),
 }
 
@@ -238,10 +246,7 @@ def crud_tasks(request: ExperimentRequest, tasks: tuple[CrudTask, ...]) -> Exper
     "crud",
     place="suites",
     paper=PAPER,
-    form={
-        **SETTINGS,
-        "tasks": Setting(str, "all", about="as in qa1,summary, or quest_answer, or all"),
-    },
+    form={**SETTINGS, "tasks": TASKS_SETTING},
 )
 def crud(request: ExperimentRequest) -> Experiment:
     """CRUD-RAG: several of its tasks, one after another."""

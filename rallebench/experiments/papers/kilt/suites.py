@@ -44,14 +44,19 @@ from rallebench.workspace.flows import chain_flow
 
 OWN = {
     "data": string(
-        "folder with KILT's files, named as KILT names them: nq-dev-kilt.jsonl …; of one set also a file or a question set"
+        "folder with KILT's files, named as KILT names them: nq-dev-kilt.jsonl …; of one set also a file or a question set",
+        names="dataset file folder",
     ),
-    "file": string("a file in KILT's form, or a question set, instead"),
+    "file": string("a file in KILT's form, or a question set, instead", names="dataset file"),
     "split": string("", "dev", "train"),
     "mode": Setting(
-        str, "read", about="read, closed-book, retrieve, three-action; several with commas"
+        str,
+        "read",
+        about="read, closed-book, retrieve, three-action; several with commas",
+        sweep=MODES,
+        many=True,
     ),
-    "retriever": string("the index that is asked"),
+    "retriever": string("the index that is asked", names="retriever"),
     "k": Setting(
         int, 5, 1, 1000, about="passages per question (RaLLe's file of three-action AY2 has 1)"
     ),
@@ -63,9 +68,11 @@ OWN = {
     "compat": compat(),
 }
 SEVERAL = {
-    "datasets": string(f"of {', '.join(SETS)}; default: those whose files are there"),
+    "datasets": string(
+        f"of {', '.join(SETS)}; default: those whose files are there", sweep=tuple(SETS), many=True
+    ),
     **OWN,
-    "file": string("files in KILT's form instead: nq=FILE,hopo=FILE"),
+    "file": string("files in KILT's form instead: nq=FILE,hopo=FILE", names="file", many=True),
 }
 NAMED_BY = ("datasets", "file", "mode", "retriever", "k")
 """Settings that tell the runs of a suite apart by name."""

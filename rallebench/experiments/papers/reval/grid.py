@@ -18,7 +18,7 @@ from rallebench.datasets.reading import read_questions
 from rallebench.datasets.tasks import DOMAINS, TASKS, available, sampled, task_of
 from rallebench.environments import ENVIRONMENTS
 from rallebench.experiments.papers.common import is_original, names_in
-from rallebench.workflows import WORKFLOWS
+from rallebench.workflows import WORKFLOWS, agent_workflows
 from rallebench.workspace.flows import Agent, prepare_agent
 from rallebench.workspace.paths import READER
 
@@ -163,7 +163,7 @@ def grid(request: ExperimentRequest, tasks: Sequence[TaskQuestions]) -> list[Gri
         )
     if not workflows:
         raise UsageError("The systems need workflows; name them with --set workflows=react,pal.")
-    acting = [name for name in WORKFLOWS.names() if "prompts" in WORKFLOWS.entry(name).traits]
+    acting = list(agent_workflows())
     for name in workflows:
         if name not in WORKFLOWS:
             raise UsageError(unknown("workflow", name, acting))

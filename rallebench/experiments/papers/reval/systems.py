@@ -18,7 +18,7 @@ from rallebench.core.files import sha256_file
 from rallebench.core.runs import Backends, RunRequest, RunResult
 from rallebench.core.settings import Setting
 from rallebench.core.table_files import csv_table, latex
-from rallebench.datasets.tasks import DOMAINS
+from rallebench.datasets.tasks import DOMAINS, TASKS
 from rallebench.experiments import EXPERIMENTS
 from rallebench.experiments.papers.common import (
     bars,
@@ -38,17 +38,32 @@ Grid = Generator["RunRequest | Release", Any, Report]
 NAMED_BY = ("workflows", "models", "tasks")
 SETTINGS = {
     "workflows": Setting(
-        str, "react", about="react, pal, function-calling, dfsdt …, several with commas"
+        str,
+        "react",
+        about="react, pal, function-calling, dfsdt …, several with commas",
+        names="workflow",
+        many=True,
     ),
-    "models": string("models, several with commas; default: the one named for the suite"),
+    "models": string(
+        "models, several with commas; default: the one named for the suite", names="llm", many=True
+    ),
     "tasks": string(
-        "of R-Eval's twelve by name or number, or question sets; default: those that are there"
+        "of R-Eval's twelve by name or number, or question sets; default: those that are there",
+        sweep=tuple(task.name for task in TASKS),
+        names="dataset",
+        many=True,
     ),
-    "data": string("folder with R-Eval's files (1-1_high_freq_ent.jsonl …)"),
-    "env": string("environments to act in; default: each task's own"),
-    "retriever": string("the index behind the environment; default: the starter's"),
-    "corpus": string("imported corpus whose pages are opened; default: the index's own"),
-    "table": string("scholar table; default: the starter's"),
+    "data": string("folder with R-Eval's files (1-1_high_freq_ent.jsonl …)", names="folder"),
+    "env": string(
+        "environments to act in; default: each task's own", names="environment", many=True
+    ),
+    "retriever": string(
+        "the index behind the environment; default: the starter's", names="retriever"
+    ),
+    "corpus": string(
+        "imported corpus whose pages are opened; default: the index's own", names="corpus"
+    ),
+    "table": string("scholar table; default: the starter's", names="table"),
     "shots": Setting(int, -1, -1, 50, about="demonstrations; -1: as many as each workflow has"),
     "steps": Setting(int, 0, 0, 1000, about="steps at most; 0: as each workflow has"),
     "protocol": string("how functions are called", "auto", "native", "text"),
@@ -57,7 +72,8 @@ SETTINGS = {
         int, 0, 0, 1_000_000, about="questions drawn of each task as R-Eval draws its 100; 0: all"
     ),
     "tokenizer": string(
-        "folder with the tokenizer whose tokens position match compares (the paper: GPT-2's)"
+        "folder with the tokenizer whose tokens position match compares (the paper: GPT-2's)",
+        names="folder",
     ),
     "compat": compat(),
 }

@@ -116,15 +116,21 @@ METRICS = {
     "negatives": "documents that hold none; over all questions",
 }
 SETTINGS = {
-    "data": string("question set: a name, a file in KILT's form, or in RGB's"),
-    "articles": string("instead: a corpus, of whose articles --llm writes a question each"),
+    "data": string(
+        "question set: a name, a file in KILT's form, or in RGB's", names="dataset file"
+    ),
+    "articles": string(
+        "instead: a corpus, of whose articles --llm writes a question each",
+        names="corpus file folder",
+    ),
     "parts": Setting(
         int, 1, 1, 5, about="with articles: parts of a question, each with an answer of its own"
     ),
     "prompts": string(
-        "with articles: a folder with prompts of your own, named as in prompts/suites/rgb"
+        "with articles: a folder with prompts of your own, named as in prompts/suites/rgb",
+        names="folder",
     ),
-    "index": string("the retriever whose passages become documents"),
+    "index": string("the retriever whose passages become documents", names="retriever"),
     "k": Setting(int, 30, 1, 1000, about="passages per question"),
     "positives": Setting(
         int,
@@ -134,7 +140,9 @@ SETTINGS = {
         about="fewest positives of a record; with fewer than documents, shares of noise mean little",
     ),
     "language": string("how the files are named", "en", "zh"),
-    "known": string("run 'without documents': false copies only of what it answered right"),
+    "known": string(
+        "run 'without documents': false copies only of what it answered right", names="run"
+    ),
 }
 SENTENCES: Mapping[str, str] = {
     "without_positives": "have no document for an answer and were left out",

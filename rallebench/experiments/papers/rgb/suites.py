@@ -144,7 +144,10 @@ def judged_of(result: RunResult, testbed: Testbed) -> tuple[dict[str, int], tupl
 
 
 SETTINGS = {
-    "data": string("folder of RGB's files, one of them, or a question set in that form"),
+    "data": string(
+        "folder of RGB's files, one of them, or a question set in that form",
+        names="dataset file folder",
+    ),
     "language": string("auto: as a file is named or reads; of a folder, en", "auto", "en", "zh"),
     "set": string(
         "a set of the folder, as en_fact; default: the set that the test is made for, and no other"
@@ -156,12 +159,22 @@ SETTINGS = {
     "system": string("merged: for servers whose model has no system role", "role", "merged"),
     "compat": compat(),
     "prompts": own_prompts("suites/rgb"),
-    "reuse": string("folder with RGB's result-en, result-zh: answers there are not asked again"),
+    "reuse": string(
+        "folder with RGB's result-en, result-zh: answers there are not asked again", names="folder"
+    ),
 }
-JUDGE = {"judge": string("a language model that judges the answers as well")}
+JUDGE = {"judge": string("a language model that judges the answers as well", names="llm")}
+NOISE = Setting(
+    str,
+    "0,0.2,0.4,0.6,0.8",
+    about="shares of noise",
+    sweep=("0", "0.2", "0.4", "0.6", "0.8"),
+    many=True,
+)
 LABELS = {
     "labels": string(
-        "errors named by hand, CSV or JSON lines: qid, category, and part if they differ by part"
+        "errors named by hand, CSV or JSON lines: qid, category, and part if they differ by part",
+        names="file",
     )
 }
 
@@ -173,7 +186,7 @@ LABELS = {
     form={
         **SETTINGS,
         **LABELS,
-        "noise": Setting(str, "0,0.2,0.4,0.6,0.8", about="shares of noise"),
+        "noise": NOISE,
     },
 )
 def noise(request: ExperimentRequest) -> Experiment:
@@ -185,7 +198,7 @@ def noise(request: ExperimentRequest) -> Experiment:
     "rgb-integration",
     place="suites",
     paper=PAPER,
-    form={**SETTINGS, **LABELS, "noise": Setting(str, "0,0.2,0.4", about="shares of noise")},
+    form={**SETTINGS, **LABELS, "noise": replace(NOISE, default="0,0.2,0.4")},
 )
 def integration(request: ExperimentRequest) -> Experiment:
     """RGB, information integration: answers whose parts stand in different documents."""
