@@ -26,10 +26,10 @@ from rallebench.experiments.sweeps import STRATEGIES
 from rallebench.llms import LLMS
 from rallebench.llms.presets import GROUPS, presets
 from rallebench.metrics import METRICS, card, read_card
-from rallebench.retrievers import COMBINATIONS, INDEX_KINDS, search_form
+from rallebench.retrievers import COMBINATIONS, INDEX_KINDS, needs_encoder, search_form
 from rallebench.workflows import WORKFLOWS, agent_workflows
 from rallebench.workspace.environments import scholar_tables
-from rallebench.workspace.indexes.recipes import kinds, needs_encoder
+from rallebench.workspace.indexes.recipes import kinds
 from rallebench.workspace.paths import DEFAULT_DATASET, STARTER_INDEXES, Workspace, nothing_left
 
 __all__ = [
