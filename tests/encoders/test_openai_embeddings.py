@@ -156,6 +156,13 @@ def test_what_may_pass_is_tried_again() -> None:
     np.testing.assert_allclose(vectors, Hashing().encode(TEXTS[:2]), atol=1e-6)
 
 
+def test_a_server_that_is_not_there_is_named() -> None:
+    with Loopback(embed) as server:
+        encoder = opened(server)
+    with pytest.raises(BackendError, match=r"cannot be reached .* Start the server, or correct"):
+        encoder.encode(["x"], role="query")
+
+
 def first_row(**values: Any) -> Callable[[dict[str, Any]], Any]:
     return lambda document: {"data": [{**document["data"][0], **values}, *document["data"][1:]]}
 
