@@ -11,7 +11,9 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar, Union
 
-A, B, T = TypeVar("A"), TypeVar("B"), TypeVar("T")
+A = TypeVar("A")
+B = TypeVar("B")
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,7 +80,8 @@ def _path(name: str, title: str, setting: Setting, value: Any, choices: Iterable
     """A labelled field for a path, which offers the names that may stand in place of one."""
     required = " required" if setting.required else ""
     field = f'<input name="{e(name)}" value="{e(value)}" placeholder="{e(setting.takes)}" list="{e(name)}-list"{required}>'
-    return labelled(title, field + suggestions(f"{name}-list", choices), setting.about)
+    field += suggestions(f"{name}-list", choices)
+    return labelled(title, field, setting.about)
 
 
 def limits(setting: Setting) -> str:

@@ -11,7 +11,7 @@ from rallebench.chains.saved import chain_from_json
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.files import write_text
-from rallebench.core.settings import Setting
+from rallebench.core.settings import Setting, parse_settings
 from rallebench.core.types import Chain, digest
 from rallebench.corpora.chunking import PRESETS
 from rallebench.encoders.references import encoders
@@ -21,7 +21,7 @@ from rallebench.experiments.tradeoff.running import settings_of as search_settin
 from rallebench.retrievers import search_form
 from rallebench.services import chain_versions
 from rallebench.workspace.indexes.recipes import kinds
-from rallebench.workspace.paths import STARTER_INDEXES, parse_settings
+from rallebench.workspace.paths import STARTER_INDEXES
 
 if TYPE_CHECKING:
     from rallebench.services.workbench import Workbench

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rallebench.core import memory
+from rallebench.core.entries import Combination, LLMEntry
 from rallebench.core.errors import BackendMemoryError, NotFoundError, RalleError, UsageError
 from rallebench.core.runs import Backends
 from rallebench.datasets.reading import read_questions
@@ -18,7 +19,6 @@ from rallebench.retrievers.composites import about
 from rallebench.services.load_queue import LoadJob
 from rallebench.services.memory_fit import candidate, memory_fit
 from rallebench.services.model_entries import ELSEWHERE
-from rallebench.workspace.entries import Combination, LLMEntry
 from rallebench.workspace.opening import (
     Encoders,
     close,

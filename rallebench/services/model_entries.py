@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from rallebench.checkpoints.memory import device_of, dtype_of, free_on, need_of
+from rallebench.checkpoints.files import dtype_of
+from rallebench.checkpoints.memory import device_of, free_on, need_of
 from rallebench.core.entries import LLMEntry
 from rallebench.core.errors import Hint, NotFoundError, RalleError, UsageError
 from rallebench.core.files import write_json
