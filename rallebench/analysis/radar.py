@@ -10,11 +10,10 @@ from typing import Any
 from rallebench.analysis.measures import Measure, headline, measure, shared_measures
 from rallebench.analysis.ranking import mean_of, means_over, scored_by_all, scores_of
 from rallebench.core.errors import UsageError
-from rallebench.core.tables import Figure, Table
+from rallebench.core.tables import Figure, Mean, Table
 from rallebench.core.types import Example, digest
 from rallebench.engine.clusters import clusters_of
 from rallebench.engine.score import examples_of
-from rallebench.engine.statistics import Mean
 from rallebench.engine.store import RunFolder
 
 DATASETS = "dataset"

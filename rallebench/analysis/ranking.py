@@ -24,10 +24,11 @@ from rallebench.analysis.paired import PairedComparison, Scores, compare, is_sco
 from rallebench.core.errors import UsageError
 from rallebench.core.memory import uncollected
 from rallebench.core.numbers import independence
+from rallebench.core.tables import Mean
 from rallebench.core.types import Episode, Example
 from rallebench.engine.clusters import Clusters, clusters_of
 from rallebench.engine.score import examples_of, examples_of_runs
-from rallebench.engine.statistics import NOISE, Mean, means
+from rallebench.engine.statistics import NOISE, means
 from rallebench.engine.store import RunFolder
 from rallebench.metrics import metric
 from rallebench.metrics.columns import columns

@@ -72,8 +72,8 @@ def _template_errors(template: str, variables: Iterable[str]) -> Iterator[None]:
     except TemplateRefused as refusal:
         raise _error(refusal, template, variables) from None
     except (RecursionError, MemoryError):
-        refusal = TemplateRefused("the template is nested too deeply")
-        raise _error(refusal, template, variables) from None
+        too_deep = TemplateRefused("the template is nested too deeply")
+        raise _error(too_deep, template, variables) from None
 
 
 def _names(template: str, dialect: str) -> dict[str, int]:

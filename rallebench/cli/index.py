@@ -8,10 +8,10 @@ from pathlib import Path
 from rallebench.cli.flags import flag, settings
 from rallebench.cli.printing import Paced, say
 from rallebench.cli.verbs import VERBS, Result, workbench_of
+from rallebench.core.entries import Manifest
 from rallebench.core.errors import UsageError
 from rallebench.services import catalog
 from rallebench.services.answers import parse_settings
-from rallebench.services.data import Manifest
 
 ENCODER = "minilm"
 

@@ -11,15 +11,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rallebench.checkpoints.failures import loading_failed
-from rallebench.checkpoints.files import content_hash, model_folder, tensors, weight_files
-from rallebench.checkpoints.memory import (
-    ENCODER,
-    MemoryNeed,
+from rallebench.checkpoints.files import (
     cached_folder,
-    device_of,
-    encoder_need,
-    note_use,
+    content_hash,
+    model_folder,
+    tensors,
+    weight_files,
 )
+from rallebench.checkpoints.memory import ENCODER, MemoryNeed, device_of, encoder_need, note_use
 from rallebench.checkpoints.packages import eight_bits, import_class, need_packages
 from rallebench.core.errors import BadFileError, UsageError
 from rallebench.core.files import read_json, sha256_file

@@ -25,6 +25,7 @@ from rallebench.core.experiments import (
     WorkRequest,
 )
 from rallebench.core.runs import Backends, RunRequest, RunResult, records_sha256
+from rallebench.core.tables import Mean
 from rallebench.core.types import (
     Episode,
     Flow,
@@ -44,7 +45,6 @@ from rallebench.engine.execute import RunContext
 from rallebench.engine.judging import pass_request, with_columns
 from rallebench.engine.plan import Plan, PlannedRun, Range
 from rallebench.engine.rowfile import RowFile
-from rallebench.engine.statistics import Mean
 from rallebench.engine.store import JUDGES, RunFolder
 from rallebench.engine.stored_runs import request_spec, spec_of, stored_result
 

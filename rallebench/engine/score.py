@@ -10,11 +10,12 @@ from typing import Any
 from rallebench.core.errors import UsageError
 from rallebench.core.files import json_lines, write_text
 from rallebench.core.runs import NO_RATES, Rates, Values
+from rallebench.core.tables import Mean
 from rallebench.core.types import Episode, Example, Question, Score
 from rallebench.datasets.kilt import read_gold, record_id
 from rallebench.engine.clusters import clusters_of
 from rallebench.engine.cost import not_recorded, question_to_json, recorded_prices, run_cost
-from rallebench.engine.statistics import Mean, means
+from rallebench.engine.statistics import means
 from rallebench.engine.store import COSTS, SCORES, Answers, RunFolder
 from rallebench.metrics import METRICS, metric
 from rallebench.metrics.columns import ScoreSeries, columns

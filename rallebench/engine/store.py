@@ -342,12 +342,12 @@ def _seal(value: Mapping[str, Any]) -> str:
 
 def list_runs(runs: Path) -> list[RunFolder]:
     """All runs of a workspace, the newest first."""
-    runs = [
+    folders = [
         RunFolder(p.parent)
         for p in Path(runs).glob(f"*/{RUN}")
         if not p.parent.name.startswith(".")
     ]
-    return sorted(runs, key=lambda run: (-(run.path / RUN).stat().st_mtime, run.name))
+    return sorted(folders, key=lambda run: (-(run.path / RUN).stat().st_mtime, run.name))
 
 
 def difference(old_value: Any, new_value: Any) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 from rallebench.core.settings import Setting, checked
 from rallebench.gui.frame import Event
 from rallebench.gui.html import attributes, e, fold
+from rallebench.gui.wording import on_page
 from rallebench.render.numbers import plural
 
 Form = Mapping[str, Setting]
@@ -39,8 +40,9 @@ def draw(
 
 
 def fields(*controls: str) -> str:
-    """Controls side by side, as many in a row as there is room for."""
-    return f'<div class="fields">{"".join(controls)}</div>'
+    """Controls side by side, as many in a row as there is room for; "" for none."""
+    drawn = "".join(controls)
+    return f'<div class="fields">{drawn}</div>' if drawn else ""
 
 
 def control(
@@ -49,7 +51,7 @@ def control(
     """The label and the control of one setting."""
     title = name.replace("_", " ")
     title = title[:1].upper() + title[1:]
-    key, about = f"{prefix}{name}", setting.about
+    key, about = f"{prefix}{name}", on_page(setting.about)
     value = "" if value is None else value
     if setting.kind is not object and isinstance(value, (list, tuple)):
         value = ",".join(map(str, value))
@@ -78,7 +80,8 @@ def _path(name: str, title: str, setting: Setting, value: Any, choices: Iterable
     """A labelled field for a path, which offers the names that may stand in place of one."""
     required = " required" if setting.required else ""
     field = f'<input name="{e(name)}" value="{e(value)}" placeholder="{e(setting.takes)}" list="{e(name)}-list"{required}>'
-    return labelled(title, field + suggestions(f"{name}-list", choices), setting.about)
+    field += suggestions(f"{name}-list", choices)
+    return labelled(title, field, setting.about)
 
 
 def limits(setting: Setting) -> str:
@@ -202,7 +205,7 @@ def hidden(**values: Any) -> str:
 
 def labelled(title: str, field: str, about: str = "") -> str:
     """A field with its label."""
-    hint = f"<small>{e(about)}</small>" if about else ""
+    hint = f"<small>{e(on_page(about))}</small>" if about else ""
     return f'<label class="field"><span>{e(title)}</span>{field}{hint}</label>'
 
 

@@ -178,7 +178,7 @@ def menu(*buttons: str, label: str) -> str:
 STATES = {
     **dict.fromkeys(("loaded", "answers", "checked", "kept", "ready"), "good"),
     **dict.fromkeys(("failed", "no answer", "damaged"), "bad"),
-    **dict.fromkeys(("loading", "waiting", "cancelling", "building", "running"), "busy"),
+    **dict.fromkeys(("loading", "waiting", "cancelling", "testing", "building", "running"), "busy"),
 }
 """State of a thing → the kind of its dot."""
 

@@ -28,8 +28,8 @@ def calls_of(text: str) -> tuple[str, tuple[ToolCall, ...]]:
     """
     thought, ends, rest = text.rpartition(THOUGHT_ENDS)
     if _MARK not in rest:
-        calls = _plain_calls(rest)
-        return (f"{thought}{ends}", _numbered(calls)) if calls else (text, ())
+        plain = _plain_calls(rest)
+        return (f"{thought}{ends}", _numbered(plain)) if plain else (text, ())
     calls: list[tuple[str, str]] = []
     first, *pieces = rest.split(_MARK)
     texts = [first]

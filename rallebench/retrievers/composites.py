@@ -117,8 +117,8 @@ def written_out(reference: str) -> tuple[str, Combination | None]:
     >>> written_out("rrf:a,(rrf:b,c?constant=1)?weights=1,2")[1].of
     ['a', 'rrf:b,c?constant=1']
     """
-    head, *rest = split_outside(reference, "?")  # the first that no bracket holds
-    query = "?".join(rest)
+    head, *queries = split_outside(reference, "?")  # the first that no bracket holds
+    query = "?".join(queries)
     settings = parse_settings(query.split("&")) if query else {}
     kind, colon, rest = head.partition(":")
     if colon and (kind == INDEX or kind in COMBINATIONS):

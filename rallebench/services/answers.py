@@ -12,6 +12,7 @@ from rallebench.chains.template import render
 from rallebench.core.errors import BackendError, BadFileError, Hint, UsageError
 from rallebench.core.events import Operation, Warned
 from rallebench.core.files import read_json
+from rallebench.core.settings import parse_settings
 from rallebench.core.types import Chain, Episode, Generate, Hit, Question, Retrieve, Step, UseTool
 from rallebench.engine.cost import Prices, prices_of, step_to_json, total
 from rallebench.engine.record import hit_to_json, request_to_json
@@ -20,7 +21,6 @@ from rallebench.services.transcript import pieces
 from rallebench.workflows import WORKFLOWS
 from rallebench.workspace.checking import check_flow
 from rallebench.workspace.flows import Agent, chain_flow
-from rallebench.workspace.paths import parse_settings
 
 if TYPE_CHECKING:
     from rallebench.services.workbench import Workbench

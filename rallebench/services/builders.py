@@ -173,8 +173,8 @@ def stage_row(workspace: Workspace, name: str, stage: str, row_id: str) -> Row:
     ]
     if not matching:
         raise NotFoundError(f"The stage {stage!r} of {name!r} has no row {row_id!r}.")
-    row: Row = matching[-1]
-    return row
+    last: Row = matching[-1]
+    return last
 
 
 def edit_row(workspace: Workspace, name: str, stage: str, row_id: str, text: str) -> None:

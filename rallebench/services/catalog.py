@@ -26,10 +26,10 @@ from rallebench.experiments.sweeps import STRATEGIES
 from rallebench.llms import LLMS
 from rallebench.llms.presets import GROUPS, presets
 from rallebench.metrics import METRICS, card, read_card
-from rallebench.retrievers import COMBINATIONS, INDEX_KINDS, search_form
+from rallebench.retrievers import COMBINATIONS, INDEX_KINDS, needs_encoder, search_form
 from rallebench.workflows import WORKFLOWS, agent_workflows
 from rallebench.workspace.environments import scholar_tables
-from rallebench.workspace.indexes.recipes import kinds, needs_encoder
+from rallebench.workspace.indexes.recipes import kinds
 from rallebench.workspace.paths import DEFAULT_DATASET, STARTER_INDEXES, Workspace, nothing_left
 
 __all__ = [
@@ -154,7 +154,7 @@ _NAMED: Mapping[str, Callable[[Workspace], Iterable[str]]] = {
 
 def choices(workspace: Workspace, form: Mapping[str, Setting]) -> dict[str, list[str]]:
     """Setting → what is offered for it: of a list the values worth comparing, then what the workspace has of the kind that
-    the setting names. A setting for which there is nothing is left out."""
+    the setting names. Settings that name nothing, and paths for which nothing is there, are left out."""
     nouns = {noun for setting in form.values() for noun in setting.named}
     names = {noun: list(_NAMED[noun](workspace)) for noun in nouns if noun in _NAMED}
     offered = {}
@@ -162,7 +162,7 @@ def choices(workspace: Workspace, form: Mapping[str, Setting]) -> dict[str, list
         values = [*map(str, setting.sweep)] if setting.many else []
         for noun in setting.named:
             values += names.get(noun, [])
-        if values:
+        if values or (setting.names and not setting.is_path):
             offered[name] = list(dict.fromkeys(values))
     return offered
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rallebench.core import parts
+from rallebench.core.entries import Combination, Manifest
 from rallebench.core.errors import Hint, NotFoundError, RalleError, UsageError
 from rallebench.core.events import Event, Operation, Progress
 from rallebench.core.files import write_json
@@ -23,7 +24,7 @@ from rallebench.datasets.importing import ImportedDataset, import_dataset
 from rallebench.engine.store import QUESTIONS, list_runs
 from rallebench.retrievers import needs_encoder, search_form
 from rallebench.services.jobs import JobManager, pieces_of
-from rallebench.workspace.entries import Combination, Manifest, read_combinations, read_manifest
+from rallebench.workspace.entries import read_combinations, read_manifest
 from rallebench.workspace.indexes.build import build_index
 from rallebench.workspace.indexes.checks import search_known, verify_index
 from rallebench.workspace.indexes.estimate import Estimate, estimate_build

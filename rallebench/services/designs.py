@@ -11,7 +11,7 @@ from rallebench.chains.saved import chain_from_json
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.files import write_text
-from rallebench.core.settings import Setting
+from rallebench.core.settings import Setting, parse_settings
 from rallebench.core.types import Chain, digest
 from rallebench.corpora.chunking import PRESETS
 from rallebench.encoders.references import encoders
@@ -21,7 +21,7 @@ from rallebench.experiments.tradeoff.running import settings_of as search_settin
 from rallebench.retrievers import search_form
 from rallebench.services import chain_versions
 from rallebench.workspace.indexes.recipes import kinds
-from rallebench.workspace.paths import STARTER_INDEXES, parse_settings
+from rallebench.workspace.paths import STARTER_INDEXES
 
 if TYPE_CHECKING:
     from rallebench.services.workbench import Workbench
@@ -226,8 +226,9 @@ def advanced(form: Mapping[str, Setting]) -> list[str]:
 
 
 def first_model(workbench: Workbench) -> str:
-    """The model that was loaded last, else the first of the workspace; "" if it has none."""
-    models = workbench.workspace.llms()
+    """The model that was loaded last, else the first of the workspace; "" if it has none. Not one whose last test failed."""
+    tests = {name: workbench.jobs.get("test", name) for name in workbench.workspace.llms()}
+    models = [name for name, test in tests.items() if test is None or test.status == "finished"]
     loaded = [row.name for row in workbench.models.status() if row.name in models]
     return loaded[-1] if loaded else next(iter(models), "")
 

@@ -10,12 +10,12 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rallebench.core.entries import Manifest
 from rallebench.core.errors import RalleError
 from rallebench.core.sources import Problems, Source, stamps
 from rallebench.corpora.imported import read_card
 from rallebench.datasets.reading import read_examples
 from rallebench.workspace.coverage import MOST_PASSAGES, corpus_pages, starter_pages, stored_pages
-from rallebench.workspace.entries import Manifest
 from rallebench.workspace.paths import STARTER, STARTER_INDEXES
 
 if TYPE_CHECKING:

@@ -15,6 +15,7 @@ from rallebench.core.errors import NotFoundError, RalleError, UsageError
 from rallebench.core.events import Operation, Progress, mapped
 from rallebench.core.parts import check_name
 from rallebench.core.sources import Problem, Problems, Source
+from rallebench.core.text import CJK_CHARACTER
 from rallebench.core.types import Passage
 from rallebench.corpora import CORPORA
 from rallebench.corpora.chunking import PRESETS, Chunking, choose, chunk, spans
@@ -168,9 +169,16 @@ def _names_questions(source: Path) -> bool:
 
 
 def suggested_chunking(rows: Sequence[Passage]) -> Chunking | None:
-    """Chunks of 100 words for documents that are too long for one passage; None where rows are passages already."""
+    """Chunks of 100 words for documents that are too long for one passage; None where rows are passages already.
+
+    Where only some are too long, these alone are cut. Chinese and Japanese, which have no spaces, are cut at sentences.
+    """
+    if any(len(CJK_CHARACTER.findall(row.text)) > LONG for row in rows):
+        return PRESETS["crud"]
     words = [len(row.text.split()) for row in rows]
-    return PRESETS["kilt"] if words and median(words) > LONG else None
+    if words and median(words) > LONG:
+        return PRESETS["kilt"]
+    return Chunking(LONG) if any(count > 2 * LONG for count in words) else None
 
 
 def first_chunks(

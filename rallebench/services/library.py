@@ -11,6 +11,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rallebench.core.entries import Manifest
 from rallebench.core.errors import RalleError
 from rallebench.core.sources import Problems, Source, stamps
 from rallebench.core.types import Example, Passage
@@ -24,7 +25,6 @@ from rallebench.services.gold_coverage import (
     corpus_of_index,
     pages_of,
 )
-from rallebench.workspace.entries import Manifest
 from rallebench.workspace.indexes.cache import delete_stored, stored
 from rallebench.workspace.paths import STARTER, STARTER_INDEXES, Workspace
 

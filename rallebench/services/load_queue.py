@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
+from rallebench.core.entries import Combination, LLMEntry
 from rallebench.core.errors import NotFoundError, RalleError, StoppedError
 from rallebench.core.events import Operation
 from rallebench.core.memory import Memory
 from rallebench.services.jobs import Job, JobManager
-from rallebench.workspace.entries import Combination, LLMEntry
 
 LOOK = 0.05
 """Seconds between two looks of a load that waits for its turn."""

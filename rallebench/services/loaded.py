@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rallebench.core import memory
+from rallebench.core.entries import Combination, LLMEntry
 from rallebench.core.errors import BackendMemoryError, NotFoundError, RalleError, UsageError
 from rallebench.core.runs import Backends
 from rallebench.datasets.reading import read_questions
@@ -18,7 +19,6 @@ from rallebench.retrievers.composites import about
 from rallebench.services.load_queue import LoadJob
 from rallebench.services.memory_fit import candidate, memory_fit
 from rallebench.services.model_entries import ELSEWHERE
-from rallebench.workspace.entries import Combination, LLMEntry
 from rallebench.workspace.opening import (
     Encoders,
     close,
@@ -121,8 +121,7 @@ class LoadedTable:
         return row is not None
 
     def enter(self, load: LoadJob) -> str | BaseException:
-        """Open what a load is for and enter it; returns a sentence. If that fails, everything is given back, and the error
-        returned."""
+        """Open the backend and enter it; returns a sentence, or the error after everything is freed."""
         error: BaseException | None = None
         try:
             with reporting(load.tell):

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from rallebench.checkpoints.memory import device_of, dtype_of, free_on, need_of
+from rallebench.checkpoints.files import dtype_of
+from rallebench.checkpoints.memory import device_of, free_on, need_of
 from rallebench.core.entries import LLMEntry
 from rallebench.core.errors import Hint, NotFoundError, RalleError, UsageError
 from rallebench.core.files import write_json
@@ -283,13 +284,15 @@ def with_key(settings: Mapping[str, Any], key: str) -> dict[str, Any]:
     """The settings of a server that is sent the typed ``key``; '' leaves them as they are.
 
     The entry names a variable as always: that which the server has, else one made of its address, so that the same
-    entry finds its key in the environment later. Raises UsageError for what can be no key.
+    entry finds its key in the environment later, and that no other server is shown it. Raises UsageError for what can
+    be no key.
     """
     settings = dict(settings)
     if not key.strip():
         return settings
-    variable = key_of(settings).variable
-    if not variable:
+    held = key_of(settings)
+    variable = held.variable
+    if not variable or (held.local and not settings.get("api_key_env")):
         variable = variable_for(str(settings.get("base_url") or OPENAI))
         settings["api_key_env"] = variable
     hold_key(variable, key)
@@ -297,12 +300,16 @@ def with_key(settings: Mapping[str, Any], key: str) -> dict[str, Any]:
 
 
 def variable_for(base_url: str) -> str:
-    """The name of a variable for the key of a server.
+    """The name of a variable for the key of a server; on this machine each port is a server of its own.
 
     >>> variable_for("https://api.example.com:8443/v1"), variable_for("http://10.0.0.7/v1")
     ('API_EXAMPLE_COM_KEY', 'SERVER_10_0_0_7_KEY')
+    >>> variable_for("http://localhost:8000/v1")
+    'LOCALHOST_8000_KEY'
     """
-    host = re.sub(r"[^A-Z0-9]+", "_", (urlsplit(base_url).hostname or "server").upper()).strip("_")
+    parts = urlsplit(base_url)
+    name = (is_loopback(base_url) and parts.netloc) or parts.hostname or "server"
+    host = re.sub(r"[^A-Z0-9]+", "_", name.upper()).strip("_")
     return f"{'SERVER_' if host[:1].isdigit() else ''}{host}_KEY"
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
+from concurrent.futures import Future, wait
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
+from threading import Thread
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -14,6 +17,7 @@ from rallebench.core.entries import LLMEntry
 from rallebench.core.errors import RalleError, StoppedError, UsageError
 from rallebench.core.events import Operation, Progress
 from rallebench.core.memory import size
+from rallebench.core.types import Step
 from rallebench.encoders.references import encoders
 from rallebench.http.endpoint import OPENAI
 from rallebench.metrics.cost import completion_tokens_of, prompt_tokens_of
@@ -37,7 +41,7 @@ PROMPT = (
 
 @dataclass(frozen=True, slots=True)
 class ModelLine:
-    """A language model. ``state``: ``loaded``, ``loading``, ``waiting``, ``cancelling``, ``failed``, ``answers`` (its server
+    """A language model. ``state``: ``loaded``, ``loading``, ``waiting``, ``cancelling``, ``testing``, ``failed``, ``answers`` (its server
     did when it was tested last) or ``ready``; ``news``: how far a load is, or why it failed. ``prices``: US dollars per million
     tokens, None if unknown or local. ``test``: the job of its last test."""
 
@@ -109,8 +113,10 @@ def _state(
             return "failed", test.error
         if entry.backend == ELSEWHERE:
             return "answers", ""
+    if test is not None and not test.done:
+        return "testing", test.message
     if workbench.models.is_loaded(name):
-        return "loaded", ""
+        return ("ready" if entry.backend == ELSEWHERE else "loaded"), ""
     return ("failed", failed) if failed else ("ready", "")
 
 
@@ -144,7 +150,8 @@ def _key(entry: LLMEntry) -> str:
             return "key typed, in memory"
         if key.is_set:
             return f"key from {key.variable}"
-        return "no key" if key.local else f"{key.variable} is not set"
+        named = not key.local or entry.settings.get("api_key_env")
+        return f"{key.variable} is not set" if named else "no key"
     except RalleError:
         return "no key"
 
@@ -251,12 +258,39 @@ def start_test(workbench: Workbench, name: str, prompt: str = PROMPT) -> Job:
     )
 
 
+WAIT = 0.5
+"""Seconds between two looks at a server that has not answered: so soon a test can be stopped."""
+
+
+def _answer_of(workbench: Workbench, name: str, prompt: str) -> Operation[Step]:
+    """The answer of a model. A server that is silent is given up when the test is stopped."""
+    yield Progress("", message=f"asking {name}")
+    if workbench.workspace.llm(name).backend != ELSEWHERE:
+        return workbench.asking.ask_model(name, prompt)
+    answer: Future[Step] = Future()
+    Thread(target=_fulfil, args=(answer, workbench, name, prompt), daemon=True).start()
+    begun = time.monotonic()
+    while not wait([answer], WAIT).done:
+        passed = time.monotonic() - begun
+        if passed >= 2:
+            yield Progress("", message=f"no answer yet, {passed:.0f} s")
+        else:
+            yield Progress("", message=f"asking {name}")
+    return answer.result()
+
+
+def _fulfil(answer: Future[Step], workbench: Workbench, name: str, prompt: str) -> None:
+    try:
+        answer.set_result(workbench.asking.ask_model(name, prompt))
+    except BaseException as error:  # whoever waits for the answer is told
+        answer.set_exception(error)
+
+
 def _test(workbench: Workbench, name: str, prompt: str) -> Operation[Tested]:
     with workbench.models.lease(f"the test of {name!r}") as lease:
         for message in lease.load(name, "language model"):
             yield Progress("", message=message)
-        yield Progress("", message=f"asking {name}")
-        step = workbench.asking.ask_model(name, prompt)
+        step = yield from _answer_of(workbench, name, prompt)
     return Tested(
         prompt, step.reply.text, step.seconds, prompt_tokens_of(step), completion_tokens_of(step)
     )

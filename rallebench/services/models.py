@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from functools import partial
 
+from rallebench.core.entries import Combination, LLMEntry
 from rallebench.core.errors import Hint, NotFoundError, RalleError, StoppedError, UsageError
 from rallebench.core.events import Operation
 from rallebench.core.runs import Backends
@@ -29,7 +30,6 @@ from rallebench.services.memory_fit import (
     in_every_form,
     memory_fit,
 )
-from rallebench.workspace.entries import Combination, LLMEntry
 from rallebench.workspace.opening import Encoders
 from rallebench.workspace.paths import Workspace
 

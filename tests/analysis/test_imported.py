@@ -9,8 +9,10 @@ import pytest
 from small_workspace import CommandLine, write_lines
 
 from rallebench.analysis import deployment
+from rallebench.core.types import Gold
 from rallebench.engine.score import cost_of
 from rallebench.engine.store import RunFolder
+from rallebench.metrics.columns import why_not_scored
 from rallebench.render import costs
 from rallebench.render import text as words
 
@@ -104,6 +106,23 @@ def test_answers_alone_are_compared_by_their_answers_only(
     found = rallebench.json("compare", "answers", "both", "--metric", "em")
     assert (found["n"], found["wins"], found["gained"]) == (2, 1, ["q2"])
     assert rallebench("compare", "answers", "both", "--metric", "Rprec").code == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "metric", "reason"),
+    [
+        ("answers", "seconds", "the predictions do not say what they cost"),
+        ("answers", "answer_in_context@1", "the predictions hold no passages' text"),
+        ("answers", "Rprec", "no retrieval is recorded"),
+        ("pages", "em", "no answer is recorded"),
+    ],
+)
+def test_a_question_says_why_a_metric_does_not_judge_it(
+    imported: dict[str, RunFolder], name: str, metric: str, reason: str
+) -> None:
+    episode = imported[name].episode_of("q1")
+    assert episode is not None
+    assert why_not_scored(metric, episode, Gold(("Titan",))) == f"not scored: {reason}"
 
 
 def test_what_an_imported_run_cost_is_unknown_everywhere(

@@ -231,9 +231,18 @@ def test_generation_settings_stand_under_an_extra_key_only_if_there_are_any():
     )
 
 
-def test_a_generation_setting_that_cannot_be_is_refused():
-    with pytest.raises(UsageError, match="action 2: max_tokens is -1"):
-        experiment_from_json(changed("chain.1.generation", {"max_tokens": -1}))
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"max_tokens": -1}, "max_tokens is -1"),
+        ({"temperature": "hot"}, "temperature is 'hot'"),
+        ({"stop": [1]}, "stop must be a list of texts"),
+        ({"system": 3}, "system must be a text"),
+    ],
+)
+def test_a_generation_setting_that_cannot_be_is_refused(settings: dict[str, Any], message: str):
+    with pytest.raises(UsageError, match=f"action 2: {message}"):
+        experiment_from_json(changed("chain.1.generation", settings))
 
 
 # ── files ────────────────────────────────────────────────────────────────────

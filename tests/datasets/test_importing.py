@@ -103,6 +103,25 @@ def test_csv_questions_with_answers_ids_and_pages(datasets: Path, tmp_path: Path
     assert tuple(read_examples(tmp_path / "q.csv")) == found
 
 
+def test_json_lines_with_the_names_that_most_files_use(datasets: Path, tmp_path: Path) -> None:
+    rows = (
+        {
+            "id": "o1",
+            "question": "北京大学成立于哪一年？",
+            "answers": ["1898年", 1898],
+            "page_id": "p1",
+        },
+        {"question": "Which sea?", "answer": "Black Sea"},
+        {"query": "Why?"},
+    )
+    made = import_dataset(datasets, "mine", write(tmp_path / "q.jsonl", lines(*rows)))
+    assert made.form == "jsonl"
+    found = read_questions(made.path)
+    assert [e.question.qid for e in found] == ["o1", "2", "3"]
+    assert [e.gold.answers for e in found] == [("1898年", "1898"), ("Black Sea",), ()]
+    assert [set(e.gold.pages) for e in found] == [{"p1"}, set(), set()]
+
+
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
@@ -111,6 +130,8 @@ def test_csv_questions_with_answers_ids_and_pages(datasets: Path, tmp_path: Path
         ("q.csv", "id,question\n1,a\n1,b\n", "line 3 repeats the id '1' of line 2"),
         ("q.csv", "", "holds no question"),
         ("q.jsonl", lines(RECORD, {"id": "q2"}), "line 2 has no 'input'"),
+        ("q.jsonl", lines({"question": "Who?"}, {"answer": "Ada"}), "line 2 has no 'question'"),
+        ("q.jsonl", lines({"question": "Who?", "answer": {}}), "should be a text or a list"),
     ],
 )
 def test_a_bad_question_stops_the_import_and_nothing_appears(

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 pytest.importorskip("httpcore2", reason="httpcore2 is not installed")
-from loopback import Handler, Loopback, fail, send_json
+from loopback import Handler, Loopback, drop_at_once, fail, send_json
 
 from rallebench.core.errors import BackendError, UsageError
 from rallebench.core.types import Passage
@@ -149,11 +149,19 @@ def test_the_fingerprint_names_model_server_prompts_and_length() -> None:
 # ── failures ─────────────────────────────────────────────────────────────────
 
 
-def test_what_may_pass_is_tried_again() -> None:
-    with Loopback(fail(503, "busy"), embed) as server:
+@pytest.mark.parametrize("first", [fail(503, "busy"), drop_at_once], ids=["503", "hang up"])
+def test_what_may_pass_is_tried_again(first: Any) -> None:
+    with Loopback(first, embed) as server:
         vectors = opened(server).encode(TEXTS[:2], role="query")
         assert len(server.bodies) == 2
     np.testing.assert_allclose(vectors, Hashing().encode(TEXTS[:2]), atol=1e-6)
+
+
+def test_a_server_that_is_not_there_is_named() -> None:
+    with Loopback(embed) as server:
+        encoder = opened(server)
+    with pytest.raises(BackendError, match=r"cannot be reached .* Start the server, or correct"):
+        encoder.encode(["x"], role="query")
 
 
 def first_row(**values: Any) -> Callable[[dict[str, Any]], Any]:
@@ -163,9 +171,12 @@ def first_row(**values: Any) -> Callable[[dict[str, Any]], Any]:
 @pytest.mark.parametrize(
     ("behaviour", "sentence"),
     [
+        (fail(401, "bad key"), r"refused the key \(401: bad key\)"),
+        (fail(404, "no such model"), "knows no model 'm'"),
         (fail(400, "input too long"), r"\(400: input too long\).* Set max_characters"),
         (fail(503, "busy"), r"had an internal error \(503: busy\) \(tried 2 times\)"),
         (send_json([]), "JSON that is not an object"),
+        (send_json({"error": {"message": "out of memory"}}), "reported an error: out of memory"),
         (send_json({"data": 3}), "without a list of embeddings"),
         (answer(lambda d: {"data": d["data"][1:]}), "answered 1 embeddings to 2 texts"),
         (answer(first_row(index=7)), "numbered them wrongly"),

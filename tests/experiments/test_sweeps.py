@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from performing import sweep
-from small_workspace import CommandLine, make_workspace, read_lines
+from small_workspace import CommandLine, make_workspace, read_lines, record, write_lines
 
 from rallebench.core.errors import UsageError
 from rallebench.core.types import Action, Chain
@@ -114,6 +114,24 @@ def test_a_sweep_names_the_best_and_says_when_no_difference_is_shown(
     by_rouge = rallebench.json("sweep", "--name", "s", "--metric", "rouge-1")["variants"]
     means = [row["metrics"]["rouge-1"]["value"] for row in by_rouge]
     assert means == sorted(means, reverse=True) and means[0] > means[1], "scored from the answers"
+
+
+@pytest.mark.parametrize(
+    ("right", "ending"),
+    [
+        (1, "no difference is shown to: llm=echo (p ≥ .05, corrected for 1 comparisons)."),
+        (12, "the difference to every other variant is more than chance (p < .05,"),
+    ],
+)
+def test_a_sweep_over_enough_articles_says_whether_its_best_is_more_than_chance(
+    rallebench: CommandLine, right: int, ending: str
+) -> None:
+    answers = ("Titan" if n < right else "Rome" for n in range(12))
+    rows = [record(n, f"Question {n}?", answer, f"p{n}") for n, answer in enumerate(answers)]
+    own = write_lines(rallebench.workspace / "own.jsonl", rows)
+    words = "sweep --chain closed --no-mlflow --name s --vary llm=echo,titan --dataset"
+    verdict = rallebench.json(words, own)["verdict"]
+    assert verdict.startswith("Best: llm=titan (EM ") and ending in verdict
 
 
 @pytest.mark.parametrize(

@@ -144,6 +144,7 @@ def test_an_import_from_a_typed_path_to_its_indexes(page: Page) -> None:
     page.call("import.start", {**fields, **indexes})
     ended(page, "import", "moons")
     panel = page.call("import.show")["#data-import"]
+    assert "<progress" not in panel, "what is done has no bar left"
     assert "Imported moons." in panel and "moons-hybrid" in panel and "step 3 of 3" in texts(panel)
     patch = page.call("data.refresh")
     assert all(f"moons-{way}" in patch["#data-indexes"] for way in ("bm25", "hashing", "hybrid"))
@@ -154,6 +155,24 @@ def test_the_preview_survives_a_reload_and_belongs_to_its_window(page: Page) -> 
     preview(page, path=place(page))
     assert "step 2 of 3" in texts(page.open("data/list")["#v-data-list"])
     assert "step 1 of 3" in texts(page.open("data/list", window="other")["#v-data-list"])
+
+
+def test_questions_in_the_usual_form_are_a_dataset(page: Page, tmp_path: Path) -> None:
+    rows = [
+        {"question": "Who opened it?", "answers": ["Irma Talvik", "Talvik"]},
+        {"question": "Who is the mayor?", "answers": ["Otto " * 2_000]},
+    ]
+    (tmp_path / "own.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    body = texts(preview(page, path=str(tmp_path / "own.jsonl")))
+    assert "is a dataset" in body and "Irma Talvik · Talvik" in body
+    assert len(body) < 2_000, "a long answer is cut"
+
+
+def test_what_cannot_be_read_is_not_offered_for_import(page: Page, tmp_path: Path) -> None:
+    (tmp_path / "own.jsonl").write_text('{"ask": "Who?"}\n')
+    body = preview(page, path=str(tmp_path / "own.jsonl"))
+    assert "No passage can be read here" in body and "1 bad row." in texts(body)
+    assert "import.start" not in body and "Build when done" not in body
 
 
 def test_an_uploaded_archive_is_unpacked_and_recognised(page: Page, tmp_path: Path) -> None:
@@ -309,6 +328,12 @@ def test_a_search_marks_the_gold_of_the_chosen_question(page: Page) -> None:
     assert "gold page" in found and "first gold page at rank 1" in found and "Danube" in found
     cut = page.call("index.search", {**fields, "query": "moon", "q": "q6", "k": "1"})["#index-hits"]
     assert "cuts it off" in cut or "rank 1" in cut
+
+
+def test_a_search_offers_the_questions_whose_gold_the_index_holds(page: Page) -> None:
+    assert '<option value="tiny-qa" selected>' in page.open("data/index?id=tiny")["#v-data-index"]
+    starter = page.open("data/index?id=starter-bm25")["#v-data-index"]
+    assert '<option value="starter-qa" selected>' in starter
 
 
 def test_another_index_is_asked_the_same_question(page: Page) -> None:

@@ -83,6 +83,17 @@ def test_the_plan_names_runs_questions_calls_and_price_before_anything_starts(pa
     assert not page.workbench.runs.list() and not page.workbench.jobs.list()
 
 
+def test_a_step_without_fields_and_a_count_of_nothing_are_left_out(page: Page) -> None:
+    drawn = page.open("experiments/list?kind=suite&paper=barag")["#v-experiments-list"]
+    assert "<h3><b>3</b>" in drawn
+    tables = page.call("experiments.change", {"suite": "barag-tables"})["#x-form"]
+    assert "folder of run files" in tables and "<h3><b>3</b>" not in tables
+    page.open("experiments/list?kind=tradeoff")
+    fields = {"indexes": ["tiny"], "dataset": "tiny-qa", "k": "5", "limit": ""}
+    plan = texts(page.call("experiments.change", fields)["#x-plan"])
+    assert "measurement" in plan and "0 questions" not in plan
+
+
 def test_a_field_is_added_with_choices_of_its_own_and_removed_again(page: Page) -> None:
     sweep(page)
     steps = page.call("experiments.add_field", {**SWEEP, "field": "llm"})["#x-form"]
@@ -474,6 +485,9 @@ def test_every_published_table_opens_and_is_saved(page: Page) -> None:
         for name, _ in tables:
             drawn = page.open(f"experiments/published?table={name}")["#v-experiments-published"]
             assert "arXiv" in drawn and "aria-current=true" in drawn
+    drawn = page.open("experiments/published?table=ralle:2")["#v-experiments-published"]
+    assert "Finetuned on KILT" in drawn and "finetuned_on_KILT" not in drawn
+    assert ">LLM<" in drawn and ">yes<" in drawn and ">True<" not in drawn
     drawn = page.open("experiments/published?table=rgb:1")["#v-experiments-published"]
     assert "96.33" in drawn and "67.68 is not" in drawn
     assert (

@@ -7,13 +7,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from loopback import Loopback, models, serving
+from loopback import Loopback, fail, hang, models, serving
 from page_views import ended, texts
 from small_workspace import make_workspace
 
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.gui.frame import Page
 from rallebench.gui.places.models import progress
+from rallebench.gui.wording import on_page
 from rallebench.services.workbench import Workbench
 
 KEY = "sk-typed-0123456789abcdef"
@@ -111,10 +112,43 @@ def test_the_models_of_a_server_are_offered_added_with_prices_and_tested(page: P
 def test_a_server_that_is_down_or_empty_is_a_sentence(page: Page) -> None:
     with pytest.raises(RalleError, match=r"could not be reached|refused|does not answer"):
         page.call("models.find", {"base_url": "http://127.0.0.1:9/v1"})
-    with pytest.raises(UsageError, match="base_url is not an address"):
+    with pytest.raises(UsageError, match="base_url is not an address") as refused:
         page.call("models.find", {"base_url": "nowhere"})
+    assert "the address is not an address of a server" in on_page(refused.value)
     with Loopback(models()) as server, pytest.raises(UsageError, match="has no model yet"):
         page.call("models.find", {"base_url": server.url})
+
+
+def test_a_server_that_wants_a_key_names_the_field_for_it(page: Page) -> None:
+    with Loopback(fail(401)) as server, pytest.raises(RalleError) as refused:
+        page.call("models.find", {"base_url": server.url})
+    sentence = on_page(refused.value)
+    assert "Type the server’s key under Key in Models" in sentence
+    assert "base_url" not in sentence and "environment" not in sentence
+
+
+def test_a_key_typed_for_a_server_on_this_machine_is_shown_to_no_other(page: Page) -> None:
+    with Loopback(serving("m")) as first, Loopback(serving("n")) as second:
+        page.call("models.find", {"base_url": first.url, "key": KEY})
+        page.call("models.add_server", {"base_url": first.url, "model": "m", "key": KEY})
+        page.call("models.add_server", {"base_url": second.url, "model": "n"})
+        ended(page, "test", "m")
+        ended(page, "test", "n")
+        assert first.headers[-1]["authorization"] == f"Bearer {KEY}"
+        assert not any(KEY in str(headers) for headers in second.headers)
+    assert "key typed" in card(page, "m") and "no key" in card(page, "n")
+
+
+def test_the_test_of_a_silent_server_says_how_long_it_waits_and_can_be_stopped(page: Page) -> None:
+    with Loopback(hang(30)) as server:
+        page.call("models.add_server", {"base_url": server.url, "model": "m"})
+        drawn = card(page, "m")
+        assert ">testing<" in drawn and "Stop test" in drawn and ">loaded<" not in drawn
+        job = page.workbench.jobs.get("test", "m")
+        assert job is not None
+        job.stop()
+        assert job.wait(5), "the test ends although the server is silent"
+    assert ">ready<" in card(page, "m") and "Last test stopped, " in texts(card(page, "m"))
 
 
 def test_a_typed_key_is_used_and_written_nowhere(page: Page) -> None:
@@ -128,6 +162,7 @@ def test_a_typed_key_is_used_and_written_nowhere(page: Page) -> None:
     assert not [p for p in files if KEY.encode() in p.read_bytes()]
     assert "password" in page.call("models.key_form", {"id": "m"})["dialog"]
     assert "forgotten" in page.call("models.forget_key", {"id": "m"})["say"]
+    assert "_KEY is not set" in card(page, "m"), "a server that had a key says that it lacks one"
 
 
 @pytest.mark.parametrize(

@@ -104,6 +104,23 @@ def test_two_models_at_one_address_share_one_window(load: Load) -> None:
         assert {model.status().most for model in models} == {4}
 
 
+def test_threads_that_share_a_model_each_get_their_own_answers(load: Load) -> None:
+    answers: dict[int, list[str]] = {}
+    with Loopback(echo) as server:
+        llm = load(server, concurrency=8)
+
+        def work(number: int) -> None:
+            requests = [ask(f"{number}-{turn}") for turn in range(5)]
+            answers[number] = texts(llm.generate(requests))
+
+        threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(10)
+    assert answers == {n: [f"{n}-{turn}" for turn in range(5)] for n in range(8)}
+
+
 def test_a_pause_before_another_try_takes_no_room(load: Load) -> None:
     def first_fails(handler: Handler) -> None:
         again = sum(body == handler.body for body in handler.owner.bodies) > 1

@@ -49,6 +49,22 @@ def test_every_docstring_has_the_form_of_a_card(name: str) -> None:
     assert not {"source", "traps", "normalisation"} & set(traits), "the docstring says it"
 
 
+@pytest.mark.parametrize(
+    ("name", "trap"),
+    [
+        ("accuracy", "'supports' is not 'SUPPORTS'"),
+        ("has_answer", "left out of the mean"),
+        ("recall@5", "counts where its last page is found"),
+        ("f1", "little about Chinese"),
+        ("KILT-has_answer", "left out of the mean"),
+        ("bleu-avg", "no corpus BLEU"),
+        ("bertscore", "cannot be compared"),
+    ],
+)
+def test_known_traps_are_told(name: str, trap: str) -> None:
+    assert trap in read_card(name).traps
+
+
 def test_a_card_reads_as_facts_in_lines_of_a_terminals_width() -> None:
     text = read_card("has_answer").text()
     assert text.startswith(

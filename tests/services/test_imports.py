@@ -14,6 +14,7 @@ import pytest
 from small_workspace import PASSAGES, RECORDS, make_workspace, write_lines
 
 from rallebench.core.errors import BadFileError, NotFoundError, StoppedError, UsageError
+from rallebench.core.types import Passage
 from rallebench.corpora.chunking import Chunking
 from rallebench.services import imports, uploads
 from rallebench.services.imports import ImportRequest
@@ -150,6 +151,12 @@ def test_long_documents_are_cut_and_passages_stay_whole(bench: Workbench, docs: 
     chunking = imports.suggested_chunking(long.rows)
     assert chunking is not None and chunking.size == 100
     assert imports.suggested_chunking(short.rows) is None
+    mixed = [Passage("a", "a short row"), Passage("b", "row " * 200), Passage("c", "word " * 9_000)]
+    cut = imports.first_chunks(mixed, imports.suggested_chunking(mixed))
+    assert [len(passage.text.split()) for passage, _ in cut][:3] == [3, 200, 220]
+    chinese = [Passage("zh", "北京大学成立于一八九八年。" * 100)]
+    cut = imports.first_chunks(chinese, imports.suggested_chunking(chinese))
+    assert len(cut) > 5 and max(len(passage.text) for passage, _ in cut) < 200
     first = imports.first_chunks(long.rows, chunking)[:2]
     assert [passage.doc_id for passage, _ in first] == ["long.txt#0", "long.txt#1"]
 

@@ -104,8 +104,11 @@ def test_a_typed_key_comes_before_the_environments_and_has_no_odd_characters(
     bench: Workbench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-of-the-environment")
-    settings = model_entries.with_key({"base_url": "http://127.0.0.1:1/v1"}, KEY)
-    assert settings == {"base_url": "http://127.0.0.1:1/v1"}, "a server here has OPENAI_API_KEY"
+    settings = model_entries.with_key({"base_url": "https://api.openai.com/v1"}, KEY)
+    assert settings == {"base_url": "https://api.openai.com/v1"}, "OpenAI has OPENAI_API_KEY"
+    assert endpoint.key_in("OPENAI_API_KEY") == KEY
+    here = model_entries.with_key({"base_url": "http://127.0.0.1:1/v1"}, "sk-of-a-server-here")
+    assert here["api_key_env"] == "SERVER_127_0_0_1_1_KEY", "and no other server sees this one"
     assert endpoint.key_in("OPENAI_API_KEY") == KEY
     with pytest.raises(UsageError, match="characters that no key has") as refusal:
         model_entries.with_key(settings, "sk-with a space")

@@ -72,3 +72,23 @@ def test_track_says_that_a_name_is_of_no_such_kind(
     assert rallebench(*BEGUN["sweep"], "n").code == 0
     ran = rallebench("track n --kind", kind)
     assert ran.code == 2 and sentence in ran.last
+
+
+def test_of_several_of_one_name_track_sends_the_first_or_the_one_of_the_kind(
+    rallebench: CommandLine,
+) -> None:
+    """No verb makes two things of one name; a folder that is copied by hand does."""
+    assert rallebench(*BEGUN["sweep"], "n").code == rallebench(*BEGUN["run"], "m").code == 0
+    runs = rallebench.workspace / "runs"
+    (runs / "m").rename(runs / "n")
+    nowhere = "--tracking-uri nowhere://x"
+    told = "'n' is the name of a run and a sweep: the run is sent; --kind sweep sends the other."
+    assert told in rallebench(f"track n {nowhere}").err
+    assert told not in rallebench(f"track n --kind sweep {nowhere}").err
+
+
+def test_a_sweep_without_a_finished_run_is_not_sent(rallebench: CommandLine) -> None:
+    words = ("sweep --chain closed --vary llm=misspelt --dataset tiny-qa", "--no-mlflow")
+    assert rallebench(*words, "--name", "n").code == 1
+    ran = rallebench("track n")
+    assert ran.code == 2 and "No run of the sweep 'n' has ended yet" in ran.last

@@ -18,6 +18,7 @@ from rallebench.core.experiments import (
     Report,
 )
 from rallebench.core.runs import RunRequest
+from rallebench.core.settings import parse_settings
 from rallebench.core.types import Chain
 from rallebench.engine.experiment_store import ExperimentStore, run_name
 from rallebench.engine.store import RunFolder
@@ -27,7 +28,7 @@ from rallebench.experiments.benchmark import Benchmark, prepare
 from rallebench.experiments.sweeps import Variant, expand, factor, indexing
 from rallebench.experiments.sweeps.results import deciding, ranked, unranked
 from rallebench.workspace.flows import chain_flow
-from rallebench.workspace.paths import Workspace, parse_settings
+from rallebench.workspace.paths import Workspace
 
 
 def sweep_settings(

@@ -85,6 +85,9 @@ def previewed(seen: Looked, state: dict[str, Any]) -> str:
     )
     if seen.dataset:
         parts += questions(seen.dataset)
+    if not any(part and part.rows for part in (seen.corpus, seen.dataset)):
+        empty = first_rows(seen.corpus, "passage", "") if seen.corpus else ""
+        return f'{parts}{empty}<div class="buttons">{html.button("Back", "import.again")}</div>'
     if seen.corpus:
         chunking = state_chunking(state, seen.corpus)
         parts += f'<div id="import-chunks">{chunks(seen.corpus, chunking)}</div>'
@@ -125,7 +128,7 @@ def questions(preview: Preview) -> str:
     items = ""
     for x in preview.rows[:5]:
         pages = plural(len(x.gold.pages), "gold page")
-        answers = e(html.dotted(*x.gold.answers[:3]) or "no answer")
+        answers = e(short(html.dotted(*x.gold.answers[:3])) or "no answer")
         items += bit(e(short(x.question.text)), f'{answers}<span class="note"> {pages}</span>')
     return first_rows(preview, "question", items)
 
@@ -144,12 +147,13 @@ def short(text: str) -> str:
 def first_rows(preview: Preview, noun: str, items: str) -> str:
     """The first rows, and the bad ones with what is to happen to them."""
     more = plural(preview.read, "row") + (" read" if preview.ended else " read, there are more")
-    items = items or html.note(f"No {noun} can be read here. Choose another format.")
+    no_rows = f"No {noun} can be read here. Choose what it is, or another format."
+    items = items or html.note(no_rows)
     drawn = f'{html.heading(f"First {noun}s", more)}<div class="firsts">{items}</div>'
     if not preview.bad:
         return drawn
     lines = html.bullets(on_page(problem.message) for problem in preview.problems[:5])
-    box = form.check("skip_bad", "Leave bad rows out")
+    box = form.check("skip_bad", "Leave bad rows out") if preview.rows else ""
     return f'{drawn}<div class="warn"><b>{plural(preview.bad, "bad row")}.</b>{lines}{box}</div>'
 
 
@@ -166,11 +170,11 @@ def settings(state: dict[str, Any], chunking: Any) -> str:
 def building(job: Job) -> str:
     """How far the import is, or what came of it."""
     tasks = [(name, x) for name, x in job.tasks.items() if isinstance(x, Progress)]
-    lines = ""
-    for name, news in tasks[:-1]:
-        words = e(news.message if name == "corpus" else name)
+    lines, going = "", 0 if job.done else 1
+    for name, news in tasks[: len(tasks) - (going or job.error is not None)]:
+        words = e(news.message if name in ("corpus", "dataset") else name)
         lines += f'<div class="doing"><span><span class="good">✓</span> {words}</span></div>'
-    for name, news in tasks[-1:]:
+    for name, news in tasks[len(tasks) - going :]:
         share = news.done / news.total if news.total else None
         lines += html.doing(news.message or name, share=share)
     other = html.button("Import another", "import.again")

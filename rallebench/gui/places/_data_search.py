@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
+from difflib import SequenceMatcher
 from typing import Any
 
 from rallebench.core.errors import RalleError, UsageError
@@ -12,7 +13,7 @@ from rallebench.gui import figures, form, html
 from rallebench.gui.frame import Event, Page, Patch
 from rallebench.gui.html import e
 from rallebench.gui.wording import on_page
-from rallebench.services import catalog, library
+from rallebench.services import catalog, gold_coverage, library
 from rallebench.services.data import Search
 from rallebench.services.library import RetrieverLine
 
@@ -83,7 +84,7 @@ def refresh(page: Page, event: Event) -> Patch:
 def search_form(page: Page, event: Event, name: str, names: list[str]) -> str:
     """Query, k, knobs, and the question whose gold is marked."""
     sets = list(page.workbench.workspace.dataset_paths())
-    chosen = event.query.get("set") or catalog.DEFAULT_DATASET
+    chosen = event.query.get("set") or fitting(page, name)
     question = event.query.get("q", "")
     query = event.query.get("query", "")
     if question and not query:
@@ -106,6 +107,21 @@ def search_form(page: Page, event: Event, name: str, names: list[str]) -> str:
         f"{html.button('Search', 'index.search', kind='primary')}</div>"
         f'<div class="pair three">{"".join(choices)}</div>{more}'
     )
+
+
+def fitting(page: Page, index: str) -> str:
+    """The dataset whose gold pages the index holds best; of equals the usual one, then the one named most alike."""
+    workbench = page.workbench
+    corpus = line_of(page, index).corpus
+    lines = library.datasets(workbench)
+    found = {line.name: gold_coverage.coverage(workbench, line.name, corpus) for line in lines}
+    shares = {name: value.share for name, value in found.items() if value and value.share}
+    usual = catalog.DEFAULT_DATASET
+
+    def rank(name: str) -> tuple[float, bool, float]:
+        return shares[name], name == usual, SequenceMatcher(None, name, corpus).ratio()
+
+    return max(shares, key=rank, default=usual)
 
 
 def question_field(page: Page, dataset: str, chosen: str) -> str:

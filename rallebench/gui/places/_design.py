@@ -119,7 +119,8 @@ def cards(chosen: str) -> str:
 def steps(page: Page, event: Event, design: Design) -> str:
     """The three steps of a kind."""
     drawn = ""
-    for number, (title, part) in enumerate(_STEPS[design.kind](page, event, design), 1):
+    parts = [step for step in _STEPS[design.kind](page, event, design) if step[1]]
+    for number, (title, part) in enumerate(parts, 1):
         drawn += f'<section class="x-step"><h3><b>{number}</b>{title}</h3><div class="x-fields">{part}</div></section>'
     return drawn + naming(design)
 

@@ -41,7 +41,9 @@ def plan(page: Page, event: Event, design: Design) -> str:
 
 def _drawn(design: Design, value: Forecast, name: str, pilot: Job | None) -> str:
     noun = NOUNS.get(design.kind, "run")
-    verb = "Continue" if 0 < value.left < value.questions else "Run"
+    verb = "Start" if noun == "run" else "Run"
+    if 0 < value.left < value.questions:
+        verb = "Continue"
     notes = [warning(on_page(note)) for note in value.notes]
     warned, more = "".join(notes[:MOST_NOTES]), notes[MOST_NOTES:]
     if more:
@@ -68,6 +70,8 @@ def _drawn(design: Design, value: Forecast, name: str, pilot: Job | None) -> str
 def _big(value: Forecast, noun: str) -> str:
     """Runs, questions, minutes, price."""
     duration, about = "–", "time not known yet"
+    if value.questions and not value.left:
+        duration, about = "0 s", "all answered"
     if value.seconds is not None:
         expected, low, high = value.seconds
         duration = f"{expected / 60:.0f} min" if expected >= 90 else f"{max(expected, 0):.0f} s"
@@ -82,7 +86,9 @@ def _big(value: Forecast, noun: str) -> str:
     if value.left != value.questions:
         left = f"of {value.questions:,} questions left"
     runs = f"{noun}{'s' * (value.runs != 1)}"
-    cells = ((f"{value.runs:,}", runs), (f"{value.left:,}", left), (duration, about), (price, of))
+    cells = [(f"{value.runs:,}", runs), (f"{value.left:,}", left), (duration, about), (price, of)]
+    if not value.questions:  # what counts no questions says nothing of them
+        cells.pop(1)
     return "".join(
         f"<div><b>{e(figure)}</b><span>{e(words)}</span></div>" for figure, words in cells
     )
@@ -91,6 +97,8 @@ def _big(value: Forecast, noun: str) -> str:
 def facts(value: Forecast) -> list[str]:
     """Calls, the cache, indexes, and what the questions can show, in sentences."""
     lines = []
+    if value.questions and not value.left:
+        lines.append("Every question is answered already, so this costs nothing.")
     if value.generations[0] or value.generations[1]:
         lines.append(
             f"{_span(value.generations, 'call')} to models, {_span(value.retrievals, 'search', 'searches')}."

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from rallebench.core.table_files import csv_table, latex
 from rallebench.gui import html
 from rallebench.gui.frame import Event, Page, Patch
@@ -36,9 +38,11 @@ def open_table(page: Page, event: Event) -> Patch:
     value = published.opened(chosen)
     paper = chosen.partition(":")[0]
     table = published.as_table(value)
-    numeric = [all(_is_figure(str(row[i])) for row in table.rows) for i in range(len(table.labels))]
-    heads = [f"{'>' if right else ''}{label}" for right, label in zip(numeric, table.labels)]
-    lines = [[e(str(cell)) or "–" for cell in row] for row in table.rows]
+    shown = [i for i, _ in enumerate(table.labels) if _tells(i, table.rows)]
+    numeric = [all(_is_figure(str(row[i])) for row in table.rows) for i in shown]
+    labels = [_head(table.labels[i]) for i in shown]
+    heads = [f"{'>' if right else ''}{label}" for right, label in zip(numeric, labels)]
+    lines = [[_cell(str(row[i])) for i in shown] for row in table.rows]
     doubts = html.bullets(value.doubts, "x-list")
     if doubts:
         doubts = html.heading("What does not agree with the rest of the paper") + doubts
@@ -57,6 +61,28 @@ def open_table(page: Page, event: Event) -> Patch:
         f'<div class="wide">{html.rows(heads, lines, kind="x-paper")}</div>{doubts}</div></div></div>'
     )
     return {"#v-experiments-published": body, "title": title}
+
+
+def _tells(column: int, rows: Sequence[Sequence[object]]) -> bool:
+    """Whether a column of words differs between rows; figures are always shown."""
+    cells = [str(row[column]) for row in rows]
+    return column == 0 or len(cells) < 2 or len(set(cells)) > 1 or _is_figure(cells[0])
+
+
+def _head(label: str) -> str:
+    """The name of a setting as a heading.
+
+    >>> _head("finetuned_on_KILT"), _head("T-REx"), _head("llm")
+    ('Finetuned on KILT', 'T-REx', 'LLM')
+    """
+    words = "LLM" if label == "llm" else label.replace("_", " ")
+    return (
+        words[:1].upper() + words[1:] if words.split(" ")[0].islower() and len(words) > 1 else words
+    )
+
+
+def _cell(text: str) -> str:
+    return e({"": "–", "True": "yes", "False": "no"}.get(text, text))
 
 
 def _is_figure(cell: str) -> bool:

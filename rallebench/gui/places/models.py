@@ -64,7 +64,8 @@ def card(line: ModelLine) -> str:
     address, priced = html.address("models/one", id=line.name), line.own and not line.local
     buttons = html.button("Test", "models.test", disabled=busy, **data)
     if line.test and testing:
-        buttons = html.button("Stop test", "jobs.stop", id=line.test.id)
+        words = "Stopping" if line.test.stopping else "Stop test"
+        buttons = html.button(words, "jobs.stop", disabled=line.test.stopping, id=line.test.id)
     if busy:
         cancelling = line.state == "cancelling"
         buttons += html.button("Cancel", "models.cancel", disabled=cancelling, **data)
@@ -119,7 +120,7 @@ def last_test(line: ModelLine) -> str:
         return "never" if test is None else "going on"
     clock = time.strftime("%H:%M", time.localtime(test.ended))
     if test.result is None:
-        return f"failed, {clock}"
+        return f"{test.status}, {clock}"
     return f"{figures.duration(test.result.seconds)}, {clock}"
 
 

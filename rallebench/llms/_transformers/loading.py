@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from rallebench.checkpoints.failures import loading_failed
-from rallebench.checkpoints.files import content_hash, model_folder
-from rallebench.checkpoints.memory import check_fit, device_of, dtype_of, note_use
+from rallebench.checkpoints.files import content_hash, dtype_of, model_folder
+from rallebench.checkpoints.memory import check_fit, device_of, note_use
 from rallebench.checkpoints.packages import eight_bits, need_packages
 from rallebench.core.errors import BadFileError, MissingPackageError, UsageError
 from rallebench.core.memory import (

@@ -16,12 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rallebench.core.errors import BackendError, Hint, UsageError
-from rallebench.core.experiments import Experiment, ExperimentRequest, Figure, Report, Table
+from rallebench.core.experiments import Experiment, ExperimentRequest, Report
 from rallebench.core.prompts import check_own
 from rallebench.core.runs import RunRequest, RunResult
 from rallebench.core.settings import Setting
+from rallebench.core.tables import Figure, Mean, Table
 from rallebench.core.types import digest
-from rallebench.engine.statistics import Mean, means
+from rallebench.engine.statistics import means
 from rallebench.experiments import EXPERIMENTS
 from rallebench.experiments.papers.barag import PAPER
 from rallebench.experiments.papers.barag.articles import PREFIX, BaragArticle, by_title, example_of

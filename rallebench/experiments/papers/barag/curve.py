@@ -12,9 +12,10 @@ from functools import partial
 from typing import Any
 
 from rallebench.core.errors import Hint, UsageError
-from rallebench.core.experiments import Experiment, ExperimentRequest, Figure, Report, Table
+from rallebench.core.experiments import Experiment, ExperimentRequest, Report
 from rallebench.core.runs import Judge, RunRequest, Values
 from rallebench.core.settings import Setting
+from rallebench.core.tables import Figure, Table
 from rallebench.core.types import Episode, Example, Step
 from rallebench.experiments import EXPERIMENTS
 from rallebench.experiments.papers.barag import PAPER, points

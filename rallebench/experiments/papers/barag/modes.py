@@ -8,9 +8,10 @@ from functools import partial
 from typing import Any
 
 from rallebench.core.errors import UsageError
-from rallebench.core.experiments import Experiment, ExperimentRequest, Report, Table
+from rallebench.core.experiments import Experiment, ExperimentRequest, Report
 from rallebench.core.runs import Judge, RunRequest, RunResult
 from rallebench.core.settings import Setting
+from rallebench.core.tables import Table
 from rallebench.experiments import EXPERIMENTS
 from rallebench.experiments.papers.barag import PAPER
 from rallebench.experiments.papers.barag.judged import JUDGE, JUDGING, judge_of, notes_of, report_of

@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rallebench.core.experiments import Table
-from rallebench.engine.statistics import Mean, means
+from rallebench.core.tables import Mean, Table
+from rallebench.engine.statistics import means
 from rallebench.experiments.papers.barag.runs import AnswerRow, Run
 from rallebench.workflows.barag_uncertain import reads
 

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from rallebench.core.errors import BadFileError, Hint, NotFoundError, UsageError
-from rallebench.core.experiments import Figure, Table
 from rallebench.core.files import json_lines, read_json
 from rallebench.core.sources import Source
-from rallebench.engine.statistics import Mean, means
+from rallebench.core.tables import Figure, Mean, Table
+from rallebench.engine.statistics import means
 from rallebench.workflows.barag import JOIN
 
 MANIFEST = "runs_manifest.json"

@@ -11,7 +11,8 @@ from collections.abc import Iterator, Mapping
 from decimal import ROUND_HALF_EVEN, ROUND_HALF_UP, Decimal
 from typing import Any, NamedTuple
 
-from rallebench.core.experiments import Experiment, ExperimentRequest, Figure, Report, Table
+from rallebench.core.experiments import Experiment, ExperimentRequest, Report
+from rallebench.core.tables import Figure, Table
 from rallebench.experiments import EXPERIMENTS
 from rallebench.experiments.papers.barag import PAPER
 from rallebench.experiments.papers.barag.points import choice_table

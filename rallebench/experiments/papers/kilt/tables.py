@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
-from rallebench.core.experiments import Figure, Table
 from rallebench.core.runs import RunResult
+from rallebench.core.tables import Figure, Mean, Table
 from rallebench.core.types import Generate, Retrieve
-from rallebench.engine.statistics import Mean
 from rallebench.experiments.papers.common import bars
 from rallebench.experiments.papers.kilt.sets import SETS, KiltSet
 from rallebench.experiments.published import published_table

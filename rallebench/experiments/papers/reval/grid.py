@@ -165,7 +165,7 @@ def grid(request: ExperimentRequest, tasks: Sequence[TaskQuestions]) -> list[Gri
             hint=Hint("choose", "llm"),
         )
     if not workflows:
-        raise UsageError("The systems need workflows; name them with --set workflows=react,pal.")
+        raise UsageError("The systems need workflows.", hint=Hint("set", "workflows=react,pal"))
     acting = list(agent_workflows())
     for name in workflows:
         if name not in WORKFLOWS:

@@ -13,11 +13,12 @@ from typing import Any
 from rallebench.analysis.agents import System, groups_of, tasks_of
 from rallebench.analysis.agents.leaderboard import Leaderboard, board, tables_of, tex_of
 from rallebench.core.errors import BackendError, MismatchError, RalleError, StoppedError
-from rallebench.core.experiments import ExperimentRequest, Figure, Release, Report, Table
+from rallebench.core.experiments import ExperimentRequest, Release, Report
 from rallebench.core.files import sha256_file
 from rallebench.core.runs import Backends, RunRequest, RunResult
 from rallebench.core.settings import Setting
 from rallebench.core.table_files import csv_table, latex
+from rallebench.core.tables import Figure, Table
 from rallebench.datasets.tasks import DOMAINS, TASKS
 from rallebench.experiments import EXPERIMENTS
 from rallebench.experiments.papers.common import (

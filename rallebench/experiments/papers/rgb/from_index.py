@@ -118,7 +118,7 @@ METRICS = {
 SETTINGS = {
     "data": string("dataset: a name, a file in KILT's form, or in RGB's", names="dataset file"),
     "articles": string(
-        "instead: a corpus, of whose articles --llm writes a question each",
+        "instead: a corpus, of whose articles a language model writes a question each",
         names="corpus file folder",
     ),
     "parts": Setting(
