@@ -34,7 +34,7 @@ from rallebench.engine import loop
 from rallebench.environments import Observed
 from rallebench.llms.scripted import Scripted
 from rallebench.workflows import EpisodeLimits
-from rallebench.workflows._prompts import read_shots
+from rallebench.workflows.prompts import read_shots
 from rallebench.workflows.react import react
 from rallebench.workspace.flows import ending_summary
 

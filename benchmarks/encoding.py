@@ -59,8 +59,8 @@ def measure(texts: list[str], rounds: int, threads: int) -> Report:
     import torch
     from sentence_transformers import SentenceTransformer
 
-    from rallebench.encoders._numeric_types import top_overlap
     from rallebench.encoders.minilm import MiniLM, model_folder
+    from rallebench.encoders.numeric_types import top_overlap
 
     torch.set_num_threads(threads)
     ours = MiniLM()

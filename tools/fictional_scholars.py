@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from rallebench.core.files import writing
-from rallebench.environments._scholar.building import g_index, h_index
+from rallebench.environments.scholars.building import g_index, h_index
 from tools._fiction import (
     ADJECTIVES,
     FIELDS,

@@ -29,7 +29,7 @@ from rallebench.core.errors import BadFileError
 from rallebench.core.events import complete
 from rallebench.core.files import disk_error
 from rallebench.core.types import Passage
-from rallebench.corpora._columns import NumberColumn, rows_with, stable_hash, write_lookup
+from rallebench.corpora.columns import NumberColumn, rows_with, stable_hash, write_lookup
 
 PASSAGES, OFFSETS, IDS, SPANS = "passages.jsonl", "offsets.npy", "ids.npy", "spans.npy"
 WHOLE = 2**64 - 1

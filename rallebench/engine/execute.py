@@ -164,7 +164,7 @@ def _scored(
 
     ``answers``: those of the folder, where they have been read.
     """
-    request, judges, warnings = yield from judged(run, request, context, options)
+    request, judges, warnings = yield from judged(run, request, context, options, execute)
     yield Progress(request.label, message="scoring")
     request, judges, lost = with_stored_judges(run, request, judges)
     return request, finish(run, request, judges, answers), (*warnings, *lost)

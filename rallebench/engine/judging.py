@@ -6,7 +6,7 @@ another prompt, make another pass.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -55,12 +55,20 @@ class InsideContext:
         return ""
 
 
+Execute = Callable[[RunRequest, Any, RunOptions], Operation[RunResult]]
+"""``engine.execute.execute``: takes a request, a context and options."""
+
+
 def judged(
-    run: RunFolder, request: RunRequest, context: RunContext, options: RunOptions
+    run: RunFolder,
+    request: RunRequest,
+    context: RunContext,
+    options: RunOptions,
+    execute: Execute,
 ) -> Operation[tuple[RunRequest, dict[str, Any], tuple[str, ...]]]:
     """(the request with the judges' columns among its own, what ``report.json`` says of each judge, warnings).
 
-    Asks only for judgements that are not stored yet. A judge that fails as a whole leaves its columns unscored, with a
+    ``execute``: performs a judge's pass, which is a run. Asks only for judgements that are not stored yet. A judge that fails as a whole leaves its columns unscored, with a
     warning. Raises StoppedError.
     """
     episodes = (
@@ -71,7 +79,7 @@ def judged(
     judgements: dict[str, Mapping[str, Episode]] = {}
     for judge in request.judges:
         try:
-            result = yield from _pass(run, request, judge, episodes, context, options)
+            result = yield from _pass(run, request, judge, episodes, context, options, execute)
         except StoppedError:
             raise
         except RalleError as error:
@@ -100,10 +108,9 @@ def _pass(
     episodes: Mapping[str, Episode],
     context: RunContext,
     options: RunOptions,
+    execute: Execute,
 ) -> Operation[RunResult]:
     """One judge's pass over the answers of a run."""
-    from rallebench.engine.execute import execute
-
     inner = pass_request(request, judge, episodes)
     again = replace(options, resume=True, track=False, max_errors=None)
     operation = execute(inner, InsideContext(context, run), again)

@@ -11,8 +11,8 @@ from typing import Any
 from rallebench.core.settings import Setting
 from rallebench.core.types import Hit, Note, Passage, Retrieve, ToolSpec
 from rallebench.environments import ENVIRONMENTS, MakeEnvironment, Observed
-from rallebench.environments._pages import Page, PageStore
 from rallebench.environments._tools import argument_of, tool
+from rallebench.environments.pages import Page, PageStore
 
 SETTINGS = {
     "retriever": Setting(str, "starter-bm25", about="index that is searched", names="retriever"),

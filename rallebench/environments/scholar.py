@@ -12,8 +12,8 @@ from rallebench.core.settings import Setting
 from rallebench.core.types import ToolSpec, UseTool
 from rallebench.environments import ENVIRONMENTS, MakeEnvironment, Observed
 from rallebench.environments._calls import Unreadable, read_arguments
-from rallebench.environments._scholar.apis import TOOLS
 from rallebench.environments._tools import checked_call
+from rallebench.environments.scholars.apis import TOOLS
 
 SETTINGS = {
     "table": Setting(str, "starter-scholars", about="an imported table of scholars", names="table"),

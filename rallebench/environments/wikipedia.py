@@ -12,8 +12,8 @@ from typing import Any
 from rallebench.core.settings import Setting
 from rallebench.core.types import Note, Passage, Retrieve, ToolSpec
 from rallebench.environments import ENVIRONMENTS, MakeEnvironment, Observed
-from rallebench.environments._pages import Page, PageStore, plain_title
 from rallebench.environments._tools import argument_of, tool
+from rallebench.environments.pages import Page, PageStore, plain_title
 
 SETTINGS = {
     "retriever": Setting(

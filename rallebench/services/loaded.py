@@ -14,7 +14,7 @@ from rallebench.core.entries import Combination, LLMEntry
 from rallebench.core.errors import BackendMemoryError, NotFoundError, RalleError, UsageError
 from rallebench.core.runs import Backends
 from rallebench.datasets.reading import read_questions
-from rallebench.llms._transformers.progress import reporting
+from rallebench.llms.load_progress import reporting
 from rallebench.retrievers.composites import about
 from rallebench.services.load_queue import LoadJob
 from rallebench.services.memory_fit import candidate, memory_fit

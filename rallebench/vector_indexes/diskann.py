@@ -8,7 +8,8 @@ from typing import Any
 
 from rallebench.core.settings import Setting
 from rallebench.vector_indexes import VECTOR_INDEXES, Build, complete_settings
-from rallebench.vector_indexes._diskann import (
+from rallebench.vector_indexes.diskann_files import DiskRows, Imported, opening, read_disk_files
+from rallebench.vector_indexes.diskann_library import (
     COMPLEXITY,
     FORESEEN,
     DiskAnn,
@@ -17,10 +18,9 @@ from rallebench.vector_indexes._diskann import (
     quiet,
     read_about,
 )
-from rallebench.vector_indexes._diskann_files import DiskRows, Imported, opening, read_disk_files
-from rallebench.vector_indexes._faiss import THREADS, cores
-from rallebench.vector_indexes._vectors import VECTORS, damaged
+from rallebench.vector_indexes.faiss_index import THREADS, cores
 from rallebench.vector_indexes.numpy_flat import NumpyFlat
+from rallebench.vector_indexes.stored_vectors import VECTORS, damaged
 
 SMALL = 1000
 BEAM, GIB = 4, 2**30

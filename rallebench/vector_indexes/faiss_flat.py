@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from rallebench.vector_indexes import VECTOR_INDEXES, Build, Neighbours, Vectors
-from rallebench.vector_indexes._faiss import PACKAGES, FaissIndex, faiss, write
-from rallebench.vector_indexes._vectors import fed, no_neighbours, ranked
+from rallebench.vector_indexes.faiss_index import PACKAGES, FaissIndex, faiss, write
+from rallebench.vector_indexes.stored_vectors import fed, no_neighbours, ranked
 
 TIES = 16
 AT_ONCE = 32

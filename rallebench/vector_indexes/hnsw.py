@@ -7,8 +7,15 @@ from typing import Any
 
 from rallebench.core.settings import Setting
 from rallebench.vector_indexes import VECTOR_INDEXES, Build, Neighbours, Vectors, complete_settings
-from rallebench.vector_indexes._faiss import PACKAGES, THREADS, FaissIndex, adding, faiss, write
-from rallebench.vector_indexes._vectors import fed, none_found
+from rallebench.vector_indexes.faiss_index import (
+    PACKAGES,
+    THREADS,
+    FaissIndex,
+    adding,
+    faiss,
+    write,
+)
+from rallebench.vector_indexes.stored_vectors import fed, none_found
 
 EF_SEARCH = 32
 PIECE = 2000

@@ -13,9 +13,15 @@ import numpy as np
 from rallebench.core.files import read_json, write_json
 from rallebench.core.versions import optional
 from rallebench.vector_indexes import VECTOR_INDEXES, Build, Neighbours, Vectors, complete_settings
-from rallebench.vector_indexes._faiss import cores
-from rallebench.vector_indexes._vectors import damaged, fed, no_neighbours, none_found, unwritten
+from rallebench.vector_indexes.faiss_index import cores
 from rallebench.vector_indexes.hnsw import EF_SEARCH, KNOBS, PIECE, SETTINGS
+from rallebench.vector_indexes.stored_vectors import (
+    damaged,
+    fed,
+    no_neighbours,
+    none_found,
+    unwritten,
+)
 
 FILE, ABOUT = "hnswlib.bin", "hnswlib.json"
 SEED = 100

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from rallebench.core.settings import Setting
 from rallebench.vector_indexes import VECTOR_INDEXES, Build, Neighbours, Vectors
-from rallebench.vector_indexes._faiss import PACKAGES, THREADS, adding, faiss, read, write
-from rallebench.vector_indexes._faiss import threads as threads_of
-from rallebench.vector_indexes._vectors import StoredRows, damaged, fed, keep, pieces, sample
+from rallebench.vector_indexes.faiss_index import PACKAGES, THREADS, adding, faiss, read, write
+from rallebench.vector_indexes.faiss_index import threads as threads_of
+from rallebench.vector_indexes.stored_vectors import StoredRows, damaged, fed, keep, pieces, sample
 
 FILE = "ivf-sq8.faiss"
 NPROBE, REACH, RERANK = 64, 0.4, 2

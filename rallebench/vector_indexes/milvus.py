@@ -28,7 +28,7 @@ from rallebench.vector_indexes import (
 )
 from rallebench.vector_indexes import _milvus as server
 from rallebench.vector_indexes._milvus import VECTOR, WORK_PATIENCE, Place, spoken
-from rallebench.vector_indexes._vectors import no_neighbours, pieces
+from rallebench.vector_indexes.stored_vectors import no_neighbours, pieces
 
 ABOUT = "milvus.json"
 EF_SEARCH = 64

@@ -8,7 +8,14 @@ from typing import Any
 import numpy as np
 
 from rallebench.vector_indexes import VECTOR_INDEXES, Build, Neighbours, Vectors
-from rallebench.vector_indexes._vectors import VECTORS, damaged, keep, no_neighbours, pieces, ranked
+from rallebench.vector_indexes.stored_vectors import (
+    VECTORS,
+    damaged,
+    keep,
+    no_neighbours,
+    pieces,
+    ranked,
+)
 
 QUERIES = 64
 """Queries that are compared at once: their products with all vectors are in memory."""

@@ -16,9 +16,9 @@ from rallebench.core.types import (
     ToolCall,
     ToolSpec,
 )
-from rallebench.workflows._prompts import FINISH
 from rallebench.workflows._scratchpad import finishes
 from rallebench.workflows._talking import LONGEST, Talk, too_long, without_imitation
+from rallebench.workflows.prompts import FINISH
 
 FINISHING = ToolSpec(
     FINISH,

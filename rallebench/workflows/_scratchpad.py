@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from rallebench.core.types import Flow, Note, Outcome, SubFlow
-from rallebench.workflows._prompts import FINISH, actions, episode
 from rallebench.workflows._talking import LONGEST, Talk, first_line, too_long, without_imitation
+from rallebench.workflows.prompts import FINISH, actions, episode
 
 _LABEL = re.compile(r"^(?:(?:Thought|Action)\s*\d*\s*:\s*)+", re.IGNORECASE)
 

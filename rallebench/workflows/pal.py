@@ -13,8 +13,8 @@ from typing import Any
 from rallebench import sandbox
 from rallebench.core.types import Flow, Outcome, Reply, SubFlow, ToolCall, UseTool
 from rallebench.workflows import common
-from rallebench.workflows._prompts import functions
 from rallebench.workflows._talking import Talk, register_agent, too_long
+from rallebench.workflows.prompts import functions
 
 _FENCE = re.compile(r"```[ \t]*\w*[ \t]*\n(.*?)(?:^[ \t]*```|\Z)", re.DOTALL | re.MULTILINE)
 _REASONS = {"stop": "answered", "call_limit": "step_limit", "not_python": "model_error"}

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from rallebench.core.types import Flow, Outcome
 from rallebench.workflows import COMPAT, common
-from rallebench.workflows._prompts import actions
 from rallebench.workflows._scratchpad import rendered, scratchpad
 from rallebench.workflows._talking import Talk, first_line, register_agent
+from rallebench.workflows.prompts import actions
 
 SETTINGS = {**common(shots=3), "compat": COMPAT}
 PAPER = "R-Eval, arXiv:2406.11681"

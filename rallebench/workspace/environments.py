@@ -18,9 +18,9 @@ from rallebench.corpora.page_maps import read_page_map
 from rallebench.corpora.reading import read_corpus
 from rallebench.corpora.store import PASSAGES, PassageStore, write_store
 from rallebench.environments import ENVIRONMENTS, MakeEnvironment
-from rallebench.environments._pages import PageStore, write_pages
-from rallebench.environments._scholar.building import ImportedScholars, build_table
-from rallebench.environments._scholar.table import ScholarTable
+from rallebench.environments.pages import PageStore, write_pages
+from rallebench.environments.scholars.building import ImportedScholars, build_table
+from rallebench.environments.scholars.table import ScholarTable
 from rallebench.workspace.entries import read_manifest
 from rallebench.workspace.paths import STARTER, STARTER_INDEXES, Workspace
 
@@ -138,7 +138,7 @@ def scholar_table(workspace: Workspace, name: str) -> ScholarTable:
 def import_scholars(
     workspace: Workspace, name: str, source: Path, *, skip_bad: bool = False
 ) -> ImportedScholars:
-    """Fill a new scholar table from files; see ``environments._scholar.building``.
+    """Fill a new scholar table from files; see ``environments.scholars.building``.
 
     A table of that name with the same rows is left as it is. Raises UsageError if another one has the name.
     """

@@ -20,7 +20,7 @@ from rallebench.core.settings import Setting, checked
 from rallebench.core.types import Chain, Episode, Flow, Generate, Question, digest
 from rallebench.environments import ENVIRONMENTS
 from rallebench.workflows import WORKFLOWS, EpisodeLimits, Shot
-from rallebench.workflows._prompts import read_shots
+from rallebench.workflows.prompts import read_shots
 from rallebench.workspace.environments import Acting, make_environment
 from rallebench.workspace.paths import Workspace
 

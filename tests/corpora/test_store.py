@@ -17,7 +17,7 @@ from project import PROJECT
 from rallebench.core.errors import BackendError, BadFileError
 from rallebench.core.events import complete
 from rallebench.core.types import Passage
-from rallebench.corpora import _columns
+from rallebench.corpora import columns
 from rallebench.corpora.chunking import Chunking, chunk
 from rallebench.corpora.store import Origin, PassageStore, link_store, write_store, writing_store
 
@@ -46,8 +46,8 @@ def test_ids_that_share_a_hash_and_parts_that_are_sorted_apart_are_found(
     hashed = np.array([5, 2**64 - 1, 5, 0, 2**63, 7, 2**64 - 1], dtype=np.uint64)
     np.save(tmp_path / "hashes.npy", hashed)
     for at_once in (100, 3, 1):
-        monkeypatch.setattr(_columns, "SORTED_AT_ONCE", at_once)
-        _columns.write_lookup(tmp_path / "hashes.npy", tmp_path / "ids.npy")
+        monkeypatch.setattr(columns, "SORTED_AT_ONCE", at_once)
+        columns.write_lookup(tmp_path / "hashes.npy", tmp_path / "ids.npy")
         lookup = np.load(tmp_path / "ids.npy")
         assert lookup[0].tolist() == sorted(hashed.tolist())
         assert lookup[1].tolist() == [3, 0, 2, 5, 4, 1, 6]

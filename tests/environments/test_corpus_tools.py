@@ -6,8 +6,8 @@ import pytest
 from acted import act, pages
 
 from rallebench.environments import MakeEnvironment
-from rallebench.environments._pages import PageStore
 from rallebench.environments.corpus_tools import corpus_tools
+from rallebench.environments.pages import PageStore
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ from acted import observed, pages
 
 from rallebench.core.types import Reply
 from rallebench.environments import ENVIRONMENTS, Environment, MakeEnvironment
-from rallebench.environments._scholar.table import ScholarTable
+from rallebench.environments.scholars.table import ScholarTable
 from rallebench.workspace.environments import STARTER_TABLE, scholar_table
 from rallebench.workspace.paths import Workspace
 

@@ -9,9 +9,9 @@ from acted import act
 
 from rallebench.environments import Environment
 from rallebench.environments._calls import MAX_TEXT, Unreadable, read_arguments
-from rallebench.environments._scholar.building import build_table
-from rallebench.environments._scholar.table import ScholarTable
 from rallebench.environments.scholar import scholar
+from rallebench.environments.scholars.building import build_table
+from rallebench.environments.scholars.table import ScholarTable
 
 SCHOLARS = [
     {

@@ -10,7 +10,7 @@ import pytest
 
 from rallebench.cli.main import main
 from rallebench.core.errors import BadFileError, NotFoundError, UsageError
-from rallebench.environments._scholar.building import g_index, h_index
+from rallebench.environments.scholars.building import g_index, h_index
 from rallebench.workspace.environments import (
     import_scholars,
     make_environment,

@@ -10,7 +10,7 @@ from acted import act, pages
 from rallebench.core.errors import BadFileError
 from rallebench.core.types import Note, Request
 from rallebench.environments import MakeEnvironment
-from rallebench.environments._pages import PageStore
+from rallebench.environments.pages import PageStore
 from rallebench.environments.wikipedia import wikipedia
 
 NOT_FOUND = "Could not find that page, please try again."

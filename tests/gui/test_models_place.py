@@ -13,7 +13,7 @@ from small_workspace import make_workspace
 
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.gui.frame import Page
-from rallebench.gui.places.models import progress
+from rallebench.gui.places._models_list import progress
 from rallebench.gui.wording import on_page
 from rallebench.services.workbench import Workbench
 

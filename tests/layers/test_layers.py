@@ -99,6 +99,24 @@ def imports(path: Path) -> Iterator[str]:
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
+def module_edges() -> dict[str, set[str]]:
+    """Module → the modules of ours that it imports, inside functions too; what only the type checker imports does not count."""
+    known, edges = modules(), {}
+    for name, path in known.items():
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        for node in ast.walk(tree):
+            if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+                node.body = []
+        targets = set()
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("rallebench."):
+                module = (node.module or "").removeprefix("rallebench.")
+                whole = {f"{module}.{alias.name}" for alias in node.names}
+                targets |= (whole & known.keys()) or {module}
+        edges[name] = (targets & known.keys()) - {name}
+    return edges
+
+
 def package_edges() -> dict[str, set[str]]:
     """Module → the packages of ours that it imports beside its own and ``core``."""
     edges: dict[str, set[str]] = {}
@@ -131,6 +149,22 @@ def test_packages_import_only_what_their_row_names() -> None:
         and (name, target) not in EXCEPTIONS
     }
     assert violations == set(), "imports that the table forbids"
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    assert list(TopologicalSorter(module_edges()).static_order())
+
+
+def test_no_package_imports_what_is_private_to_another() -> None:
+    violations = {
+        f"{name} -> {target}"
+        for name, path in modules().items()
+        for target in imports(path)
+        if target.startswith("rallebench.") and target.split(".")[1] != name.split(".")[0]
+        for part in target.split(".")
+        if part.startswith("_") and not part.startswith("__")
+    }
+    assert violations == set()
 
 
 @pytest.mark.parametrize("name", sorted(modules()))

@@ -21,7 +21,7 @@ from rallebench.checkpoints.memory import MemoryNeed
 from rallebench.core.errors import BackendMemoryError, NotFoundError, StoppedError
 from rallebench.core.registry import Entry
 from rallebench.llms import LLMS
-from rallebench.llms._transformers.progress import reporting
+from rallebench.llms.load_progress import reporting
 from rallebench.llms.scripted import Scripted
 from rallebench.services.jobs import JobManager
 from rallebench.services.memory_fit import candidate, memory_fit

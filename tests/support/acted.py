@@ -11,7 +11,7 @@ from rallebench.core.types import Hit, Passage, Reply, Request
 from rallebench.corpora.store import PassageStore, write_store
 from rallebench.engine.perform import perform
 from rallebench.environments import Environment, Observed
-from rallebench.environments._pages import PageStore, write_pages
+from rallebench.environments.pages import PageStore, write_pages
 
 PASSAGES = (
     Passage(

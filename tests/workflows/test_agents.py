@@ -21,7 +21,7 @@ from rallebench.environments import ENVIRONMENTS
 from rallebench.llms.scripted import Scripted
 from rallebench.services.workbench import Workbench
 from rallebench.workflows import WORKFLOWS
-from rallebench.workflows._prompts import read_shots
+from rallebench.workflows.prompts import read_shots
 from rallebench.workspace.flows import Agent, pools, prepare_agent
 from rallebench.workspace.paths import Workspace
 

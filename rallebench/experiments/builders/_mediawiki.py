@@ -20,7 +20,7 @@ from xml.etree import ElementTree
 
 from rallebench import __version__
 from rallebench.core.errors import BackendError, BadFileError, MissingPackageError
-from rallebench.experiments.builders.articles import Reading, SourceArticle
+from rallebench.experiments.builders._source import SourceArticle, SourceReading
 
 LAST_EDIT = (
     "The dump holds one revision of each page, so its dates are those of the last edit, not of the first; a dump with the "
@@ -33,7 +33,7 @@ _PICTURES = re.compile(
 _UNREAD = ("ref", "table", "gallery", "math", "timeline", "score", "syntaxhighlight", "imagemap")
 
 
-def read_dump(reading: Reading) -> Iterator[SourceArticle]:
+def read_dump(reading: SourceReading) -> Iterator[SourceArticle]:
     """The pages of a dump. Raises BadFileError for what is no dump, and for one that ends in the middle."""
     path = reading.source.path
     opened: Any = {".bz2": bz2.open, ".gz": gzip.open}.get(path.suffix.lower(), open)

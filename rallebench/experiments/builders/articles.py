@@ -11,7 +11,7 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, replace
 from datetime import datetime, timezone
 from itertools import groupby, islice
 from operator import itemgetter
@@ -28,6 +28,7 @@ from rallebench.corpora.imported import is_imported
 from rallebench.corpora.reading import IMPORTED, form_of, read_corpus
 from rallebench.engine.rowfile import RowFile
 from rallebench.experiments.builders._replies import line_of, state_of
+from rallebench.experiments.builders._source import SourceArticle, SourceReading
 from rallebench.workspace.paths import Workspace
 
 SOURCES = ("auto", "folder", "list", "corpus", "dump", "mediawiki")
@@ -42,30 +43,6 @@ TEXT = ("content", "text", "contents", "body")
 URL = ("url", "link")
 DATE = ("date", "timestamp", "published", "published_at", "created", "created_at")
 QUESTION, ANSWER = ("question", "query"), ("answer", "answers")
-
-
-@dataclass(frozen=True, slots=True)
-class SourceArticle:
-    """``date`` as it was written, '' if there is none. ``question`` and ``answers``: what the article brings with it.
-    ``wikitext``: whether the text is MediaWiki's, see ``text_of``."""
-
-    id: str
-    title: str
-    text: str
-    url: str = ""
-    date: str = ""
-    question: str = ""
-    answers: tuple[str, ...] = ()
-    wikitext: bool = False
-
-
-@dataclass
-class Reading:
-    """A source while it is read. ``passed_over``: reason → number of entries that are no articles; ``notes``: for the user."""
-
-    source: Source
-    passed_over: Counter[str] = field(default_factory=Counter)
-    notes: list[str] = field(default_factory=list)
 
 
 def kind_of(reference: str, workspace: Workspace) -> tuple[str, Path]:
@@ -104,9 +81,9 @@ def source_of(request: ExperimentRequest) -> tuple[str, Path]:
     return (kind if request.settings["source"] == "auto" else request.settings["source"]), path
 
 
-def read_articles(kind: str, path: Path) -> tuple[Reading, Iterator[SourceArticle]]:
+def read_articles(kind: str, path: Path) -> tuple[SourceReading, Iterator[SourceArticle]]:
     """The articles of a source, in its order, ids made distinct. Raises BadFileError while reading if it holds none."""
-    reading = Reading(Source(path, Problems(skip=True)))
+    reading = SourceReading(Source(path, Problems(skip=True)))
     if kind == "dump":
         from rallebench.experiments.builders._mediawiki import read_dump
 
@@ -263,7 +240,7 @@ def _same(article: SourceArticle, titles: dict[str, str], texts: dict[str, str])
 # ── the kinds ────────────────────────────────────────────────────────────────
 
 
-def _listed(reading: Reading) -> Iterator[SourceArticle]:
+def _listed(reading: SourceReading) -> Iterator[SourceArticle]:
     """JSON lines with content (or text), and optionally id, title, url, date, question and answer."""
     source = reading.source
     for number, row in source.objects():
@@ -283,7 +260,7 @@ def _first(row: dict[str, Any], names: tuple[str, ...]) -> Any:
     return next((row[name] for name in names if row.get(name) not in (None, "")), None)
 
 
-def _documents(reading: Reading) -> Iterator[SourceArticle]:
+def _documents(reading: SourceReading) -> Iterator[SourceArticle]:
     """The files of a folder; a date that begins a file's name is its date."""
     for passage in read_corpus(reading.source.path, form="folder", source=reading.source):
         begun = re.match(r"\d{4}-\d{2}-\d{2}", Path(passage.doc_id).name)
@@ -292,7 +269,7 @@ def _documents(reading: Reading) -> Iterator[SourceArticle]:
         )
 
 
-def _pages(reading: Reading) -> Iterator[SourceArticle]:
+def _pages(reading: SourceReading) -> Iterator[SourceArticle]:
     """The pages of a corpus: neighbouring passages of one page are one article."""
     path = reading.source.path
     form = IMPORTED if is_imported(path) else ""

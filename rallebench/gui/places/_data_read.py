@@ -10,6 +10,7 @@ from rallebench.gui import form, html
 from rallebench.gui.frame import Event, Page, Patch
 from rallebench.gui.html import attributes, e
 from rallebench.gui.places._data_chunks import chunk_fields, chunking_of, marked
+from rallebench.gui.places._data_marks import badge
 from rallebench.gui.wording import on_page
 from rallebench.render.numbers import plural
 from rallebench.services import gold_coverage, library, passages
@@ -210,8 +211,6 @@ def record_view(dataset: str, example: Example) -> str:
 
 def covered(page: Page, event: Event) -> Patch:
     """The coverage of a dataset by every retriever: read when the fold is opened."""
-    from rallebench.gui.places.data import badge
-
     rows = []
     for name, share in gold_coverage.index_coverage(page.workbench, event.text("id")).items():
         link = html.link(name, html.address("data/index", id=name), "nm")

@@ -12,6 +12,7 @@ from rallebench.core.types import Example, Gold
 from rallebench.gui import figures, form, html
 from rallebench.gui.frame import Event, Page, Patch
 from rallebench.gui.html import e
+from rallebench.gui.places._data_marks import KINDS, state, switch_button
 from rallebench.gui.wording import on_page
 from rallebench.services import catalog, gold_coverage, library
 from rallebench.services.data import Search
@@ -62,8 +63,6 @@ def switch(page: Page, event: Event) -> Patch:
 
 def head(line: RetrieverLine) -> str:
     """The name, the state and the buttons."""
-    from rallebench.gui.places.data import KINDS, state, switch_button
-
     buttons = state(line) + switch_button(line)
     if line.bytes is not None and not line.parts:
         buttons += html.button("Verify", "data.verify", id=line.name)

@@ -12,6 +12,7 @@ from rallebench.core.memory import size
 from rallebench.gui import form, html
 from rallebench.gui.frame import Event, Page, Patch
 from rallebench.gui.html import attributes, e
+from rallebench.gui.places._models_list import refresh
 from rallebench.gui.wording import on_page
 from rallebench.render.numbers import plural
 from rallebench.services import catalog, model_entries, model_lines
@@ -125,8 +126,6 @@ def added(
     page: Page, name: str, entry: LLMEntry, *, test: bool = False, load: bool = False
 ) -> Patch:
     """Save an entry, and begin to test or load it."""
-    from rallebench.gui.places.models import refresh
-
     _, *more = page.workbench.models.add(name, entry)
     if test:
         model_lines.start_test(page.workbench, name)

@@ -12,6 +12,7 @@ from rallebench.gui import figures, form, html
 from rallebench.gui.frame import Event, Page, Patch
 from rallebench.gui.html import e
 from rallebench.gui.places._models_add import QUANTIZATIONS, key_field, price_fields, priced
+from rallebench.gui.places._models_list import refresh
 from rallebench.gui.wording import on_page
 from rallebench.services import catalog, model_entries, model_lines
 from rallebench.services.jobs import Job
@@ -187,8 +188,6 @@ def price_form(page: Page, event: Event) -> Patch:
 
 def price(page: Page, event: Event) -> Patch:
     """Save the price."""
-    from rallebench.gui.places.models import refresh
-
     name = event.text("id")
     entry = priced(event, page.workbench.models.entry(name))
     return {"say": saved(page, name, entry), "dialog": "", **refresh(page, event)}
@@ -216,7 +215,5 @@ def forget_key(page: Page, event: Event) -> Patch:
 
 def hold(page: Page, event: Event, words: str) -> Patch:
     """Hold these words as the key of a model."""
-    from rallebench.gui.places.models import refresh
-
     sentence = model_entries.set_key(page.workbench, event.text("id"), words)
     return {"say": sentence, "dialog": "", **refresh(page, event)}

@@ -16,6 +16,7 @@ from rallebench.gui.places import (
     _data_search,
 )
 from rallebench.gui.places._bench import bench_of
+from rallebench.gui.places._data_marks import KINDS, badge, state, switch_button
 from rallebench.render.numbers import plural
 from rallebench.services import gold_coverage, library
 from rallebench.services.gold_coverage import Coverage
@@ -25,21 +26,6 @@ COLUMNS = 4
 """Corpora that have a column of coverage; the page of a dataset names all."""
 
 NOTHING_KEPT = "Nothing is kept yet. Dense builds keep their vectors here, so that no passage is encoded twice."
-KINDS = {
-    "bm25": "words",
-    "flat": "dense, exact",
-    "numpy-flat": "dense, exact",
-    "hnsw": "dense, graph",
-    "hnswlib": "dense, graph",
-    "ivf-sq8": "dense, 8-bit",
-    "diskann": "dense, on disk",
-    "rrf": "hybrid, by rank",
-    "scores": "hybrid, by score",
-    "union": "hybrid, sampled",
-    "rerank": "reranked",
-    "llm-rerank": "reranked by a model",
-}
-"""Kind of an index or way of combining → what it is called; the exact name is the tooltip."""
 
 
 @PLACES.register("data", label="Data", order=4)
@@ -155,20 +141,6 @@ def index_table(lines: list[RetrieverLine]) -> str:
     return table("Indexes", ["Name", "Kind", "Corpus", ">Size", "State", ""], rows)
 
 
-def state(line: RetrieverLine) -> str:
-    """The state of an index in a word, and why if it is damaged."""
-    words = line.state or ("not built" if line.bytes is None and not line.parts else "ready")
-    about = line.about if words in ("damaged", "not built") else ""
-    return html.state(words, about)
-
-
-def switch_button(line: RetrieverLine) -> str:
-    """Load, or unload."""
-    if line.state == "loaded":
-        return html.button("Unload", "models.unload", id=line.name)
-    return html.button("Load", "models.load", id=line.name, what="retriever")
-
-
 def index_menu(line: RetrieverLine) -> str:
     """What can be done with an index or a combination."""
     what = "combination" if line.parts else "index"
@@ -211,18 +183,6 @@ def dataset_table(page: Page, lines: list[DatasetLine], quick: bool) -> str:
     about = "share of their gold pages that each corpus holds"
     drawn = table("Datasets", ["Name", ">Questions", "Kind", *corpora, ""], rows, about, "covs")
     return drawn + "".join(list(filter(None, warnings))[:3])
-
-
-def badge(share: Coverage | None, *, loading: bool = False) -> str:
-    """The coverage of a dataset by a corpus or an index."""
-    if loading:
-        return '<span class="cov">…</span>'
-    if share is None or share.share is None:
-        why = "not known before it is loaded" if share is None else "no gold pages are named"
-        return f'<span class="cov" title="{why}">–</span>'
-    level = "full" if share.share >= 0.95 else "some" if share.share >= 0.5 else "low"
-    words = f"{share.held:,} of {share.total:,} gold pages are there"
-    return f'<span class="cov {level}" title="{words}">{100 * share.share:.1f} %</span>'
 
 
 def warning_of(dataset: str, shares: Mapping[str, Coverage | None]) -> str:

@@ -24,8 +24,8 @@ from rallebench.core.memory import (
     release,
     size,
 )
-from rallebench.llms._transformers.progress import counting_tensors, download_bar
 from rallebench.llms._transformers.settings import TransformersSettings, need_of_settings
+from rallebench.llms.load_progress import counting_tensors, download_bar
 
 _FLASH = {"flash_attention_2": "flash_attn", "flash_attention_3": "flash_attn_interface"}
 

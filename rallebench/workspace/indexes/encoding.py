@@ -26,7 +26,7 @@ from rallebench.core.errors import BackendError
 from rallebench.core.events import Progress
 from rallebench.core.files import Appender, DiskError, is_full, room, writing
 from rallebench.encoders import BulkEncoder, Encoder
-from rallebench.encoders._numeric_types import Choice, choose_type
+from rallebench.encoders.numeric_types import Choice, choose_type
 from rallebench.workspace.indexes import vectors as stored
 from rallebench.workspace.indexes.vectors import (
     FORM,

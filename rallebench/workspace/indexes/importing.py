@@ -20,12 +20,12 @@ from rallebench.core.errors import BadFileError, MismatchError, UsageError
 from rallebench.core.types import Passage
 from rallebench.retrievers import IndexKind
 from rallebench.vector_indexes import Progress
-from rallebench.vector_indexes._diskann import about
-from rallebench.vector_indexes._diskann_files import GRAPH, check_same_length, read_disk_files
-from rallebench.vector_indexes._faiss import faiss, read
-from rallebench.vector_indexes._vectors import PIECE_BYTES
+from rallebench.vector_indexes.diskann_files import GRAPH, check_same_length, read_disk_files
+from rallebench.vector_indexes.diskann_library import about
 from rallebench.vector_indexes.faiss_flat import FaissFlat
+from rallebench.vector_indexes.faiss_index import faiss, read
 from rallebench.vector_indexes.hnsw import FaissHNSW
+from rallebench.vector_indexes.stored_vectors import PIECE_BYTES
 
 NPMMAP = re.compile(r"(?:.*_)?(\d+)_(\d+)\.npmmap")
 """RaLLe's name: ``full_1024_22220793.npmmap``: dimensions, then vectors."""

@@ -23,8 +23,8 @@ from rallebench.core.entries import Manifest
 from rallebench.core.errors import BackendError, StoppedError, UsageError
 from rallebench.core.events import Progress, complete
 from rallebench.core.types import Passage
-from rallebench.encoders._numeric_types import choose_type, measured_choice, top_overlap
 from rallebench.encoders.hashing import Hashing
+from rallebench.encoders.numeric_types import choose_type, measured_choice, top_overlap
 from rallebench.workspace.indexes import vectors as cached
 from rallebench.workspace.indexes.encoding import EncodedPassages, encode_passages
 from rallebench.workspace.indexes.vectors import delete_vectors, kept_vectors
@@ -448,7 +448,7 @@ def test_the_overlap_counts_the_neighbours_that_both_find_and_copies_of_one_text
 def test_a_continued_encoding_keeps_its_type_and_the_manifest_names_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rallebench.encoders._numeric_types.WORTH_MEASURING", 1)
+    monkeypatch.setattr("rallebench.encoders.numeric_types.WORTH_MEASURING", 1)
     first = Typed(0.0, FASTER)
     work = encode_passages(tmp_path, PASSAGES, SHA, first)
     while next(work).done < SHARD:

@@ -153,7 +153,7 @@ def _rows(source: Source, name: str, labels: Mapping[str, tuple[str, ...]]) -> I
 
 
 def _scholars(path: Path, kind: str) -> Iterator[Row]:
-    from rallebench.environments._scholar.table import ScholarTable
+    from rallebench.environments.scholars.table import ScholarTable
 
     table = ScholarTable(path)
     try:

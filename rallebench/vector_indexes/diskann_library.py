@@ -26,8 +26,8 @@ from rallebench.core.errors import BackendError, MissingPackageError
 from rallebench.core.files import read_json, write_json
 from rallebench.core.versions import optional
 from rallebench.vector_indexes import Neighbours, Progress, Vectors, _diskann_build
-from rallebench.vector_indexes._faiss import cores
-from rallebench.vector_indexes._vectors import damaged, none_found, pieces
+from rallebench.vector_indexes.faiss_index import cores
+from rallebench.vector_indexes.stored_vectors import damaged, none_found, pieces
 
 ABOUT, PREFIX, DATA, LOG = "diskann.json", "ann", "vectors.bin", "build.log"
 COMPLEXITY, FORESEEN = 100, 1000

@@ -19,7 +19,7 @@ import numpy as np
 
 from rallebench.core.errors import BadFileError
 from rallebench.core.types import Passage
-from rallebench.corpora._columns import NumberColumn, rows_with, stable_hash, write_lookup
+from rallebench.corpora.columns import NumberColumn, rows_with, stable_hash, write_lookup
 from rallebench.corpora.store import PassageStore
 
 PAGES, TITLES, ROWS = "pages.npy", "titles.npy", "rows.npy"

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from rallebench.environments._tools import tool
 
 if TYPE_CHECKING:
-    from rallebench.environments._scholar.table import Record, ScholarTable
+    from rallebench.environments.scholars.table import Record, ScholarTable
 
 MOST = 10
 """The most results of a search, and the most publications of a scholar."""

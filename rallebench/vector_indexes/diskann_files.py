@@ -17,8 +17,8 @@ import numpy as np
 
 from rallebench.core.errors import BadFileError, MismatchError
 from rallebench.vector_indexes import Neighbours, Vectors
-from rallebench.vector_indexes._diskann import DiskAnn
-from rallebench.vector_indexes._vectors import StoredRows, damaged
+from rallebench.vector_indexes.diskann_library import DiskAnn
+from rallebench.vector_indexes.stored_vectors import StoredRows, damaged
 
 SECTOR = 4096
 GRAPH, NORM = "_disk.index", "_disk.index_max_base_norm.bin"

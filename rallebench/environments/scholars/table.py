@@ -15,8 +15,8 @@ from typing import Any
 
 from rallebench.core.errors import BadFileError
 from rallebench.core.types import Reply
-from rallebench.environments._scholar.apis import answer
-from rallebench.environments._scholar.words import MAX_WORDS, STOP_WORDS, cuts, near, words
+from rallebench.environments.scholars.apis import answer
+from rallebench.environments.scholars.words import MAX_WORDS, STOP_WORDS, cuts, near, words
 
 FORMAT = "rallebench-scholars/1"
 MAX_NEAR = 12

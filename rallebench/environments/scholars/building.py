@@ -19,9 +19,9 @@ from rallebench.core.errors import BackendError, BadFileError, UsageError
 from rallebench.core.files import disk_error
 from rallebench.core.parts import beside, move_in
 from rallebench.core.sources import Problem, Problems
-from rallebench.environments._scholar.reading import open_tables
-from rallebench.environments._scholar.table import FORMAT
-from rallebench.environments._scholar.words import cuts, words
+from rallebench.environments.scholars.reading import open_tables
+from rallebench.environments.scholars.table import FORMAT
+from rallebench.environments.scholars.words import cuts, words
 
 MOST_AUTHORS = 100
 """Coauthors are not derived from a publication with more authors."""

@@ -11,7 +11,7 @@ from typing import Any
 from rallebench.core.settings import Setting
 from rallebench.core.versions import optional
 from rallebench.vector_indexes import Vectors
-from rallebench.vector_indexes._vectors import damaged, unwritten
+from rallebench.vector_indexes.stored_vectors import damaged, unwritten
 
 THREADS = Setting(
     int, 0, 0, 1024, about="threads while building; 0 = one a core, 1 = the same graph every time"
