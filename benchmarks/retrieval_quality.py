@@ -1,6 +1,6 @@
 """How well the retrievers find the gold passage: BM25, the embedded encoder, both fused, both fused and re-ranked.
 
-``--data FOLDER`` holds question sets in KILT's form, in the folder or one level below: ``NAME_corpus.tsv`` with
+``--data FOLDER`` holds datasets in KILT's form, in the folder or one level below: ``NAME_corpus.tsv`` with
 ``NAME_kilt.jsonl`` and, where a page has several passages, ``NAME_doc_id_to_wikipedia_id.json``; a folder with
 ``corpus.tsv`` and one ``*_kilt.jsonl`` is a set of its folder's name. Without ``--data`` the starter corpus and
 its questions are asked. ``--together`` puts all passages of the sets into one corpus, so that each set's passages
@@ -54,7 +54,7 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class QuestionSet:
+class ImportedDataset:
     """A corpus with its questions; passage ids are unique across sets."""
 
     name: str
@@ -62,7 +62,7 @@ class QuestionSet:
     questions: Sequence[Asked]
 
 
-def question_sets(folder: Path, wanted: Sequence[str]) -> Iterator[QuestionSet]:
+def datasets(folder: Path, wanted: Sequence[str]) -> Iterator[ImportedDataset]:
     """The sets of a folder, by name; corpora without questions, and questions without a corpus, are left out."""
     for corpus in sorted([*folder.glob("*corpus.tsv"), *folder.glob("*/*corpus.tsv")]):
         stem = corpus.name.removesuffix("corpus.tsv")
@@ -74,7 +74,7 @@ def question_sets(folder: Path, wanted: Sequence[str]) -> Iterator[QuestionSet]:
             )
 
 
-def read_set(name: str, corpus: Path, questions: Path, page_map: Path) -> QuestionSet:
+def read_set(name: str, corpus: Path, questions: Path, page_map: Path) -> ImportedDataset:
     """One set; a passage that no map gives a page is a page of its own."""
     from rallebench.corpora.reading import read_corpus
 
@@ -97,10 +97,10 @@ def read_set(name: str, corpus: Path, questions: Path, page_map: Path) -> Questi
                     frozenset(f"{name}/{p['doc_id']}" for p in gold if "doc_id" in p),
                 )
             )
-    return QuestionSet(name, passages, [question for question in asked if question.pages])
+    return ImportedDataset(name, passages, [question for question in asked if question.pages])
 
 
-def starter() -> QuestionSet:
+def starter() -> ImportedDataset:
     """The corpus and the questions that come with the project."""
     folder = _report.PROJECT / "rallebench" / "starter"
     questions = next(
@@ -164,7 +164,7 @@ def shares(
 
 
 def measure(
-    report: Report, workbench: Workbench, group: Sequence[QuestionSet], reranker: str
+    report: Report, workbench: Workbench, group: Sequence[ImportedDataset], reranker: str
 ) -> None:
     """Build over all passages of a group of sets, ask each set's questions, and add the figures."""
     name = group[0].name if len(group) == 1 else "together"
@@ -213,11 +213,11 @@ def main() -> int:
     )
     arguments = flags.parse_args()
     wanted = [name for name in arguments.sets.split(",") if name]
-    sets = [*question_sets(arguments.data, wanted)] if arguments.data else [starter()]
+    sets = [*datasets(arguments.data, wanted)] if arguments.data else [starter()]
     if not sets:
         flags.error(f"{arguments.data} holds no corpus with questions")
     if arguments.quick:
-        sets = [QuestionSet(s.name, s.passages, s.questions[:QUICK]) for s in sets]
+        sets = [ImportedDataset(s.name, s.passages, s.questions[:QUICK]) for s in sets]
     report = Report(
         "retrieval_quality", {"depth": DEPTH, "sets": len(sets), "together": arguments.together}
     )

@@ -16,7 +16,7 @@ from rallebench.engine.clusters import clusters_of
 from rallebench.engine.score import examples_of
 from rallebench.engine.store import RunFolder
 
-DATASETS = "question set"
+DATASETS = "dataset"
 """The name of the axes that are no field of a record."""
 MOST_AXES = 24
 """More axes are unreadable."""

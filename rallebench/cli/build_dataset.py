@@ -1,4 +1,4 @@
-"""``build-dataset``: a question set of one's own, from articles or an index, stage by stage."""
+"""``build-dataset``: a dataset of one's own, from articles or an index, stage by stage."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ KEYS = ("name", "maker", "folder", "files", "counts", "notes")
             "a folder (.txt, .md, .html, .pdf), a JSON-lines list, a corpus by name or file, or a MediaWiki dump (.xml, .xml.bz2)",
             default="",
         ),
-        flag("--name", "N", "the question set's; the same name again continues", default=""),
+        flag("--name", "N", "the dataset's; the same name again continues", default=""),
         flag("--llm", "L", "who writes and judges", default=""),
         flag("--limit", "N", "at most N articles", type=int),
         *flags.PLAN,
@@ -41,13 +41,13 @@ KEYS = ("name", "maker", "folder", "files", "counts", "notes")
     ),
 )
 def build_dataset(args: argparse.Namespace) -> Result:
-    """The files, the question set first, and the counts of every stage with why rows were left out."""
+    """The files, the dataset first, and the counts of every stage with why rows were left out."""
     if not args.maker:
         makers = catalog.described("builders")
         return Result({"makers": makers}, (experiments.forms(makers),))
     settings = builders.BUILDERS.settings(args.maker, flags.written(args.set))
     if not args.name:
-        raise UsageError("The question set needs a name: --name N; its stages are kept under it.")
+        raise UsageError("The dataset needs a name: --name N; its stages are kept under it.")
     workbench = workbench_of(args)
     request = builders.builder_request(
         workbench.workspace, args.maker, args.name, settings, args.articles, args.llm, args.limit

@@ -1,4 +1,4 @@
-"""``import``: a corpus, a question set, scholars or predictions into the workspace."""
+"""``import``: a corpus, a dataset, scholars or predictions into the workspace."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ FORMATS = (
             "--sample", "N", "dataset: so many questions drawn at random (default: all)", type=int
         ),
         flag("--seed", help=f"of --sample (default: {SEED}, as R-Eval)", type=int, default=SEED),
-        flag("--dataset", "D", "predictions: the question set that they answer", default=""),
+        flag("--dataset", "D", "predictions: the dataset that they answer", default=""),
         flag(
             "--system",
             "WORKFLOW:MODEL",
@@ -74,7 +74,7 @@ def _corpus(workbench: Workbench, args: argparse.Namespace) -> dict[str, Any]:
 
 def _dataset(workbench: Workbench, args: argparse.Namespace) -> dict[str, Any]:
     if args.page_map:
-        raise UsageError("A question set has no --page-map; its records name their pages.")
+        raise UsageError("A dataset has no --page-map; its records name their pages.")
     settings = {"form": args.format, "skip_bad": args.skip_bad}
     settings |= {"sample": args.sample or 0, "seed": args.seed}
     value, note = exchange.import_dataset(workbench, args.name, args.source, **settings)

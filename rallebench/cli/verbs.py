@@ -16,7 +16,7 @@ from rallebench.services.workbench import Workbench
 class Result:
     """What a verb prints: ``json`` with ``--json``, else ``blocks``, sentences and tables (none: the JSON).
 
-    ``failure``: work that failed in part: the sentence that ends the call with exit code 1 after the result is printed.
+    ``failure``: one sentence on what failed in part, printed after the result; the exit code is then 1.
     """
 
     json: Any

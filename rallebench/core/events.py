@@ -100,7 +100,7 @@ def complete(operation: Generator[A, None, T], on_event: Callable[[A], None] = i
 def mapped(
     steps: Generator[A, None, T], event_of: Callable[[A], B | None]
 ) -> Generator[B, None, T]:
-    """The same generator, with ``event_of`` each step, None leaves it out; closing it closes ``steps``."""
+    """Yield ``event_of(step)`` of each step, without None; closing it closes ``steps``."""
     with closing(steps):
         while True:
             try:

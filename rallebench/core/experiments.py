@@ -91,7 +91,7 @@ class RowsRequest:
     input's rows without a model, or ``flow`` asks ``llms`` about it and ``read`` gives the rows of its episode, also of one that
     failed (``episode.error``; such a row has ``error`` and is tried again the next time). ``depends_on``: all that an input's
     rows depend on, JSON-able; rows that were made of something else are made again, rows that a person edited never.
-    ``source``: all that ``inputs`` reads and depends on; a file that was ended with the same is not made again.
+    ``source``: a digest of all that ``inputs`` reads; a complete file with the same digest is not made again.
     ``summary``: what to know of the inputs once they have been read, JSON-able; its ``left_out`` (reason → number) joins the counts.
     """
 

@@ -16,7 +16,7 @@ NAMED: Mapping[str, str] = {
     "retriever": "a retriever",
     "index": "an index",
     "encoder": "an encoder",
-    "dataset": "a question set",
+    "dataset": "a dataset",
     "corpus": "a corpus",
     "table": "a scholar table",
     "chain": "a chain",
@@ -69,7 +69,7 @@ class Setting:
         """The permitted values in words, with what they name.
 
         >>> Setting(str, "", names="dataset file folder", many=True).takes
-        'a question set, a file or a folder; several with commas'
+        'a dataset, a file or a folder; several with commas'
         """
         words = _listed([NAMED[name] for name in self.named], "or") if self.names else self.must_be
         return f"{words}; several with commas" if self.many else words

@@ -22,7 +22,7 @@ PAGE = ("page_id", "wikipedia_id")
 
 def records(source: Source) -> Iterator[tuple[int, dict[str, Any]]]:
     """(line, KILT record). Raises BadFileError if no column is the question."""
-    check = source.needs_column(QUESTION, "question set", "id,question,answer")
+    check = source.needs_column(QUESTION, "dataset", "id,question,answer")
     for line, number, row in source.named_rows(check):
         output: list[dict[str, Any]] = [
             {"answer": text} for text in _answers(value_of(row, ANSWER))

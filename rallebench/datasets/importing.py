@@ -1,4 +1,4 @@
-"""Question sets that a workspace keeps: any format, checked, as ``<workspace>/datasets/<name>.jsonl`` in KILT's form."""
+"""Datasets that a workspace keeps: any format, checked, as ``<workspace>/datasets/<name>.jsonl`` in KILT's form."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from rallebench.datasets.tasks import SEED, sampled
 
 
 @dataclass(frozen=True, slots=True)
-class QuestionSet:
+class ImportedDataset:
     """What an import made: ``skipped`` bad rows were left out, the first 20 are ``problems``."""
 
     name: str
@@ -39,8 +39,8 @@ def import_dataset(
     skip_bad: bool = False,
     sample: int = 0,
     seed: int = SEED,
-) -> QuestionSet:
-    """Copy a question set into ``datasets/<name>.jsonl``, whole or not at all; an equal one is left as it is.
+) -> ImportedDataset:
+    """Copy a dataset into ``datasets/<name>.jsonl``, whole or not at all; an equal one is left as it is.
 
     ``form``: a name of DATASETS; '' recognises it. ``sample``: so
     many questions drawn with ``seed``, as R-Eval draws them; 0 keeps all. Raises
@@ -48,9 +48,9 @@ def import_dataset(
     name is taken by another set; BackendError if the disk is full.
     """
     datasets, source = Path(datasets), Path(source)
-    target = datasets / f"{check_name('question set', name)}.jsonl"
+    target = datasets / f"{check_name('dataset', name)}.jsonl"
     if target.with_name(target.name + ".gz").exists():
-        raise UsageError(f"A question set {name!r} exists already; choose another name.")
+        raise UsageError(f"A dataset {name!r} exists already; choose another name.")
     if not source.exists():
         raise BadFileError(f"{source} does not exist.")
     form = form or form_of(source)
@@ -66,7 +66,9 @@ def import_dataset(
             _move_in(half / target.name, target)
     except OSError as error:
         raise disk_error(target, error) from error
-    return QuestionSet(name, target, form, count, read.problems.count, tuple(read.problems.first))
+    return ImportedDataset(
+        name, target, form, count, read.problems.count, tuple(read.problems.first)
+    )
 
 
 def _write(path: Path, examples: Iterator[Any]) -> int:
@@ -85,6 +87,6 @@ def _move_in(part: Path, target: Path) -> None:
     """Give a file its name; an equal one that has it stays."""
     if not move_in(part, target) and not filecmp.cmp(part, target, shallow=False):
         raise UsageError(
-            f"A question set {target.stem!r} exists already and holds other questions; "
+            f"A dataset {target.stem!r} exists already and holds other questions; "
             f"choose another name or remove {target}."
         )

@@ -1,4 +1,4 @@
-"""Read a question set of any format: its format recognised, every row checked."""
+"""Read a dataset of any format: its format recognised, every row checked."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DEFAULT = "kilt"
 
 
 def form_of(path: Path) -> str:
-    """The format of a question set by its name and first rows; DEFAULT where none recognises it."""
+    """The format of a dataset by its name and first rows; DEFAULT where none recognises it."""
     for name in DATASETS.names():
         recognises = DATASETS.entry(name).traits.get("recognises")
         if recognises and recognises(Path(path)):

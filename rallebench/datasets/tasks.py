@@ -24,7 +24,7 @@ T = TypeVar("T")
 @dataclass(frozen=True, slots=True)
 class RevalTask:
     """``number``: R-Eval's, whose first digit is the level. ``domain``: wiki or aminer. ``source``: where its questions come
-    from, '' for those made of triples. ``stand_in``: a question set of the starter that is made like it."""
+    from, '' for those made of triples. ``stand_in``: a dataset of the starter that is made like it."""
 
     name: str
     number: str
@@ -91,7 +91,7 @@ TASKS: tuple[RevalTask, ...] = (
 
 
 def task_of(dataset: str) -> RevalTask | None:
-    """The task that a question set is of, by its name: ``hotpotqa``, ``3-1_hotpotqa``, ``hotpotqa_dev``, a stand-in.
+    """The task that a dataset is of, by its name: ``hotpotqa``, ``3-1_hotpotqa``, ``hotpotqa_dev``, a stand-in.
 
     >>> [task.name for name in ("3-1_hotpotqa", "hotpotqa-dev", "starter-scholar-hard") if (task := task_of(name))], task_of("own")
     (['hotpotqa', 'hotpotqa', 'soay_hard'], None)
@@ -106,7 +106,7 @@ def task_of(dataset: str) -> RevalTask | None:
 
 
 def available(names: Iterable[str]) -> dict[str, str]:
-    """Task → the question set that is there for it, its own before a stand-in; tasks without one are left out."""
+    """Task → the dataset that is there for it, its own before a stand-in; tasks without one are left out."""
     known = sorted(names)
     tasks = ((task_of(name), name) for name in reversed(known))
     own = {task.name: name for task, name in tasks if task and name != task.stand_in}
@@ -116,12 +116,12 @@ def available(names: Iterable[str]) -> dict[str, str]:
 
 
 def described(paths: Mapping[str, Path]) -> dict[str, str]:
-    """Task → one line: level, environment and the question set that is there for it, or how to get one."""
+    """Task → one line: level, environment and the dataset that is there for it, or how to get one."""
     names = available(paths)
     lines = {}
     for task in TASKS:
         name = names.get(task.name, "")
-        known = f"question set {name}" if name else f"Not here. {task.how}"
+        known = f"dataset {name}" if name else f"Not here. {task.how}"
         stand_in = " (a stand-in of the starter)" if name and name == task.stand_in else ""
         about = f"{task.number} {task.level}, {task.environment}: {task.about}."
         lines[task.name] = f"{about} {known}{stand_in}"

@@ -115,9 +115,9 @@ class ExperimentResult:
 class Kind:
     """What tells experiments of one kind from others.
 
-    ``noun``: what one is called in sentences; ``document``: its report as JSON. ``fixed``: a name stands for one request, so
-    that another one is refused, and a run that has ended needs no second look. ``same``: otherwise the settings that must be
-    the same. ``guarded``: a file that was changed since it was written is refused, not written over.
+    ``noun``: what one is called in sentences; ``document``: its report as JSON. ``fixed``: the name belongs to one
+    request; another is refused, and ended runs are taken as they are. ``same``: if not fixed, the settings that may not
+    change. ``guarded``: a file that was changed since it was written is refused, not written over.
     """
 
     noun: str

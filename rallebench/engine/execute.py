@@ -1,4 +1,4 @@
-"""A run request → a scored run: load, ask, score, write RaLLe's files, track. The one way in which anything is run."""
+"""A run request → a scored run: load, ask, judge, score, write RaLLe's files, track."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def execute(
     """Perform a run. Raises RalleError; what was answered is kept, and a run that failed or was stopped is scored as far as it
     got.
 
-    A run that is complete already asks nothing; that of an experiment is then not tracked again either. ``on_open``: called
+    A complete run asks nothing again; if it belongs to an experiment, it is not logged again either. ``on_open``: called
     once the run has its folder.
     """
     task = request.label

@@ -91,7 +91,7 @@ class RowFile:
     # ── what is there ────────────────────────────────────────────────────────
 
     def has(self, source: str, stamp: str) -> bool:
-        """Whether the input ``source`` has rows that still hold: of the same, by a person, and none that failed."""
+        """Whether ``source`` needs no new rows: some are current or edited by a person, and no unedited one failed."""
         places = self._current(source, stamp).values()
         return bool(places) and not any(place.failed and not place.edited for place in places)
 

@@ -72,7 +72,7 @@ def choose_metrics(
         for need in _needs(name):
             if not have[need]:
                 raise UsageError(
-                    f"{name} needs {need}; {dataset} has none. Drop that metric or choose another question set."
+                    f"{name} needs {need}; {dataset} has none. Drop that metric or choose another dataset."
                 )
     return tuple(dict.fromkeys(metric(name).name for name in names))
 

@@ -55,7 +55,7 @@ def with_stored_judges(
 ) -> tuple[RunRequest, dict[str, Any], tuple[str, ...]]:
     """The request and the report's judges with those of an earlier scoring, and a warning if theirs are damaged.
 
-    They are not asked again: their scores stay, but for columns that the request's own judges give, or failed to give.
+    Earlier judges are not asked again. Their scores stay, unless a judge of this request has the same columns, even if it failed.
     """
     own = {column for judge in request.judges for column in judge.columns}
     try:

@@ -14,7 +14,7 @@ from rallebench.core.registry import Registry
 from rallebench.core.types import SubFlow, ToolSpec
 
 Observed = SubFlow[str]
-"""A verb at work, which ends with the observation."""
+"""The flow of a verb; it returns the observation."""
 
 
 class Environment(Protocol):

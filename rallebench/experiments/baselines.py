@@ -136,7 +136,7 @@ def baseline_runs(workspace: Workspace, run: RunFolder) -> dict[str, RunRequest]
     ).request
     if whole.dataset.sha256 != spec["settings"].get("dataset_sha256"):
         raise UsageError(
-            f"The question set {spec['dataset']!r} was changed after {run.name!r} was run; run the chain again first."
+            f"The dataset {spec['dataset']!r} was changed after {run.name!r} was run; run the chain again first."
         )
     whole = replace(whole, batch_size=stored["batch_size"])
     requests = {}
@@ -154,7 +154,7 @@ def baseline_runs(workspace: Workspace, run: RunFolder) -> dict[str, RunRequest]
 
 
 def stored_baselines(workspace: Workspace, run: RunFolder) -> dict[str, RunFolder]:
-    """Baseline → its run, of those that have a report. Nothing is loaded, no question set is read."""
+    """Baseline → its run, of those that have a report. Nothing is loaded, no dataset is read."""
     folders = {}
     for baseline in KINDS:
         folder = RunFolder(workspace.runs / baseline_name(run.name, baseline))

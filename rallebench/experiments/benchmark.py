@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rallebench.core.errors import UsageError
+from rallebench.core.errors import Hint, UsageError
 from rallebench.core.runs import DEFAULT_OPTIONS, FlowSpec, RunOptions, RunRequest
 from rallebench.datasets.reading import read_questions
 from rallebench.engine.experiment_store import check_free
@@ -79,7 +79,7 @@ def prepare(
     exists = (workspace.runs / name).exists()
     if exists and not resume:
         raise UsageError(
-            f"The run {name!r} exists already in {workspace.runs}; choose another --name, or add --resume."
+            f"The run {name!r} exists already in {workspace.runs}.", hint=Hint("resume", name)
         )
     check_free(workspace.path, "run", name)
     if resume:
@@ -92,7 +92,7 @@ def check_options(batch_size: int, max_errors: int | None) -> None:
     if batch_size < 1:
         raise UsageError(f"The batch size is {batch_size}; it must be at least 1.")
     if max_errors is not None and max_errors < 0:
-        raise UsageError(f"--max-errors is {max_errors}; it must be at least 0.")
+        raise UsageError(f"The most failed questions are {max_errors}; it must be at least 0.")
 
 
 def fresh_name(workspace: Workspace, flow: str, dataset: str) -> str:

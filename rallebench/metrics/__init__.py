@@ -51,7 +51,7 @@ DEFAULTS = {"needs": "answers", "higher_is_better": True, "unit": "fraction", "r
 
 
 class Metrics(Registry[Callable[..., Any]]):
-    """The metrics, judges included. One that says no more is a share of the questions, by accepted answers, and more is better."""
+    """The metrics, judges included. By default a metric is a fraction, needs accepted answers, and higher is better."""
 
     def __init__(self, kind: str, package: str, *, traits: Mapping[str, str]) -> None:
         super().__init__(kind, package, traits=traits)

@@ -119,7 +119,7 @@ def first_token_seconds(episode: Episode, gold: Gold) -> float | None:
     Not scored: no language model was asked, it answered in a batch, or its backend cannot say: a server
     tells it only while its answer streams.
     Source: measured by the backend, from when this request was sent.
-    Traps: A run asks in batches, so most runs have none; Develop and Chat ask singly.
+    Traps: A run asks in batches, so most runs have none; Build and Chat ask singly.
     """
     calls = [step for step in episode.steps if isinstance(step.request, Generate)]
     return first_token_of(calls[-1]) if calls else None

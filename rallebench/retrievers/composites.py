@@ -48,7 +48,7 @@ STARTER_COMBINATIONS: Mapping[str, Combination] = {
 @dataclass(frozen=True, slots=True)
 class Names:
     """What can be named: index name → kind ('' for one that is not built), the combinations, and the checks of the names
-    of a language model and of a question set."""
+    of a language model and of a dataset."""
 
     indexes: Mapping[str, str]
     combinations: Mapping[str, Combination]

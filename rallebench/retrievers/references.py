@@ -138,8 +138,8 @@ class GoldPassages:
         named = {doc_id for gold in self._golds.values() for doc_id in gold.passages}
         if not pages and not named:
             raise UsageError(
-                f"The question set {questions!r} names no gold pages, so there are no oracle passages; "
-                "choose a question set with provenance."
+                f"The dataset {questions!r} names no gold pages, so there are no oracle passages; "
+                "choose a dataset with provenance."
             )
         golds_by_text = self._golds.items()
         self.fingerprint = digest(
@@ -203,7 +203,7 @@ def random_(name: str, parts: Sequence[Retriever], settings: Mapping[str, Any]) 
             str,
             "",
             required=True,
-            about="question set (name or file) whose gold pages are handed out",
+            about="dataset (name or file) whose gold pages are handed out",
             names="dataset file",
         )
     },

@@ -63,7 +63,7 @@ class Asking:
         self._lock = threading.Lock()
 
     def close(self) -> None:
-        """Close the memory of replies; it is opened again when it is next asked for."""
+        """Close the reply cache; the next use opens it again."""
         with self._lock:
             if self._memo is not None:
                 self._memo.close()
@@ -83,7 +83,7 @@ class Asking:
         return self._memo.warning if self._memo is not None else ""
 
     def questions(self, dataset: str) -> tuple[Example, ...]:
-        """The examples of a question set, read once per version of its file. Raises BadFileError."""
+        """The examples of a dataset, read once per version of its file. Raises BadFileError."""
         _, path = self._workspace.dataset(dataset)
         return _read(path, tuple(stamps(path)))
 
@@ -169,7 +169,7 @@ class Asking:
         """One episode, live: events, the Episode last. What it names is loaded, but for a heavy model.
 
         ``before``: replies of an earlier episode's first steps, the last perhaps edited, to go on from; see ``continued``.
-        The events, and the Episode's steps, are those that come then.
+        Only the steps after ``before`` are yielded and stand in the Episode.
         """
         with self._models.lease(f"an episode of the agent {agent.workflow!r}") as lease:
             spec = agent.flow

@@ -73,7 +73,7 @@ def builder_request(
     values = {**settings, "articles": where or settings.get("articles", "")}
     target = dataset_file(workspace.path, name)
     if workspace.dataset_paths().get(name, target) != target:
-        raise UsageError(f"A question set {name!r} exists already.", hint=Hint("rename"))
+        raise UsageError(f"A dataset {name!r} exists already.", hint=Hint("rename"))
     if maker == "rgb" and SUITES.entry("rgb-testbed").traits.get("needs_llm", True) and not llm:
         raise UsageError(
             "The suite 'rgb-testbed' needs a language model.", hint=Hint("choose", "llm")

@@ -1,4 +1,4 @@
-"""The data part: corpora, question sets, indexes, vectors and combinations, imported, built, checked, deleted, searched."""
+"""The data part: corpora, datasets, indexes, vectors and combinations, imported, built, checked, deleted, searched."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from rallebench.core.types import Hit
 from rallebench.corpora import imported
 from rallebench.corpora.chunking import Chunking, choose
 from rallebench.corpora.imported import Corpus, import_corpus
-from rallebench.datasets.importing import QuestionSet, import_dataset
+from rallebench.datasets.importing import ImportedDataset, import_dataset
 from rallebench.engine.store import QUESTIONS, list_runs
 from rallebench.retrievers import needs_encoder, search_form
 from rallebench.services.jobs import JobManager, pieces_of
@@ -59,7 +59,7 @@ class VerifiedIndex:
 
 
 class Data:
-    """The verbs about corpora, question sets, indexes, vectors, combinations and searches."""
+    """The verbs about corpora, datasets, indexes, vectors, combinations and searches."""
 
     def __init__(self, workspace: Workspace, models: ModelManager, jobs: JobManager) -> None:
         self._workspace, self._models, self._jobs = workspace, models, jobs
@@ -93,7 +93,7 @@ class Data:
         imported.delete_corpus(self._workspace.corpora, name)
         return f"Deleted the corpus {name}. Indexes over it stay usable."
 
-    # question sets
+    # datasets
 
     def import_dataset(
         self,
@@ -104,19 +104,19 @@ class Data:
         skip_bad: bool = False,
         sample: int = 0,
         seed: int = 42,
-    ) -> QuestionSet:
-        """Import a question set under a name, all of it or a sample; returns what was made of it."""
+    ) -> ImportedDataset:
+        """Import a dataset under a name, all of it or a sample; returns what was made of it."""
         return import_dataset(
             self._datasets, name, source, form=form, skip_bad=skip_bad, sample=sample, seed=seed
         )
 
-    def own_question_sets(self) -> list[str]:
-        """The question sets that lie in the workspace: those can be deleted."""
+    def own_datasets(self) -> list[str]:
+        """The datasets that lie in the workspace: those can be deleted."""
         paths = self._workspace.dataset_paths()
         return [name for name, path in paths.items() if path.parent == self._datasets]
 
     def lost_with_questions(self, name: str) -> str:
-        """One sentence: what the runs that asked a question set keep and lose without it; '' if none did."""
+        """One sentence: what the runs that asked a dataset keep and lose without it; '' if none did."""
         path = self._workspace.dataset_paths().get(name)
         users, unfinished = [], []
         for run in list_runs(self._workspace.runs):
@@ -140,16 +140,16 @@ class Data:
         longest = max(files, key=lambda path: path.stat().st_size if path.exists() else 0)
         return f"{runs} questions, answers and scores{lost}. Those questions can still be asked: {longest}."
 
-    def delete_question_set(self, name: str) -> str:
-        """Delete a question set of the workspace; returns a sentence. Raises UsageError for any other."""
-        if name not in self.own_question_sets():
-            raise NotFoundError(f"There is no question set {name!r} in {self._datasets}.")
+    def delete_dataset(self, name: str) -> str:
+        """Delete a dataset of the workspace; returns a sentence. Raises UsageError for any other."""
+        if name not in self.own_datasets():
+            raise NotFoundError(f"There is no dataset {name!r} in {self._datasets}.")
         path, lost = self._workspace.dataset_paths()[name], self.lost_with_questions(name)
         try:
             path.unlink()
         except OSError as error:
             raise UsageError(f"{path} could not be removed: {error.strerror or error}.") from error
-        return f"Deleted the question set {name}. {lost}".strip()
+        return f"Deleted the dataset {name}. {lost}".strip()
 
     # indexes and vectors
 

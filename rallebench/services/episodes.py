@@ -34,7 +34,7 @@ Trace = Callable[[Episode, str, str], object]
 """Logs an episode: the question's text, and the kind of what answered it."""
 
 TYPED = "typed"
-"""Stands in the question set's place for a question of the user's own."""
+"""Stands in the dataset's place for a question of the user's own."""
 
 State = Literal["starting", "running", "stopped", "ended", "failed"]
 
@@ -85,7 +85,7 @@ class EpisodeState:
 
 
 def example_of(workbench: Workbench, dataset: str, chosen: str) -> tuple[str, Example]:
-    """(question set, the question chosen from it), or (TYPED, the user's own, without gold). Raises UsageError."""
+    """(dataset, the question chosen from it), or (TYPED, the user's own, without gold). Raises UsageError."""
     chosen = (chosen or "").strip()
     if not chosen:
         raise UsageError("No question is chosen; choose one, or type your own.")

@@ -87,7 +87,7 @@ def import_predictions(
             hint=Hint("leave-out", "system"),
         )
     if not dataset:
-        raise UsageError("Predictions answer a question set.", hint=Hint("choose", "dataset"))
+        raise UsageError("Predictions answer a dataset.", hint=Hint("choose", "dataset"))
     run = import_run(workspace, source, dataset, name, form=form, skip_bad=skip_bad)
     report = run.report() or {}
     n, without = report["n"], report["n_errors"]

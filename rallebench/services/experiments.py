@@ -156,7 +156,7 @@ class Experiments:
         return self.request(BASELINES, name, {"run": run}, spec["limit"], spec["seed"])
 
     def _lease(self, request: ExperimentRequest, use: str = "") -> Lease:
-        """The lease of an experiment that can be made; ``use``: "the plan of " it, say. Raises UsageError, NotFoundError."""
+        """Check the request and return its lease; ``use`` precedes the noun ("the plan of "). Raises UsageError, NotFoundError."""
         kind, noun = request.kind, kind_of(request.kind).noun
         if kind == SWEEP and not SWEEP_NAME.fullmatch(request.name):
             raise UsageError(

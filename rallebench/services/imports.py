@@ -24,7 +24,7 @@ from rallebench.corpora.page_maps import read_page_map
 from rallebench.corpora.reading import form_of as form_of_corpus
 from rallebench.corpora.reading import read_corpus
 from rallebench.datasets import DATASETS
-from rallebench.datasets.importing import QuestionSet
+from rallebench.datasets.importing import ImportedDataset
 from rallebench.datasets.reading import form_of as form_of_questions
 from rallebench.datasets.reading import read_examples
 from rallebench.services import uploads
@@ -50,7 +50,7 @@ WAYS: Mapping[str, str] = {"bm25": "bm25", "dense": "flat"}
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """The beginning of a corpus or a question set as it would be imported, and the bad rows there.
+    """The beginning of a corpus or a dataset as it would be imported, and the bad rows there.
 
     ``rows``: Passages or Examples. ``read`` rows were looked at; ``ended``: these are all.
     """
@@ -98,7 +98,7 @@ class ImportResult:
     """What came of an import; ``indexes``: the names of what was built, the hybrid among them."""
 
     corpus: Corpus | None = None
-    dataset: QuestionSet | None = None
+    dataset: ImportedDataset | None = None
     indexes: tuple[str, ...] = field(default=())
 
 
@@ -201,7 +201,7 @@ def index_names(request: ImportRequest) -> dict[str, str]:
 
 def start(workbench: Workbench, request: ImportRequest) -> Job:
     """Begin an import as a job; raises UsageError at once for what cannot be."""
-    check_name("corpus" if request.kind != "dataset" else "question set", request.name)
+    check_name("corpus" if request.kind != "dataset" else "dataset", request.name)
     if not request.source.exists():
         raise NotFoundError(f"{request.source} is no longer there; choose it again.")
     if request.kind != "dataset":

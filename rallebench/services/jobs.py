@@ -23,7 +23,7 @@ Status = Literal["running", "stopping", "finished", "stopped", "failed"]
 class Job:
     """One piece of work. All who follow it get its events from the beginning.
 
-    Of progress with one task and message that follows itself only the newest is kept for those who come later.
+    Of consecutive progress with the same task and message only the newest is kept.
 
     ``kind``: the noun for it in sentences ("sweep"); ``identity``: what tells its work from other work of that name.
     """
@@ -76,7 +76,7 @@ class Job:
             )
 
     def stop_by(self, ask: Callable[[], None]) -> None:
-        """From now on the work ends by itself once ``ask`` was called; else it ends at its next event."""
+        """``stop`` now calls ``ask``, and the work must end itself; otherwise it ends at its next event."""
         with self._change:
             self._on_stop = ask
         if self.stopping:

@@ -130,7 +130,7 @@ def starter_passages() -> tuple[Passage, ...]:
 
 def datasets(workbench: Workbench) -> list[DatasetLine]:
     """All datasets, those of the workspace first."""
-    own = set(workbench.data.own_question_sets())
+    own = set(workbench.data.own_datasets())
     lines = [
         _dataset(name, path, name in own)
         for name, path in workbench.workspace.dataset_paths().items()

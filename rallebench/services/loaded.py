@@ -121,8 +121,7 @@ class LoadedTable:
         return row is not None
 
     def enter(self, load: LoadJob) -> str | BaseException:
-        """Open what a load is for and enter it; returns a sentence. If that fails, everything is given back, and the error
-        returned."""
+        """Open the backend and enter it; returns a sentence, or the error after everything is freed."""
         error: BaseException | None = None
         try:
             with reporting(load.tell):

@@ -63,7 +63,7 @@ def pieces(steps: Iterable[Step], workflow: str = "") -> list[Piece]:
 
 
 def beginning(request: Request, text: str, workflow: str = "") -> list[Piece]:
-    """The same for a step that goes on, of which ``text`` has come."""
+    """The same for a step in progress, whose reply so far is ``text``."""
     return (
         _of(Step(request, Reply(text)), workflow)
         if isinstance(request, Generate)

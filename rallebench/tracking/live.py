@@ -1,4 +1,4 @@
-"""Traces of Develop and Chat: queued at once, written by one thread, so no answer waits for MLflow."""
+"""Traces of Build and Chat: queued at once, written by one thread, so no answer waits for MLflow."""
 
 from __future__ import annotations
 

@@ -146,7 +146,7 @@ def prepare_agent(
 ) -> Agent:
     """Find and check all that an agent needs; loads no model. Raises UsageError.
 
-    ``given``: settings of the workflow and of the environment; one that both have is the workflow's, and the
+    ``settings_given``: settings of the workflow and of the environment; one that both have is the workflow's, and the
     environment's is ``env.name``.
     """
     entry = WORKFLOWS.entry(workflow)

@@ -1,4 +1,4 @@
-"""What can be named in a workspace, and where it lies: question sets, chains, indexes, models."""
+"""What can be named in a workspace, and where it lies: datasets, chains, indexes, models."""
 
 from __future__ import annotations
 
@@ -68,16 +68,16 @@ class Workspace:
         names = ("cache", "corpora", "experiments", "indexes", "runs")
         return tuple(self.path / name for name in names)
 
-    # question sets
+    # datasets
 
     def dataset_paths(self) -> dict[str, Path]:
-        """Name → file of every question set that is known here."""
+        """Name → file of every dataset that is known here."""
         paths = _files(STARTER / "questions", "*.jsonl")
         paths |= _files(self.path / "datasets", "*.jsonl.gz", "*.jsonl")
         return paths | ({**self.base.develop, **self.base.test} if self.base else {})
 
     def dataset(self, reference: str) -> tuple[str, Path]:
-        """(name, file or folder) of a question set given as a name or a path."""
+        """(name, file or folder) of a dataset given as a name or a path."""
         known = self.dataset_paths()
         if reference in known:
             return reference, known[reference]
@@ -88,30 +88,30 @@ class Workspace:
             return path.resolve().name, path.resolve()
         if path.suffix or "/" in reference or os.path.isdir(path):
             raise NotFoundError(
-                f"{reference} is no file of questions. Known question sets: {', '.join(known)}."
+                f"{reference} is no file of questions. Known datasets: {', '.join(known)}."
             )
-        raise NotFoundError(unknown("question set", reference, list(known)))
+        raise NotFoundError(unknown("dataset", reference, list(known)))
 
     def dataset_ref(self, reference: str) -> DatasetRef:
-        """A question set as a run records it; of a folder the records count, not its files."""
+        """A dataset as a run records it; of a folder the records count, not its files."""
         name, path = self.dataset(reference)
         file = "" if reference in self.dataset_paths() else str(path)
         return DatasetRef(name, file, sha256_file(path) if path.is_file() else "")
 
     def data(self, reference: str, what: str, setting: str = "data") -> Path:
-        """A question set by its name, else a file or folder by its path: what a suite's ``setting`` names. ``what`` it should be.
+        """A dataset by its name, else a file or folder by its path: what a suite's ``setting`` names. ``what`` it should be.
 
         Raises UsageError where nothing is named, NotFoundError for what is neither.
         """
         known, reference = self.dataset_paths(), reference.strip()
-        hint, kinds = Hint("set", f"{setting}=PATH"), f"{what}, or the name of a question set"
+        hint, kinds = Hint("set", f"{setting}=PATH"), f"{what}, or the name of a dataset"
         if not reference:
             raise UsageError(f"No {setting} is named: {kinds}.", setting, hint)
         path = known.get(reference, _path(reference))
         if not path.exists():
             raise NotFoundError(
-                f"{reference} does not exist, neither as a path nor as a question set; it should be {what}. "
-                f"Question sets: {', '.join(known)}.",
+                f"{reference} does not exist, neither as a path nor as a dataset; it should be {what}. "
+                f"Datasets: {', '.join(known)}.",
                 setting,
                 hint,
             )
@@ -156,7 +156,7 @@ class Workspace:
         return load_chain_file(path)
 
     def experiment(self, reference: str) -> Experiment | None:
-        """What RaLLe's experiment file says of question set, number and batch size; None for our own form."""
+        """What RaLLe's experiment file says of dataset, number and batch size; None for our own form."""
         path = self.chain_paths().get(reference) or _path(reference)
         if not os.path.isfile(path) or path.suffix != ".json":
             return None

@@ -1,4 +1,4 @@
-"""Runs over several axes: question sets, where they share no question, or the kinds of question of one set."""
+"""Runs over several axes: datasets, where they share no question, or the kinds of question of one set."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_kinds_of_question_are_the_axes_and_what_names_a_question_is_none(
         over_field(both, common, "em", "meta.own2")
 
 
-def test_a_line_is_a_chain_over_question_sets_and_what_it_was_not_asked_stays_open(
+def test_a_line_is_a_chain_over_datasets_and_what_it_was_not_asked_stays_open(
     runs: dict[str, RunFolder],
 ) -> None:
     chosen = some(

@@ -1,4 +1,4 @@
-"""Runs of one question set: a table over the questions that all share, each run against the first; where a run lost them."""
+"""Runs of one dataset: a table over the questions that all share, each run against the first; where a run lost them."""
 
 from __future__ import annotations
 

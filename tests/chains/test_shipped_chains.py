@@ -53,7 +53,7 @@ TASKS = {
     "three-action-nq": OPEN,
     "three-action-trex": ("slot",),
 }
-"""Every shipped chain, with the starter's question sets it is made for."""
+"""Every shipped chain, with the starter's datasets it is made for."""
 
 WIM = Passage("7", "A film by Wim Wenders of 1984.", "Paris, Texas", "290")
 CITY = Passage("8", "The capital of France; it lies on the Seine.", "Paris", "305")

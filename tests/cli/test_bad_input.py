@@ -159,7 +159,7 @@ def test_a_page_id_that_is_null_is_no_page(rallebench: CommandLine, tmp_path: Pa
     )
 
 
-# ── question sets ────────────────────────────────────────────────────────────
+# ── datasets ────────────────────────────────────────────────────────────
 
 GOOD = json.dumps(RECORDS[0]).encode() + b"\n"
 QUESTION_SETS: dict[str, tuple[Any, str]] = {  # more in tests/datasets
@@ -178,7 +178,7 @@ QUESTION_SETS: dict[str, tuple[Any, str]] = {  # more in tests/datasets
 
 
 @pytest.mark.parametrize("case", QUESTION_SETS)
-def test_a_bad_question_set_is_refused_with_its_line_before_anything_is_asked(
+def test_a_bad_dataset_is_refused_with_its_line_before_anything_is_asked(
     case: str, rallebench: CommandLine, workspace: Path, tmp_path: Path
 ) -> None:
     content, message = QUESTION_SETS[case]
@@ -201,7 +201,7 @@ def test_gold_pages_that_the_corpus_lacks_are_one_warning_with_the_count(
     assert ran.err.count(f"Warning: {warning}") == 1
 
 
-def test_a_metric_whose_gold_is_absent_is_refused_naming_the_question_set(
+def test_a_metric_whose_gold_is_absent_is_refused_naming_the_dataset(
     rallebench: CommandLine, tmp_path: Path
 ) -> None:
     questions = write_lines(
@@ -675,7 +675,7 @@ def test_half_a_surrogate_pair_in_a_question_can_be_exported(
         assert "ud800" in out.read_text("utf-8") or form == "kilt"
 
 
-def test_a_question_set_whose_name_ends_like_a_file_is_no_other_one(
+def test_a_dataset_whose_name_ends_like_a_file_is_no_other_one(
     rallebench: CommandLine, tmp_path: Path
 ) -> None:
     for name, answer in (("t.jsonl", "Titan"), ("t", "Triton")):

@@ -334,7 +334,7 @@ def test_run_prints_counts_seconds_and_metrics_with_intervals(
     assert "scoring" in rallebench(f"run --chain read {ON_TINY}").err
 
 
-def test_run_uses_the_starters_question_set_unless_told_otherwise(
+def test_run_uses_the_starters_dataset_unless_told_otherwise(
     rallebench: CommandLine, workspace: Path
 ) -> None:
     printed = rallebench.json("run --chain closed --limit 3 --no-mlflow --name first")
@@ -792,14 +792,17 @@ WRONG: dict[str, tuple[str, str]] = {
     ),
     "unknown dataset": ("run --chain read --dataset tinyqa", "Did you mean 'tiny-qa'"),
     "no dataset file": ("run --chain read --dataset x.jsonl", "x.jsonl is no file of questions."),
-    "long dataset": (f"run --chain read --dataset {'x' * 300}", "There is no question set"),
+    "long dataset": (f"run --chain read --dataset {'x' * 300}", "There is no dataset"),
     "unknown metric": (
         f"run --chain read {ON_TINY} --metrics rougeL",
         "Did you mean 'rouge-L' or 'rougel'?",
     ),
     "cut-off": (f"run --chain read {ON_TINY} --metrics recall@0", "asks for a cut-off of 0"),
     "batch size": (f"run --chain read {ON_TINY} --batch-size 0", "The batch size is 0;"),
-    "max errors": (f"run --chain read {ON_TINY} --max-errors -1", "--max-errors is -1;"),
+    "max errors": (
+        f"run --chain read {ON_TINY} --max-errors -1",
+        "The most failed questions are -1;",
+    ),
     "set": (f"run --chain read {ON_TINY} --set k", "The setting 'k' is not key=value."),
     "set k": (
         f"run --chain read {ON_TINY} --set k=0",

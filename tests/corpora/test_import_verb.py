@@ -81,7 +81,7 @@ def test_bad_rows_are_told_with_their_lines(
     assert "line 3 repeats the id '1' of line 1" in shown.out
 
 
-def test_a_question_set_is_imported_and_asked_by_its_name(
+def test_a_dataset_is_imported_and_asked_by_its_name(
     rallebench: CommandLine, tmp_path: Path
 ) -> None:
     questions = write_lines(tmp_path / "q.jsonl", [*RECORDS[:3], {"id": "bad"}])
@@ -98,7 +98,7 @@ def test_a_question_set_is_imported_and_asked_by_its_name(
 @pytest.mark.parametrize(
     ("kind", "sentence"),
     [
-        ("dataset --page-map m", "A question set has no --page-map; its records name their pages."),
+        ("dataset --page-map m", "A dataset has no --page-map; its records name their pages."),
         (
             "corpus --dataset tiny-qa",
             "--dataset and --system belong to --kind predictions; leave them out for a corpus",

@@ -1,4 +1,4 @@
-"""Question sets that a workspace keeps: any format becomes KILT's, checked, whole or not at all."""
+"""Datasets that a workspace keeps: any format becomes KILT's, checked, whole or not at all."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from rallebench.core.errors import BadFileError, NotFoundError, UsageError
-from rallebench.datasets.importing import QuestionSet, import_dataset
+from rallebench.datasets.importing import ImportedDataset, import_dataset
 from rallebench.datasets.reading import read_examples, read_questions
 
 RECORD = {
@@ -43,7 +43,7 @@ def test_kilts_records_are_kept_as_they_are_plain_or_gzipped(
         (lines(*records).encode(), gzip.compress(lines(*records).encode()))
     ):
         made = import_dataset(datasets, f"set{number}", write(tmp_path / "q.jsonl", content))
-        assert made == QuestionSet(
+        assert made == ImportedDataset(
             f"set{number}", datasets / f"set{number}.jsonl", "kilt", 2, 0, ()
         )
         assert [
@@ -161,9 +161,7 @@ def test_the_same_questions_again_stay_and_others_of_that_name_are_refused(
     before = first.path.stat()
     assert import_dataset(datasets, "x", source) == first
     source.write_text(lines({**RECORD, "id": "other"}))
-    with pytest.raises(
-        UsageError, match="A question set 'x' exists already and holds other questions"
-    ):
+    with pytest.raises(UsageError, match="A dataset 'x' exists already and holds other questions"):
         import_dataset(datasets, "x", source)
     after = first.path.stat()
     assert (after.st_mtime_ns, after.st_ino) == (before.st_mtime_ns, before.st_ino)
@@ -174,7 +172,7 @@ def test_a_name_a_file_or_a_format_that_cannot_be_is_refused(
     datasets: Path, tmp_path: Path
 ) -> None:
     source = write(tmp_path / "q.jsonl", lines(RECORD))
-    with pytest.raises(UsageError, match="question set name 'a/b' cannot be"):
+    with pytest.raises(UsageError, match="dataset name 'a/b' cannot be"):
         import_dataset(datasets, "a/b", source)
     with pytest.raises(BadFileError, match="does not exist"):
         import_dataset(datasets, "x", tmp_path / "none.jsonl")

@@ -1,4 +1,4 @@
-"""R-Eval's records are read as they are published, and its twelve tasks are found among the question sets by their names."""
+"""R-Eval's records are read as they are published, and its twelve tasks are found among the datasets by their names."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_all_outputs_are_accepted_and_in_the_original_form_only_the_first(tmp_pa
     assert ours.record["environment"] == "wiki"
 
 
-def test_the_form_is_recognised_and_kept_as_a_question_set_with_what_else_its_records_hold(
+def test_the_form_is_recognised_and_kept_as_a_dataset_with_what_else_its_records_hold(
     tmp_path: Path,
 ) -> None:
     path = written(
@@ -102,7 +102,7 @@ def test_there_are_twelve_tasks_nine_over_wiki_and_three_over_scholars_in_three_
     assert TASKS[7].file == "3-1_hotpotqa.jsonl" and TASKS[7].environment == "wikipedia"
 
 
-def test_a_task_is_found_by_its_own_question_set_before_the_starters_stand_in() -> None:
+def test_a_task_is_found_by_its_own_dataset_before_the_starters_stand_in() -> None:
     assert available(["starter-scholar-easy", "starter-scholar-hard", "hotpotqa_dev", "mine"]) == {
         "soay_easy": "starter-scholar-easy",
         "soay_hard": "starter-scholar-hard",
@@ -114,5 +114,5 @@ def test_a_task_is_found_by_its_own_question_set_before_the_starters_stand_in() 
 
 def test_a_task_without_questions_says_in_one_sentence_how_to_get_them() -> None:
     lines = described({"musique": Path("x")})
-    assert "question set musique" in lines["musique"]
+    assert "dataset musique" in lines["musique"]
     assert all("Not here. " in line for name, line in lines.items() if name != "musique")

@@ -228,7 +228,7 @@ def test_a_trade_off_that_is_being_measured_is_refused_a_second_time(
         (("--index", "tiny", "--limit", "0"), "number of questions is 0; it must be at least 1"),
         (("--index", "tiny", "--limit", "-1"), "must be at least 1"),
         (("--index", "tiny", "--dataset", "bare"), "holds no question"),
-        (("--index", "tiny", "--dataset", "nothing"), "no question set 'nothing'"),
+        (("--index", "tiny", "--dataset", "nothing"), "no dataset 'nothing'"),
         (("--index", "tiny", "--name", "a/b"), "The trade-off name 'a/b' cannot be a folder name"),
         (("--index", "tiny-hnsw", "--knob", "ef_search"), "should read key=value,value"),
         (("--index", "tiny-hnsw", "--knob", "ef_search=0"), "must be a whole number from 1"),

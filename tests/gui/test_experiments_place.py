@@ -367,7 +367,7 @@ def test_settings_are_controls_of_their_kind_and_are_checked(page: Page) -> None
 def test_a_setting_is_a_chooser_of_what_it_names_and_a_path_is_typed_or_chosen(page: Page) -> None:
     design = page.session("w").setdefault("design", Design(suite="rgb-testbed"))
     testbed = page.open("experiments/list?kind=suite")["#v-experiments-list"]
-    assert '<input name="s:data" value="" placeholder="a question set or a file"' in testbed
+    assert '<input name="s:data" value="" placeholder="a dataset or a file"' in testbed
     assert 'list="s:data-list"' in testbed and '<option value="tiny-qa">' in testbed
     assert '<select name="s:index">' in testbed and '<option value="tiny">' in testbed
     design.suite = "reval"

@@ -1,43 +1,51 @@
-"""What lower layers say with flags of the command line is said on the page with its fields."""
+"""An error of a lower layer names no flag; its mend is worded with the fields of the page."""
 
 from __future__ import annotations
 
-import pytest
+import ast
+import re
 
+import pytest
+from project import PROJECT
+
+from rallebench.core.errors import Hint, UsageError
 from rallebench.gui.wording import on_page
+
+FLAG = re.compile(r"(^|\W)--[a-z]{3,}")
+FRONT_ENDS = {"cli", "gui"}
 
 
 @pytest.mark.parametrize(
-    ("said", "shown"),
+    ("hint", "mend"),
     [
-        ("Name a folder with --set data=PATH.", "Name a folder with data=PATH."),
-        ("--set noise=x: noise must be numbers.", "noise=x: noise must be numbers."),
-        (
-            "Models are missing; name them with --set models=A,B or one with --llm.",
-            "Models are missing; name them with models=A,B or choose one.",
-        ),
-        (
-            "these tasks have no gold documents; name --llm.",
-            "these tasks have no gold documents; choose one.",
-        ),
-        (
-            "that is measured only with a language model (--llm).",
-            "that is measured only with a language model.",
-        ),
-        (
-            "let a model propose some: --set propose=10 --llm L.",
-            "let a model propose some: propose=10 and choose a model.",
-        ),
-        (
-            "start the suite again with the same --name to continue.",
-            "start the suite again with the same name to continue.",
-        ),
-        (
-            "whether --limit draws articles at random",
-            "whether the number asked for draws articles at random",
-        ),
-        ("An answer with -- and more is left alone.", "An answer with -- and more is left alone."),
+        (Hint("set", "data=PATH"), "fill in data=PATH"),
+        (Hint("set", "answerable=false"), "fill in answerable not ticked"),
+        (Hint("choose", "llm"), "choose one"),
+        (Hint("choose", "llm", "questions=0"), "choose one, or do without: questions=0"),
+        (Hint("leave-out", "page-map"), "leave the field page map empty"),
     ],
 )
-def test_a_flag_is_called_as_its_field_is(said: str, shown: str) -> None:
-    assert on_page(said) == shown
+def test_a_hint_is_worded_with_fields(hint: Hint, mend: str) -> None:
+    assert (
+        on_page(UsageError("Something is missing.", hint=hint)) == f"Something is missing; {mend}."
+    )
+
+
+def test_a_sentence_without_a_hint_is_left_alone() -> None:
+    assert on_page("An answer with -- and more.") == "An answer with -- and more."
+
+
+def test_no_error_below_the_front_ends_names_a_flag() -> None:
+    flags = [
+        f"{path.relative_to(PROJECT)}:{text.lineno}: {text.value}"
+        for path in sorted((PROJECT / "rallebench").rglob("*.py"))
+        if path.relative_to(PROJECT).parts[1] not in FRONT_ENDS
+        for error in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(error, ast.Raise)
+        for text in ast.walk(error)
+        if isinstance(text, ast.Constant)
+        and isinstance(text.value, str)
+        and FLAG.search(text.value)
+        and "pip install" not in text.value
+    ]
+    assert flags == []

@@ -23,7 +23,7 @@ FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 @cache
 def trees() -> dict[str, ast.Module]:
-    """Path below ``rallebench`` → its syntax tree; the old page is left out."""
+    """Path below ``rallebench`` → its syntax tree; the page is left out."""
     gc.disable()  # the trees stay, so that collecting finds nothing and takes three quarters of the time
     try:
         return {

@@ -114,8 +114,8 @@ def test_a_query_that_is_no_question_of_the_set_is_one_sentence_and_a_blank_one_
         gold.search(["titan"], 3)
 
 
-def test_a_question_set_without_provenance_is_refused(index: Any) -> None:
-    with pytest.raises(UsageError, match="The question set 'my-qa' names no gold pages"):
+def test_a_dataset_without_provenance_is_refused(index: Any) -> None:
+    with pytest.raises(UsageError, match="The dataset 'my-qa' names no gold pages"):
         opened("gold", index, examples=[asked("Who?", answers=["me"])])
 
 

@@ -121,7 +121,7 @@ def test_what_retrieves_nothing_and_what_is_a_line_has_no_lines(bench: Workbench
 
 
 @pytest.mark.parametrize("name", ["2024", "true", "a&b?c", "(x),y", "日本 語", '"quoted"'])
-def test_a_question_set_of_any_name_can_be_written_into_a_line(bench: Workbench, name: str) -> None:
+def test_a_dataset_of_any_name_can_be_written_into_a_line(bench: Workbench, name: str) -> None:
     write_lines(
         bench.workspace.path / "datasets" / f"{name}.jsonl", [record("q", "Titan?", "Titan", "p1")]
     )
@@ -140,7 +140,7 @@ def test_a_long_run_name_leaves_room_for_its_lines() -> None:
     ("reference", "sentence"),
     [
         ("gold:tiny", "'gold:tiny' (gold) needs the setting 'questions'"),
-        ("gold:tiny?questions=nobody", "There is no question set 'nobody'."),
+        ("gold:tiny?questions=nobody", "There is no dataset 'nobody'."),
         ("random:tiny?seed=-1", "seed must be a whole number from 0"),
         ("nothing:nobody", "There is no index 'nobody'."),
     ],
@@ -202,13 +202,13 @@ def test_a_run_of_another_chain_under_a_lines_name_is_left_alone(
     assert list(baselines.stored_baselines(bench.workspace, bench.runs.open("read"))) == []
 
 
-def test_a_question_set_that_was_changed_is_told(bench: Workbench, run: CommandLine) -> None:
+def test_a_dataset_that_was_changed_is_told(bench: Workbench, run: CommandLine) -> None:
     write_lines(
         bench.workspace.path / "datasets" / "bare.jsonl", [record("x", "Triton?", "Triton", "p2")]
     )
     refused = run("baselines", "two", "--no-mlflow")
     assert refused.code == 2
-    assert "The question set 'bare' was changed after 'two' was run" in refused.last
+    assert "The dataset 'bare' was changed after 'two' was run" in refused.last
 
 
 def test_the_lines_of_a_run_are_let_go_again_and_asked_once(bench: Workbench) -> None:

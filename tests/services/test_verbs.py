@@ -301,19 +301,19 @@ def test_a_corpus_is_imported_listed_and_deleted(bench: Workbench) -> None:
     assert bench.data.corpora() == {}
 
 
-def test_a_question_set_is_sampled_and_deleted_with_what_runs_lose(
+def test_a_dataset_is_sampled_and_deleted_with_what_runs_lose(
     bench: Workbench, tmp_path: Path
 ) -> None:
     source = write_lines(tmp_path / "q.jsonl", RECORDS)
     assert bench.data.import_dataset("mine", source, sample=3).questions == 3
     assert len(bench.asking.questions("mine")) == 3
-    assert set(bench.data.own_question_sets()) == {"mine", "tiny-qa"}
+    assert set(bench.data.own_datasets()) == {"mine", "tiny-qa"}
     assert bench.data.lost_with_questions("tiny-qa") == ""
     lost = run(bench, "x").data.lost_with_questions("tiny-qa")
     assert lost.startswith("1 run that asked it keeps its questions, answers and scores.")
-    assert bench.data.delete_question_set("mine") == "Deleted the question set mine."
-    with pytest.raises(NotFoundError, match="There is no question set 'starter-qa'"):
-        bench.data.delete_question_set("starter-qa")
+    assert bench.data.delete_dataset("mine") == "Deleted the dataset mine."
+    with pytest.raises(NotFoundError, match="There is no dataset 'starter-qa'"):
+        bench.data.delete_dataset("starter-qa")
 
 
 def test_an_index_is_estimated_verified_and_deleted_unless_it_is_loaded(bench: Workbench) -> None:

@@ -131,7 +131,7 @@ def numbers(part: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def make_workspace(folder: Path) -> Path:
-    """Models, three chains, a question set, the corpus as a file, and the index ``tiny`` (BM25) over it."""
+    """Models, three chains, a dataset, the corpus as a file, and the index ``tiny`` (BM25) over it."""
     for name in ("chains", "datasets"):
         (folder / name).mkdir(parents=True)
     entries = scripted(MODELS)
@@ -241,12 +241,12 @@ class CommandLine:
     def run(
         self, name: str, llm: str = "titan", *more: str | Path | int, chain: str = "read"
     ) -> Ran:
-        """A run of a chain over the small question set."""
+        """A run of a chain over the small dataset."""
         words = ("--chain", chain, "--name", name, "--llm", llm, "--dataset", "tiny-qa")
         return self("run --no-mlflow", *words, *more)
 
     def predictions(self, file: Path, name: str, *more: str | Path) -> Ran:
-        """A file of predictions on the small question set, imported as a run."""
+        """A file of predictions on the small dataset, imported as a run."""
         words = ("--kind", "predictions", "--dataset", "tiny-qa", "--name", name)
         return self("import", file, *words, *more)
 

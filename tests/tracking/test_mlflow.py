@@ -236,10 +236,10 @@ def test_a_table_for_a_browser_is_cut_and_says_so() -> None:
     assert cut_note(MAX_ROWS) == ""
 
 
-# the question set, and where questions are lost
+# the dataset, and where questions are lost
 
 
-def test_the_question_set_is_the_runs_input_with_its_sum_and_its_file(
+def test_the_dataset_is_the_runs_input_with_its_sum_and_its_file(
     workspace: Path, client: Any, new_run: NewRun
 ) -> None:
     changed = spec()["spec"]

@@ -1,4 +1,4 @@
-"""The question sets that the reader learns from, and which of their articles it never sees.
+"""The datasets that the reader learns from, and which of their articles it never sees.
 
 Only sets whose licence lets weights be shipped: Wikipedia text and questions that may be shared.
 Reviews and forum posts are left out, whatever they would gain.
@@ -21,7 +21,7 @@ Part = Literal["train", "development", "test"]
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A question set: its file ``<name>.jsonl.gz`` (or ``.jsonl``), what it is, where from, its licence.
+    """A dataset: its file ``<name>.jsonl.gz`` (or ``.jsonl``), what it is, where from, its licence.
 
     ``hashed``: its articles are many, so their names' hashes say which are kept for testing.
     """

@@ -1,6 +1,6 @@
 """Train the embedded reader: ``python -m tools.reader.train --data FOLDER --out FILE``.
 
-Reads the question sets of ``training.sources`` from a folder, trains, fits the confidence, writes
+Reads the datasets of ``training.sources`` from a folder, trains, fits the confidence, writes
 the weights and the model card. A run that was interrupted goes on from its last checkpoint.
 """
 
@@ -54,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     add = parser.add_argument
-    add("--data", type=Path, metavar="FOLDER", help="the question sets, NAME.jsonl.gz")
+    add("--data", type=Path, metavar="FOLDER", help="the datasets, NAME.jsonl.gz")
     add(
         "--out",
         type=Path,
@@ -120,7 +120,7 @@ def _run(flags: argparse.Namespace) -> None:
     from rallebench.reader.network import build
 
     if flags.data is None:
-        raise UsageError("Give the folder that holds the question sets: --data FOLDER.")
+        raise UsageError("Give the folder that holds the datasets: --data FOLDER.")
     if flags.device == "cuda" and not torch.cuda.is_available():
         raise UsageError(
             "There is no CUDA device here; leave --device out to train on the processor."

@@ -24,7 +24,7 @@ from rallebench.experiments.builders.articles import Reading, SourceArticle
 
 LAST_EDIT = (
     "The dump holds one revision of each page, so its dates are those of the last edit, not of the first; a dump with the "
-    "whole history has those, or give them with --set dates=FILE."
+    "whole history has those, or give them as dates=FILE."
 )
 _PICTURES = re.compile(
     r"^:?(file|image|media|category|datei|bild|kategorie|fichier|catégorie|archivo|categoría|文件|分类|图像)\s*:",
@@ -202,6 +202,6 @@ def _query(api: str, query: dict[str, str]) -> dict[str, Any]:
     except (OSError, ValueError, urllib.error.URLError) as error:
         reason = getattr(error, "reason", None) or error
         raise BackendError(
-            f"{api} cannot be asked ({reason}); source=mediawiki needs the network: give articles from a file with --articles instead."
+            f"{api} cannot be asked ({reason}); source=mediawiki needs the network. Give articles from a file instead."
         ) from None
     return value if isinstance(value, dict) else {}

@@ -18,7 +18,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-from rallebench.core.errors import BadFileError, NotFoundError, UsageError
+from rallebench.core.errors import BadFileError, Hint, NotFoundError, UsageError
 from rallebench.core.experiments import ExperimentRequest, Row, RowsRequest
 from rallebench.core.files import read_json
 from rallebench.core.sources import Problems, Source, stamps
@@ -72,7 +72,8 @@ def kind_of(reference: str, workspace: Workspace) -> tuple[str, Path]:
     """(a name of SOURCES, place) of articles given as a path or as a corpus's name. Raises NotFoundError, BadFileError."""
     if not reference.strip():
         raise UsageError(
-            "No articles are given: --articles PATH takes a folder, a JSON-lines list, a corpus or a dump."
+            "No articles are given: a folder, a JSON-lines list, a corpus or a dump.",
+            hint=Hint("choose", "articles"),
         )
     path = workspace.corpus(reference)
     if not path.exists():
@@ -89,7 +90,8 @@ def kind_of(reference: str, workspace: Workspace) -> tuple[str, Path]:
     elif is_file and not name.endswith((".tsv", ".csv", ".tab", ".tsv.gz", ".csv.gz")):
         raise BadFileError(
             f"{path} is none of the kinds that articles come in: a folder or file of {', '.join(READERS)}, a list (.jsonl), "
-            "a corpus (.tsv, .csv), a MediaWiki dump (.xml, .xml.bz2); name its kind with --set source=…"
+            "a corpus (.tsv, .csv), a MediaWiki dump (.xml, .xml.bz2).",
+            hint=Hint("set", "source=KIND"),
         )
     else:
         kind = "folder" if path.is_dir() and form_of(path) == "folder" else "corpus"

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from rallebench.core.errors import UsageError
+from rallebench.core.errors import Hint, UsageError
 from rallebench.core.experiments import Experiment, ExperimentRequest, Report, Row
 from rallebench.core.files import json_lines
 from rallebench.core.settings import Setting
@@ -107,14 +107,15 @@ def _check_models(request: ExperimentRequest, dated: bool) -> None:
     if "" in needed:
         without = ["questions=0"] * bool(s["questions"]) + [f"{name}=false" for name in verdicts]
         raise UsageError(
-            "A language model writes the questions and gives the verdicts; name one with --llm, or do without: "
-            f"{' '.join(f'--set {setting}' for setting in without)}."
+            "A language model writes the questions and gives the verdicts.",
+            hint=Hint("choose", "llm", " ".join(without)),
         )
     for name in needed:
         if request.workspace.llm(name).backend == READER:
             raise UsageError(
-                f"The built-in reader ({name}) only copies from passages: it cannot write questions or give verdicts. Name a model "
-                "that writes with --llm; rallebench list presets shows small ones."
+                f"The built-in reader ({name}) only copies from passages: it cannot write questions or give verdicts. A model "
+                "that writes is needed; the presets name small ones.",
+                hint=Hint("choose", "llm"),
             )
 
 
@@ -181,9 +182,7 @@ def _passage(row: Row) -> Row:
 def _notes(store: RowFile, questions: tuple[Mapping[str, Any], ...]) -> tuple[str, ...]:
     notes = notes_of(store)
     if not questions:
-        notes.append(
-            "No question is left, so no question set was written; the stages' files say why."
-        )
+        notes.append("No question is left, so no dataset was written; the stages' files say why.")
     elif not any("answer" in answer for row in questions for answer in row["output"]):
         notes.append(
             "The questions have no answers: runs can score what they retrieve, and judges can score what they answer."

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from rallebench.core.errors import UsageError
+from rallebench.core.errors import Hint, UsageError
 from rallebench.core.experiments import Experiment, ExperimentRequest, Report, Row, RowsRequest
 from rallebench.core.prompts import filled
 from rallebench.core.settings import Setting
@@ -65,7 +65,7 @@ Inputs = Callable[[], Iterable[Row]]
         "longest": Setting(
             int, 4000, 100, 10_000_000, about="characters of an article that are used"
         ),
-        "random": Setting(bool, False, about="whether --limit draws articles at random"),
+        "random": Setting(bool, False, about="whether the limit draws articles at random"),
         "temperature": Setting(float, 0.7, 0, 2),
         "max_tokens": Setting(int, 2048, 1, 100_000),
         "seed": Setting(int, 0, 0),
@@ -73,14 +73,15 @@ Inputs = Callable[[], Iterable[Row]]
     },
 )
 def crud(request: ExperimentRequest) -> Experiment:
-    """CRUD-RAG's tasks of your own articles, as split_merged.json, and its questions as a question set."""
+    """CRUD-RAG's tasks of your own articles, as split_merged.json, and its questions as a dataset."""
     tasks = tasks_of(request.settings["tasks"])
     files = [WRITTEN[task.name].prompt for task in tasks if task.name in WRITTEN]
     fields = {file: PROMPTS[file] for file in files}
     prompts = read_prompts("crud", request.settings["prompts"], fields)
     if prompts and not request.llm:
         raise UsageError(
-            "All tasks but continuation are written by a language model; name one with --llm."
+            "All tasks but continuation are written by a language model.",
+            hint=Hint("choose", "llm"),
         )
     articles: RowFile = yield _articles(request)
     beginnings = partial(_beginnings, articles, request.settings["longest"])

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rallebench.core.errors import BadFileError, UsageError
+from rallebench.core.errors import BadFileError, Hint, UsageError
 from rallebench.core.experiments import Experiment, ExperimentRequest, Report, Row, RowsRequest
 from rallebench.core.files import json_lines
 from rallebench.core.settings import Setting
@@ -109,15 +109,18 @@ def planned(request: ExperimentRequest) -> TemplatePlan:
     s = request.settings
     if s["articles"]:
         raise UsageError(
-            "Templates are filled from tables: --set tables=FILE in place of --articles."
+            "Templates are filled from tables, not from articles.", hint=Hint("set", "tables=FILE")
         )
     if not s["templates"] and not s["propose"]:
         raise UsageError(
-            "Name a file of templates with --set templates=FILE, or let a model propose some: --set propose=10 --llm L."
+            "No file of templates is named. A language model can propose some, too: propose=10.",
+            hint=Hint("set", "templates=FILE"),
         )
     if s["propose"]:
         if not request.llm:
-            raise UsageError("propose asks a language model for templates; name it with --llm.")
+            raise UsageError(
+                "propose asks a language model for templates.", hint=Hint("choose", "llm")
+            )
         request.workspace.llm(request.llm)
     fields = {"propose": ("NUMBER", "TABLE", "COLUMNS")} if s["propose"] else {}
     prompt = read_prompts("templates", s["prompts"], fields).get("propose", "")

@@ -152,13 +152,13 @@ def failed_note(label: str, result: RunResult, where: str) -> tuple[str, ...]:
     return sentences((result.n_errors, f"{label}: {text}" if label else text))
 
 
-def check_file(path: Path, what: str, flag: str = "--guess") -> None:
+def check_file(path: Path, what: str) -> None:
     """Raise NotFoundError unless ``path`` is a file; ``what`` it should hold."""
     if path.is_dir():
         names = sorted(file.name for file in path.iterdir() if file.is_file())
         held = f" It holds {', '.join(names[:3])}{' …' * (len(names) > 3)}." if names else ""
         raise NotFoundError(
-            f"{path} is a folder; name the file that holds {what}: {flag} {path / 'FILE'}.{held}"
+            f"{path} is a folder; name the file that holds {what}: {path / 'FILE'}.{held}"
         )
     if not path.is_file():
         raise NotFoundError(f"{path} does not exist; it should hold {what}.")

@@ -285,7 +285,7 @@ def delete(page: Page, event: Event) -> Patch:
     workbench, name = page.workbench, event.text("id")
     verbs = {
         "corpus": workbench.data.delete_corpus,
-        "dataset": workbench.data.delete_question_set,
+        "dataset": workbench.data.delete_dataset,
         "index": workbench.data.delete_index,
         "combination": workbench.data.delete_combination,
         "vectors": workbench.data.delete_vectors,

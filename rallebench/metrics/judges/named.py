@@ -34,7 +34,7 @@ def check_sources(judges: Sequence[Judge], examples: Iterable[Example], dataset:
         if all(judge.ask(example, "") is None for example in examples):
             wants = METRICS.entry(judge.name.partition(":")[0]).traits["wants"]
             raise UsageError(
-                f"{judge.name} judges by {wants}; {dataset} has none. Drop that judge or choose another question set."
+                f"{judge.name} judges by {wants}; {dataset} has none. Drop that judge or choose another dataset."
             )
 
 

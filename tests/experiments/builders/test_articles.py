@@ -255,5 +255,5 @@ def test_articles_that_were_drawn_are_not_drawn_again(
 
 
 def test_without_a_network_the_api_is_one_sentence() -> None:
-    with pytest.raises(BackendError, match="needs the network: give articles from a file"):
+    with pytest.raises(BackendError, match=r"needs the network\. Give articles from a file"):
         list(random_articles("http://127.0.0.1:9/w/api.php", 1))

@@ -1,4 +1,4 @@
-"""BARAG's question sets: five stages, each a file that can be read, edited and continued from; nothing is lost silently."""
+"""BARAG's datasets: five stages, each a file that can be read, edited and continued from; nothing is lost silently."""
 
 from __future__ import annotations
 
@@ -325,7 +325,7 @@ def test_other_articles_under_a_name_that_is_taken_are_refused(rallebench: Comma
     assert ran.code == 2 and "is being made with the articles" in ran.last
 
 
-def test_a_question_set_that_was_edited_is_not_written_over(rallebench: CommandLine) -> None:
+def test_a_dataset_that_was_edited_is_not_written_over(rallebench: CommandLine) -> None:
     target = Path(make(rallebench)["files"][0])
     target.write_text(target.read_text().replace("festival", "fair"))
     place = rallebench.workspace.parent / "articles.jsonl"

@@ -105,7 +105,7 @@ def test_a_model_that_refuses_makes_no_record_and_halves_need_none(workspace: Pa
 def test_without_a_model_what_needs_one_is_refused_before_anything_is_written(
     workspace: Path,
 ) -> None:
-    with pytest.raises(UsageError, match="name one with --llm"):
+    with pytest.raises(UsageError, match="written by a language model"):
         made(workspace, llm="")
     assert not (workspace / "experiments").exists()
 

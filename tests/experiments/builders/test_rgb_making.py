@@ -13,7 +13,7 @@ def rallebench(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> CommandLine
     return CommandLine(capfd, make_workspace(tmp_path / "workspace"))
 
 
-def test_records_are_made_of_a_question_set_and_an_index(rallebench: CommandLine) -> None:
+def test_records_are_made_of_a_dataset_and_an_index(rallebench: CommandLine) -> None:
     made = rallebench.json(
         "build-dataset",
         "rgb",
@@ -46,7 +46,7 @@ def test_records_are_made_of_a_question_set_and_an_index(rallebench: CommandLine
 
 def test_what_is_missing_or_too_much_is_one_sentence(rallebench: CommandLine) -> None:
     ran = rallebench("build-dataset", "rgb", "--name", "bed")
-    assert ran.code == 2 and "needs a question set and an index" in ran.last
+    assert ran.code == 2 and "A testbed needs a dataset" in ran.last
     ran = rallebench(
         "build-dataset",
         "rgb",

@@ -251,8 +251,8 @@ def test_a_wrong_template_is_one_sentence_and_nothing_is_written(
         ({"tables": "nowhere.csv"}, NotFoundError, "nowhere.csv does not exist"),
         ({"tables": ""}, UsageError, "No table is given"),
         ({"templates": "nowhere.json"}, BadFileError, "nowhere.json does not exist"),
-        ({"templates": ""}, UsageError, "Name a file of templates"),
-        ({"propose": 3, "templates": ""}, UsageError, "name it with --llm"),
+        ({"templates": ""}, UsageError, "No file of templates is named"),
+        ({"propose": 3, "templates": ""}, UsageError, "asks a language model for templates"),
         ({"prompts": "/"}, BadFileError, "reads no prompt, so / would change nothing"),
     ],
 )

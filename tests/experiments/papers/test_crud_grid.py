@@ -154,7 +154,7 @@ def test_under_word_search_encoders_make_no_difference(workspace: Path) -> None:
     settings = ("retriever=bm25", "factors=embedding", "embeddings=minilm")
     small = grid_of(request_of(workspace, *settings))
     assert small.order == (Config(32, 0, "", "bm25", 2, "quiet"),)
-    why = "the base searches words, and no encoder is asked (--set retriever=dense)."
+    why = "the base searches words, and no encoder is asked (retriever=dense)."
     assert small.impossible == {("embedding", "minilm"): why}
 
 
@@ -394,11 +394,11 @@ def test_indexes_are_let_go_before_the_next_is_made_but_for_those_that_the_user_
         ("quiet", "corpus=/nowhere", "/nowhere does not exist"),
         ("quiet", "kind=bm25", "choose a kind of vector index"),
         ("quiet", "retriever=hybrid-rerank factors=topk", "needs a cross-encoder"),
-        ("quiet", "by=QA_recall", "name what measures it with --set quest="),
+        ("quiet", "by=QA_recall", "not measured without quest; give --set quest=NAME"),
         ("quiet", "by=gold_found", "only without a language model"),
         ("quiet", "tasks=nothing", "task of CRUD-RAG"),
         ("", "by=rouge-L", "only with a language model"),
-        ("", "tasks=summary", "name --llm"),
+        ("", "tasks=summary", "name one with --llm"),
     ],
 )
 def test_a_wrong_request_is_one_sentence_and_writes_nothing(

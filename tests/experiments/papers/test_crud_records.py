@@ -85,7 +85,7 @@ def test_gold_ids_go_before_gold_texts_and_lists_of_texts_are_lines(tmp_path: Pa
     [
         ([QA], "qa1,qa2", "holds the records of one task, but 2 were asked for"),
         ({"event_summary": []}, "qa1", "holds no list 'questanswer_1doc'; it holds event_summary"),
-        ({"event_summary": []}, "qa1,qa2", "ask for those alone with --set tasks=summary"),
+        ({"event_summary": []}, "qa1,qa2", "it holds event_summary"),
         ([{"ID": "a"}], "qa1", "no usable record of questanswer_1doc (1 have no questions)"),
         ([], "qa1", "the list is empty"),
         ("text", "qa1", "should hold an object with CRUD-RAG's lists"),

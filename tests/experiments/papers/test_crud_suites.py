@@ -297,7 +297,7 @@ def test_planning_writes_nothing_not_even_questions_that_it_invented(workspace: 
     ("settings", "sentence"),
     [
         ("data=", "--set data=PATH"),
-        ("index=", "name a retriever with --set index=NAME"),
+        ("index=", "it needs a retriever; k=0 asks without one; give --set index=NAME"),
         ("index=nowhere", "no index 'nowhere'"),
         ("quest=nobody", "no language model 'nobody'"),
         ("similarity=nothing", "no encoder 'nothing'"),
@@ -324,7 +324,7 @@ def test_a_folder_without_an_earlier_result_has_no_answers(tmp_path: Path) -> No
 def test_a_chinese_run_over_real_news_finds_the_gold_documents(
     rallebench: CommandLine, workspace: Path, shared_data: Path
 ) -> None:
-    """A question set in CRUD's form, made of the published gold questions and the reference's own answers to them."""
+    """A dataset in CRUD's form, made of the published gold questions and the reference's own answers to them."""
     rows = [
         {
             "ID": row["crud_id"],

@@ -1,4 +1,4 @@
-"""Every suite takes its questions by the name of a question set, as every other verb does, or by a path."""
+"""Every suite takes its questions by the name of a dataset, as every other verb does, or by a path."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_a_name_that_nothing_has_is_one_sentence_that_names_the_known_sets(
     where = ("index", "corpus") if name == "crud-grid" else ("index", "retriever")
     pairs = [f"{key}=tiny" for key in where if key in entry.form]
     ran = rallebench.suite(name, "data=nowhere", *pairs, llm=llm)
-    words = ("nowhere", "question set", "tiny-qa")
+    words = ("nowhere", "dataset", "tiny-qa")
     assert ran.code == 2 and all(word in ran.last for word in words), ran.last
 
 
@@ -98,10 +98,10 @@ def test_the_resolver_takes_names_first_and_says_what_is_wanted(
     assert workspace.data("folder", "x") == Path("folder")
     with pytest.raises(
         UsageError,
-        match=r"No data is named: the articles, or the name of a question set\.",
+        match=r"No data is named: the articles, or the name of a dataset\.",
     ):
         workspace.data(" ", "the articles")
     with pytest.raises(
-        NotFoundError, match="neither as a path nor as a question set; it should be the articles"
+        NotFoundError, match="neither as a path nor as a dataset; it should be the articles"
     ):
         workspace.data("nowhere", "the articles")

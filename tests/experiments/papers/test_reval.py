@@ -224,7 +224,7 @@ def test_a_plan_counts_calls_and_writes_no_run(made: Path) -> None:
         ({"env": "wikpedia"}, "Did you mean 'wikipedia'"),
         ({"more": "stepps=3"}, "Did you mean 'steps'"),
         ({"more": "steps"}, "is not key=value"),
-        ({"data": "nowhere"}, "nowhere does not exist, neither as a path nor as a question set"),
+        ({"data": "nowhere"}, "nowhere does not exist, neither as a path nor as a dataset"),
         ({"tokenizer": "WORKSPACE"}, "holds no tokenizer; give one that holds its tokenizer.json"),
     ],
 )
@@ -347,7 +347,7 @@ def test_a_folder_in_place_of_a_log_is_called_one_and_its_files_are_named(cli: C
     for asked in (("--guess", log.parent), ("--guess", log, "--gold", log.parent)):
         ran = cli("score", "--suite", "reval", *asked)
         assert ran.code == 2 and f"{log.parent} is a folder; name the file that holds" in ran.last
-        assert f"{asked[-2]} {log.parent / 'FILE'}. It holds hotpotqa_log.jsonl." in ran.last
+        assert f"{log.parent / 'FILE'}. It holds hotpotqa_log.jsonl." in ran.last
     actual = "is a folder; name the file that holds"
     assert actual in cli("score", "--suite", "reval", "--guess", log.parent / "deeper").last
 

@@ -243,7 +243,7 @@ def test_what_is_no_record_is_refused_with_its_line(
 def test_a_folder_offers_the_set_that_a_test_is_made_for(tmp_path: Path) -> None:
     write_lines(tmp_path / "en_fact.jsonl", [ROW])
     assert find_file(tmp_path, "", ("en_refine", "en", "en_fact")).name == "en_fact.jsonl"
-    with pytest.raises(NotFoundError, match=r"holds no en_int, .*; it holds en_fact: name a set"):
+    with pytest.raises(NotFoundError, match=r"holds no en_int, .*; it holds en_fact"):
         find_file(tmp_path, "", ("en_int",))
     with pytest.raises(NotFoundError, match=r"holds no zh_int; it holds en_fact"):
         find_file(tmp_path, "zh_int", ("en_int",))

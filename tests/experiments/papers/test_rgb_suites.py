@@ -398,7 +398,7 @@ def test_a_folder_without_the_base_set_is_refused_and_no_other_set_is_taken(
     rallebench: CommandLine, workspace: Path, name: str
 ) -> None:
     data = f"data={workspace / 'rgb'}"
-    sentence = "holds no en_refine or en, which this test is made for; it holds en_fact, en_int: name a set with --set set=NAME."
+    sentence = "holds no en_refine or en, which this test is made for; it holds en_fact, en_int; give --set set=NAME."
     assert sentence in rallebench.refused(name, data, llm="reads")
     write_lines(workspace / "rgb" / "en.json", [record(n) for n in range(2)])
     assert rallebench.report(name, data, llm="reads")["dataset"] == "en"
@@ -417,10 +417,10 @@ def test_a_folder_without_the_base_set_is_refused_and_no_other_set_is_taken(
         ("rejection", "data=FACTS judge=nobody", {}, "no language model 'nobody'"),
         ("noise", "pasages=3", {}, "no setting 'pasages'"),
         ("nose", "", {}, "Did you mean 'rgb-noise'"),
-        ("testbed", "", {}, "needs a question set and an index"),
-        ("testbed", "data=x index=tiny prompts=/", {}, "--set prompts goes with --set articles"),
+        ("testbed", "", {}, "A testbed needs a dataset"),
+        ("testbed", "data=x index=tiny prompts=/", {}, "prompts goes with articles"),
         ("noise", "data=FACTS prompts=/", {}, "of this request (system-en.txt, user-en.txt)"),
-        ("noise", "data=FACTS reuse=nowhere", {}, "--set reuse=nowhere: there is no such folder"),
+        ("noise", "data=FACTS reuse=nowhere", {}, "reuse=nowhere: there is no such folder"),
         ("noise", "data=FACTS", {"llm": ""}, "needs a language model"),
         ("noise", "data=FACTS", {"llm": "nobody"}, "no language model 'nobody'"),
         ("noise", "data=FACTS", {"flags": ("--limit", "0")}, "at least 1"),

@@ -1,4 +1,4 @@
-"""A testbed of one's own: an index, and a question set or questions that a model writes, become records of RGB's form."""
+"""A testbed of one's own: an index, and a dataset or questions that a model writes, become records of RGB's form."""
 
 from __future__ import annotations
 
@@ -195,10 +195,10 @@ def test_articles_become_questions_and_these_a_testbed_and_the_rest_is_counted(
     ("llm", "more", "code", "sentence"),
     [
         ("", "", 2, "name one with --llm"),
-        ("writer", "data=tiny-qa", 2, "needs a question set and an index"),
+        ("writer", "data=tiny-qa", 2, "A testbed needs a dataset"),
         ("writer", "articles=nowhere", 2, "nowhere does not exist"),
         ("writer", "prompts=/", 2, "the prompts of this request (question-one-en.txt)"),
-        ("writer", "known=r", 2, "--set known goes with questions"),
+        ("writer", "known=r", 2, "known goes with questions"),
         ("titan", "", 1, "None of the 6 articles gave a question"),
     ],
 )

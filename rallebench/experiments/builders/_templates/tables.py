@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rallebench.core.errors import BadFileError, NotFoundError, UsageError
+from rallebench.core.errors import BadFileError, Hint, NotFoundError, UsageError
 from rallebench.core.files import read_json
 from rallebench.core.sources import Problems, Source, files_in
 from rallebench.core.types import digest
@@ -51,7 +51,8 @@ def places(reference: str, workspace: Workspace) -> dict[str, Path]:
     """
     if not reference.strip():
         raise UsageError(
-            "No table is given; name one with --set tables=FILE, FOLDER or NAME=FILE,NAME=FILE."
+            "No table is given: a file, a folder, or NAME=FILE,NAME=FILE.",
+            hint=Hint("set", "tables=FILE"),
         )
     if reference == STARTER_SCHOLARS:
         return {path.stem: path for path in sorted((STARTER / "scholars").glob("*.jsonl"))}

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rallebench.core.errors import BackendError, UsageError
+from rallebench.core.errors import BackendError, Hint, UsageError
 from rallebench.core.experiments import Experiment, ExperimentRequest, Report
 from rallebench.core.prompts import check_own
 from rallebench.core.runs import RunRequest, RunResult
@@ -48,7 +48,7 @@ Pairs = list[tuple[float, "float | None", str]]
             "folder of scored run files (JSON lines), or one of them", names="file folder"
         ),
         "articles": string(
-            f"folder of {PREFIX}*.jsonl, one file, or a question set; default: beside the runs, or above them",
+            f"folder of {PREFIX}*.jsonl, one file, or a dataset; default: beside the runs, or above them",
             names="dataset file folder",
         ),
         "only": string("names of runs, as in A_d_20240123_100407,…; default: all", many=True),
@@ -69,7 +69,7 @@ def agreement(request: ExperimentRequest) -> Experiment:
     requests = [_run(request, sample) for sample in samples if sample.answers]
     if not requests:
         raise UsageError(
-            "No scored answer of these runs has its article; give the articles with --set articles=PATH."
+            "No scored answer of these runs has its article.", hint=Hint("set", "articles=PATH")
         )
     results: dict[str, RunResult] = {}
     for run in requests:
@@ -193,7 +193,7 @@ def _article_files(request: ExperimentRequest) -> list[Path]:
     for folder in folders:
         if files := sorted(folder.glob(f"{PREFIX}*.jsonl*")):
             return files
-    raise UsageError("A judge needs the articles; give them with --set articles=PATH.")
+    raise UsageError("A judge needs the articles.", hint=Hint("set", "articles=PATH"))
 
 
 def _sides(pairs: Pairs) -> tuple[list[float], list[float | None], list[str]]:

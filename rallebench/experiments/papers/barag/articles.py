@@ -1,4 +1,4 @@
-"""Articles with a question each, as BARAG's files have them; or a question set with gold answers, without articles."""
+"""Articles with a question each, as BARAG's files have them; or a dataset with gold answers, without articles."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rallebench.core.errors import BadFileError, NotFoundError, UsageError
+from rallebench.core.errors import BadFileError, Hint, NotFoundError, UsageError
 from rallebench.core.sources import Source
 from rallebench.core.types import Example, Gold, Question
 from rallebench.datasets.reading import read_questions
@@ -62,7 +62,8 @@ def find_file(path: Path, name: str) -> Path:
         return file
     known = ", ".join(sets) or "none"
     raise NotFoundError(
-        f"{path} holds no set {name!r} of articles; choose with --set set=NAME. It holds: {known}."
+        f"{path} holds no set {name!r} of articles. It holds: {known}.",
+        hint=Hint("set", "set=NAME"),
     )
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from rallebench.core.errors import UsageError
+from rallebench.core.errors import Hint, UsageError
 from rallebench.core.experiments import Experiment, ExperimentRequest, Report
 from rallebench.core.runs import Judge, RunRequest, Values
 from rallebench.core.settings import Setting
@@ -196,7 +196,8 @@ def _quality(wish: str, study: Study, has_judge: bool) -> str:
     quality = best if wish == "auto" else wish
     if quality in JUDGED and not (has_judge and study.set.articles):
         raise UsageError(
-            f"quality={quality} needs a judge and articles: --set judge=MODEL, and rows with title and content."
+            f"quality={quality} needs articles (rows with title and content) and a judge.",
+            hint=Hint("set", "judge=MODEL"),
         )
     if quality not in JUDGED and quality not in own:
         raise UsageError(

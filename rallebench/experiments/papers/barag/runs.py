@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from rallebench.core.errors import BadFileError, NotFoundError, UsageError
+from rallebench.core.errors import BadFileError, Hint, NotFoundError, UsageError
 from rallebench.core.files import json_lines, read_json
 from rallebench.core.sources import Source
 from rallebench.core.tables import Figure, Mean, Table
@@ -66,12 +66,14 @@ class Run:
 
 def read_runs(folder: str) -> tuple[Run, ...]:
     """Every run file of a folder, or one file, by name. Raises UsageError, BadFileError."""
-    mend = "give a folder of run files (JSON lines) with --set runs=FOLDER."
+    mend = Hint("set", "runs=FOLDER")
     path = Path(folder).expanduser()
     if not folder.strip():
-        raise UsageError(f"No runs are named; {mend}")
+        raise UsageError("No folder of run files (JSON lines) is named.", hint=mend)
     if not path.exists():
-        raise NotFoundError(f"{folder} does not exist; {mend}")
+        raise NotFoundError(
+            f"{folder} does not exist; it should be a folder of run files.", hint=mend
+        )
     inside = path / "runs" if (path / "runs").is_dir() else path
     files = [path] if path.is_file() else sorted(inside.glob("*.jsonl"))
     if not files:

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from rallebench.core.answers import answer_tokens
-from rallebench.core.errors import UsageError
+from rallebench.core.errors import Hint, UsageError
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.prompts import check_own, prompt_text
 from rallebench.core.runs import Backends, FlowFactory, Judge, RunRequest, RunResult, Values
@@ -41,7 +41,7 @@ JUDGE_PROMPTS = tuple(METRICS.entry("truthfulness").traits["judge"].prompts)
 DATA_IS = "a file of articles with questions, or a folder of such"
 DATA = {
     "data": string(
-        "a question set, a file of articles with a question each, a folder of such, or questions in KILT's form",
+        "a dataset, a file of articles with a question each, a folder of such, or questions in KILT's form",
         names="dataset file folder",
     ),
     "set": string("a set of the folder, as A_f"),
@@ -158,7 +158,8 @@ def study_of(request: ExperimentRequest, *, retrieves: bool = True, **more: Any)
         raise UsageError(f"{questions.path} holds no question.")
     if retrieves and not s["index"]:
         raise UsageError(
-            "Passages are read, so an index is needed: --set index=NAME (rallebench index --chunk-preset barag makes one)."
+            "Passages are read, so an index is needed (index=NAME).",
+            hint=Hint("build-index", "barag"),
         )
     if s["index"]:
         workspace.retriever(s["index"])  # raises UsageError for an unknown one

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from rallebench.core.errors import RalleError, UsageError
+from rallebench.core.errors import Hint, RalleError, UsageError
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.settings import Setting
 from rallebench.corpora.chunking import Chunking
@@ -120,9 +120,7 @@ def grid_of(request: ExperimentRequest) -> Grid:
             explicit = bool(s[factor.setting].strip()) or value == own
             why = _refused(request, name, value, explicit)
             if name == "embedding" and base.retriever == WORDS and value != own:
-                why = why or (
-                    "the base searches words, and no encoder is asked (--set retriever=dense)."
-                )
+                why = why or ("the base searches words, and no encoder is asked (retriever=dense).")
             if why:
                 impossible[name, value] = why
                 continue
@@ -158,14 +156,14 @@ def _refused(request: ExperimentRequest, name: str, value: Any, explicit: bool) 
         if name == "llm" and (explicit or value in request.workspace.llms()):
             request.workspace.llm(value)
         elif name == "llm":
-            return "the workspace has no model of this name (nothing is fetched unasked; --set llms=… names others)."
+            return "the workspace has no model of this name (nothing is fetched unasked; llms=… names others)."
         elif name == "embedding":
             check_encoder(value)
         elif value == "hybrid-rerank" and not request.settings["reranker"].strip():
-            return "no cross-encoder is named (--set reranker=FOLDER)."
+            return "no cross-encoder is named (reranker=FOLDER)."
     except RalleError as error:
         if explicit:
-            raise UsageError(f"--set {FACTORS[name].setting}: {error}") from None
+            raise UsageError(f"{FACTORS[name].setting}: {error}") from None
         return str(error)
     return ""
 
@@ -187,7 +185,8 @@ def indexes_of(request: ExperimentRequest, config: Config) -> dict[str, IndexRec
     s = request.settings
     if not s["corpus"].strip():
         raise UsageError(
-            "No documents are named; give a file or folder of them, or an imported corpus, with --set corpus=…."
+            "No documents are named: a file or folder of them, or an imported corpus.",
+            hint=Hint("set", "corpus=PATH"),
         )
     overlap = round(config.chunk * config.overlap / 100)
     compat: Any = "original" if is_original(request) else ""

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rallebench.core.errors import BadFileError, NotFoundError
+from rallebench.core.errors import BadFileError, Hint, NotFoundError
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.files import read_json
 from rallebench.experiments.papers import SCORERS
@@ -118,7 +118,7 @@ def read_earlier(reuse: str, name: str) -> dict[str, tuple[str, str]]:
     """
     path = Path(reuse).expanduser()
     if not path.exists():
-        raise NotFoundError(f"--set reuse={reuse}: there is no such file or folder.")
+        raise NotFoundError(f"reuse={reuse}: there is no such file or folder.")
     file = in_folder(path, (name, Path(name).name)) if path.is_dir() else path
     logs = {
         str(row["id"]).strip(): row["log"]
@@ -235,7 +235,8 @@ def _references(
     task = str(info.get("task", ""))
     if not task:
         raise BadFileError(
-            f"{guess} does not say its task (info.task), so {gold} cannot be read; leave --gold out."
+            f"{guess} does not say its task (info.task), so {gold} cannot be read.",
+            hint=Hint("leave-out", "gold"),
         )
     (records,) = read_tasks(gold, tasks_of(task)).values()
     known = {record.id: record.reference for record in records.records}

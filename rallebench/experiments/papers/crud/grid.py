@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from rallebench.core.errors import UsageError
+from rallebench.core.errors import Hint, UsageError
 from rallebench.core.experiments import Experiment, ExperimentRequest, Report
 from rallebench.core.settings import Setting
 from rallebench.experiments import EXPERIMENTS
@@ -95,16 +95,15 @@ def crud_grid(request: ExperimentRequest) -> Experiment:
     s = request.settings
     dense = list(filter(needs_encoder, kinds()))
     if s["kind"] not in dense:
-        raise UsageError(
-            f"--set kind={s['kind']}: choose a kind of vector index: {', '.join(dense)}."
-        )
+        raise UsageError(f"kind={s['kind']}: choose a kind of vector index: {', '.join(dense)}.")
     grid = grid_of(request)
     metric = _deciding(request)
     chosen = tasks_of(s["tasks"])
     tasks = chosen if request.llm else tuple(task for task in chosen if task.ranked)
     if not tasks:
         raise UsageError(
-            "Without a language model only what is retrieved is scored, and these tasks have no gold documents; name --llm."
+            "Without a language model only what is retrieved is scored, and these tasks have no gold documents.",
+            hint=Hint("choose", "llm"),
         )
     check_prompts(request, tasks if request.llm else ())
     records = read_tasks(request.workspace.data(s["data"], DATA_IS), tasks)
@@ -147,11 +146,9 @@ def _deciding(request: ExperimentRequest) -> str:
     needs = {"similarity": "similarity", "QA_avg_F1": "quest", "QA_recall": "quest"}.get(metric)
     if metric != "mrr" and (metric in RETRIEVAL) == bool(llm):
         how = "without" if llm else "with"
-        raise UsageError(
-            f"--set by={metric}: that is measured only {how} a language model (--llm)."
-        )
+        raise UsageError(f"by={metric}: that is measured only {how} a language model.")
     if needs and not s[needs]:
         raise UsageError(
-            f"--set by={metric}: that is not measured; name what measures it with --set {needs}=…."
+            f"by={metric}: that is not measured without {needs}.", hint=Hint("set", f"{needs}=NAME")
         )
     return metric

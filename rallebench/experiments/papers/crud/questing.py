@@ -50,7 +50,7 @@ def read_published(gold: str, task: CrudTask) -> dict[str, Entry]:
     path = Path(gold).expanduser()
     if not path.exists():
         raise NotFoundError(
-            f"--set gold={gold}: it does not exist; name the folder of CRUD-RAG's gold questions, or one file."
+            f"gold={gold}: it does not exist; name the folder of CRUD-RAG's gold questions, or one file."
         )
     if path.is_dir():
         names = ("{}_quest_gt_save.json", "quest_gold_{}.jsonl", "quest_gold_{}.json")

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rallebench.core.errors import BadFileError, NotFoundError, UsageError
+from rallebench.core.errors import BadFileError, Hint, NotFoundError, UsageError
 from rallebench.core.files import read_json
 from rallebench.core.registry import unknown
 from rallebench.core.settings import Setting
@@ -125,7 +125,7 @@ def tasks_of(text: str) -> tuple[CrudTask, ...]:
             raise UsageError(unknown("task of CRUD-RAG", name, list(GROUPS)))
         names.update(GROUPS[name])
     if not names:
-        raise UsageError(f"--set tasks={text}: name at least one task, as in qa1,qa2 or all.")
+        raise UsageError(f"tasks={text}: name at least one task, as in qa1,qa2 or all.")
     return tuple(task for task in _ALL if task.name in names)
 
 
@@ -214,7 +214,8 @@ def _rows(content: Any, task: CrudTask, path: Path, n_tasks: int) -> list[Any]:
     if isinstance(content, list):
         if n_tasks > 1:
             raise UsageError(
-                f"{path} holds the records of one task, but {n_tasks} were asked for; name one with --set tasks=NAME."
+                f"{path} holds the records of one task, but {n_tasks} were asked for.",
+                hint=Hint("set", "tasks=NAME"),
             )
         return content
     rows = content.get(task.key)
@@ -222,8 +223,8 @@ def _rows(content: Any, task: CrudTask, path: Path, n_tasks: int) -> list[Any]:
         have = [known for known in TASKS.values() if isinstance(content.get(known.key), list)]
         keys = ", ".join(known.key for known in have) or "none of the six tasks"
         names = ",".join(known.name for known in have)
-        mend = f"; ask for those alone with --set tasks={names}" if have and n_tasks > 1 else ""
-        raise BadFileError(f"{path} holds no list {task.key!r}; it holds {keys}{mend}.")
+        mend = Hint("set", f"tasks={names}") if have and n_tasks > 1 else None
+        raise BadFileError(f"{path} holds no list {task.key!r}; it holds {keys}.", hint=mend)
     return rows
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from rallebench.core.errors import UsageError
+from rallebench.core.errors import Hint, UsageError
 from rallebench.core.experiments import Experiment, ExperimentRequest, Report
 from rallebench.core.settings import Setting
 from rallebench.core.tables import Figure, Mean, Table
@@ -162,7 +162,7 @@ def _notes_of_cell(cell: Cell) -> Iterator[str]:
 
 SETTINGS = {
     "data": string(
-        "CRUD-RAG's split_merged.json or merged.json, one task's JSON or JSON lines, a folder of these, or a question set",
+        "CRUD-RAG's split_merged.json or merged.json, one task's JSON or JSON lines, a folder of these, or a dataset",
         names="dataset file folder",
     ),
     "index": string(
@@ -210,7 +210,8 @@ def _searched_by(request: ExperimentRequest) -> tuple[str, int, str]:
         return "", 0, separator(join, words=False)
     if not index:
         raise UsageError(
-            "CRUD-RAG retrieves: name a retriever with --set index=NAME, or ask without one with --set k=0."
+            "CRUD-RAG retrieves, so it needs a retriever; k=0 asks without one.",
+            hint=Hint("set", "index=NAME"),
         )
     return index, k, separator(join, searches_words(request.workspace, index))
 

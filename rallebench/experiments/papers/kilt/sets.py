@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rallebench.chains.overrides import override
-from rallebench.core.errors import BadFileError, NotFoundError, UsageError
+from rallebench.core.errors import BadFileError, Hint, NotFoundError, UsageError
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.files import read_json, sha256_file
 from rallebench.core.types import Chain, Example
@@ -36,7 +36,6 @@ MARKS: Mapping[str, tuple[str, ...]] = {
 }
 """Task → the marks in every input."""
 VERDICTS = frozenset({"SUPPORTS", "REFUTES"})
-FOLDER = "--set data=FOLDER of KILT's files"
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,9 +90,7 @@ def set_of(written: str) -> KiltSet:
     for kilt_set in SETS.values():
         if name in (kilt_set.name, kilt_set.label.lower(), kilt_set.stem):
             return kilt_set
-    raise UsageError(
-        f"--set datasets: KILT has no set {written.strip()!r}; it has {', '.join(SETS)}."
-    )
+    raise UsageError(f"datasets: KILT has no set {written.strip()!r}; it has {', '.join(SETS)}.")
 
 
 def sets_of(written: str) -> tuple[KiltSet, ...]:
@@ -111,8 +108,7 @@ def sets_of(written: str) -> tuple[KiltSet, ...]:
 def chain_of(request: ExperimentRequest, kilt_set: KiltSet, mode: str) -> Chain | None:
     """The chain, with its model and retriever in place and checked; None where this set has no such chain.
 
-    With ``compat=original`` a title ends at its first comma, as in RaLLe's files. Raises UsageError for what it lacks, naming
-    the flag.
+    With ``compat=original`` a title ends at its first comma, as in RaLLe's files. Raises UsageError for what it lacks.
     """
     s, workspace = request.settings, request.workspace
     name = kilt_set.chains.get(mode)
@@ -129,9 +125,9 @@ def chain_of(request: ExperimentRequest, kilt_set: KiltSet, mode: str) -> Chain 
     kinds = {action.kind for action in chain.actions}
     where = f"To answer {kilt_set.label} with mode={mode}"
     if "retrieve" in kinds and not s["retriever"]:
-        raise UsageError(f"{where} an index is needed: --set retriever=NAME.")
+        raise UsageError(f"{where} an index is needed.", hint=Hint("set", "retriever=NAME"))
     if "generate" in kinds and not request.llm:
-        raise UsageError(f"{where} a language model is needed; name one with --llm.")
+        raise UsageError(f"{where} a language model is needed.", hint=Hint("choose", "llm"))
     k = s["k"] if "retrieve" in kinds else None
     chain = override(chain, request.llm, s["retriever"], k)
     check_chain(workspace, chain)
@@ -157,7 +153,7 @@ class Questions:
 def files_of(request: ExperimentRequest, sets: Sequence[KiltSet]) -> dict[str, tuple[str, Path]]:
     """Set name → (name, file) of its questions: those of the setting ``file``, the rest from the folder ``data``.
 
-    Without ``sets``: all that are there. ``file``: a file or a question set, with several sets ``nq=FILE,hopo=FILE``; of one set
+    Without ``sets``: all that are there. ``file``: a file or a dataset, with several sets ``nq=FILE,hopo=FILE``; of one set
     ``data`` may be that, too. Raises UsageError, NotFoundError.
     """
     data, file, split = (request.settings[name] for name in ("data", "file", "split"))
@@ -167,7 +163,8 @@ def files_of(request: ExperimentRequest, sets: Sequence[KiltSet]) -> dict[str, t
     if folder is not None and folder.is_file():
         if len(sets) != 1 or file.strip():
             raise UsageError(
-                f"--set data={data} is one question set; give the folder of KILT's files, or say whose it is: --set file=nq={data}."
+                f"data={data} is one dataset, not the folder of KILT's files. Say whose it is.",
+                hint=Hint("set", f"file=nq={data}"),
             )
         folder, file = None, data.strip()
     own = {name: workspace.dataset(reference) for name, reference in _written(file, sets).items()}
@@ -180,17 +177,19 @@ def files_of(request: ExperimentRequest, sets: Sequence[KiltSet]) -> dict[str, t
             files[kilt_set.name] = (path.name.split(".jsonl")[0], path.resolve())
         elif sets and folder is None:
             raise UsageError(
-                f"No questions of {kilt_set.label} are named; give {FOLDER}, or --set file=FILE."
+                f"No questions of {kilt_set.label} are named: the folder of KILT's files, or file=FILE.",
+                hint=Hint("set", "data=FOLDER"),
             )
         elif sets:
             names = sorted(path.name for path in folder.glob("*.jsonl*"))
             raise NotFoundError(
                 f"{data} holds no {kilt_set.file_name(split)}, KILT's file of {kilt_set.label}. It holds: "
-                f"{', '.join(names) or 'no JSON lines'}. For another file: --set file={kilt_set.name}=FILE."
+                f"{', '.join(names) or 'no JSON lines'}. For another file: file={kilt_set.name}=FILE."
             )
     if not files:
         raise UsageError(
-            f"No questions are named; give {FOLDER}, or --set datasets=nq --set file=FILE."
+            "No questions are named: the folder of KILT's files, or datasets=nq and file=FILE.",
+            hint=Hint("set", "data=FOLDER"),
         )
     return files
 
@@ -210,14 +209,14 @@ def _written(file: str, sets: Sequence[KiltSet]) -> dict[str, str]:
     if not pairs:
         if file.strip() and len(sets) != 1:
             raise UsageError(
-                "With several sets, --set file says which file is whose: file=nq=FILE,hopo=FILE."
+                "With several sets, file says which file is whose: file=nq=FILE,hopo=FILE."
             )
         return {sets[0].name: file.strip()} if file.strip() else {}
     files = {set_of(name).name: path.strip() for name, path in zip(pairs[::2], pairs[1::2])}
     names = {kilt_set.name for kilt_set in sets}
     strange = [name for name in files if sets and name not in names] or [first.strip()]
     if strange[0]:
-        raise UsageError(f"--set file={file}: {strange[0]!r} is not among the requested sets.")
+        raise UsageError(f"file={file}: {strange[0]!r} is not among the requested sets.")
     return files
 
 

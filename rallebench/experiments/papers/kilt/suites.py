@@ -44,10 +44,10 @@ from rallebench.workspace.flows import chain_flow
 
 OWN = {
     "data": string(
-        "folder with KILT's files, named as KILT names them: nq-dev-kilt.jsonl …; of one set also a file or a question set",
+        "folder with KILT's files, named as KILT names them: nq-dev-kilt.jsonl …; of one set also a file or a dataset",
         names="dataset file folder",
     ),
-    "file": string("a file in KILT's form, or a question set, instead", names="dataset file"),
+    "file": string("a file in KILT's form, or a dataset, instead", names="dataset file"),
     "split": string("", "dev", "train"),
     "mode": Setting(
         str,
@@ -115,7 +115,7 @@ def _answered(request: ExperimentRequest, sets: Sequence[KiltSet]) -> Experiment
             results.append(SetResult(each.kilt, mode, result))
             notes += failed_note(run.label, result, "counted here and in no mean")
     if not results:
-        raise UsageError(f"--set mode={s['mode']}: nothing could be scored. {' '.join(notes)}")
+        raise UsageError(f"mode={s['mode']}: nothing could be scored. {' '.join(notes)}")
     data = {
         "headline": {name: SETS[name].headline for name in questions},
         "averages": averages(results, bracket),
@@ -158,7 +158,7 @@ def _chains(
     ]
     if len(without) == len(pairs):
         raise UsageError(
-            f"--set mode={request.settings['mode']}: {' '.join(without)} Choose another way, or another set."
+            f"mode={request.settings['mode']}: {' '.join(without)} Choose another way, or another set."
         )
     return {pair: chain for pair, chain in chains.items() if chain is not None}, without
 

@@ -1,4 +1,4 @@
-"""The grid of workflows, models and tasks (R-Eval's by name or number, or question sets): which pairs can be, and why the others cannot."""
+"""The grid of workflows, models and tasks (R-Eval's by name or number, or datasets): which pairs can be, and why the others cannot."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 from rallebench.analysis.agents import AgentTask, System, TaskRun
 from rallebench.analysis.agents.reading import common_field, task_named
-from rallebench.core.errors import NotFoundError, UsageError
+from rallebench.core.errors import Hint, NotFoundError, UsageError
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.registry import unknown
 from rallebench.core.types import Example
@@ -49,12 +49,12 @@ def read_tasks(request: ExperimentRequest, domain: str = "") -> list[TaskQuestio
     twice = next((task.name for task, count in counts.items() if count > 1), "")
     if twice:
         named = request.settings["tasks"]
-        raise UsageError(f"--set tasks={named}: {twice} is named twice; name each task once.")
+        raise UsageError(f"tasks={named}: {twice} is named twice; name each task once.")
     return tasks
 
 
 def _files(request: ExperimentRequest, domain: str) -> dict[str, Path]:
-    """Question set → file, in R-Eval's order or as named."""
+    """Dataset → file, in R-Eval's order or as named."""
     workspace, data = request.workspace, request.settings["data"]
     known, theirs = workspace.dataset_paths(), _in_folder(request)
     here = available(known)
@@ -67,7 +67,7 @@ def _files(request: ExperimentRequest, domain: str) -> dict[str, Path]:
         if task is None:
             if name not in known and not Path(name).suffix and "/" not in name:
                 raise NotFoundError(
-                    unknown("task or question set", name, [*(t.name for t in TASKS), *known])
+                    unknown("task or dataset", name, [*(t.name for t in TASKS), *known])
                 )
             dataset, path = workspace.dataset(name)
             files[dataset] = path
@@ -82,7 +82,8 @@ def _files(request: ExperimentRequest, domain: str) -> dict[str, Path]:
         raise NotFoundError(
             f"{data} holds none of R-Eval's files ({tasks[0].file} … {tasks[-1].file})."
             if data
-            else f"The questions of none of these tasks are here: {names}. See 'rallebench list tasks'."
+            else f"The questions of none of these tasks are here: {names}.",
+            hint=None if data else Hint("list", "tasks"),
         )
     return files
 
@@ -95,7 +96,8 @@ def _in_folder(request: ExperimentRequest) -> dict[str, Path]:
     folder = request.workspace.data(data, f"the folder of R-Eval's files, as in {TASKS[0].file}")
     if folder.is_file():
         raise UsageError(
-            f"--set data={data} is a file; give the folder that holds it, or name the file as a task: --set tasks={data}."
+            f"data={data} is a file, not the folder that holds it. A file can be named as a task.",
+            hint=Hint("set", f"tasks={data}"),
         )
     paths = [(task.name, folder / below / task.file) for below in BELOW[::-1] for task in TASKS]
     return {name: path for name, path in paths if path.is_file()}
@@ -159,10 +161,11 @@ def grid(request: ExperimentRequest, tasks: Sequence[TaskQuestions]) -> list[Gri
     workflows, models = names_in(s["workflows"]), names_in(s["models"]) or names_in(request.llm)
     if not models:
         raise UsageError(
-            "The systems need language models; name them with --set models=A,B or one with --llm."
+            "The systems need a language model, or several (models=A,B).",
+            hint=Hint("choose", "llm"),
         )
     if not workflows:
-        raise UsageError("The systems need workflows; name them with --set workflows=react,pal.")
+        raise UsageError("The systems need workflows.", hint=Hint("set", "workflows=react,pal"))
     acting = list(agent_workflows())
     for name in workflows:
         if name not in WORKFLOWS:
@@ -196,7 +199,7 @@ def _agent_settings(s: Mapping[str, Any], workflows: Sequence[str]) -> dict[str,
         key, equals, value = (part.strip() for part in pair.partition("="))
         if not equals or not key:
             raise UsageError(
-                f"--set more={s['more']}: {pair!r} is not key=value; several are parted by semicolons."
+                f"more={s['more']}: {pair!r} is not key=value; several are parted by semicolons."
             )
         values[key] = value
     names = ("retriever", "corpus", "table", "steps")
@@ -207,7 +210,7 @@ def _agent_settings(s: Mapping[str, Any], workflows: Sequence[str]) -> dict[str,
     known |= {name for env in ENVIRONMENTS.names() for name in ENVIRONMENTS.entry(env).form}
     for name in values:
         if name.removeprefix("env.") not in known:
-            raise UsageError(f"--set more={s['more']}: {unknown('setting', name, sorted(known))}")
+            raise UsageError(f"more={s['more']}: {unknown('setting', name, sorted(known))}")
     return values
 
 
@@ -258,7 +261,7 @@ def _why_not(request: ExperimentRequest, cell: GridCell, environments: Sequence[
     if traits["needs_env"] and not cell.env:
         return f"it takes the environment {' or '.join(cell.questions.environments)}, not {', '.join(environments)}"
     if traits["needs_python"] and not request.allow_python:
-        return "it runs programs that the model writes, which is not allowed here (--allow-python)"
+        return "it runs programs that the model writes, which is not allowed here"
     backend = request.workspace.llm(cell.system.llm).backend
     if traits.get("calls") and request.settings["protocol"] == "native" and backend == READER:
         return "it needs a model with function calls of its own (protocol=native)"

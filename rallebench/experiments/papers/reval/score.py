@@ -91,11 +91,9 @@ def _golds(
     """(question and the row's own answer → what counts, how many records have no row, what must be said)."""
     own = {(row["question"], row["answer"]): tuple(filter(None, [row["answer"]])) for row in rows}
     if gold is None:
-        note = (
-            "The answers are those in the rows; give R-Eval's file with --gold to be sure of them."
-        )
+        note = "The answers are those in the rows; give R-Eval's own file as the gold to be sure of them."
         return own, 0, (note,)
-    check_file(gold, "R-Eval's records (input, outputs)", "--gold")
+    check_file(gold, "R-Eval's records (input, outputs)")
     examples = read_questions(gold)
     records: dict[str, list[tuple[str, ...]]] = {}
     for example in examples:

@@ -49,7 +49,7 @@ SETTINGS = {
         "models, several with commas; default: the one named for the suite", names="llm", many=True
     ),
     "tasks": string(
-        "of R-Eval's twelve by name or number, or question sets; default: those that are there",
+        "of R-Eval's twelve by name or number, or datasets; default: those that are there",
         sweep=tuple(task.name for task in TASKS),
         names="dataset",
         many=True,

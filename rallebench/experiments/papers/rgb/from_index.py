@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from rallebench.core.answers import find_answers
-from rallebench.core.errors import UsageError
+from rallebench.core.errors import Hint, UsageError
 from rallebench.core.experiments import Experiment, ExperimentRequest, Report
 from rallebench.core.files import json_lines
 from rallebench.core.runs import RunRequest, Values
@@ -116,11 +116,9 @@ METRICS = {
     "negatives": "documents that hold none; over all questions",
 }
 SETTINGS = {
-    "data": string(
-        "question set: a name, a file in KILT's form, or in RGB's", names="dataset file"
-    ),
+    "data": string("dataset: a name, a file in KILT's form, or in RGB's", names="dataset file"),
     "articles": string(
-        "instead: a corpus, of whose articles --llm writes a question each",
+        "instead: a corpus, of whose articles a language model writes a question each",
         names="corpus file folder",
     ),
     "parts": Setting(
@@ -164,7 +162,7 @@ SENTENCES: Mapping[str, str] = {
     form=SETTINGS,
 )
 def testbed(request: ExperimentRequest) -> Experiment:
-    """RGB's records from a question set and an index: positives, negatives, false copies by the answer."""
+    """RGB's records from a dataset and an index: positives, negatives, false copies by the answer."""
     s = request.settings
     _check(request)
     source = (yield from questions_of(request)) if s["articles"] else _read(request)
@@ -199,11 +197,12 @@ def _check(request: ExperimentRequest) -> None:
     s = request.settings
     if bool(s["data"]) == bool(s["articles"]) or not s["index"]:
         raise UsageError(
-            "A testbed needs a question set and an index: --set data=FILE (or articles=CORPUS) --set index=NAME."
+            "A testbed needs a dataset (or articles=CORPUS) and an index.",
+            hint=Hint("set", "data=FILE index=NAME"),
         )
     if s["prompts"] and not s["articles"]:
         raise UsageError(
-            "--set prompts goes with --set articles=CORPUS, whose questions a model writes; leave it out."
+            "prompts goes with articles=CORPUS, whose questions a model writes; leave it out."
         )
     request.workspace.retriever(s["index"])
 

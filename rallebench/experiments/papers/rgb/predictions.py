@@ -142,9 +142,11 @@ def _answers(
     """(row id → its required answers, the number of records without a row, notes)."""
     own = {qid: required_of(row["ans"]) for qid, row in rows.items()}
     if gold is None:
-        note = "The answers are those in the rows; give RGB's file with --gold to be sure of them."
+        note = (
+            "The answers are those in the rows; give RGB's own file as the gold to be sure of them."
+        )
         return own, 0, (note,)
-    check_file(gold, "RGB's records, a JSON object a line", "--gold")
+    check_file(gold, "RGB's records, a JSON object a line")
     records = {record.id: record for record in read_records(gold).records}
     for qid, row in rows.items():
         if qid not in records:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rallebench.core.errors import BadFileError, NotFoundError
+from rallebench.core.errors import BadFileError, Hint, NotFoundError
 from rallebench.core.sources import Source
 from rallebench.core.types import Example, Gold, Question
 from rallebench.experiments.papers.common import in_folder
@@ -198,5 +198,6 @@ def find_file(path: Path, set_name: str, names: tuple[str, ...]) -> Path:
     have = {file.name.split(".json")[0] for file in path.iterdir() if file.name.endswith(SUFFIXES)}
     missed = set_name or f"{' or '.join(names)}, which this test is made for"
     raise NotFoundError(
-        f"{path} holds no {missed}; it holds {', '.join(sorted(have)) or 'no JSON lines'}: name a set with --set set=NAME."
+        f"{path} holds no {missed}; it holds {', '.join(sorted(have)) or 'no JSON lines'}.",
+        hint=Hint("set", "set=NAME"),
     )

@@ -145,7 +145,7 @@ def judged_of(result: RunResult, testbed: Testbed) -> tuple[dict[str, int], tupl
 
 SETTINGS = {
     "data": string(
-        "folder of RGB's files, one of them, or a question set in that form",
+        "folder of RGB's files, one of them, or a dataset in that form",
         names="dataset file folder",
     ),
     "language": string("auto: as a file is named or reads; of a folder, en", "auto", "en", "zh"),
@@ -298,7 +298,7 @@ def _over_noise(testbed: Testbed) -> Experiment:
         answered[label] = test, (yield rgb_run(test, label))
     table, figure = tables.over_noise(answered)
     report_tables, wrong = [table], wrong_answers(answered)
-    how = f"To tell errors apart by hand, fill in the column category of {FILE} and give it with --set labels=FILE."
+    how = f"To tell errors apart by hand, fill in the column category of {FILE} and give it as labels=FILE."
     notes = sentences((wrong, how))
     if settings["labels"]:
         by_category, notes = error_table(testbed.name, categories, wrong)

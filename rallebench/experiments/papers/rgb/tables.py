@@ -177,7 +177,7 @@ def read_labels(file: str) -> Categories:
     path = Path(file).expanduser()
     if file and not path.is_file():
         raise NotFoundError(
-            f"--set labels={path}: there is no such file; it should have the columns qid and category."
+            f"labels={path}: there is no such file; it should have the columns qid and category."
         )
     categories: dict[tuple[str, str], str] = {}
     for line, row in _label_rows(path) if file else ():

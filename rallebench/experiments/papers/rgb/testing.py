@@ -56,7 +56,7 @@ WORKFLOW = "rgb"
 
 @dataclass(frozen=True, slots=True)
 class TestKind:
-    """One of RGB's tests. ``ends``: of the names of its sets, the corrected one first, last the one of the printed figures;
+    """One of RGB's tests. ``ends``: endings of the sets' file names, the corrected set first, that of the printed figures last;
     ``build``: (record, number, share of noise, for ``facts`` also the share of true documents; ``original=``) → its documents;
     ``judge``: '' for none."""
 
@@ -256,7 +256,7 @@ def make_test(
         return test
     folder = Path(reuse).expanduser()
     if not folder.is_dir():
-        raise UsageError(f"--set reuse={reuse}: there is no such folder.")
+        raise UsageError(f"reuse={reuse}: there is no such folder.")
     file = folder / test.file()
     rows = read_rows(file)
     earlier = {

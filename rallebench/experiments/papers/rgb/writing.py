@@ -14,7 +14,7 @@ from itertools import islice
 from typing import Any
 
 from rallebench.core.answers import find_answers
-from rallebench.core.errors import BackendError, UsageError
+from rallebench.core.errors import BackendError, Hint, UsageError
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.files import json_lines
 from rallebench.core.prompts import check_own, filled, prompt_text
@@ -73,11 +73,12 @@ def questions_of(
     s = request.settings
     if not request.llm:
         raise UsageError(
-            "To write questions from articles a language model is needed; name one with --llm."
+            "To write questions from articles a language model is needed.",
+            hint=Hint("choose", "llm"),
         )
     if s["known"]:
         raise UsageError(
-            "--set known goes with questions that are there: write them first, then give their file as data=FILE."
+            "known goes with questions that are there: write them first, then give their file as data=FILE."
         )
     request.workspace.llm(request.llm)
     fields = ("ARTICLE", "PARTS") if s["parts"] > 1 else ("ARTICLE",)
