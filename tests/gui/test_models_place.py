@@ -14,7 +14,6 @@ from small_workspace import make_workspace
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.gui.frame import Page
 from rallebench.gui.places.models import progress
-from rallebench.gui.wording import on_page
 from rallebench.services.workbench import Workbench
 
 KEY = "sk-typed-0123456789abcdef"
@@ -112,9 +111,8 @@ def test_the_models_of_a_server_are_offered_added_with_prices_and_tested(page: P
 def test_a_server_that_is_down_or_empty_is_a_sentence(page: Page) -> None:
     with pytest.raises(RalleError, match=r"could not be reached|refused|does not answer"):
         page.call("models.find", {"base_url": "http://127.0.0.1:9/v1"})
-    with pytest.raises(UsageError, match="base_url is not an address") as refused:
+    with pytest.raises(UsageError, match="the address is not an address of a server"):
         page.call("models.find", {"base_url": "nowhere"})
-    assert "the address is not an address of a server" in on_page(refused.value)
     with Loopback(models()) as server, pytest.raises(UsageError, match="has no model yet"):
         page.call("models.find", {"base_url": server.url})
 
@@ -122,8 +120,8 @@ def test_a_server_that_is_down_or_empty_is_a_sentence(page: Page) -> None:
 def test_a_server_that_wants_a_key_names_the_field_for_it(page: Page) -> None:
     with Loopback(fail(401)) as server, pytest.raises(RalleError) as refused:
         page.call("models.find", {"base_url": server.url})
-    sentence = on_page(refused.value)
-    assert "Type the server’s key under Key in Models" in sentence
+    sentence = str(refused.value)
+    assert "Type the server’s key under Key" in sentence
     assert "base_url" not in sentence and "environment" not in sentence
 
 
