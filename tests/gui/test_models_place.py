@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -140,12 +141,14 @@ def test_a_key_typed_for_a_server_on_this_machine_is_shown_to_no_other(page: Pag
 def test_the_test_of_a_silent_server_says_how_long_it_waits_and_can_be_stopped(page: Page) -> None:
     with Loopback(hang(30)) as server:
         page.call("models.add_server", {"base_url": server.url, "model": "m"})
-        drawn = card(page, "m")
+        until = time.monotonic() + 20
+        while ">testing<" not in (drawn := card(page, "m")) and time.monotonic() < until:
+            time.sleep(0.05)  # it is loaded first
         assert ">testing<" in drawn and "Stop test" in drawn and ">loaded<" not in drawn
         job = page.workbench.jobs.get("test", "m")
         assert job is not None
         job.stop()
-        assert job.wait(5), "the test ends although the server is silent"
+        assert job.wait(15), "the test ends although the server is silent"
     assert ">ready<" in card(page, "m") and "Last test stopped, " in texts(card(page, "m"))
 
 
