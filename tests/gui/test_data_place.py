@@ -14,6 +14,7 @@ from small_workspace import make_workspace, write_lines
 
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.gui.frame import Page
+from rallebench.gui.places._data_builders import ended as outcome
 from rallebench.gui.places._data_chunks import marked
 from rallebench.gui.places._data_import import whole_path
 from rallebench.services.imports import Chunking
@@ -423,6 +424,7 @@ def test_what_two_chunks_share_is_marked() -> None:
 
 def test_a_dataset_is_read_with_its_gold_and_its_coverage(page: Page) -> None:
     body = page.open("data/dataset?id=tiny-qa&q=q5")["#v-data-dataset"]
+    assert '<h2 dir="auto">' in body, "Arabic and Hebrew begin at the right"
     assert "Who discovered Titan in 1655?" in body and "p5" in body and 'data-at="4"' in body
     assert [row[0] for row in rows(page, "data-dataset", id="tiny-qa", find="pluto")] == ["q6"]
     record = page.call("read.dataset", {"id": "q3"}, id="tiny-qa")["#dataset-chosen"]
@@ -449,10 +451,17 @@ def begun(page: Page) -> Page:
 
 
 def test_every_builder_shows_its_own_settings(page: Page) -> None:
-    assert "Articles of a corpus" in page.open("data/builder")["#v-data-builder"]
+    drawn = page.open("data/builder")["#v-data-builder"]
+    assert "Articles of a corpus" in drawn
+    assert "question set" not in drawn and "its questions as a dataset" in drawn
     form = page.call("builder.redraw", {"maker": "templates"})["#builder-form"]
     assert "Tables" in form and "Articles of a corpus" not in form
     assert "extractive-reader" not in form, "a model that only copies is not offered"
+
+
+def test_a_dataset_without_a_question_is_no_success() -> None:
+    assert 'class="bad"' in outcome({"name": "mine", "counts": {}})
+    assert 'class="good"' in outcome({"name": "mine", "counts": {"questions": 2}})
 
 
 def test_a_builder_goes_on_as_a_job_and_its_stages_are_read(begun: Page) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,7 +15,6 @@ from small_workspace import make_workspace
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.gui.frame import Page
 from rallebench.gui.places._models_list import progress
-from rallebench.gui.wording import on_page
 from rallebench.services.workbench import Workbench
 
 KEY = "sk-typed-0123456789abcdef"
@@ -112,9 +112,8 @@ def test_the_models_of_a_server_are_offered_added_with_prices_and_tested(page: P
 def test_a_server_that_is_down_or_empty_is_a_sentence(page: Page) -> None:
     with pytest.raises(RalleError, match=r"could not be reached|refused|does not answer"):
         page.call("models.find", {"base_url": "http://127.0.0.1:9/v1"})
-    with pytest.raises(UsageError, match="base_url is not an address") as refused:
+    with pytest.raises(UsageError, match="the address is not an address of a server"):
         page.call("models.find", {"base_url": "nowhere"})
-    assert "the address is not an address of a server" in on_page(refused.value)
     with Loopback(models()) as server, pytest.raises(UsageError, match="has no model yet"):
         page.call("models.find", {"base_url": server.url})
 
@@ -122,8 +121,8 @@ def test_a_server_that_is_down_or_empty_is_a_sentence(page: Page) -> None:
 def test_a_server_that_wants_a_key_names_the_field_for_it(page: Page) -> None:
     with Loopback(fail(401)) as server, pytest.raises(RalleError) as refused:
         page.call("models.find", {"base_url": server.url})
-    sentence = on_page(refused.value)
-    assert "Type the server’s key under Key in Models" in sentence
+    sentence = str(refused.value)
+    assert "Type the server’s key under Key" in sentence
     assert "base_url" not in sentence and "environment" not in sentence
 
 
@@ -142,12 +141,14 @@ def test_a_key_typed_for_a_server_on_this_machine_is_shown_to_no_other(page: Pag
 def test_the_test_of_a_silent_server_says_how_long_it_waits_and_can_be_stopped(page: Page) -> None:
     with Loopback(hang(30)) as server:
         page.call("models.add_server", {"base_url": server.url, "model": "m"})
-        drawn = card(page, "m")
+        until = time.monotonic() + 20
+        while ">testing<" not in (drawn := card(page, "m")) and time.monotonic() < until:
+            time.sleep(0.05)  # it is loaded first
         assert ">testing<" in drawn and "Stop test" in drawn and ">loaded<" not in drawn
         job = page.workbench.jobs.get("test", "m")
         assert job is not None
         job.stop()
-        assert job.wait(5), "the test ends although the server is silent"
+        assert job.wait(15), "the test ends although the server is silent"
     assert ">ready<" in card(page, "m") and "Last test stopped, " in texts(card(page, "m"))
 
 

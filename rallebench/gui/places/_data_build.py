@@ -33,7 +33,7 @@ def register(page: Page) -> None:
 def options(registry: str) -> list[tuple[str, str]]:
     """The things of a registry in the order of their use, with a line about each."""
     names = catalog.names("index kinds" if registry == "index_kinds" else registry)
-    return [(name, f"{name}: {catalog.entry(registry, name).about}") for name in names]
+    return [(name, f"{name}: {on_page(catalog.entry(registry, name).about)}") for name in names]
 
 
 # an index

@@ -283,7 +283,8 @@ def ended(report: Mapping[str, Any]) -> str:
     notes = html.bullets(map(on_page, report.get("notes", ())), "note")
     files = "".join(f"<li><code>{e(path)}</code></li>" for path in report.get("files", ()))
     fold = html.fold("Files", f"<ul>{files}</ul>", id="builder-files")
-    return f'<p class="good"><b>{e(name)}: {e(words)}.</b></p><div class="row">{links}</div>{notes}{fold}'
+    came = "good" if records or questions else "bad"
+    return f'<p class="{came}"><b>{e(name)}: {e(words)}.</b></p><div class="row">{links}</div>{notes}{fold}'
 
 
 # rows

@@ -135,7 +135,7 @@ def questions(preview: Preview) -> str:
 
 def bit(title: str, text: str) -> str:
     """The beginning of a row; both are HTML."""
-    return f'<article class="bit"><h4>{title}</h4><p>{text}</p></article>'
+    return f'<article class="bit"><h4 dir="auto">{title}</h4><p dir="auto">{text}</p></article>'
 
 
 def short(text: str) -> str:

@@ -58,7 +58,9 @@ def listing(page: Page, view: str, name: str, find: str, at: int = -1) -> str:
 
 def list_row(title: str, below: str) -> str:
     """A row of a list."""
-    return f'<span><b class="cut">{e(title)}</b><small>{e(below)}</small></span>'
+    return (
+        f'<span><b class="cut" dir="auto">{e(title)}</b><small dir="auto">{e(below)}</small></span>'
+    )
 
 
 def missing(error: Exception) -> Patch:
@@ -128,8 +130,8 @@ def passage_view(passage: Passage, corpus: str) -> str:
     fields = f'<div data-form class="stack">{fields}</div>'
     gist = "the cuts are marked in the text"
     return (
-        f"<h2>{e(passage.title or passage.doc_id)}</h2>{html.note(facts)}"
-        f'<div id="corpus-text" class="text">{e(passage.text)}</div>'
+        f'<h2 dir="auto">{e(passage.title or passage.doc_id)}</h2>{html.note(facts)}'
+        f'<div id="corpus-text" class="text" dir="auto">{e(passage.text)}</div>'
         f"{html.fold('Try a chunking', fields, gist=gist, id='corpus-cutting')}"
     )
 
@@ -203,7 +205,7 @@ def record_view(dataset: str, example: Example) -> str:
     lazy = f'<div id="dataset-covered"><span data-lazy{attributes(do="read.covered", id=dataset)}>…</span></div>'
     record = html.as_json(dict(example.record))
     return (
-        f'<h2>{e(question.text)}</h2>{html.defs(facts)}<div class="row">{build}{search}</div>'
+        f'<h2 dir="auto">{e(question.text)}</h2>{html.defs(facts)}<div class="row">{build}{search}</div>'
         f"{html.fold('Coverage by index', lazy, gist='share of its gold pages', id='dataset-coverage')}"
         f"{html.fold('Record', record, gist='as it is in the file', id='dataset-record')}"
     )
