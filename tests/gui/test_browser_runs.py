@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from rallebench.services.workbench import Workbench
 from tests.gui.conftest import serving, watch
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
+SERVER_CALL = re.compile("component_server")
 
 
 @pytest.fixture(scope="module")
@@ -121,6 +123,27 @@ def test_a_new_run_is_chosen_and_seen_in_another_window(
     says(page, "#run-top", "of 8 right")
     expect(other.locator("#list-runs .r")).to_have_count(4)
     assert complaints == []
+
+
+def test_an_older_answer_of_a_form_does_not_replace_a_newer_one(page: Any) -> None:
+    go(page, "#/runs/list?new=1")
+    says(page, "#new-plan", "questions")
+    page.select_option("#dialog [name=chain]", "starter")
+    held: list[Any] = []
+
+    def hold_the_first(route: Any) -> None:
+        first = "runs.check" in (route.request.post_data or "") and not held
+        held.append(route) if first else route.continue_()
+
+    page.route(SERVER_CALL, hold_the_first)
+    page.select_option("#dialog [name=dataset]", "starter-qa")
+    page.wait_for_timeout(300)
+    page.select_option("#dialog [name=dataset]", "tiny-qa")
+    says(page, "#new-plan", "8 questions")
+    with page.expect_response(SERVER_CALL):
+        held[0].continue_()
+    page.wait_for_timeout(300)
+    says(page, "#new-plan", "8 questions")
 
 
 @pytest.mark.parametrize("width", [820, 1280, 1920])

@@ -38,6 +38,15 @@ const press = async el => {
   if (el.matches('button')) tick(); // a job that has begun shows at once
   return patch;
 };
+/* Answers can come out of order. That of an older change of the same form is dropped once a newer one was sent. */
+const newest = new Map();
+const overtaken = (action, origin) => {
+  if (!origin?.matches?.('input, select, textarea, [data-form]')) return () => false;
+  const key = action + JSON.stringify(attributes(origin));
+  const number = (newest.get(key) || 0) + 1;
+  newest.set(key, number);
+  return () => newest.get(key) !== number;
+};
 rb.act = async (action, data = {}, origin = null) => {
   const place =
     origin?.closest?.('[data-problems], [data-form], dialog, .drawer, .view') ||
@@ -45,18 +54,20 @@ rb.act = async (action, data = {}, origin = null) => {
   $$('.problem[role=alert]', place || document).forEach(p => p.remove());
   const busy = setTimeout(() => origin?.setAttribute?.('aria-busy', 'true'), 150);
   const message = {window: mine, action, data, query: rb.query()};
+  const late = overtaken(action, origin);
   try {
     let patch = await server.act(message);
-    apply(patch, place);
+    if (!late()) apply(patch, place);
     while (patch.stream || patch.following) {
       const id = patch.stream || patch.following;
       patch = await server.more({window: mine, stream: id});
-      apply(patch, place);
+      if (!late()) apply(patch, place);
       if (!patch.over) patch.following = id;
     }
     return patch;
   } catch (error) {
     console.error(error);
+    if (late()) return {};
     problem(
       'The program does not answer. Is rallebench still running? Start it again, then reload the page.',
       place,
