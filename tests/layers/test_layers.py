@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -81,6 +82,13 @@ HEAVY = {
 }
 
 
+@cache
+def parsed(path: Path) -> ast.Module:
+    """The syntax tree of a file."""
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+@cache
 def modules() -> dict[str, Path]:
     """Dotted name below ``rallebench`` → file, packages by their own name."""
     named = {}
@@ -92,7 +100,7 @@ def modules() -> dict[str, Path]:
 
 def imports(path: Path) -> Iterator[str]:
     """Every imported name, those inside functions included."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(parsed(path)):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
@@ -103,13 +111,17 @@ def module_edges() -> dict[str, set[str]]:
     """Module → the modules of ours that it imports, inside functions too; what only the type checker imports does not count."""
     known, edges = modules(), {}
     for name, path in known.items():
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        for node in ast.walk(tree):
-            if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
-                node.body = []
+        unused = {
+            inner
+            for node in ast.walk(parsed(path))
+            if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+            for inner in ast.walk(node)
+        }
         targets = set()
-        for node in ast.walk(tree):
-            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("rallebench."):
+        for node in ast.walk(parsed(path)):
+            if node in unused or not isinstance(node, ast.ImportFrom):
+                continue
+            if (node.module or "").startswith("rallebench."):
                 module = (node.module or "").removeprefix("rallebench.")
                 whole = {f"{module}.{alias.name}" for alias in node.names}
                 targets |= (whole & known.keys()) or {module}
@@ -172,7 +184,7 @@ def test_heavy_packages_are_imported_only_inside_functions(name: str) -> None:
     private = any(part.startswith("_") and part != "__main__" for part in name.split("."))
     if name.split(".")[0] == "gui" or private:
         pytest.skip("the page and a backend's own folder are imported when they are used")
-    top = ast.parse(modules()[name].read_text(encoding="utf-8")).body
+    top = parsed(modules()[name]).body
     names = {
         (node.module or "") if isinstance(node, ast.ImportFrom) else alias.name
         for node in top
