@@ -75,12 +75,15 @@ class DatasetLine:
     problem: str = ""
 
 
+NOT_BUILT = "not built"
+
+
 @dataclass(frozen=True, slots=True)
 class RetrieverLine:
     """An index, built or not, or a combination of others.
 
     ``kind``: of an index, or the way of a combination. ``parts``: what a combination is made of. ``state``: ``loaded``,
-    ``loading``, ``building``, ``damaged``, ``checked`` or ''. ``own``: it can be deleted.
+    ``loading``, ``building``, ``damaged``, ``checked``, ``not built`` or ''. ``own``: it can be deleted.
     """
 
     name: str
@@ -194,28 +197,45 @@ def retrievers(workbench: Workbench) -> list[RetrieverLine]:
     ]
     lines += [RetrieverLine(n, "", state="damaged", about=why) for n, why in damaged.items()]
     lines += [
-        RetrieverLine(name, kind, STARTER_NAME, about="built when it is first used", own=False)
+        RetrieverLine(
+            name,
+            kind,
+            STARTER_NAME,
+            state=NOT_BUILT,
+            about="built when it is first used",
+            own=False,
+        )
         for name, kind in STARTER_INDEXES.items()
         if name not in good and name not in damaged
     ]
     lines += [
-        RetrieverLine(name, entry.type, about="of RaLLe's settings", own=False)
+        RetrieverLine(name, entry.type, state=NOT_BUILT, about="of RaLLe's settings", own=False)
         for name, entry in (workspace.base.retrievers if workspace.base else {}).items()
         if name not in good
     ]
     lines.sort(key=lambda line: (line.corpus != STARTER_NAME, line.corpus))
     corpus_of = {line.name: line.corpus for line in lines}
+    not_built = {line.name for line in lines if line.state == NOT_BUILT}
     own = set(workbench.data.own_combinations())
     for name, entry in workspace.combinations().items():
         over = sorted({_corpus(workbench, part, corpus_of) for part in entry.of} - {""})
-        parts, about = tuple(entry.of), entry.about
+        state = "" if not_built.isdisjoint(entry.of) else NOT_BUILT
         lines.append(
             RetrieverLine(
-                name, entry.kind, ", ".join(over), parts=parts, about=about, own=name in own
+                name,
+                entry.kind,
+                ", ".join(over),
+                parts=tuple(entry.of),
+                state=state,
+                about=entry.about,
+                own=name in own,
             )
         )
     states = _states(workbench)
-    return [replace(line, state=line.state or states.get(line.name, "")) for line in lines]
+    return [
+        line if line.state == "damaged" else replace(line, state=states.get(line.name, line.state))
+        for line in lines
+    ]
 
 
 def _corpus(workbench: Workbench, part: str, corpus_of: Mapping[str, str]) -> str:

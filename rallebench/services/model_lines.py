@@ -24,6 +24,7 @@ from rallebench.metrics.cost import completion_tokens_of, prompt_tokens_of
 from rallebench.reader.delta import description
 from rallebench.reader.spans import WEIGHTS
 from rallebench.retrievers import needs_encoder
+from rallebench.services import library
 from rallebench.services.jobs import Job
 from rallebench.services.loaded import LoadedBackend
 from rallebench.services.model_entries import ELSEWHERE, is_key_typed, key_of, prices
@@ -191,10 +192,9 @@ def parts(workbench: Workbench) -> list[PartLine]:
         about = f"{line} Used by {with_}." if with_ else line
         lines.append(PartLine(name, "encoder", "loaded" if name in loaded else "ready", "", about))
     status = {line.name: line for line in workbench.models.status()}
-    going = workbench.models.loading()
+    states = {line.name: line.state for line in library.retrievers(workbench)}
     for name, line in workspace.retrievers().items():
-        held = status.get(name)
-        state = "loaded" if held else "loading" if name in going else "ready"
+        held, state = status.get(name), states.get(name) or "ready"
         lines.append(PartLine(name, "retriever", state, taken(held) if held else "", line))
     return lines
 

@@ -12,7 +12,7 @@ import pytest
 from small_workspace import chain, generate, make_workspace, retrieve, write_lines
 
 from rallebench.core.errors import NotFoundError, UsageError
-from rallebench.services import builders, gold_coverage, library, passages
+from rallebench.services import builders, gold_coverage, library, model_lines, passages
 from rallebench.services.gold_coverage import Coverage
 from rallebench.services.workbench import Workbench
 
@@ -154,3 +154,13 @@ def test_a_row_of_a_builder_is_edited_whole_and_only_as_a_row(bench: Workbench) 
         builders.stage_row(workspace, "mine", "1-articles", "z")
     with pytest.raises(NotFoundError, match="no stage"):
         builders.stage_file(workspace, "mine", "9-x")
+
+
+def test_an_index_and_its_hybrid_are_not_built_in_data_and_in_models_alike(tmp_path: Path) -> None:
+    bench = Workbench(tmp_path)
+    in_data = {line.name: line.state for line in library.retrievers(bench)}
+    in_models = {line.name: line.state for line in model_lines.parts(bench)}
+    bench.close()
+    starter = ("starter-bm25", "starter-minilm", "starter-hybrid")
+    assert [in_data[name] for name in starter] == ["not built"] * 3
+    assert [in_models[name] for name in starter] == ["not built"] * 3

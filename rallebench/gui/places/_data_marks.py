@@ -25,7 +25,7 @@ KINDS = {
 
 def state(line: RetrieverLine) -> str:
     """The state of an index in a word, and why if it is damaged."""
-    words = line.state or ("not built" if line.bytes is None and not line.parts else "ready")
+    words = line.state or "ready"
     about = line.about if words in ("damaged", "not built") else ""
     return html.state(words, about)
 
