@@ -47,6 +47,8 @@ const overtaken = (action, origin) => {
   newest.set(key, number);
   return () => newest.get(key) !== number;
 };
+let pending = 0;
+rb.idle = () => pending === 0; // the browser's benchmark waits for it
 rb.act = async (action, data = {}, origin = null) => {
   const place =
     origin?.closest?.('[data-problems], [data-form], dialog, .drawer, .view') ||
@@ -55,6 +57,7 @@ rb.act = async (action, data = {}, origin = null) => {
   const busy = setTimeout(() => origin?.setAttribute?.('aria-busy', 'true'), 150);
   const message = {window: mine, action, data, query: rb.query()};
   const late = overtaken(action, origin);
+  pending++;
   try {
     let patch = await server.act(message);
     if (!late()) apply(patch, place);
@@ -74,6 +77,7 @@ rb.act = async (action, data = {}, origin = null) => {
     );
     return {};
   } finally {
+    pending--;
     clearTimeout(busy);
     origin?.removeAttribute?.('aria-busy');
   }
