@@ -18,7 +18,7 @@ from rallebench.core.files import read_json, write_json
 from rallebench.core.types import Episode, Example, digest
 from rallebench.engine.score import examples_of
 from rallebench.engine.store import RunFolder
-from rallebench.services.verdicts import KINDS, kind_of
+from rallebench.services.verdicts import KIND_AT_STAGE, verdict_kind
 from rallebench.services.workbench import Workbench
 from rallebench.workspace.coverage import MOST_PASSAGES
 
@@ -78,7 +78,7 @@ def _questions(
     for example in _examples(path, version[-2:]):
         question, line = example.question, lines.get(example.question.qid)
         stage, error = stages.get(question.qid, ""), str((line or {}).get("error") or "")
-        kind = kind_of(error, right.get(question.qid), stage) if line else "none"
+        kind = verdict_kind(error, right.get(question.qid), stage) if line else "none"
         listed.append(
             QuestionRow(
                 question.qid,
@@ -135,7 +135,7 @@ def lost_parts(listed: Sequence[QuestionRow]) -> list[tuple[str, str, int]]:
     parts: dict[str, list[str]] = {}
     sums: Counter[str] = Counter()
     for stage in STAGES:
-        kind = KINDS.get(stage, "none")
+        kind = KIND_AT_STAGE.get(stage, "none")
         if by_stage[stage]:
             sums[kind] += by_stage[stage]
             parts.setdefault(kind, []).append(f"{by_stage[stage]:,} {SHORT[stage]}")
