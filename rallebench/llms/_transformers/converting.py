@@ -156,12 +156,12 @@ def counting_conversion(message: str) -> Iterator[None]:
     """
     from transformers import modeling_gguf_pytorch_utils as reading
 
-    bar: Any = reading.tqdm  # type: ignore[attr-defined]
-    reading.tqdm = lambda tensors, **_: counting(tensors, len(tensors), message)  # type: ignore[attr-defined]
+    bar: Any = reading.tqdm
+    reading.tqdm = lambda tensors, **_: counting(tensors, len(tensors), message)
     try:
         yield
     finally:
-        reading.tqdm = bar  # type: ignore[attr-defined]
+        reading.tqdm = bar
 
 
 def _failed(model: GgufModel, error: Exception) -> Exception:
