@@ -200,12 +200,12 @@ def test_a_preset_says_what_it_needs_and_is_added_under_a_free_name(
 def test_a_gguf_file_is_added_like_a_folder_and_a_damaged_one_names_the_mend(
     page: Page, tmp_path: Path
 ) -> None:
-    path = save_gguf(tmp_path / "tiny.gguf")
+    path = save_gguf(tmp_path / "river.gguf")
     assert "GGUF file, which is converted once" in _models_add.draw(page)
     page.call("models.add_folder", {"path": str(path), "quantization": "8bit"})
-    entry = page.workbench.models.entry("tiny")
+    entry = page.workbench.models.entry("river")
     assert entry.settings == {"model": str(path), "quantization": "8bit"}
-    assert "GGUF file" in card(page, "tiny") and "fits" in card(page, "tiny")
+    assert "GGUF file" in card(page, "river") and "fits" in card(page, "river")
     path.write_text("no model")
     with pytest.raises(UsageError, match="is no GGUF file"):
         page.call("models.add_folder", {"path": str(path)})
