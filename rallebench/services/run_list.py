@@ -67,9 +67,8 @@ def _described(workbench: Workbench) -> tuple[list[RunRow], list[RunRow]]:
     runs, binned = workbench.runs.list(), _bin(workbench)
     described = {str(run.path): _row(str(run.path), _version(run)) for run in (*runs, *binned)}
     first: dict[str, Chain] = {}
-    for row in sorted(
-        described.values(), key=lambda row: row.created
-    ):  # later ones are told apart from it
+    oldest_first = sorted(described.values(), key=lambda row: (row.created, row.name))
+    for row in oldest_first:  # later ones are told apart from it
         if row.chain is not None:
             first.setdefault(row.chain.name, row.chain)
     here = [_titled(_with_state(described[str(run.path)], run.state()), first) for run in runs]

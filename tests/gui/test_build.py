@@ -338,6 +338,7 @@ def test_a_variant_is_compared_cell_by_cell_and_only_what_is_new_is_asked(opened
     assert "few-head-2" not in opened.call("few.drop", {"index": "0"})["#v-build-few"]
 
 
+@pytest.mark.slow
 def test_an_edited_chain_stands_beside_the_saved_one_and_all_run_on_the_dataset(
     opened: Page,
 ) -> None:
