@@ -169,6 +169,7 @@ def test_all_loads_are_cancelled_together(loads: ModelManager) -> None:
         loads.cancel("one")
 
 
+@pytest.mark.slow
 def test_a_step_that_cannot_be_interrupted_keeps_nobody_waiting(
     loads: ModelManager, monkeypatch: pytest.MonkeyPatch
 ) -> None:
