@@ -28,8 +28,8 @@ from rallebench.core.types import (
     Step,
 )
 from rallebench.datasets.reading import read_questions
+from rallebench.engine.execute import write_run
 from rallebench.engine.experiment_store import check_free
-from rallebench.engine.run_file import write_run
 from rallebench.engine.score import choose_metrics
 from rallebench.engine.store import RunFolder, checked_run_name
 from rallebench.metrics import metric
