@@ -15,7 +15,7 @@ from small_workspace import make_workspace
 from rallebench.core.errors import UsageError
 from rallebench.core.events import complete
 from rallebench.gui.frame import Page
-from rallebench.services.benchmarks import BenchmarkOptions, of_chain
+from rallebench.services.runs import BenchmarkOptions, of_chain
 from rallebench.services.workbench import Workbench
 
 

@@ -15,7 +15,6 @@ from rallebench.gui.places._bench import PAUSE, bench_of
 from rallebench.gui.places._one import columns, status
 from rallebench.gui.places._steps import answer_of, numbers_box, output, price, tokens
 from rallebench.services import agents, catalog
-from rallebench.services.benchmarks import BenchmarkOptions, of_flow
 from rallebench.services.episodes import (
     EpisodeRequest,
     EpisodeState,
@@ -23,6 +22,7 @@ from rallebench.services.episodes import (
     open_episode,
     save_episode,
 )
+from rallebench.services.runs import BenchmarkOptions, of_flow
 from rallebench.services.transcript import actions, before, beginning, edit_text, pieces
 
 FIRST, FIRST_ENV = "react", "wikipedia"

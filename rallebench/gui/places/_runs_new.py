@@ -12,9 +12,9 @@ from rallebench.gui.places._bench import bench_of
 from rallebench.gui.places._runs_more import chosen_metrics, metric_fields
 from rallebench.render import numbers
 from rallebench.services import run_list
-from rallebench.services.benchmarks import Benchmark, BenchmarkOptions, of_flow
 from rallebench.services.chain_versions import is_saved
 from rallebench.services.run_views import chain_flow
+from rallebench.services.runs import Benchmark, BenchmarkOptions, of_flow
 
 SAMPLES = (
     ("", "all questions"),
