@@ -18,9 +18,9 @@ from rallebench.gui.places._one import header, is_edited, status
 from rallebench.gui.places._questions import all_rows
 from rallebench.gui.places._versions import all_versions
 from rallebench.render.numbers import plural
-from rallebench.services.benchmarks import BenchmarkOptions, of_flow
 from rallebench.services.run_questions import filtered
 from rallebench.services.run_views import chain_flow
+from rallebench.services.runs import BenchmarkOptions, of_flow
 from rallebench.services.variants import (
     FEW,
     PairedComparison,
