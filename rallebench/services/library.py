@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rallebench.core.entries import Manifest
 from rallebench.core.errors import RalleError
@@ -269,13 +269,22 @@ def about_index(manifest: Manifest) -> str:
     'minilm, 384 dimensions, 100 words'
     """
     parts = [manifest.encoder_name, f"{manifest.dim} dimensions" if manifest.dim else ""]
-    if manifest.chunking:
-        cut = manifest.chunking
-        overlap = f", overlap {cut['overlap']}" if cut.get("overlap") else ""
-        parts.append(f"{cut['size']} {cut.get('unit', 'words')}{overlap}")
+    parts += [cut_words(manifest.chunking)] if manifest.chunking else []
     keys = ("m", "ef_construction", "nlist", "k1", "b")
     parts += [f"{key} {value}" for key, value in manifest.parameters.items() if key in keys]
     return ", ".join(filter(None, parts))
+
+
+def cut_words(chunking: Mapping[str, Any] | None) -> str:
+    """How documents were cut into chunks.
+
+    >>> cut_words(None), cut_words({"size": 100, "overlap": 20})
+    ('rows stay whole', '100 words, overlap 20')
+    """
+    if not chunking:
+        return "rows stay whole"
+    overlap = f", overlap {chunking['overlap']}" if chunking.get("overlap") else ""
+    return f"{chunking['size']} {chunking.get('unit', 'words')}{overlap}"
 
 
 # what else would break

@@ -1,31 +1,78 @@
-"""One index: what it says of itself, and a search with its knobs."""
+"""One index: its kind, state and coverage in words, what it says of itself, and a search with its knobs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
 from difflib import SequenceMatcher
-from typing import Any
 
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.types import Example, Gold
 from rallebench.gui import figures, form, html
 from rallebench.gui.frame import Event, Page, Patch
 from rallebench.gui.html import e
-from rallebench.gui.places._data_marks import KINDS, state, switch_button
-from rallebench.gui.wording import on_page
 from rallebench.services import catalog, gold_coverage, library
 from rallebench.services.data import Search
+from rallebench.services.gold_coverage import Coverage
 from rallebench.services.library import RetrieverLine
 
 OFFERED = 200
 """Questions of a dataset that a field offers."""
+KINDS = {
+    "bm25": "words",
+    "flat": "dense, exact",
+    "numpy-flat": "dense, exact",
+    "hnsw": "dense, graph",
+    "hnswlib": "dense, graph",
+    "ivf-sq8": "dense, 8-bit",
+    "diskann": "dense, on disk",
+    "rrf": "hybrid, by rank",
+    "scores": "hybrid, by score",
+    "union": "hybrid, sampled",
+    "rerank": "reranked",
+    "llm-rerank": "reranked by a model",
+}
+"""Kind of an index or way of combining → what it is called; the exact name is the tooltip."""
 
 
 def register(page: Page) -> None:
     """The view and its actions."""
-    page.view("data/index", open_index)
+    page.view("data/index", open_index, back="data/list")
     page.actions("index", search, offer, switch, refresh)
+
+
+def state(line: RetrieverLine) -> str:
+    """The state of an index in a word, and why if it is damaged."""
+    words = line.state or "ready"
+    about = line.about if words in ("damaged", "not built") else ""
+    return html.state(words, about)
+
+
+def switch_button(line: RetrieverLine) -> str:
+    """Load, or unload."""
+    if line.state == "loaded":
+        return html.button("Unload", "models.unload", id=line.name)
+    return html.button("Load", "models.load", id=line.name, what="retriever")
+
+
+def badge(share: Coverage | None, *, loading: bool = False) -> str:
+    """The coverage of a dataset by a corpus or an index."""
+    if loading:
+        return '<span class="cov">…</span>'
+    if share is None or share.share is None:
+        why = "not known before it is loaded" if share is None else "no gold pages are named"
+        return f'<span class="cov" title="{why}">–</span>'
+    level = "full" if share.share >= 0.95 else "some" if share.share >= 0.5 else "low"
+    words = f"{share.held:,} of {share.total:,} gold pages are there"
+    return f'<span class="cov {level}" title="{words}">{100 * share.share:.1f} %</span>'
+
+
+def delete_index(line: RetrieverLine, kind: str = "") -> str:
+    """The button that asks before an index or a combination is deleted, "" for what is not deletable."""
+    what = "combination" if line.parts else "index"
+    if not line.own or not (line.parts or line.bytes is not None or line.state == "damaged"):
+        return ""
+    return html.button("Delete…", "data.ask_delete", kind=kind, what=what, id=line.name)
 
 
 def line_of(page: Page, name: str) -> RetrieverLine:
@@ -41,18 +88,14 @@ def open_index(page: Page, event: Event) -> Patch:
     """The index that the address names, else the first; with the query of the address it is searched by the button."""
     names = [line.name for line in library.retrievers(page.workbench)]
     name = event.query.get("id") or next(iter(names), "")
-    try:
-        line = line_of(page, name)
-    except RalleError as error:
-        return {"go": "#/data/list", "say": on_page(error)}
+    line = line_of(page, name)
     hint = "Type a query, or choose a question, whose gold is then marked. The index is loaded if it is not."
     body = (
-        f'<div class="wrap-page wide" data-form data-problems><div id="index-head">{head(line)}</div>'
+        f'<div id="index-head">{head(line)}</div>'
         f'<div class="index-cols"><div class="stack">{search_form(page, event, name, names)}<div id="index-hits">{html.note(hint)}</div></div>'
-        f'<aside class="stack" id="index-about">{about(page, line)}</aside></div>'
-        '<span data-follow="*" data-do="index.refresh"></span></div>'
+        f'<aside class="stack" id="index-about">{about(page, line)}</aside></div>{html.follow("index.refresh")}'
     )
-    return {"#v-data-index": body, "title": name}
+    return html.view("data/index", name, body, wide=True, more=" data-form data-problems")
 
 
 def switch(page: Page, event: Event) -> Patch:
@@ -113,8 +156,8 @@ def fitting(page: Page, index: str) -> str:
     workbench = page.workbench
     corpus = line_of(page, index).corpus
     lines = library.datasets(workbench)
-    found = {line.name: gold_coverage.coverage(workbench, line.name, corpus) for line in lines}
-    shares = {name: value.share for name, value in found.items() if value and value.share}
+    known = {line.name: gold_coverage.coverage(workbench, line.name, corpus) for line in lines}
+    shares = {name: value.share for name, value in known.items() if value and value.share}
     usual = catalog.DEFAULT_DATASET
 
     def rank(name: str) -> tuple[float, bool, float]:
@@ -222,7 +265,7 @@ def about(page: Page, line: RetrieverLine) -> str:
             ("Passages", f"{manifest.passages:,}"),
             ("Without a page", f"{manifest.passages_without_page:,}"),
             ("Encoder", encoder),
-            ("Chunking", words_of_cut(manifest.chunking)),
+            ("Chunking", library.cut_words(manifest.chunking)),
             ("Disk", figures.amount(manifest.bytes)),
             ("Built in", figures.duration(manifest.seconds)),
             ("Fingerprint", manifest.fingerprint),
@@ -232,17 +275,5 @@ def about(page: Page, line: RetrieverLine) -> str:
         ("Used by", ", ".join(library.users(page.workbench.workspace, line.name, "retriever")))
     )
     fold = html.fold(title, html.as_json(whole), id="index-manifest") if whole else ""
-    delete = ""
-    if line.own and (line.bytes is not None or line.parts or line.state == "damaged"):
-        what = "combination" if line.parts else "index"
-        delete = html.button("Delete…", "data.ask_delete", kind="danger", what=what, id=line.name)
-    head = html.heading("About", first=True)
+    head, delete = html.heading("About", first=True), delete_index(line, "danger")
     return f'{head}{html.defs(facts)}{fold}<div class="row">{delete}</div>'
-
-
-def words_of_cut(chunking: dict[str, Any] | None) -> str:
-    """The cutting of an index in a few words."""
-    if not chunking:
-        return "rows stay whole"
-    overlap = f", overlap {chunking['overlap']}" if chunking.get("overlap") else ""
-    return f"{chunking['size']} {chunking.get('unit', 'words')}{overlap}"

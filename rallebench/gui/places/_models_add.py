@@ -13,6 +13,7 @@ from rallebench.core.memory import size
 from rallebench.gui import form, html
 from rallebench.gui.frame import Event, Page, Patch
 from rallebench.gui.html import attributes, e
+from rallebench.gui.places._data_import import whole_path
 from rallebench.gui.places._models_list import refresh
 from rallebench.gui.wording import on_page
 from rallebench.render.numbers import plural
@@ -189,9 +190,15 @@ def memory_field(more: str = "") -> str:
     return form.chooser("Memory", "quantization", choices, "none", more=more)
 
 
+def quantization_of(event: Event) -> dict[str, str]:
+    """The chosen memory as a setting; a model as it is stored needs none."""
+    chosen = event.text("quantization", "none")
+    return {"quantization": chosen} if chosen != "none" else {}
+
+
 def add_folder(page: Page, event: Event) -> Patch:
     """Check a folder, say what it needs, and add it."""
-    path = event.text("path").strip("\"'").strip()
+    path = whole_path(event.text("path"))
     if not path:
         raise UsageError("No folder is given; type the path of a model.")
     if path.lower().endswith(".gguf"):
@@ -201,9 +208,7 @@ def add_folder(page: Page, event: Event) -> Patch:
     place = Path(path).expanduser()
     if not place.is_dir():
         raise UsageError(f"{place} is no folder; type the path of a transformers folder.")
-    settings = {"model": str(place)}
-    if event.text("quantization", "none") != "none":
-        settings["quantization"] = event.text("quantization")
+    settings = {"model": str(place), **quantization_of(event)}
     needs = model_entries.needs(settings)
     if not needs.fits:
         raise UsageError(" ".join(needs.sentences))
@@ -246,8 +251,7 @@ def facts(page: Page, name: str, quantization: str) -> str:
         )
     settings = {**item.settings, "quantization": quantization}
     try:
-        needs = model_entries.needs(settings)
-        lines += needs.sentences
+        lines += model_entries.needs(settings).sentences
     except RalleError as error:
         lines.append(on_page(error))
     return html.note(" ".join(lines))
@@ -260,9 +264,8 @@ def preset_facts(page: Page, event: Event) -> Patch:
 
 def add_preset(page: Page, event: Event) -> Patch:
     """Add a preset and begin to load it, which downloads it."""
-    chosen, quantization = event.text("preset"), event.text("quantization", "none")
-    settings = {"quantization": quantization} if quantization != "none" else {}
-    entry = model_entries.entry_of(page.workbench, settings, preset=chosen)
+    chosen = event.text("preset")
+    entry = model_entries.entry_of(page.workbench, quantization_of(event), preset=chosen)
     return added(page, free_name(page, chosen), entry, load=True)
 
 
@@ -271,10 +274,8 @@ def add_preset(page: Page, event: Event) -> Patch:
 
 def other() -> str:
     """Any backend with settings of one's own."""
-    backends, more = (
-        list(catalog.names("llms")),
-        ' class="mono" placeholder=\'{"decline_below": 0.3}\'',
-    )
+    backends = list(catalog.names("llms"))
+    more = ' class="mono" placeholder=\'{"decline_below": 0.3}\''
     inside = (
         form.chooser("Backend", "backend", backends, backends[0])
         + form.text("other_name", "Name", hint="what chains call it")

@@ -24,7 +24,6 @@ from rallebench.gui.places._design import (
 )
 from rallebench.gui.places._experiment import address
 from rallebench.gui.places._plan import estimating, plan
-from rallebench.gui.wording import on_page
 from rallebench.render.numbers import moment, text
 from rallebench.services import designs, experiment_groups, experiment_jobs, forecasts
 from rallebench.services.experiment_design import Design
@@ -54,13 +53,13 @@ def open_list(page: Page, event: Event) -> Iterator[Patch]:
     if not design.llm and design.kind == "suite":
         design.llm = designs.first_model(page.workbench)
     body = (
-        f'<div class="wrap-page wide x-page"><h1>Experiments</h1><div id="x-cards">{cards(design.kind)}</div>'
+        f'<h1>Experiments</h1><div id="x-cards">{cards(design.kind)}</div>'
         f'<div class="x-new"><div id="x-form" data-form{form.on_change("experiments.change")}>{steps(page, event, design)}</div>'
         f'<aside class="box x-plan" data-problems><div id="x-plan"><h3>Plan</h3>{html.note("Counting …")}</div></aside></div>'
         f'<div id="x-running" data-follow="*" data-do="experiments.news" data-on="none">{running(page)}</div>'
-        f'<div>{html.heading("Done")}<div id="x-done">{done(page)}</div></div></div>'
+        f'<div>{html.heading("Done")}<div id="x-done">{done(page)}</div></div>'
     )
-    yield {"#v-experiments-list": body, "title": "Experiments"}
+    yield html.view("experiments/list", "Experiments", body, wide=True)
     event.session["design-shape"] = design.shape
     event.session["experiments-ended"] = _ended(page)
     yield {"#x-plan": plan(page, event, design)}
@@ -233,7 +232,7 @@ def _part(part: experiment_jobs.PartState) -> str:
         share = experiment_groups.is_share(best[0])
         score = f"{100 * best[1]:.1f} %" if share else text(best[1])
         mean = f"{experiment_groups.label_of(best[0])} {score}"
-    message = on_page(part.message) if part.state != "done" else ""
+    message = part.message if part.state != "done" else ""
     name = html.state(experiment_groups.plain_label(part.label), kind=kind)
     return f'{name}<small class="num">{e(html.dotted(where, mean, message))}</small>'
 
@@ -287,7 +286,7 @@ def _line(group: ExperimentRow, active: bool, ended: Job | None) -> list[str]:
         return [name, html.state("running"), "", "", "", when]
     why, more = "not ended", html.button("Continue", "experiments.resume", id=group.name)
     if ended is not None and ended.status == "failed" and ended.error:
-        why = f'<span class="x-failed">{e(on_page(ended.error))}</span>'
+        why = f'<span class="x-failed">{e(ended.error)}</span>'
     return [name, more, "", "", why, when]
 
 
