@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from difflib import SequenceMatcher
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
@@ -23,10 +24,11 @@ from rallebench.services.gold_coverage import (
     STARTER_NAME,
     STARTER_PAGES,
     corpus_of_index,
+    coverage,
     pages_of,
 )
 from rallebench.workspace.indexes.cache import delete_stored, stored
-from rallebench.workspace.paths import STARTER, STARTER_INDEXES, Workspace
+from rallebench.workspace.paths import DEFAULT_DATASET, STARTER, STARTER_INDEXES, Workspace
 
 if TYPE_CHECKING:
     from rallebench.services.workbench import Workbench
@@ -285,6 +287,18 @@ def cut_words(chunking: Mapping[str, Any] | None) -> str:
         return "rows stay whole"
     overlap = f", overlap {chunking['overlap']}" if chunking.get("overlap") else ""
     return f"{chunking['size']} {chunking.get('unit', 'words')}{overlap}"
+
+
+def fitting_dataset(workbench: Workbench, corpus: str) -> str:
+    """The dataset whose gold pages a corpus holds best; of equals the usual one, then the one named most alike."""
+    lines = datasets(workbench)
+    known = {line.name: coverage(workbench, line.name, corpus) for line in lines}
+    shares = {name: value.share for name, value in known.items() if value and value.share}
+
+    def rank(name: str) -> tuple[float, bool, float]:
+        return shares[name], name == DEFAULT_DATASET, SequenceMatcher(None, name, corpus).ratio()
+
+    return max(shares, key=rank, default=DEFAULT_DATASET)
 
 
 # what else would break

@@ -76,7 +76,7 @@ def new_view(page: Page, event: Event) -> str:
 
 def draw(page: Page, event: Event) -> str:
     """The fields of a builder."""
-    builder, llms = event.text("maker", "barag"), writers(page)
+    builder, llms = event.text("maker", "barag"), service.writers(page.workbench.workspace)
     item = catalog.entry("builders", builder)
     follow = form.on_change("builder.redraw")
     limit, name = event.text("limit"), event.text("name")
@@ -105,12 +105,6 @@ def draw(page: Page, event: Event) -> str:
         + html.button("Build dataset", "builder.start", kind="primary")
     )
     return f'<div class="stack">{parts}<div id="builder-plan"></div><div class="buttons">{buttons}</div></div>'
-
-
-def writers(page: Page) -> list[str]:
-    """The models that can write: the built-in reader only copies."""
-    entries = page.workbench.workspace.llms().items()
-    return [name for name, entry in entries if entry.backend != "extractive-reader"]
 
 
 def redraw(page: Page, event: Event) -> Patch:

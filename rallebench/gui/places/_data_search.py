@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
-from difflib import SequenceMatcher
 
-from rallebench.core.errors import RalleError, UsageError
-from rallebench.core.types import Example, Gold
+from rallebench.core.errors import RalleError
+from rallebench.core.types import Gold
 from rallebench.gui import figures, form, html
 from rallebench.gui.frame import Event, Page, Patch
 from rallebench.gui.html import e
-from rallebench.services import catalog, gold_coverage, library
+from rallebench.services import library, passages
 from rallebench.services.data import Search
 from rallebench.services.gold_coverage import Coverage
 from rallebench.services.library import RetrieverLine
@@ -126,7 +125,8 @@ def refresh(page: Page, event: Event) -> Patch:
 def search_form(page: Page, event: Event, name: str, names: list[str]) -> str:
     """Query, k, knobs, and the question whose gold is marked."""
     sets = list(page.workbench.workspace.dataset_paths())
-    chosen = event.query.get("set") or fitting(page, name)
+    corpus = line_of(page, name).corpus
+    chosen = event.query.get("set") or library.fitting_dataset(page.workbench, corpus)
     question = event.query.get("q", "")
     query = event.query.get("query", "")
     if question and not query:
@@ -151,21 +151,6 @@ def search_form(page: Page, event: Event, name: str, names: list[str]) -> str:
     )
 
 
-def fitting(page: Page, index: str) -> str:
-    """The dataset whose gold pages the index holds best; of equals the usual one, then the one named most alike."""
-    workbench = page.workbench
-    corpus = line_of(page, index).corpus
-    lines = library.datasets(workbench)
-    known = {line.name: gold_coverage.coverage(workbench, line.name, corpus) for line in lines}
-    shares = {name: value.share for name, value in known.items() if value and value.share}
-    usual = catalog.DEFAULT_DATASET
-
-    def rank(name: str) -> tuple[float, bool, float]:
-        return shares[name], name == usual, SequenceMatcher(None, name, corpus).ratio()
-
-    return max(shares, key=rank, default=usual)
-
-
 def question_field(page: Page, dataset: str, chosen: str) -> str:
     """A field that offers questions of a dataset."""
     offered: list[tuple[str, str]] = []
@@ -176,24 +161,9 @@ def question_field(page: Page, dataset: str, chosen: str) -> str:
     return f'<input name="q" list="index-questions" value="{e(chosen)}" placeholder="id, or words of it"{follow}>{options}'
 
 
-def example_of(page: Page, event: Event) -> Example | None:
-    """The question that is chosen by its id, or by words that it holds; None if none is. Raises UsageError."""
-    words = event.text("q")
-    if not words:
-        return None
-    questions = page.workbench.asking.questions(event.text("set"))
-    for example in questions:
-        if example.question.qid == words:
-            return example
-    for example in questions:
-        if words.lower() in example.question.text.lower():
-            return example
-    raise UsageError(f"No question of {event.text('set')} has the id or the words {words!r}.")
-
-
 def offer(page: Page, event: Event) -> Patch:
     """Take the chosen question as the query."""
-    example = example_of(page, event)
+    example = passages.example_of(page.workbench, event.text("set"), event.text("q"))
     query = {"set": event.text("set")}
     query |= {"q": example.question.qid} if example else {}
     address = html.address("data/index", id=event.text("id"), **query)
@@ -215,7 +185,7 @@ def query_field(query: str) -> str:
 
 def search(page: Page, event: Event) -> Iterator[Patch]:
     """Search, loading what is not loaded."""
-    example = example_of(page, event)
+    example = passages.example_of(page.workbench, event.text("set"), event.text("q"))
     gold = example.gold if example else Gold()
     query = event.text("query") or (example.question.text if example else "")
     name, k = event.text("id"), event.whole("k", "k")

@@ -282,25 +282,18 @@ def _suite(page: Page, event: Event, design: Design) -> Steps:
 
 
 def _settings(page: Page, design: Design, known: Mapping[str, Setting], names: Set[str]) -> str:
-    """Some settings of a benchmark: lists as boxes, a dataset or path with what the workspace has, the rest by its kind."""
+    """Some settings of a benchmark: lists first, then a dataset or path with what the workspace has, then the rest by its kind."""
     values = {"models": [design.llm], **experiment_design.typed(design)}
     choices, folded = catalog.choices(page.workbench.workspace, known), designs.advanced(known)
-    lists, paths, fields = "", "", {n: setting for n, setting in known.items() if n in names}
-    for name, setting in [(n, s) for n, s in fields.items() if n not in folded]:
-        if setting.is_path:
-            value = values.get(name, setting.default)
-            paths += form.control(name, fields.pop(name), value, choices.get(name), "s:")
-        if setting.is_path or not setting.many or name not in choices:
-            continue
-        fields.pop(name)
-        chosen = values.get(name, str(setting.default or "").split(","))
-        chosen = chosen if isinstance(chosen, list) else [chosen]
-        boxes = ticks(f"s:{name}", choices[name], chosen)
-        legend = e(name.replace("_", " ").capitalize())
-        lists += f'<fieldset class="x-vary" title="{e(setting.about)}"><legend>{legend}</legend>{boxes}</fieldset>'
+
+    def rank(name: str) -> int:
+        setting = known[name]
+        return 1 if setting.is_path else 0 if setting.many and name in choices else 2
+
+    fields = {name: known[name] for name in sorted((n for n in known if n in names), key=rank)}
     current = {n: values.get(n, "" if s.kind is bool else s.default) for n, s in fields.items()}
     rare = [name for name in folded if name in fields]
-    return f"{lists}{paths}{form.draw(fields, current, choices, prefix='s:', folded=rare)}"
+    return form.draw(fields, current, choices, prefix="s:", folded=rare)
 
 
 def _tradeoff(page: Page, event: Event, design: Design) -> Steps:

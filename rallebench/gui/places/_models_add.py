@@ -121,14 +121,6 @@ def in_fields(sentence: str) -> str:
     return sentence
 
 
-def free_name(page: Page, wish: str) -> str:
-    """A name that nothing has, made of a model's."""
-    stem = Path(wish.rstrip("/")).name or wish
-    taken = {*page.workbench.workspace.llms(), *page.workbench.workspace.retrievers()}
-    names = (stem, *(f"{stem}-{number}" for number in range(2, 10_000)))
-    return next(name for name in names if name not in taken)
-
-
 def add_server(page: Page, event: Event) -> Patch:
     """Add a model of the server and test it at once."""
     model = event.text("model")
@@ -138,7 +130,12 @@ def add_server(page: Page, event: Event) -> Patch:
         backend=model_entries.ELSEWHERE, settings={"model": model, **address_of(event)}
     )
     entry = priced(event, entry)
-    return added(page, event.text("model_name") or free_name(page, model), entry, test=True)
+    return added(
+        page,
+        event.text("model_name") or model_entries.free_name(page.workbench.workspace, model),
+        entry,
+        test=True,
+    )
 
 
 def price_fields(now: Mapping[str, float]) -> str:
@@ -213,7 +210,11 @@ def add_folder(page: Page, event: Event) -> Patch:
     if not needs.fits:
         raise UsageError(" ".join(needs.sentences))
     entry = LLMEntry(backend="transformers", settings=settings)
-    return added(page, event.text("name") or free_name(page, str(place)), entry)
+    return added(
+        page,
+        event.text("name") or model_entries.free_name(page.workbench.workspace, str(place)),
+        entry,
+    )
 
 
 # a preset
@@ -266,7 +267,7 @@ def add_preset(page: Page, event: Event) -> Patch:
     """Add a preset and begin to load it, which downloads it."""
     chosen = event.text("preset")
     entry = model_entries.entry_of(page.workbench, quantization_of(event), preset=chosen)
-    return added(page, free_name(page, chosen), entry, load=True)
+    return added(page, model_entries.free_name(page.workbench.workspace, chosen), entry, load=True)
 
 
 # another backend

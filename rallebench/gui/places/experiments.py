@@ -25,7 +25,13 @@ from rallebench.gui.places._design import (
 from rallebench.gui.places._experiment import address
 from rallebench.gui.places._plan import estimating, plan
 from rallebench.render.numbers import moment, text
-from rallebench.services import designs, experiment_groups, experiment_jobs, forecasts
+from rallebench.services import (
+    designs,
+    experiment_design,
+    experiment_groups,
+    experiment_jobs,
+    forecasts,
+)
 from rallebench.services.experiment_design import Design
 from rallebench.services.experiment_groups import ExperimentRow
 from rallebench.services.jobs import Job
@@ -177,34 +183,8 @@ def resume(page: Page, event: Event) -> Patch:
 def again(page: Page, event: Event) -> Patch:
     """Put an earlier experiment's settings into the steps, to be run with a change."""
     design = design_of(page, event)
-    stored = designs.stored_request(page.workbench, event.text("id"))
-    settings = stored.settings
-    design.kind = "suite" if designs.is_suite(stored.kind) else stored.kind
-    design.limit = "" if stored.limit is None else str(stored.limit)
-    design.seed, design.llm, design.name = str(stored.seed), stored.llm, ""
-    design.dataset = str(settings.get("dataset") or design.dataset)
-    if design.kind == "sweep":
-        _again_sweep(page, event, design, settings)
-    elif design.kind == "suite":
-        design.suite = stored.kind
-        design.settings[stored.kind] = designs.written(stored.kind, settings)
-    elif design.kind == "tradeoff":
-        design.indexes, design.k = list(settings["indexes"]), str(settings["k"])
-        design.knobs = {key: [str(v) for v in values] for key, values in settings["sweep"].items()}
-    elif design.kind == "baselines":
-        design.run = str(settings["run"])
+    experiment_design.take(page.workbench, design, event.text("id"))
     return {"go": f"#/experiments/list?kind={design.kind}"}
-
-
-def _again_sweep(page: Page, event: Event, design: Design, settings: dict[str, object]) -> None:
-    varied = designs.stored_variation(settings)
-    design.prompts = dict(varied.prompts)
-    design.vary = {name: list(values) for name, values in varied.values.items()}
-    typed = [name for name in design.vary if not name.endswith("template")]
-    design.own = {name: list(design.vary[name]) for name in typed}
-    design.strategy, design.metric = str(settings["strategy"]), str(settings["metric"])
-    names = page.workbench.workspace.chain_paths()
-    design.chain = varied.chain.name if varied.chain.name in names else ""
 
 
 def running(page: Page) -> str:
