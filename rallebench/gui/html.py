@@ -8,6 +8,7 @@ from html import escape
 from typing import Any
 from urllib.parse import quote, urlencode
 
+from rallebench.core.errors import RalleError
 from rallebench.gui.wording import on_page
 
 SIGNS = dict(zip(("right", "wrong", "lost", "format", "failed", "none"), "✓✕✕≈!·"))
@@ -24,7 +25,7 @@ VERDICTS = {
 
 def e(value: Any) -> str:
     """Text for HTML, also within an attribute; an error in the words of the page."""
-    return escape(on_page(value), quote=True)
+    return escape(on_page(value) if isinstance(value, RalleError) else str(value), quote=True)
 
 
 def attributes(**values: Any) -> str:
@@ -95,7 +96,7 @@ def heading(title: str, about: str = "", *, first: bool = False) -> str:
 
 def bullets(lines: Iterable[object], kind: str = "") -> str:
     """A list of texts, "" for none."""
-    items = "".join(f"<li>{e(line)}</li>" for line in lines)
+    items = "".join(f"<li>{e(on_page(line))}</li>" for line in lines)
     return f'<ul class="{kind}">{items}</ul>' if items else ""
 
 
@@ -236,12 +237,12 @@ def empty(sentence: str, action: str = "") -> str:
 
 def problem(error: object) -> str:
     """What went wrong, in the words of the page, where it happened; "" for nothing."""
-    return f'<p class="problem">{e(error)}</p>' if error else ""
+    return f'<p class="problem">{e(on_page(error))}</p>' if error else ""
 
 
 def warning(sentence: object) -> str:
     """A warning, "" for none."""
-    return f'<p class="warn">{e(sentence)}</p>' if sentence else ""
+    return f'<p class="warn">{e(on_page(sentence))}</p>' if sentence else ""
 
 
 def crumb(place: str, address: str, title: str, about: str = "", *, buttons: str = "") -> str:

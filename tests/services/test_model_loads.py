@@ -41,7 +41,7 @@ class Slow(Scripted):
         type(self).closed += 1
 
 
-def opening(name: str, **settings: Any) -> Iterator[Any]:
+def opening(name: str, cache: Path, /, **settings: Any) -> Iterator[Any]:
     """Say one step after the other."""
     Slow.opened += 1
     for step in range(STEPS):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,6 @@ from rallebench.gui.wording import on_page
 from rallebench.render.numbers import plural
 from rallebench.services import catalog, model_entries, model_lines
 
-LLAMA_CPP = "http://127.0.0.1:8080/v1"
 QUANTIZATIONS = {"none": "as stored", "8bit": "8-bit", "4bit": "4-bit"}
 KEY_NOTE = "Kept in memory until rallebench ends, in no file, log or run."
 
@@ -73,10 +71,7 @@ def address_of(event: Event) -> dict[str, Any]:
 
 def find(page: Page, event: Event) -> Patch:
     """Ask the server for its models and offer them."""
-    try:
-        names = model_entries.served(address_of(event))
-    except RalleError as error:
-        raise UsageError(in_fields(str(error))) from error
+    names = model_entries.served(address_of(event))
     if not names:
         raise UsageError(
             "The server answers but has no model yet; load or fetch one there, then find models again."
@@ -92,35 +87,6 @@ def find(page: Page, event: Event) -> Patch:
     return {"#models-found": body}
 
 
-_IN_FIELDS = (
-    (
-        r"Set the environment variable (\w+) to a valid key(?:; it is not set now)?\.",
-        r"Type the server’s key under Key, or set the variable \1 before rallebench starts.",
-    ),
-    (
-        r"Name the environment variable with its key in api_key_env; .*$",
-        "Type the server’s key under Key.",
-    ),
-    (
-        r"set the environment variable (\w+), or set base_url to your own server",
-        r"type the key under Key, or set the variable \1 before rallebench starts",
-    ),
-    (r"\bbase_url\b", "the address"),
-)
-"""What the library says of a server → what the card says, which has a field for each."""
-
-
-def in_fields(sentence: str) -> str:
-    """A sentence about a server in the words of the card.
-
-    >>> in_fields("The server cannot be reached. Start the server, or correct base_url.")
-    'The server cannot be reached. Start the server, or correct the address.'
-    """
-    for pattern, words in _IN_FIELDS:
-        sentence = re.sub(pattern, words, sentence)
-    return sentence
-
-
 def add_server(page: Page, event: Event) -> Patch:
     """Add a model of the server and test it at once."""
     model = event.text("model")
@@ -130,12 +96,7 @@ def add_server(page: Page, event: Event) -> Patch:
         backend=model_entries.ELSEWHERE, settings={"model": model, **address_of(event)}
     )
     entry = priced(event, entry)
-    return added(
-        page,
-        event.text("model_name") or model_entries.free_name(page.workbench.workspace, model),
-        entry,
-        test=True,
-    )
+    return added(page, event.text("model_name"), entry, wish=model, test=True)
 
 
 def price_fields(now: Mapping[str, float]) -> str:
@@ -154,27 +115,35 @@ def priced(event: Event, entry: LLMEntry) -> LLMEntry:
 
 
 def added(
-    page: Page, name: str, entry: LLMEntry, *, test: bool = False, load: bool = False
+    page: Page,
+    name: str,
+    entry: LLMEntry,
+    *,
+    wish: str = "",
+    test: bool = False,
+    load: bool = False,
 ) -> Patch:
-    """Save an entry, and begin to test or load it."""
+    """Save an entry, and begin to test or load it; without a name it has a free one made of ``wish``."""
+    if wish and not name:
+        name = model_entries.free_name(page.workbench.workspace, wish)
     _, *more = page.workbench.models.add(name, entry)
     if test:
         model_lines.start_test(page.workbench, name)
     if load:
         page.workbench.models.begin(name, "language model")
-    say = " ".join([f"Added {name}.", *more])
+    say = on_page(" ".join([f"Added {name}.", *more]))
     return {**refresh(page, Event("")), "#models-add": draw(page), "say": say}
 
 
-# a folder
+# a folder or a file
 
 
 def folder() -> str:
-    """A folder of a transformers model."""
+    """A folder of a transformers model, or a GGUF file."""
     follow = attributes(on="enter", do="models.add_folder")
     path = form.text("path", "Path", hint="/models/qwen3-4b", more=follow)
     name = form.text("name", "Name", hint="made of the folder")
-    about = "A transformers folder; a GGUF file needs a llama.cpp server"
+    about = "A transformers folder, or a GGUF file, which is converted once"
     return (
         f'{head("Local folder or GGUF", about)}{path}<div class="pair">{name}{memory_field()}</div>'
         f"{html.button('Check and add', 'models.add_folder')}"
@@ -194,27 +163,22 @@ def quantization_of(event: Event) -> dict[str, str]:
 
 
 def add_folder(page: Page, event: Event) -> Patch:
-    """Check a folder, say what it needs, and add it."""
+    """Check a folder or a GGUF file, say what it needs, and add it."""
     path = whole_path(event.text("path"))
     if not path:
         raise UsageError("No folder is given; type the path of a model.")
-    if path.lower().endswith(".gguf"):
-        raise UsageError(
-            f"A GGUF file is served by llama.cpp: start 'llama-server -m {path} --port 8080', then find its model at {LLAMA_CPP} under Server."
-        )
     place = Path(path).expanduser()
-    if not place.is_dir():
-        raise UsageError(f"{place} is no folder; type the path of a transformers folder.")
+    if not place.is_dir() and place.suffix.lower() != ".gguf":
+        raise UsageError(
+            f"{place} is no folder; type the path of a transformers folder or a GGUF file."
+        )
     settings = {"model": str(place), **quantization_of(event)}
     needs = model_entries.needs(settings)
     if not needs.fits:
         raise UsageError(" ".join(needs.sentences))
     entry = LLMEntry(backend="transformers", settings=settings)
-    return added(
-        page,
-        event.text("name") or model_entries.free_name(page.workbench.workspace, str(place)),
-        entry,
-    )
+    stem = place if place.is_dir() else place.with_suffix("")
+    return added(page, event.text("name"), entry, wish=str(stem))
 
 
 # a preset
@@ -231,8 +195,8 @@ def preset(page: Page) -> str:
     follow, first = form.on_change("models.preset_facts"), items[0][0]
     model = form.chooser("Model", "preset", items, first, more=follow)
     return (
-        f'{head("Preset", "Downloaded once, runs on this machine")}<div class="pair">{model}{memory_field(follow)}</div>'
-        f'<div id="preset-facts">{facts(page, first, "none")}</div>{html.button("Download and add", "models.add_preset")}'
+        f'{head("Preset", "Runs on this machine; most are downloaded once")}<div class="pair">{model}{memory_field(follow)}</div>'
+        f'<div id="preset-facts">{facts(page, first, "none")}</div>{html.button("Add", "models.add_preset")}'
     )
 
 
@@ -264,10 +228,11 @@ def preset_facts(page: Page, event: Event) -> Patch:
 
 
 def add_preset(page: Page, event: Event) -> Patch:
-    """Add a preset and begin to load it, which downloads it."""
+    """Add a preset and begin to load it, which downloads it. One in a package that is not installed is refused."""
     chosen = event.text("preset")
     entry = model_entries.entry_of(page.workbench, quantization_of(event), preset=chosen)
-    return added(page, model_entries.free_name(page.workbench.workspace, chosen), entry, load=True)
+    model_entries.needs(entry.settings)
+    return added(page, "", entry, wish=chosen, load=True)
 
 
 # another backend

@@ -24,6 +24,7 @@ from rallebench.gui.places._design import (
 )
 from rallebench.gui.places._experiment import address
 from rallebench.gui.places._plan import estimating, plan
+from rallebench.gui.wording import on_page
 from rallebench.render.numbers import moment, text
 from rallebench.services import (
     designs,
@@ -212,7 +213,7 @@ def _part(part: experiment_jobs.PartState) -> str:
         share = experiment_groups.is_share(best[0])
         score = f"{100 * best[1]:.1f} %" if share else text(best[1])
         mean = f"{experiment_groups.label_of(best[0])} {score}"
-    message = part.message if part.state != "done" else ""
+    message = on_page(part.message) if part.state != "done" else ""
     name = html.state(experiment_groups.plain_label(part.label), kind=kind)
     return f'{name}<small class="num">{e(html.dotted(where, mean, message))}</small>'
 
