@@ -28,8 +28,8 @@ from rallebench.core.types import (
     Step,
 )
 from rallebench.datasets.reading import read_questions
+from rallebench.engine.execute import write_run
 from rallebench.engine.experiment_store import check_free
-from rallebench.engine.run_file import write_run
 from rallebench.engine.score import choose_metrics
 from rallebench.engine.store import RunFolder, checked_run_name
 from rallebench.metrics import metric
@@ -171,7 +171,7 @@ def _comma_separated(file: Path) -> Iterator[Prediction]:
     answer = next((head for head in ANSWERS if head in columns), "")
     if "id" not in columns or not answer:
         raise BadFileError(
-            f"{file} needs a header row with the columns id and answer; it has {', '.join(columns) or 'none'}."
+            f"{file} needs a header row with the columns id and answer; it has {', '.join(columns)[:200] or 'none'}."
         )
     key, column = columns.index("id"), columns.index(answer)
     for line, fields in rows:

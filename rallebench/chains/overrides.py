@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from rallebench.chains.saved import MAX_K, checked_generation
 from rallebench.core.errors import UsageError
+from rallebench.core.settings import parse_settings
 from rallebench.core.types import Action, Chain
 
 
@@ -28,6 +29,19 @@ def override(
         return replace(action, target=targets.get(action.kind) or action.target, k=new_k)
 
     return replace(chain, actions=tuple(map(changed, chain.actions)))
+
+
+def overridden(
+    chain: Chain,
+    llm: str | None,
+    retriever: str | None,
+    settings: Sequence[str],
+    *,
+    all_fit: bool = True,
+) -> Chain:
+    """The chain with another model, retriever and ``key=value`` settings. Raises UsageError for what fits no action."""
+    changed = override(chain, llm=llm, retriever=retriever)
+    return with_overrides(changed, parse_settings(list(settings)), all_fit=all_fit)
 
 
 def with_overrides(chain: Chain, settings: Mapping[str, Any], *, all_fit: bool = True) -> Chain:

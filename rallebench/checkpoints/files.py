@@ -76,11 +76,12 @@ def model_folder(name: str, model: str) -> Path | None:
         )
     if not (folder / "config.json").exists():
         adapter = (folder / "adapter_config.json").exists()
-        mend = (
-            "merge the adapter in it into its base model"
-            if adapter
-            else "give the model's own folder"
-        )
+        file = next(iter(sorted(folder.glob("*.gguf"))), None)
+        mend = "give the model's own folder"
+        if adapter:
+            mend = "merge the adapter in it into its base model"
+        elif file:
+            mend = f"give the GGUF file in it ({file})"
         raise BadFileError(
             f"{name!r}: {folder} has no config.json, so it holds no whole model; {mend}."
         )

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from rallebench.checkpoints import gguf
 from rallebench.checkpoints.files import (
     WINDOW,
     Tensor,
@@ -120,17 +121,22 @@ def need_of(
     dtype: str = "auto",
     device_map: Any = None,
     revision: str | None = None,
+    gguf_file: str = "",
     context: int | None = None,
     batch: int | None = None,
 ) -> MemoryNeed | None:
-    """The need of the model in a folder, or of a hub id in the local cache; None if unknown.
+    """The need of the model in a folder or a GGUF file, or of a hub id in the local cache; None if unknown.
 
-    Raises BadFileError for a folder without a whole model.
+    Raises BadFileError for what holds no whole model.
     """
-    folder = model_folder(name, model) or cached_folder(model, revision)
-    if folder is None:
-        return None
-    config, listed = _described(folder)
+    if file := gguf.gguf_file(name, model, gguf_file):
+        facts = gguf.gguf_model(file)
+        config, listed = facts.config, facts.tensors
+    else:
+        folder = model_folder(name, model) or cached_folder(model, revision)
+        if folder is None:
+            return None
+        config, listed = _described(folder)
     if not listed:
         return None
     device = device_of(device_map)

@@ -13,6 +13,7 @@ from rallebench.cli.verbs import VERBS, Result, workbench_of
 from rallebench.core.errors import UsageError
 from rallebench.render import costs
 from rallebench.services import agents, answers
+from rallebench.services.runs import changed_chain
 
 
 @VERBS.register(
@@ -34,8 +35,7 @@ def ask(args: argparse.Namespace) -> Result:
     workbench = workbench_of(args)
     answerer = flags.agent_of(workbench, args)
     if answerer is None:
-        chain = workbench.workspace.chain(args.chain)
-        answerer = answers.overridden(chain, args.llm, args.retriever, args.set)
+        answerer = changed_chain(workbench, args.chain, args.llm, args.retriever, args.set)
     value = follow(answers.ask(workbench, args.question, answerer))
     return Result(value, ("\n\n".join(_parts(value)),))
 

@@ -17,8 +17,8 @@ from rallebench.core.runs import RunOptions
 from rallebench.core.tables import Column, Table
 from rallebench.render import costs
 from rallebench.render.numbers import interval, text
-from rallebench.services import benchmarks
-from rallebench.services.benchmarks import Benchmark, BenchmarkOptions
+from rallebench.services import runs
+from rallebench.services.runs import Benchmark, BenchmarkOptions
 from rallebench.services.workbench import Workbench
 
 
@@ -62,11 +62,11 @@ def run(args: argparse.Namespace) -> Result:
     agent = flags.agent_of(workbench, args)
     continued = {"run": args.name, "resume": args.resume}
     if agent is not None:
-        benchmark = benchmarks.of_flow(workbench, agent.flow, options, **continued)
+        benchmark = runs.of_flow(workbench, agent.flow, options, **continued)
     elif (files := workbench.workspace.chain_folder(args.chain)) is not None:
         return _folder(workbench, args, files, options)
     else:
-        benchmark = benchmarks.of_chain(workbench, args.chain, options, **continued)
+        benchmark = runs.of_chain(workbench, args.chain, options, **continued)
     value = run_benchmark(workbench, benchmark)
     return Result(value, blocks(value))
 
@@ -79,7 +79,7 @@ def _folder(
 ) -> Result:
     """Run every chain of a folder; a chain that fails does not end the others."""
     title = args.name or Path(args.chain).resolve().name
-    request = benchmarks.batch_request(
+    request = runs.batch_request(
         workbench, files, options, title=title, run=args.name, resume=args.resume
     )
     run_options = RunOptions(max_errors=args.max_errors, track=options.track)
@@ -94,7 +94,7 @@ def _folder(
     if failed := result.report.failed:
         label, reason = next(iter(failed.items()))
         failure = f"{len(failed)} of {len(files)} chains could not be run. {label}: {reason}"
-    values = [benchmarks.result_json(workbench, run) for run in result.runs]
+    values = [runs.result_json(workbench, run) for run in result.runs]
     lines = tuple(block for value in values for block in blocks(value))
     return Result(values or None, lines, failure)
 
@@ -106,7 +106,7 @@ def run_benchmark(workbench: Workbench, benchmark: Benchmark) -> dict[str, Any]:
         raise StoppedError(
             f"Stopped after {result.report['n_done']} of {result.n} questions; continue with --name {benchmark.name} --resume."
         )
-    return benchmarks.result_json(workbench, result)
+    return runs.result_json(workbench, result)
 
 
 def blocks(value: Mapping[str, Any]) -> tuple[Table | str, ...]:

@@ -16,7 +16,7 @@ from rallebench.core.runs import RunOptions
 from rallebench.core.tables import Column, Table
 from rallebench.render.numbers import interval
 from rallebench.services import catalog, experimenting
-from rallebench.services.answers import overridden
+from rallebench.services.runs import changed_chain
 
 FIELDS = (
     "k=2,4,6  retriever=a,b  llm=a,b  retriever=a,(rrf:a,b)  2.template=a.txt,b.txt  temperature=0,0.7  "
@@ -65,7 +65,7 @@ def sweep(args: argparse.Namespace) -> Result:
         value = experimenting.stored_sweep(workbench, args.name, args.metric)
         return Result(value, _blocks(value))
     name = args.name or time.strftime("sweep-%Y%m%d-%H%M%S")
-    chain = overridden(workbench.workspace.chain(args.chain), args.llm, args.retriever, args.set)
+    chain = changed_chain(workbench, args.chain, args.llm, args.retriever, args.set)
     request, variants = experimenting.sweep_request(
         workbench,
         name,

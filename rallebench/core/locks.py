@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TypeVar
 
 from rallebench.core.errors import UsageError
 from rallebench.core.files import disk_error
+
+P = TypeVar("P")
+
+WAIT_SECONDS = 0.5
+"""Seconds between two looks at a lock that another process holds."""
 
 
 def held(path: Path) -> bool:
@@ -54,3 +61,26 @@ def alone(path: Path, refused: str, *, patience: float = 0, stays: bool = False)
         lock.release()
         with contextlib.suppress(OSError):
             path.parent.rmdir()
+
+
+@contextlib.contextmanager
+def turn(path: Path, progress: Callable[[float], P]) -> Iterator[Iterator[P]]:
+    """Hold the lock ``path`` once the iterator has ended: it waits for the lock, with ``progress`` by the seconds so far."""
+    from filelock import FileLock, Timeout
+
+    lock = FileLock(path, thread_local=False)
+    started = time.perf_counter()
+
+    def waiting() -> Iterator[P]:
+        while True:
+            try:
+                lock.acquire(timeout=0)
+                return
+            except Timeout:
+                yield progress(time.perf_counter() - started)
+                time.sleep(WAIT_SECONDS)
+
+    try:
+        yield waiting()
+    finally:
+        lock.release()

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Set
+from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 
 from rallebench.core.errors import BadFileError, UsageError
-from rallebench.core.sources import Source
+from rallebench.core.sources import Source, stamps
 from rallebench.core.types import Example
 from rallebench.datasets import DATASETS, Record
 
@@ -39,6 +40,12 @@ def read_questions(path: Path, limit: int | None = None) -> tuple[Example, ...]:
 
     Raises BadFileError for any bad row, also beyond ``limit``, and for a file without a question.
     """
+    return _read(Path(path), tuple(stamps(Path(path))), limit)
+
+
+@lru_cache(maxsize=2)  # every variant of a sweep, and every change of its plan, reads the same file
+def _read(path: Path, _stamps: tuple[object, ...], limit: int | None) -> tuple[Example, ...]:
+    """The examples, read again once a file has changed."""
     examples = read_examples(path)
     try:
         first = tuple(examples if limit is None else islice(examples, min(limit, sys.maxsize)))

@@ -49,6 +49,8 @@ from rallebench.engine.store import JUDGES, RunFolder
 from rallebench.engine.stored_runs import request_spec, spec_of, stored_result
 
 MOST_RUNS = 500
+MOST_PLAYED = 300
+"""Questions of a run that are played; of a larger run they stand for the others, whose requests differ in their text only."""
 MOST_REQUESTS = 64
 """A flow that asks more often than this of fake replies would go on for as long as it is answered so."""
 
@@ -181,16 +183,23 @@ class Rehearser:
         retrievals)."""
         left, generations, retrievals = 0, Range(0, 0), Range(0, 0)
         make_flow = request.flow.make(Backends())
+        played: list[tuple[Episode | None, Range, Range]] = []
         episodes = {}
-        for question in request.questions:
-            flow = make_flow(question)
-            episode, requests, ended = _answer(flow, question, request.flow.workflow, self._text)
+        for number, question in enumerate(request.questions):
+            if number < MOST_PLAYED:
+                flow = make_flow(question)
+                episode, requests, ended = _answer(
+                    flow, question, request.flow.workflow, self._text
+                )
+                counts = (_count(requests, kind, ended) for kind in (Generate, Retrieve))
+                played.append((episode, *counts))
+            episode, generates, retrieves = played[number % MOST_PLAYED]
             if episode is not None:
-                episodes[question.qid] = episode
+                episodes[question.qid] = replace(episode, qid=question.qid)
             if question.qid not in lines or lines[question.qid].get("error"):
                 left += 1
-                generations += _count(requests, Generate, ended)
-                retrievals += _count(requests, Retrieve, ended)
+                generations += generates
+                retrievals += retrieves
         return episodes, left, generations, retrievals
 
     def _lines(self, folder: RunFolder, request: RunRequest) -> dict[str, dict[str, Any]]:

@@ -1,9 +1,9 @@
-"""One flow, live: every step as it starts and ends, the model's text as it is written."""
+"""One flow, live: every step as it starts and ends, the model's text as it is written; and the rest of an earlier flow."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Union
@@ -122,3 +122,22 @@ def _ask(
     if memo:
         memo.put([(request, reply, seconds)], backends)
     yield Step(request, reply, seconds)
+
+
+def resume_from(flow: Flow, replies: Sequence[Reply]) -> Flow:
+    """The rest of ``flow`` after its first requests, which ``replies`` answer in order.
+
+    The replies are those of an earlier episode's steps, the last one possibly edited. A paused program (PAL) cannot be
+    resumed: for such an episode, pass only the replies before the program began.
+    """
+    try:
+        request = next(flow)
+        for reply in replies:
+            request = flow.send(reply)
+        while True:
+            request = flow.send((yield request))
+    except StopIteration as end:
+        outcome: Outcome = end.value
+        return outcome
+    finally:
+        flow.close()

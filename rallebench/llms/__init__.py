@@ -73,7 +73,8 @@ LLMS: Registry[Callable[..., LLM]] = Registry(
     "language model backend",
     "rallebench.llms",
     traits={
-        "loading": "(name, **settings) → sentences, the model last, for one that takes long to load",
+        "loading": "(name, cache, **settings) → sentences, the model last, for one that takes long to load; ``cache``: "
+        "a folder for what it makes once",
         "need": "(name, context, batch, **settings) → the memory that it will take, without loading it",
         "quantizations": "the quantisations that it has, the largest first",
         "settings": "(name, **settings) → its checked settings; reads no weights and needs no key",

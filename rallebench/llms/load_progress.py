@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
@@ -50,7 +50,7 @@ def counting_tensors(message: str) -> Iterator[None]:
             "Loading"
         )
         return (
-            _counted(bar, len(args[0]), message, report)
+            counting(bar, len(args[0]), message, report)
             if is_load and args and hasattr(args[0], "__len__")
             else bar
         )
@@ -62,9 +62,13 @@ def counting_tensors(message: str) -> Iterator[None]:
         logging.set_tqdm_hook(before)
 
 
-def _counted(bar: Any, total: int, message: str, report: Report) -> Iterator[Any]:
+def counting(
+    tensors: Iterable[Any], total: int, message: str, report: Report | None = None
+) -> Iterator[Any]:
+    """The tensors, with a report of ``message`` and the count now and then; a cancelled load ends here."""
+    report = report or _report.get()
     reported_at = 0.0
-    for done, tensor in enumerate(bar, 1):
+    for done, tensor in enumerate(tensors, 1):
         due = time.monotonic() - reported_at > PACE
         report(f"{message} {done}/{total}" if due else "")
         reported_at = time.monotonic() if due else reported_at

@@ -1,6 +1,6 @@
 """Models in this process through Hugging Face transformers, in full precision or quantised by bitsandbytes.
 
-Causal and encoder–decoder models, from a folder or the hub. Decoding is greedy, or sampled with a seed per request; a
+Causal and encoder–decoder models, from a folder, a GGUF file or the hub. Decoding is greedy, or sampled with a seed per request; a
 request gives the same reply alone and in a batch. The sampling defaults in a model's generation_config.json are not
 used: only the settings of a run count.
 
@@ -16,6 +16,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, Union
 
 from rallebench.checkpoints.failures import is_out_of_memory
@@ -298,13 +299,15 @@ class TransformersLLM:
 # ── the backend ──────────────────────────────────────────────────────────────
 
 
-def loading(name: str, /, **settings: Any) -> Iterator[str | TransformersLLM]:
-    """Load a model: yield a line per step, and finally the model.
+def loading(
+    name: str, cache: Path | None = None, /, **settings: Any
+) -> Iterator[str | TransformersLLM]:
+    """Load a model: yield a line per step, and finally the model. ``cache``: where a GGUF file is converted to.
 
     Weights and downloads also draw tqdm bars on stderr. Other loaded models stay. Raises RalleError.
     """
     values = settings_of(name, **settings)
-    llm = TransformersLLM(name, values, (yield from load(name, values)))
+    llm = TransformersLLM(name, values, (yield from load(name, values, cache)))
     yield f"Loaded {name!r}: {llm.about}"
     yield llm
 
@@ -325,7 +328,7 @@ def need(
     quantizations=QUANTIZATIONS,
 )
 def transformers(name: str, /, **settings: Any) -> TransformersLLM:
-    """A model in this process (Hugging Face folder or id; 8bit and 4bit on CPU or CUDA)."""
+    """A model in this process (folder, GGUF file or Hugging Face id; 8bit and 4bit on CPU or CUDA)."""
     for step in loading(name, **settings):
         if isinstance(step, TransformersLLM):
             return step

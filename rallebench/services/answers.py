@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rallebench.chains.chain import prompt_of
-from rallebench.chains.overrides import override, with_overrides
 from rallebench.chains.template import render
 from rallebench.core.errors import BackendError, BadFileError, Hint, UsageError
 from rallebench.core.events import Operation, Warned
@@ -46,19 +45,6 @@ def render_template(
         )
     variables = {"question": question, "history": "", **earlier, "documents": documents}
     return render(template, dialect, variables)
-
-
-def overridden(
-    chain: Chain,
-    llm: str | None,
-    retriever: str | None,
-    settings: Sequence[str],
-    *,
-    all_fit: bool = True,
-) -> Chain:
-    """The chain with another model, retriever and ``key=value`` settings. Raises UsageError for what fits no action."""
-    changed = override(chain, llm=llm, retriever=retriever)
-    return with_overrides(changed, parse_settings(list(settings)), all_fit=all_fit)
 
 
 def agent_of(

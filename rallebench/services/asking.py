@@ -27,12 +27,11 @@ from rallebench.core.types import (
 )
 from rallebench.datasets.reading import read_questions
 from rallebench.engine.reply_cache import ReplyCache
-from rallebench.engine.single import Event, answer_one, run_one
+from rallebench.engine.single import Event, answer_one, resume_from, run_one
 from rallebench.services.episodes import EpisodeJob, EpisodeRequest, EpisodeState, Trace
 from rallebench.services.jobs import JobManager
 from rallebench.services.leases import Lease
 from rallebench.services.models import ModelManager
-from rallebench.workflows.resume import continued
 from rallebench.workspace.flows import Agent, prepare_agent
 from rallebench.workspace.paths import Workspace
 
@@ -168,13 +167,13 @@ class Asking:
     ) -> Iterator[Event]:
         """One episode, live: events, the Episode last. What it names is loaded, but for a heavy model.
 
-        ``before``: replies of an earlier episode's first steps, the last perhaps edited, to go on from; see ``continued``.
+        ``before``: replies of an earlier episode's first steps, the last perhaps edited, to go on from; see ``resume_from``.
         Only the steps after ``before`` are yielded and stand in the Episode.
         """
         with self._models.lease(f"an episode of the agent {agent.workflow!r}") as lease:
             spec = agent.flow
             backends, make_flow = spec.open(_ready(lease, spec.llms, spec.retrievers))
-            flow = continued(make_flow(question), before)
+            flow = resume_from(make_flow(question), before)
             yield from run_one(
                 flow,
                 backends,

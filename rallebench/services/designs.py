@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from rallebench.chains.ralle import load_chain_file
 from rallebench.chains.saved import chain_from_json
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.experiments import ExperimentRequest
@@ -129,9 +130,9 @@ def prompts(workbench: Workbench, chain: Chain, action: int) -> dict[str, str]:
     own = chain.actions[action - 1]
     texts = {"as it is": own.template}
     named = [(f"version {i}", v.chain) for i, v in enumerate(_versions(workbench, chain), 1)]
-    for name in workbench.workspace.chain_paths():
+    for name, path in workbench.workspace.chain_paths().items():
         try:
-            named.append((name, workbench.workspace.chain(name)))
+            named.append((name, load_chain_file(path)))
         except RalleError:
             continue  # Build says what is wrong with that chain
     for name, other in named:

@@ -15,8 +15,8 @@ from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.events import Operation
 from rallebench.core.runs import DatasetRef, RunRequest
 from rallebench.core.types import Episode, Example, Gold, Question, Request, Step, UseTool, digest
+from rallebench.engine.execute import write_run
 from rallebench.engine.perform import flow_error
-from rallebench.engine.run_file import write_run
 from rallebench.engine.score import choose_metrics, examples_of
 from rallebench.engine.single import Delta, Event, StepDone, StepStarted
 from rallebench.engine.store import RunFolder

@@ -14,7 +14,7 @@ from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.settings import Setting, checked
 from rallebench.core.types import Chain
 from rallebench.experiments import SUITES
-from rallebench.services import benchmarks, designs, experimenting
+from rallebench.services import designs, experimenting, runs
 from rallebench.workspace.paths import DEFAULT_DATASET
 
 if TYPE_CHECKING:
@@ -110,12 +110,10 @@ def request_of(workbench: Workbench, design: Design, chain: Chain) -> Experiment
         if not design.run:
             raise UsageError("Choose the run whose baselines are wanted.")
         return workbench.experiments.baselines(design.run)
-    options = benchmarks.BenchmarkOptions(
+    options = runs.BenchmarkOptions(
         design.dataset or None, limit, seed=seed, llm=design.llm or None
     )
-    return benchmarks.batch_request(
-        workbench, _files(workbench, design), options, title=name, run=name
-    )
+    return runs.batch_request(workbench, _files(workbench, design), options, title=name, run=name)
 
 
 def _files(workbench: Workbench, design: Design) -> list[Any]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rallebench.analysis import deployment
-from rallebench.analysis.baselines import LABELS
+from rallebench.analysis.baselines import COLUMNS, LABELS
 from rallebench.analysis.suites import differences, pairs_of
 from rallebench.core.errors import UsageError
 from rallebench.core.files import write_text
@@ -31,6 +31,8 @@ from rallebench.services.experiment_groups import (
 
 if TYPE_CHECKING:
     from rallebench.services.workbench import Workbench
+
+__all__ = ["COLUMNS", "LABELS"]
 
 MOST_BYTES = 20_000_000
 ERRORS = ("qid", "category", "question", "required", "prediction")

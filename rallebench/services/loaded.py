@@ -170,7 +170,7 @@ class LoadedTable:
             return open_combination(name, entry, members, llm, examples), about(entry)
         if entry is not None:
             load.tell(f"loading {name}")
-            for place, piece in enumerate(opening_llm(name, entry)):
+            for place, piece in enumerate(opening_llm(name, entry, self.workspace.cache)):
                 if not isinstance(piece, str):
                     return piece, getattr(piece, "about", "") or entry.about
                 if place == 0:  # the libraries are imported by now, and stay

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from rallebench.checkpoints.files import dtype_of
+from rallebench.checkpoints.gguf import gguf_file, gguf_model
 from rallebench.checkpoints.memory import device_of, free_on, need_of
 from rallebench.core.entries import LLMEntry
 from rallebench.core.errors import Hint, NotFoundError, RalleError, UsageError
@@ -151,14 +152,14 @@ def served(settings: Mapping[str, Any]) -> tuple[str, ...]:
 def needs(settings: Mapping[str, Any]) -> ModelNeeds:
     """What a ``transformers`` entry takes, from the files where they are here, else from what a preset knows.
 
-    Raises BadFileError for a folder that holds no whole model.
+    Raises BadFileError for a folder or file that holds no whole model, MissingPackageError for an absent package.
     """
     model = str(settings.get("model") or "").strip()
     if not model:
         return ModelNeeds(0, True, ("Choose a preset or name a model to see what it needs.",))
     chosen = {
         key: settings[key]
-        for key in ("quantization", "dtype", "device_map", "revision")
+        for key in ("quantization", "dtype", "device_map", "revision", "gguf_file")
         if settings.get(key)
     }
     here, device = need_of(model, model, **chosen), device_of(settings.get("device_map"))
@@ -169,6 +170,11 @@ def needs(settings: Mapping[str, Any]) -> ModelNeeds:
     sentences = (
         [] if here else ["It is downloaded from the Hugging Face hub when it is first loaded."]
     )
+    if file := gguf_file(model, model, str(chosen.get("gguf_file", ""))):
+        disk = size(gguf_model(file).bytes)
+        sentences.append(
+            f"It is converted when it is first loaded; that takes {disk} of disk in the workspace's cache."
+        )
     if not total:
         return ModelNeeds(
             0,

@@ -12,6 +12,7 @@ from threading import Thread
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from rallebench.checkpoints.gguf import PACKAGE
 from rallebench.core import memory
 from rallebench.core.entries import LLMEntry
 from rallebench.core.errors import RalleError, StoppedError, UsageError
@@ -126,6 +127,8 @@ def about(entry: LLMEntry) -> str:
 
     >>> about(LLMEntry(backend="transformers", settings={"model": "/models/qwen3-4b", "quantization": "4bit"}))
     'Folder /models/qwen3-4b · 4-bit'
+    >>> about(LLMEntry(backend="transformers", settings={"model": "/models/qwen3-4b.gguf"}))
+    'GGUF file /models/qwen3-4b.gguf'
     """
     settings = entry.settings
     if entry.backend == ELSEWHERE:
@@ -137,6 +140,10 @@ def about(entry: LLMEntry) -> str:
     if entry.backend == "transformers":
         model = str(settings.get("model", ""))
         where = "Folder" if model.startswith(("/", ".", "~")) else "Hugging Face"
+        if model.startswith(PACKAGE):
+            where, model = "Package", model.removeprefix(PACKAGE)
+        elif model.lower().endswith(".gguf"):
+            where = "GGUF file"
         form = {"4bit": " · 4-bit", "8bit": " · 8-bit"}.get(str(settings.get("quantization")), "")
         return f"{where} {model}{form}"
     return entry.about or f"Backend {entry.backend}"

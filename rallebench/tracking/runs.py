@@ -18,7 +18,7 @@ from rallebench.core.files import read_json, write_json, write_text
 from rallebench.core.locks import alone
 from rallebench.engine.cost import recorded_prices
 from rallebench.engine.store import COSTS, REPORT, RUN, RunFolder
-from rallebench.tracking import content, prompts, table
+from rallebench.tracking import content, prompts
 from rallebench.tracking.connection import (
     EXPERIMENT,
     MlflowStore,
@@ -67,8 +67,8 @@ def log_run(
     except (BadFileError, MissingPackageError):
         raise
     except RalleError as error:
-        raise type(error)(
-            f"{error} The results are safe in {name}.", hint=Hint("track", name)
+        raise error.saying(
+            f"{error} The results are safe in {name}.", Hint("track", name)
         ) from error
 
 
@@ -141,7 +141,7 @@ class _RunLogger:
         self.lines, self.records = folder.lines(), folder.records()
         self.report: Mapping[str, Any] = folder.report() or {}
         try:
-            self.rows = table.per_question(self.records, self.lines, folder.scores())
+            self.rows = content.per_question(self.records, self.lines, folder.scores())
         except (LookupError, TypeError, ValueError, AttributeError):
             folder.episodes()  # raises BadFileError, which names the damaged line
             raise
@@ -207,7 +207,7 @@ class _RunLogger:
             f"{len(self.lines)} of {len(self.records)} questions of {self.spec['dataset']} "
             f"answered, {self.report.get('n_errors', 0)} failed."
         )
-        notes = filter(None, [counts, table.cut_note(len(self.lines))])
+        notes = filter(None, [counts, content.cut_note(len(self.lines))])
         link = f"[Open in rallebench]({our_address(self.page, self.folder.name)})"
         tags = {
             "mlflow.source.name": "rallebench",
@@ -229,7 +229,7 @@ class _RunLogger:
         """The dataset as the run's input; MLflow stores equal name and digest once."""
         from mlflow.entities import Dataset, DatasetInput, InputTag
 
-        if fields := table.dataset_of(self.run):
+        if fields := content.dataset_of(self.run):
             tags = {"mlflow.data.context": "eval", "rallebench.questions": str(len(self.records))}
             input_tags = [InputTag(key, value) for key, value in tags.items()]
             self.store.client.log_inputs(run_id, [DatasetInput(Dataset(**fields), input_tags)])

@@ -69,7 +69,7 @@ def open_retriever(
         again = "it is built anew when next asked for" if starter else "build it again"
         wrong, times = re.subn(r" build (the index|'[^']*') again\.$", " remove", str(error))
         wrong = wrong if times else f"{error} Remove"  # how to mend it is said once
-        raise type(error)(f"{wrong} the folder {folder}; {again}.") from None
+        raise error.saying(f"{wrong} the folder {folder}; {again}.") from None
     encoder = None
     if needs_encoder(manifest.kind):
         yield f"loading the encoder {manifest.encoder_name}"
@@ -127,8 +127,11 @@ def build_starter(indexes: Path, name: str, encoders: Callable[[str], Any]) -> I
         yield f"building {name}: {progress.message}{far}"
 
 
-def opening_llm(name: str, entry: LLMEntry) -> Iterator[str | Any]:
-    """Yield progress sentences, the language model of an entry last; loads weights where the backend has any."""
+def opening_llm(name: str, entry: LLMEntry, cache: Path | None = None) -> Iterator[str | Any]:
+    """Yield progress sentences, the language model of an entry last; loads weights where the backend has any.
+
+    ``cache``: the folder for what a backend makes once, such as a converted model.
+    """
     if entry.backend not in LLMS:
         raise NotFoundError(
             f"The model {name!r}: " + unknown("language model backend", entry.backend, LLMS.names())
@@ -140,16 +143,16 @@ def opening_llm(name: str, entry: LLMEntry) -> Iterator[str | Any]:
         if stages is None:
             yield backend.value(name, **settings)
         else:
-            yield from stages(name, **settings)
+            yield from stages(name, cache, **settings)
     except TypeError as error:
         raise UsageError(
             f"The model {name!r} has a setting that {entry.backend} does not take: {error}."
         ) from None
 
 
-def open_llm(name: str, entry: LLMEntry) -> Any:
+def open_llm(name: str, entry: LLMEntry, cache: Path | None = None) -> Any:
     """The language model of an entry."""
-    return list(opening_llm(name, entry))[-1]
+    return list(opening_llm(name, entry, cache))[-1]
 
 
 def close(backend: Any) -> None:

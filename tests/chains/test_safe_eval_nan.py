@@ -88,6 +88,7 @@ def outcome(template: str) -> str | None:
         return None
 
 
+@pytest.mark.slow
 @settings(max_examples=3_000, deadline=None, database=None, derandomize=True)
 @given(EXPRESSIONS)
 def test_comparisons_with_nan_are_pythons(template: str) -> None:

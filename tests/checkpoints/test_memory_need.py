@@ -292,6 +292,7 @@ def test_an_encoder_says_its_need_in_each_of_its_quantisations(
     }
 
 
+@pytest.mark.slow
 def test_the_processor_is_asked_for_bfloat16_without_torch() -> None:
     child = subprocess.run(
         [

@@ -52,6 +52,7 @@ def ran(
     return subprocess.run(call, env=installed, capture_output=True, text=True, timeout=60)
 
 
+@pytest.mark.slow
 def test_one_file_adds_a_verb_with_help_json_a_table_and_exit_codes(
     installed: Mapping[str, str], tmp_path: Path
 ) -> None:

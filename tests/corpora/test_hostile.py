@@ -111,6 +111,7 @@ def test_html_beyond_its_limits_is_refused_by_name(monkeypatch: pytest.MonkeyPat
         read_page(b"<b>" * 10_000)
 
 
+@pytest.mark.slow
 def test_a_pdf_that_takes_too_long_is_refused_and_the_next_one_is_read(tmp_path: Path) -> None:
     slow, good = tmp_path / "slow.pdf", tmp_path / "good.pdf"
     slow.write_bytes(pdf(WORDS * 100_000, pages=1000))

@@ -70,6 +70,13 @@ def test_a_gzipped_file_reads_the_same_under_any_name(tmp_path: Path) -> None:
         assert list(read_examples(packed)) == list(read_examples(plain))
 
 
+def test_a_file_is_read_once_and_again_when_it_has_changed(tmp_path: Path) -> None:
+    file = write(tmp_path / "q.jsonl", ROW)
+    assert read_questions(file) is read_questions(file)
+    write(file, {**ROW, "id": "q2"}, {**ROW, "id": "q3"})
+    assert [example.question.qid for example in read_questions(file)] == ["q2", "q3"]
+
+
 def test_reading_streams_and_a_bad_row_stops_it_where_it_stands(tmp_path: Path) -> None:
     rows = read_examples(write(tmp_path / "q.jsonl", ROW, "{broken"))
     assert next(rows).question.qid == "q1"

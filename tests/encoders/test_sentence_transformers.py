@@ -10,9 +10,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-
-pytest.importorskip("sentence_transformers", reason="sentence-transformers is not installed")
-
 from tiny_bert import save_bert
 
 from rallebench.core.errors import BackendError, RalleError, UsageError

@@ -30,8 +30,8 @@ from rallebench.core.types import (
 )
 from rallebench.engine import loop
 from rallebench.engine.cost import prices_of, recorded_prices, run_cost, step_to_json, total, usd_of
+from rallebench.engine.execute import run_json
 from rallebench.engine.reply_cache import ReplyCache
-from rallebench.engine.run_file import run_json
 from rallebench.engine.score import cost_of, score_run
 from rallebench.engine.single import run_one
 from rallebench.engine.store import RunFolder

@@ -121,6 +121,7 @@ def test_a_kind_says_which_values_of_its_knobs_are_worth_comparing() -> None:
     assert settings_of("hnsw", read_swept(["ef_search=16", "nprobe=4"])) == [{"ef_search": 16}]
 
 
+@pytest.mark.slow
 def test_a_measurement_is_made_once_and_never_replaced_by_another_request(
     bench: Workbench, result: Tradeoff
 ) -> None:
@@ -185,6 +186,7 @@ def test_a_trade_off_without_a_whole_report_says_so(
     shutil.rmtree(bench.workspace.path / "experiments" / "odd")
 
 
+@pytest.mark.slow
 def test_measuring_can_be_stopped_and_continued(bench: Workbench) -> None:
     def follow() -> Iterator[Any]:
         indexes = ["tiny", "tiny-hnsw"]

@@ -33,6 +33,12 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
+@pytest.fixture(autouse=True)
+def _untraced(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing goes to MLflow beside a test: its thread would go on into the tests of MLflow's database."""
+    monkeypatch.setattr("rallebench.services.tracking.Tracking.trace", lambda *_: None)
+
+
 @contextlib.contextmanager
 def serving(workspace: Path, *flags: str) -> Iterator[str]:
     """The address of a running page, started as a user starts it."""

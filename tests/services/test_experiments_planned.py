@@ -13,6 +13,7 @@ from rallebench.core.errors import UsageError
 from rallebench.core.events import complete
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.runs import RunOptions
+from rallebench.engine import dry_run
 from rallebench.services import (
     catalog,
     designs,
@@ -182,6 +183,24 @@ def test_a_forecast_counts_without_asking_and_knows_what_is_left(bench: Workbenc
     other = forecasts.forecast(bench, sweep(bench, {"k": ["1", "2"]}, name="other"))
     assert other.basis == "from earlier runs" and other.seconds and other.seconds[0] > 0
     assert other.cached == 8, "four questions of each variant are in the cache"
+
+
+def test_the_first_questions_of_a_large_run_stand_for_the_others_in_its_plan(
+    bench: Workbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    played: list[str] = []
+
+    def answered(flow: Any, question: Any, *more: Any) -> Any:
+        played.append(question.qid)
+        return dry_run_answer(flow, question, *more)
+
+    dry_run_answer = dry_run._answer
+    monkeypatch.setattr(dry_run, "_answer", answered)
+    monkeypatch.setattr(dry_run, "MOST_PLAYED", 3)
+    plan = bench.experiments.plan(sweep(bench, {"k": ["1"]}))
+    assert set(played) == {"q1", "q2", "q3"}
+    assert (plan.runs[0].questions, plan.runs[0].left) == (8, 8)
+    assert (plan.runs[0].generations.low, plan.runs[0].retrievals.high) == (8, 8)
 
 
 def test_the_cache_is_not_told_before_the_models_are_loaded(bench: Workbench) -> None:

@@ -41,7 +41,7 @@ class Slow(Scripted):
         type(self).closed += 1
 
 
-def opening(name: str, **settings: Any) -> Iterator[Any]:
+def opening(name: str, cache: Path, /, **settings: Any) -> Iterator[Any]:
     """Say one step after the other."""
     Slow.opened += 1
     for step in range(STEPS):
@@ -169,6 +169,7 @@ def test_all_loads_are_cancelled_together(loads: ModelManager) -> None:
         loads.cancel("one")
 
 
+@pytest.mark.slow
 def test_a_step_that_cannot_be_interrupted_keeps_nobody_waiting(
     loads: ModelManager, monkeypatch: pytest.MonkeyPatch
 ) -> None:

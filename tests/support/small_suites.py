@@ -26,7 +26,7 @@ from rallebench.core.types import (
     Retrieve,
 )
 from rallebench.experiments import EXPERIMENTS
-from rallebench.experiments.runs import scored_run
+from rallebench.experiments.papers.common import scored_run
 from rallebench.metrics.judges import Judgement, ended
 
 SETTINGS = {

@@ -36,10 +36,16 @@ from rallebench.engine.score import cost_of
 from rallebench.engine.store import REPORT, RunFolder
 from rallebench.tracking import connection, content, database, live
 from rallebench.tracking.connection import default_uri, tracking_uri_of, without_credentials
-from rallebench.tracking.content import cost_tags
+from rallebench.tracking.content import (
+    MAX_CELL,
+    MAX_LIST,
+    MAX_ROWS,
+    cost_tags,
+    cut_note,
+    per_question,
+)
 from rallebench.tracking.live import WRITER, trace_later
 from rallebench.tracking.runs import log_run, read_link
-from rallebench.tracking.table import MAX_CELL, MAX_LIST, MAX_ROWS, cut_note, per_question
 from rallebench.tracking.traces import content_of, trace_episode
 from rallebench.tracking.view import VIEW_TAG, address_of_run
 

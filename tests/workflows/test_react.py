@@ -23,12 +23,11 @@ from small_world import (
 from rallebench.core.errors import BackendError
 from rallebench.core.runs import Backends
 from rallebench.core.types import Episode, Generate, Reply
-from rallebench.engine.single import run_one
+from rallebench.engine.single import resume_from, run_one
 from rallebench.llms.scripted import Scripted
 from rallebench.workflows import REASONS, WORKFLOWS, EpisodeLimits
 from rallebench.workflows._scratchpad import parse_action
 from rallebench.workflows._talking import SILENT
-from rallebench.workflows.resume import continued
 
 SCRATCHPAD = ("react", "zero-shot-think", "planner-react")
 
@@ -254,7 +253,7 @@ def test_an_episode_goes_on_from_an_edited_action_without_asking_again_what_was_
     replies = [step.reply for step in first.steps[:1]] + [Reply("Search[Titan]")]
     llm = Scripted(["I see.", "Finish[Saturn]"])
     *_, episode = run_one(
-        continued(flow_of("react"), replies), Backends({"pages": Pages()}, {"m": llm})
+        resume_from(flow_of("react"), replies), Backends({"pages": Pages()}, {"m": llm})
     )
     assert isinstance(episode, Episode) and episode.answer == "Saturn"
     assert observations(episode) == [TITAN.text, "Episode finished."]
@@ -262,5 +261,5 @@ def test_an_episode_goes_on_from_an_edited_action_without_asking_again_what_was_
         f"Thought 1: I think.\nAction 1: Search[Titan]\nObservation 1: {TITAN.text}\nThought 2:"
     )
     whole = [step.reply for step in first.steps]
-    *_, again = run_one(continued(flow_of("react"), whole), Backends())
+    *_, again = run_one(resume_from(flow_of("react"), whole), Backends())
     assert isinstance(again, Episode) and (again.outcome, again.steps) == (first.outcome, ())

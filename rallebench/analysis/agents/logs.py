@@ -32,8 +32,8 @@ from rallebench.core.types import (
     digest,
 )
 from rallebench.datasets.kilt import read_gold
+from rallebench.engine.execute import write_run
 from rallebench.engine.experiment_store import check_free
-from rallebench.engine.run_file import write_run
 from rallebench.engine.store import RunFolder
 from rallebench.metrics.recorded import IMPORTED
 from rallebench.workspace.paths import Workspace

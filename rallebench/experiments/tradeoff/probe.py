@@ -118,7 +118,7 @@ def _opened(workspace: Workspace, name: str, encoders: Encoders) -> Any:
         return list(open_retriever(workspace, name, encoders))[-1]
     parts = [_opened(workspace, part, encoders) for part in entry.of]
     model, dataset = entry.settings.get("llm"), entry.settings.get("questions")
-    llm = open_llm(model, workspace.llm(model)) if model else None
+    llm = open_llm(model, workspace.llm(model), workspace.cache) if model else None
     examples = read_questions(workspace.dataset(dataset)[1]) if dataset else ()
     return open_combination(name, entry, parts, llm, examples)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,6 @@ from rallebench.gui.wording import on_page
 from rallebench.render.numbers import plural
 from rallebench.services import catalog, model_entries, model_lines
 
-LLAMA_CPP = "http://127.0.0.1:8080/v1"
 QUANTIZATIONS = {"none": "as stored", "8bit": "8-bit", "4bit": "4-bit"}
 KEY_NOTE = "Kept in memory until rallebench ends, in no file, log or run."
 
@@ -72,10 +70,7 @@ def address_of(event: Event) -> dict[str, Any]:
 
 def find(page: Page, event: Event) -> Patch:
     """Ask the server for its models and offer them."""
-    try:
-        names = model_entries.served(address_of(event))
-    except RalleError as error:
-        raise UsageError(in_fields(str(error))) from error
+    names = model_entries.served(address_of(event))
     if not names:
         raise UsageError(
             "The server answers but has no model yet; load or fetch one there, then find models again."
@@ -89,35 +84,6 @@ def find(page: Page, event: Event) -> Patch:
         + html.button("Add and test", "models.add_server", kind="primary")
     )
     return {"#models-found": body}
-
-
-_IN_FIELDS = (
-    (
-        r"Set the environment variable (\w+) to a valid key(?:; it is not set now)?\.",
-        r"Type the server’s key under Key, or set the variable \1 before rallebench starts.",
-    ),
-    (
-        r"Name the environment variable with its key in api_key_env; .*$",
-        "Type the server’s key under Key.",
-    ),
-    (
-        r"set the environment variable (\w+), or set base_url to your own server",
-        r"type the key under Key, or set the variable \1 before rallebench starts",
-    ),
-    (r"\bbase_url\b", "the address"),
-)
-"""What the library says of a server → what the card says, which has a field for each."""
-
-
-def in_fields(sentence: str) -> str:
-    """A sentence about a server in the words of the card.
-
-    >>> in_fields("The server cannot be reached. Start the server, or correct base_url.")
-    'The server cannot be reached. Start the server, or correct the address.'
-    """
-    for pattern, words in _IN_FIELDS:
-        sentence = re.sub(pattern, words, sentence)
-    return sentence
 
 
 def free_name(page: Page, wish: str) -> str:
@@ -164,19 +130,19 @@ def added(
         model_lines.start_test(page.workbench, name)
     if load:
         page.workbench.models.begin(name, "language model")
-    say = " ".join([f"Added {name}.", *more])
+    say = on_page(" ".join([f"Added {name}.", *more]))
     return {**refresh(page, Event("")), "#models-add": draw(page), "say": say}
 
 
-# a folder
+# a folder or a file
 
 
 def folder() -> str:
-    """A folder of a transformers model."""
+    """A folder of a transformers model, or a GGUF file."""
     follow = attributes(on="enter", do="models.add_folder")
     path = form.text("path", "Path", hint="/models/qwen3-4b", more=follow)
     name = form.text("name", "Name", hint="made of the folder")
-    about = "A transformers folder; a GGUF file needs a llama.cpp server"
+    about = "A transformers folder, or a GGUF file, which is converted once"
     return (
         f'{head("Local folder or GGUF", about)}{path}<div class="pair">{name}{memory_field()}</div>'
         f"{html.button('Check and add', 'models.add_folder')}"
@@ -190,17 +156,15 @@ def memory_field(more: str = "") -> str:
 
 
 def add_folder(page: Page, event: Event) -> Patch:
-    """Check a folder, say what it needs, and add it."""
+    """Check a folder or a GGUF file, say what it needs, and add it."""
     path = event.text("path").strip("\"'").strip()
     if not path:
         raise UsageError("No folder is given; type the path of a model.")
-    if path.lower().endswith(".gguf"):
-        raise UsageError(
-            f"A GGUF file is served by llama.cpp: start 'llama-server -m {path} --port 8080', then find its model at {LLAMA_CPP} under Server."
-        )
     place = Path(path).expanduser()
-    if not place.is_dir():
-        raise UsageError(f"{place} is no folder; type the path of a transformers folder.")
+    if not place.is_dir() and place.suffix.lower() != ".gguf":
+        raise UsageError(
+            f"{place} is no folder; type the path of a transformers folder or a GGUF file."
+        )
     settings = {"model": str(place)}
     if event.text("quantization", "none") != "none":
         settings["quantization"] = event.text("quantization")
@@ -208,7 +172,8 @@ def add_folder(page: Page, event: Event) -> Patch:
     if not needs.fits:
         raise UsageError(" ".join(needs.sentences))
     entry = LLMEntry(backend="transformers", settings=settings)
-    return added(page, event.text("name") or free_name(page, str(place)), entry)
+    stem = place if place.is_dir() else place.with_suffix("")
+    return added(page, event.text("name") or free_name(page, str(stem)), entry)
 
 
 # a preset
@@ -225,8 +190,8 @@ def preset(page: Page) -> str:
     follow, first = form.on_change("models.preset_facts"), items[0][0]
     model = form.chooser("Model", "preset", items, first, more=follow)
     return (
-        f'{head("Preset", "Downloaded once, runs on this machine")}<div class="pair">{model}{memory_field(follow)}</div>'
-        f'<div id="preset-facts">{facts(page, first, "none")}</div>{html.button("Download and add", "models.add_preset")}'
+        f'{head("Preset", "Runs on this machine; most are downloaded once")}<div class="pair">{model}{memory_field(follow)}</div>'
+        f'<div id="preset-facts">{facts(page, first, "none")}</div>{html.button("Add", "models.add_preset")}'
     )
 
 
@@ -259,10 +224,11 @@ def preset_facts(page: Page, event: Event) -> Patch:
 
 
 def add_preset(page: Page, event: Event) -> Patch:
-    """Add a preset and begin to load it, which downloads it."""
+    """Add a preset and begin to load it, which downloads it. One in a package that is not installed is refused."""
     chosen, quantization = event.text("preset"), event.text("quantization", "none")
     settings = {"quantization": quantization} if quantization != "none" else {}
     entry = model_entries.entry_of(page.workbench, settings, preset=chosen)
+    model_entries.needs(entry.settings)
     return added(page, free_name(page, chosen), entry, load=True)
 
 

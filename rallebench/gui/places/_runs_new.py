@@ -12,9 +12,9 @@ from rallebench.gui.places._bench import bench_of
 from rallebench.gui.places._runs_more import chosen_metrics, metric_fields
 from rallebench.render import numbers
 from rallebench.services import run_list
-from rallebench.services.benchmarks import Benchmark, BenchmarkOptions, of_flow
 from rallebench.services.chain_versions import is_saved
 from rallebench.services.run_views import chain_flow
+from rallebench.services.runs import Benchmark, BenchmarkOptions, of_flow
 
 SAMPLES = (
     ("", "all questions"),
@@ -111,4 +111,8 @@ def start(page: Page, event: Event) -> Patch:
     value = benchmark(page, event)
     page.workbench.runs.start(value)
     go = html.address("runs/run", id=value.name)
-    return {"dialog": "", "go": go, "say": f"The run {value.name} has started."}
+    return {
+        "dialog": "",
+        "go": go,
+        "say": "The run has started; it continues when you close the page.",
+    }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import re
+import tempfile
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any
 
 from rallebench.checkpoints.failures import loading_failed
 from rallebench.checkpoints.files import content_hash, dtype_of, model_folder
+from rallebench.checkpoints.gguf import GgufModel
 from rallebench.checkpoints.memory import check_fit, device_of, note_use
 from rallebench.checkpoints.packages import eight_bits, need_packages
 from rallebench.core.errors import BadFileError, MissingPackageError, UsageError
@@ -24,6 +26,7 @@ from rallebench.core.memory import (
     release,
     size,
 )
+from rallebench.llms._transformers.converting import converted, model_in_file
 from rallebench.llms._transformers.settings import TransformersSettings, need_of_settings
 from rallebench.llms.load_progress import counting_tensors, download_bar
 
@@ -55,26 +58,43 @@ class LoadedModel:
     memory: Memory
 
 
-def load(name: str, settings: TransformersSettings) -> Steps:
-    """Yield a line per step, and return the model. Raises RalleError."""
+def load(name: str, settings: TransformersSettings, cache: Path | None = None) -> Steps:
+    """Yield a line per step, and return the model. Raises RalleError.
+
+    A GGUF file is converted into ``cache`` first; without one it is converted for this load alone.
+    """
     need_packages(
         ("torch", "transformers", "accelerate"),
         settings.quantization,
         "models in this process need it",
     )
-    folder = model_folder(name, settings.model)
+    file = model_in_file(name, settings)
+    folder = model_folder(name, settings.model) if file is None else None
     where = str(folder or settings.model)
-    try:
-        with pages_of_their_own():
-            return (yield from _load(name, settings, folder, where))
-    except Exception as error:
-        failed = loading_failed(error, name, where, settings.revision)
-        forget_frames(error)
+    with contextlib.ExitStack() as stack:
+        try:
+            with pages_of_their_own():
+                if file is not None:
+                    where = str(file.path)
+                    _check_hardware(name, settings)
+                    place = cache or Path(stack.enter_context(tempfile.TemporaryDirectory()))
+                    folder = yield from converted(file, place)
+                return (yield from _load(name, settings, folder, where, file))
+        except Exception as error:
+            failed = loading_failed(error, name, where, settings.revision)
+            forget_frames(error)
     release()
     raise failed
 
 
-def _load(name: str, settings: TransformersSettings, folder: Path | None, where: str) -> Steps:
+def _load(
+    name: str,
+    settings: TransformersSettings,
+    folder: Path | None,
+    where: str,
+    file: GgufModel | None,
+) -> Steps:
+    """``where``: the model's name in messages: that of its ``file``, if it was converted to the ``folder``."""
     import torch
     from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoTokenizer
 
@@ -86,8 +106,9 @@ def _load(name: str, settings: TransformersSettings, folder: Path | None, where:
         "revision": settings.revision or "main",
         "trust_remote_code": settings.trust_remote_code,
     }
-    config = AutoConfig.from_pretrained(where, **common)
-    tokenizer = AutoTokenizer.from_pretrained(where, **common)
+    place = str(folder or settings.model)
+    config = AutoConfig.from_pretrained(place, **common)
+    tokenizer = AutoTokenizer.from_pretrained(place, **common)
     words, known = getattr(tokenizer, "vocab_size", 0), vocabulary(config)
     # Added tokens may lie beyond it: many tokenizers have such a padding token.
     if known is not None and words > known:
@@ -122,7 +143,7 @@ def _load(name: str, settings: TransformersSettings, folder: Path | None, where:
     before = Memory.now()
     with counting_tensors(message):
         model, report = auto.from_pretrained(
-            where,
+            place,
             dtype=getattr(torch, dtype),
             device_map=device_map,
             output_loading_info=True,
@@ -141,9 +162,12 @@ def _load(name: str, settings: TransformersSettings, folder: Path | None, where:
         copy_mapped(model)
     read_mapped(model)
     release()
-    source = (
-        content_hash(folder) if folder else f"{where}@{config._commit_hash or common['revision']}"
-    )
+    if file:
+        source = f"gguf:{file.sha256[:12]}"
+    elif folder:
+        source = content_hash(folder)
+    else:
+        source = f"{where}@{config._commit_hash or common['revision']}"
     loaded = LoadedModel(model, tokenizer, source, dtype, _device(model), Memory.now() - before)
     note_use(settings.quantization)
     return loaded

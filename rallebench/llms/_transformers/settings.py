@@ -70,7 +70,14 @@ class TransformersSettings:
     """The settings of a model in this process."""
 
     model: str = declare(
-        str, "", required=True, about="a folder, or a Hugging Face id", names="checkpoint"
+        str,
+        "",
+        required=True,
+        about="a folder, a GGUF file, or a Hugging Face id",
+        names="checkpoint",
+    )
+    gguf_file: str = declare(
+        str, "", about="the GGUF file in the folder; it is converted once into the cache"
     )
     quantization: str = declare(str, "none", choices=QUANTIZATIONS, about="by bitsandbytes")
     dtype: str = declare(str, "auto", choices=DTYPES, about="auto: that of the stored weights")
@@ -214,6 +221,7 @@ def need_of_settings(
         dtype=settings.dtype,
         device_map=settings.device_map,
         revision=settings.revision,
+        gguf_file=settings.gguf_file,
         context=context or settings.context_window,
         batch=batch or settings.batch_size,
     )

@@ -25,6 +25,7 @@ import numpy as np
 from rallebench.core.errors import BackendError
 from rallebench.core.events import Progress
 from rallebench.core.files import Appender, DiskError, is_full, room, writing
+from rallebench.core.locks import turn
 from rallebench.encoders import BulkEncoder, Encoder
 from rallebench.encoders.numeric_types import Choice, choose_type
 from rallebench.workspace.indexes import vectors as stored
@@ -40,7 +41,6 @@ from rallebench.workspace.indexes.vectors import (
     passage_text,
     passages_in,
     read_progress,
-    turn,
 )
 
 if TYPE_CHECKING:

@@ -20,6 +20,7 @@ from rallebench.core.errors import BadFileError, RalleError
 from rallebench.core.events import Progress
 from rallebench.core.experiments import IndexResult
 from rallebench.core.files import disk_error
+from rallebench.core.locks import turn
 from rallebench.core.types import digest
 from rallebench.corpora.store import PassageStore
 from rallebench.encoders import Encoder
@@ -36,7 +37,7 @@ from rallebench.workspace.indexes.cache import (
 )
 from rallebench.workspace.indexes.checks import check_index, is_made_by
 from rallebench.workspace.indexes.recipes import IndexRecipe
-from rallebench.workspace.indexes.vectors import turn, vectors_of
+from rallebench.workspace.indexes.vectors import vectors_of
 from rallebench.workspace.paths import STARTER, STARTER_INDEXES, Workspace
 
 MOST_PASSAGES = 1_000_000

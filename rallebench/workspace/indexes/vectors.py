@@ -10,14 +10,12 @@ from __future__ import annotations
 import contextlib
 import json
 import shutil
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
 from rallebench.core.errors import UsageError
-from rallebench.core.events import Progress
 from rallebench.core.locks import alone
 from rallebench.core.types import Passage, digest
 from rallebench.encoders import BulkEncoder, Encoder
@@ -26,8 +24,6 @@ VECTORS, PART, PROGRESS = "vectors.npy", "vectors.part", "progress.jsonl"
 FORMAT, FORM = "rallebench-vectors/1", "{title}, {text}"
 SHARD = 1024
 """Passages. Sorted by length inside, so a larger one pads less; a smaller one loses less."""
-
-WAIT_SECONDS = 0.5
 
 
 class Passages(Protocol):
@@ -147,26 +143,3 @@ def delete_vectors(cache: Path, key: str) -> int:
 def lock_path(folder: Path) -> Path:
     """The lock that a writer of ``folder`` holds."""
     return folder.with_name(f".{folder.name}.lock")
-
-
-@contextlib.contextmanager
-def turn(path: Path, progress: Callable[[float], Progress]) -> Iterator[Iterator[Progress]]:
-    """Hold the lock ``path`` once the iterator has ended: it waits for the lock, with ``progress`` by the seconds so far."""
-    from filelock import FileLock, Timeout
-
-    lock = FileLock(path, thread_local=False)
-    started = time.perf_counter()
-
-    def waiting() -> Iterator[Progress]:
-        while True:
-            try:
-                lock.acquire(timeout=0)
-                return
-            except Timeout:
-                yield progress(time.perf_counter() - started)
-                time.sleep(WAIT_SECONDS)
-
-    try:
-        yield waiting()
-    finally:
-        lock.release()

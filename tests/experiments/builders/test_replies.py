@@ -6,8 +6,8 @@ import pytest
 
 from rallebench.core.types import Reply, ToolCall
 from rallebench.experiments.builders._barag.asking import mentions_its_text
+from rallebench.experiments.builders._barag.stages import near_duplicates
 from rallebench.experiments.builders._replies import read_boolean, read_questions
-from rallebench.experiments.builders._texts import near_duplicates
 
 
 @pytest.mark.parametrize(

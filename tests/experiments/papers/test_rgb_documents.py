@@ -14,10 +14,12 @@ import pytest
 from small_workspace import write_lines
 
 from rallebench.core.errors import BadFileError, NotFoundError
-from rallebench.experiments.papers.rgb import documents
 from rallebench.experiments.papers.rgb.records import (
     RgbRecord,
+    base_documents,
+    counterfactual_documents,
     find_file,
+    integration_documents,
     read_records,
     required_of,
 )
@@ -57,19 +59,19 @@ def record(
 def test_base_takes_the_first_of_each_kind_and_fills_up_with_the_other(
     positive: int, negative: int, noise: float, texts: str
 ) -> None:
-    chosen = documents.base(record(positive, negative), 5, noise)
+    chosen = base_documents(record(positive, negative), 5, noise)
     assert sorted(chosen.texts) == texts.split() and chosen.short is (len(chosen.texts) < 5)
 
 
 def test_of_no_documents_the_list_is_empty() -> None:
-    for build in (documents.base, documents.integration):
+    for build in (base_documents, integration_documents):
         assert build(record(3, 3), 0, 0).texts == ()
-    assert documents.counterfactual(record(3, 3, wrong=True), 0, 0, 0).texts == ()
+    assert counterfactual_documents(record(3, 3, wrong=True), 0, 0, 0).texts == ()
 
 
 def test_the_order_is_that_of_seed_2333_for_every_record_anew() -> None:
     for _ in range(2):
-        assert documents.base(record(9), 5, 0).texts == tuple(f"p{i}" for i in ORDER)
+        assert base_documents(record(9), 5, 0).texts == tuple(f"p{i}" for i in ORDER)
 
 
 @pytest.mark.parametrize(
@@ -85,7 +87,7 @@ def test_integration_takes_one_of_every_group_then_second_ones_then_noise(
     groups: tuple[int, ...], number: int, noise: float, initials: str
 ) -> None:
     source = record(negative=9, groups=groups)
-    texts = documents.integration(source, number, noise).texts
+    texts = integration_documents(source, number, noise).texts
     assert "".join(sorted(text[0] for text in texts)) == initials
     assert "n0" in texts or "n" not in initials
     assert source == record(negative=9, groups=groups), "the record stays as it was"
@@ -95,7 +97,7 @@ def test_a_false_and_a_true_copy_of_one_passage_never_meet() -> None:
     for positives in range(1, 8):
         source = record(positives, 5, wrong=True)
         for correct in (0, 0.2, 0.4, 0.6):
-            texts = documents.counterfactual(source, 5, 0.2, correct).texts
+            texts = counterfactual_documents(source, 5, 0.2, correct).texts
             wrong, right = ({text[1:] for text in texts if text[0] == kind} for kind in "wp")
             assert not wrong & right and "n0" in texts
             assert len(wrong) == min(positives, 4 - math.ceil(5 * correct))
@@ -103,7 +105,7 @@ def test_a_false_and_a_true_copy_of_one_passage_never_meet() -> None:
 
 def test_shares_are_rounded_up_exactly_and_in_floating_point_only_as_the_original_does() -> None:
     source = record(100, 100)
-    negatives = [documents.base(source, 100, 0.07, original=o).negatives for o in (False, True)]
+    negatives = [base_documents(source, 100, 0.07, original=o).negatives for o in (False, True)]
     assert negatives == [7, 8]
 
 
@@ -148,9 +150,9 @@ def by_the_published_rules(
 
 
 SHARES: Mapping[str, Any] = {
-    "_refine": (documents.base, [(0,), (0.2,), (0.8,), (1,)]),
-    "_int": (documents.integration, [(0,), (0.2,), (0.4,)]),
-    "_fact": (documents.counterfactual, [(0, 0), (0.2, 0.4)]),
+    "_refine": (base_documents, [(0,), (0.2,), (0.8,), (1,)]),
+    "_int": (integration_documents, [(0,), (0.2,), (0.4,)]),
+    "_fact": (counterfactual_documents, [(0, 0), (0.2, 0.4)]),
 }
 """End of a set's name → the rule, and the shares of noise and of true documents."""
 GOLDEN = {

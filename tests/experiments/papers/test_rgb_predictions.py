@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 from small_workspace import CommandLine, write_lines
 
-from rallebench.experiments.papers.rgb.documents import Documents
 from rallebench.experiments.papers.rgb.predictions import fits, read_rows, result_of, row_of
-from rallebench.experiments.papers.rgb.records import RgbRecord
+from rallebench.experiments.papers.rgb.records import Documents, RgbRecord
 from rallebench.experiments.papers.rgb.scoring import assess
 
 REFUSES = "I can not answer the question because of the insufficient information in documents."

@@ -19,6 +19,7 @@ from building import built
 from project import PROJECT
 from small_workspace import environment
 
+from rallebench.core import locks
 from rallebench.core.entries import Manifest
 from rallebench.core.errors import BackendError, StoppedError, UsageError
 from rallebench.core.events import Progress, complete
@@ -55,7 +56,7 @@ class Counting(Hashing):
 @pytest.fixture(autouse=True)
 def small_shards(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cached, "SHARD", SHARD)
-    monkeypatch.setattr(cached, "WAIT_SECONDS", 0.02)
+    monkeypatch.setattr(locks, "WAIT_SECONDS", 0.02)
 
 
 def encode(

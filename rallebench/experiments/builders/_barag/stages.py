@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -20,8 +22,8 @@ from rallebench.experiments.builders._barag.asking import (
     questions_form,
 )
 from rallebench.experiments.builders._replies import cleaned, state_of, used
-from rallebench.experiments.builders._texts import near_duplicates
 from rallebench.experiments.builders.articles import articles_stage, read_date
+from rallebench.metrics.words import words
 
 KEEP, LEAVE_OUT = "keep", "leave-out"
 
@@ -261,6 +263,33 @@ def _to_check(plan: BaragPlan, store: RowFile, questions: RowFile) -> list[Row]:
         }
         for row in rows
     ]
+
+
+def near_duplicates(questions: Sequence[tuple[str, str]], least: float) -> Mapping[str, str]:
+    """Id → id of the first earlier question whose words overlap by ``least`` (0..1, more than 0) or more; each kept one only.
+
+    >>> near_duplicates([("a", "Who wrote Emma?"), ("b", "Who wrote Emma"), ("c", "Who wrote Persuasion?")], 0.8)
+    {'b': 'a'}
+    """
+    bags = {name: frozenset(words(text.lower(), "char")) for name, text in questions}
+    often = Counter(word for bag in bags.values() for word in bag)
+    # Two bags that overlap by t share one of the rarest |a| - ceil(t |a|) + 1 words of each.
+    by_word: dict[str, list[str]] = defaultdict(list)
+    places = {name: place for place, (name, _) in enumerate(questions)}
+    near: dict[str, str] = {}
+    for name, _ in questions:
+        bag = bags[name]
+        rare = sorted(bag, key=lambda word: (often[word], word))[
+            : len(bag) - math.ceil(least * len(bag)) + 1
+        ]
+        candidates = {other for word in rare for other in by_word[word]}
+        alike = [o for o in candidates if len(bag & bags[o]) >= least * len(bag | bags[o])]
+        if bag and alike:
+            near[name] = min(alike, key=places.__getitem__)
+            continue
+        for word in rare:
+            by_word[word].append(name)
+    return near
 
 
 def _checked(plan: BaragPlan, row: Row, episode: Episode | None) -> Row:

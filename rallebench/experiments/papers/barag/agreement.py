@@ -29,8 +29,14 @@ from rallebench.experiments.papers.barag.articles import PREFIX, BaragArticle, b
 from rallebench.experiments.papers.barag.judged import JUDGING, judge_of, notes_of, report_of
 from rallebench.experiments.papers.barag.runs import AnswerRow, Run, read_runs
 from rallebench.experiments.papers.barag.study import JUDGE_PROMPTS, SCORES
-from rallebench.experiments.papers.common import compat, own_prompts, string, values_in
-from rallebench.experiments.runs import replay, scored_run
+from rallebench.experiments.papers.common import (
+    compat,
+    own_prompts,
+    replay,
+    scored_run,
+    string,
+    values_in,
+)
 
 REPORTED = ("form", "compat", "temperature", "seed", "repeats", "swap")
 """The settings of the judge that the report lists."""

@@ -13,8 +13,7 @@ from rallebench.core.types import Episode, Example, digest
 from rallebench.experiments.papers.barag.study import SCORES, tokens_of
 from rallebench.experiments.papers.common import behind_api, is_original, sentences, string
 from rallebench.metrics import ScoreColumn
-from rallebench.metrics.judges import judgement_of
-from rallebench.metrics.judges.named import judge_named
+from rallebench.metrics.judges import judge_named, judgement_of
 from rallebench.metrics.judges.truthfulness import COLUMNS, scores_of
 
 FORMS = ("schema", "tool", "text")

@@ -25,8 +25,7 @@ from rallebench.core.types import (
 )
 from rallebench.experiments.papers.barag.articles import ArticleSet, find_file, read_set
 from rallebench.experiments.papers.barag.runs import PERFECT, AnswerRow, read_runs, total_of
-from rallebench.experiments.papers.common import behind_api, own_prompts, string
-from rallebench.experiments.runs import scored_run
+from rallebench.experiments.papers.common import behind_api, own_prompts, scored_run, string
 from rallebench.metrics import METRICS
 from rallebench.metrics.cost import completion_tokens_of, prompt_tokens_of
 from rallebench.metrics.exact_match import exact_match

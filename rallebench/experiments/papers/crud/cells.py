@@ -27,7 +27,7 @@ from rallebench.core.types import (
 )
 from rallebench.encoders.references import check_encoder
 from rallebench.engine.clusters import clusters_of
-from rallebench.experiments.papers.common import behind_api, is_original
+from rallebench.experiments.papers.common import REUSED, behind_api, is_original, replay, scored_run
 from rallebench.experiments.papers.crud import files
 from rallebench.experiments.papers.crud.questing import (
     PROMPTS,
@@ -44,7 +44,6 @@ from rallebench.experiments.papers.crud.scoring import (
     reciprocal_ranks,
     text_values,
 )
-from rallebench.experiments.runs import REUSED, replay, scored_run
 from rallebench.metrics.crud_bleu import ORDERS
 from rallebench.metrics.similarity import similarity
 

@@ -21,7 +21,7 @@ from rallebench.core.types import Episode, Example, Flow, digest
 from rallebench.experiments.papers.common import in_folder, is_original
 from rallebench.experiments.papers.crud.records import CrudTask, Record
 from rallebench.metrics import METRICS
-from rallebench.metrics.judges.named import judge_named
+from rallebench.metrics.judges import judge_named
 from rallebench.metrics.judges.ragquesteval import COLUMNS, quest_scores, texts
 
 Entry = Mapping[str, Any]

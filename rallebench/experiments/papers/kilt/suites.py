@@ -19,9 +19,12 @@ from rallebench.engine.score import DEFAULT_METRICS, has_gold
 from rallebench.experiments import EXPERIMENTS
 from rallebench.experiments.papers.common import (
     compat,
+    definitions_of,
     failed_note,
     is_original,
     register_each,
+    scored_by,
+    scored_run,
     string,
     values_in,
 )
@@ -38,7 +41,6 @@ from rallebench.experiments.papers.kilt.sets import (
     sets_of,
 )
 from rallebench.experiments.papers.kilt.tables import SetResult, averages, figures_of, tables_of
-from rallebench.experiments.runs import definitions_of, scored_by, scored_run
 from rallebench.metrics import metric
 from rallebench.workspace.flows import chain_flow
 

@@ -24,14 +24,16 @@ from rallebench.experiments import EXPERIMENTS
 from rallebench.experiments.papers.common import (
     bars,
     compat,
+    definitions_of,
     failed_note,
     is_original,
     register_each,
+    scored_by,
+    scored_run,
     string,
 )
 from rallebench.experiments.papers.reval import PAPER
 from rallebench.experiments.papers.reval.grid import GridCell, grid, read_tasks
-from rallebench.experiments.runs import definitions_of, scored_by, scored_run
 from rallebench.metrics import metric
 
 REWARD = "f1_yes_no"

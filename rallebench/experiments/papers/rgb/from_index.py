@@ -22,10 +22,10 @@ from rallebench.core.types import Episode, Example, Flow, Outcome, Question, Ret
 from rallebench.datasets.reading import read_questions
 from rallebench.engine.store import RunFolder
 from rallebench.experiments import EXPERIMENTS
-from rallebench.experiments.papers.common import counted, string
+from rallebench.experiments.papers.common import counted, scored_run, string
 from rallebench.experiments.papers.rgb import PAPER
-from rallebench.experiments.papers.rgb.documents import SEED
 from rallebench.experiments.papers.rgb.records import (
+    SEED,
     RgbRecord,
     answer_of,
     bare_example,
@@ -34,7 +34,6 @@ from rallebench.experiments.papers.rgb.records import (
 )
 from rallebench.experiments.papers.rgb.scoring import assess
 from rallebench.experiments.papers.rgb.writing import SourceQuestions, questions_of
-from rallebench.experiments.runs import scored_run
 
 Row = dict[str, Any]
 

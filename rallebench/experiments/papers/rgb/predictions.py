@@ -17,8 +17,8 @@ from rallebench.experiments.papers.common import (
     not_in_gold,
     sentences,
 )
-from rallebench.experiments.papers.rgb.documents import Documents
 from rallebench.experiments.papers.rgb.records import (
+    Documents,
     Required,
     RgbRecord,
     language_of,

@@ -42,8 +42,7 @@ from rallebench.experiments.papers.rgb.testing import (
     read_testbed,
     rgb_run,
 )
-from rallebench.metrics.judges import VERDICT, judgement_of
-from rallebench.metrics.judges.named import judge_named
+from rallebench.metrics.judges import VERDICT, judge_named, judgement_of
 
 
 def notes_of(answered: Answered) -> Iterator[str]:

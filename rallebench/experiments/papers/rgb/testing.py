@@ -24,13 +24,12 @@ from rallebench.core.types import (
     Passage,
     Question,
 )
-from rallebench.experiments.papers.common import behind_api, is_original, plain_name
-from rallebench.experiments.papers.rgb.documents import (
-    Documents,
-    base,
-    counterfactual,
-    integration,
-    share,
+from rallebench.experiments.papers.common import (
+    behind_api,
+    is_original,
+    plain_name,
+    replay,
+    scored_run,
 )
 from rallebench.experiments.papers.rgb.predictions import (
     PredictionRow,
@@ -40,14 +39,18 @@ from rallebench.experiments.papers.rgb.predictions import (
     row_of,
 )
 from rallebench.experiments.papers.rgb.records import (
+    Documents,
     RgbRecord,
     RgbRecords,
     bare_example,
+    base_documents,
+    counterfactual_documents,
     find_file,
+    integration_documents,
     read_records,
+    share,
 )
 from rallebench.experiments.papers.rgb.scoring import Assessment, assess, named
-from rallebench.experiments.runs import replay, scored_run
 from rallebench.metrics import METRICS
 
 FOLDER = "suites/rgb"
@@ -70,10 +73,12 @@ class TestKind:
 LUCKY = ("rejection_rate", "lucky_rate", "all_rate")
 FACTS = ("all_rate", "rejection_rate", "fact_check_rate", "correct_rate")
 KINDS: Mapping[str, TestKind] = {
-    "noise": TestKind(("_refine", ""), base),
-    "integration": TestKind(("_int",), integration),
-    "rejection": TestKind(("_refine", ""), base, LUCKY, "rgb-rejection"),
-    "counterfactual": TestKind(("_fact",), counterfactual, FACTS, "rgb-errors", facts=True),
+    "noise": TestKind(("_refine", ""), base_documents),
+    "integration": TestKind(("_int",), integration_documents),
+    "rejection": TestKind(("_refine", ""), base_documents, LUCKY, "rgb-rejection"),
+    "counterfactual": TestKind(
+        ("_fact",), counterfactual_documents, FACTS, "rgb-errors", facts=True
+    ),
 }
 
 

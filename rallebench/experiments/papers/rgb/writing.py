@@ -33,10 +33,9 @@ from rallebench.core.types import (
     Reply,
 )
 from rallebench.corpora.reading import read_corpus
-from rallebench.experiments.papers.common import counted
+from rallebench.experiments.papers.common import counted, scored_run
 from rallebench.experiments.papers.rgb.records import RgbRecord, answer_of
 from rallebench.experiments.papers.rgb.testing import FOLDER
-from rallebench.experiments.runs import scored_run
 
 WORKFLOW = "rgb-questions"
 LONGEST = 8000
