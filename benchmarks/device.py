@@ -43,18 +43,20 @@ TOGETHER = 65_536
 """Tokens that the reader's network reads at once on a device where it is to be kept busy."""
 
 
-def measure_model(where: Path, device: str, tokens: int, rounds: int, report: Report) -> None:
+def measure_model(
+    where: Path, device: str, words: int, tokens: int, rounds: int, report: Report
+) -> None:
     """Memory and tokens a second of a model in every form."""
     import torch
 
-    text = " ".join(list(_report.starter_words())[:WORDS])
+    text = " ".join(list(_report.starter_words())[:words])
     whole: dict[int, list[float]] = {}
     short = 0
     for form, name in FORMS.items():
         settings = {"model": str(where), "device_map": device, "dtype": "bfloat16"}
         settings["quantization"] = form
         need = LLMS.entry("transformers").traits["need"](
-            "large", WORDS + tokens, BATCHES[-1], **settings
+            "large", words + tokens, BATCHES[-1], **settings
         )
         before = _allocated(device)
         took, llm = _report.timed(partial(LLMS["transformers"], "large", **settings))
@@ -65,7 +67,7 @@ def measure_model(where: Path, device: str, tokens: int, rounds: int, report: Re
         ]
         for rows in BATCHES:
             requests = transformers_batch.asked([text] * rows, tokens)
-            llm.generate(transformers_batch.asked([text] * rows, 4))
+            llm.generate(transformers_batch.asked([text] * rows, 2))
             speeds = []
             for _ in range(rounds):
                 took, replies = _report.timed(partial(llm.generate, requests))
@@ -184,13 +186,13 @@ def main() -> int:
     report = Report(
         "device", {"device": name, "torch": torch.__version__, "layers": shape["num_hidden_layers"]}
     )
-    texts = encoding.passages(40 if quick else PASSAGES, [])
+    texts = encoding.passages(8 if quick else PASSAGES, [])
     for kind in dict.fromkeys((device, "cpu")):
         measure_encoder(kind, texts[: None if kind == "cuda" else 300], rounds, report)
-    measure_reader(device, 4 if quick else PROMPTS, rounds, report)
+    measure_reader(device, 1 if quick else PROMPTS, rounds, report)
     with tempfile.TemporaryDirectory() as folder:
         where = transformers_batch.write_model(Path(folder), shape, "bfloat16", device)
-        measure_model(where, device, 4 if quick else TOKENS, rounds, report)
+        measure_model(where, device, *((8, 2) if quick else (WORDS, TOKENS)), rounds, report)
     return report.tell(arguments)
 
 
