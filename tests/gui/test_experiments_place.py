@@ -189,6 +189,7 @@ def test_what_cannot_run_is_a_sentence_in_the_plan_and_the_button_does_nothing(
 
 
 def test_an_index_without_the_gold_pages_is_told_in_the_plan(page: Page) -> None:
+    sweep(page)
     assert "gold pages are in this index" in sweep(page, dataset="starter-qa", limit="10")
 
 
