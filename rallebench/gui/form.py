@@ -61,7 +61,7 @@ def control(
     if setting.is_path:
         return _path(key, title, setting, value, choices or ())
     if choices is not None and setting.many:
-        return checks(key, choices, str(value).split(","), title, about)
+        return checks(key, choices, str(value).split(","), title, about, id="x")
     if choices is not None:
         field = select(key, choices, value, blank="" if setting.required else "–")
     elif setting.kind in (int, float):
