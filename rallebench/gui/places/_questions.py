@@ -96,7 +96,7 @@ def listed(page: Page, bench: Bench) -> str:
     shown = filtered(all_rows(page, bench), bench.only, bench.words)
     own = ""
     if words := bench.words.strip():
-        own = html.button(f"Ask “{words[:60]}”", "build.pick_own", kind="own", words=words)
+        own = html.button(f"Ask “{words[:60]}”", "build.pick", kind="own", words=words)
     key = {"dataset": bench.dataset, "only": bench.only, "words": bench.words}
     at = position(shown, bench.question)
     rows = html.window("build-questions", key, len(shown), "build.pick", at=at, row=74)
