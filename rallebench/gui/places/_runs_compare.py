@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from rallebench.core.errors import UsageError
@@ -35,13 +35,10 @@ def open_compare(page: Page, event: Event) -> Patch:
     while f"r{len(several)}" in query:
         several.append(query[f"r{len(several)}"])
     metric = query.get("metric", "")
-    if several:
-        body = ranking(page, several, metric)
-    else:
-        body = pair(page, query.get("a", ""), query.get("b", ""), metric)
+    two = query.get("a", ""), query.get("b", "")
+    body = ranking(page, several, metric) if several else pair(page, *two, metric)
     crumb = html.crumb("Runs", "#/runs/list", "Compare")
-    body = f'<div class="wrap-page" data-problems>{crumb}{body}</div>'
-    return {"#v-runs-compare": body, "title": "Compare"}
+    return html.view("runs/compare", "Compare", crumb, body, more=" data-problems")
 
 
 def judgement(sentence: str, reason: str, more: str = "") -> str:
@@ -65,15 +62,10 @@ def pair(page: Page, a: str, b: str, metric: str) -> str:
             for row in (first, second)
         )
     both = (first, second)
-    verdict = judgement(
-        sentence(compared, *both), reason(compared, *both), duel(page, compared, both)
-    )
-    choice = metric_choice([*compared.runs.measures], compared.metric)
-    notes = "".join(map(html.warning, compared.runs.warnings))
-    return (
-        f'{verdict}{notes}<div class="row">{choice}</div>'
-        f"{flips(page, compared, both)}{different(compared, *both)}{folds(page, compared, both)}"
-    )
+    words = sentence(compared, *both), reason(compared, *both), duel(page, compared, both)
+    decided = metric_choice(compared.runs.measures, compared.metric, compared.runs.warnings)
+    below = flips(page, compared, both), different(compared, *both), folds(page, compared, both)
+    return "".join((judgement(*words), decided, *below))
 
 
 def sentence(compared: run_views.Comparison, first: RunRow, second: RunRow) -> str:
@@ -217,11 +209,12 @@ def plots(page: Page, names: Sequence[str], metric: str) -> Iterator[str]:
             yield html.fold(f"Quality against {label}", drawn, id=f"compare-{key}")
 
 
-def metric_choice(metrics: Sequence[str], chosen: str) -> str:
-    """The metric that decides, kept in the address."""
+def metric_choice(metrics: Iterable[str], chosen: str, warnings: Iterable[str]) -> str:
+    """What is to be known of a comparison, and the metric that decides, kept in the address."""
     options = [(name, metric_label(name)) for name in metrics]
     more = f' class="short"{form.on_change("runs.decide")}'
-    return form.chooser("Decided by", "metric", options, chosen, more=more)
+    chooser = form.chooser("Decided by", "metric", options, chosen, more=more)
+    return f'{"".join(map(html.warning, warnings))}<div class="row">{chooser}</div>'
 
 
 def decide(page: Page, event: Event) -> Patch:
@@ -242,15 +235,11 @@ def ranking(page: Page, names: Sequence[str], metric: str) -> str:
     labels = tuple(titles.get(x, x) if isinstance(x, str) else x for x in every.columns)
     table, gist = figures.table(replace(every, columns=labels)), f"{len(compared.cells)} metrics"
     why = f"{len(names)} runs on {len(compared.common):,} shared questions, against {e(titles[names[0]])}; p is corrected for {len(names) - 1} comparisons (Holm)."
-    drawn = (
-        html.fold("Every metric", table, gist=gist, id="rank-metrics"),
-        *plots(page, names, compared.metric),
-        agents(page, names),
-    )
-    return (
-        f'{judgement(winner(compared, titles), why)}<div class="row">{metric_choice([*compared.cells], compared.metric)}</div>'
-        f"{''.join(map(html.warning, compared.warnings))}{ranked(compared, titles)}<div>{''.join(drawn)}</div>"
-    )
+    decided = metric_choice(compared.cells, compared.metric, compared.warnings)
+    metrics = html.fold("Every metric", table, gist=gist, id="rank-metrics")
+    below = metrics, *plots(page, names, compared.metric), agents(page, names)
+    head = f"{judgement(winner(compared, titles), why)}{decided}{ranked(compared, titles)}"
+    return f"{head}<div>{''.join(below)}</div>"
 
 
 def winner(compared: run_views.MultiRunComparison, titles: Mapping[str, str]) -> str:

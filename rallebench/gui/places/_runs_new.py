@@ -53,10 +53,8 @@ def new(page: Page, event: Event) -> Patch:
         form.check("track", "Log to MLflow", True),
     )
     more += metric_fields(page, "the usual ones of the dataset")
-    gist = "model, metrics, name"
-    settings = html.fold(
-        "More settings", f'<div class="stack">{more}</div>', gist=gist, id="new-more"
-    )
+    more, gist = f'<div class="stack">{more}</div>', "model, metrics, name"
+    settings = html.fold("More settings", more, gist=gist, id="new-more")
     box = f'<div class="box" id="new-plan" data-problems>{plan(page, event)}</div>'
     run = html.button("Run", "runs.start", kind="primary")
     return {"dialog": html.dialog("New run", fields + settings + box, run)}
@@ -110,9 +108,5 @@ def start(page: Page, event: Event) -> Patch:
     """Start the run as a job and show it."""
     value = benchmark(page, event)
     page.workbench.runs.start(value)
-    go = html.address("runs/run", id=value.name)
-    return {
-        "dialog": "",
-        "go": go,
-        "say": "The run has started; it continues when you close the page.",
-    }
+    say = "The run has started; it continues when you close the page."
+    return {"dialog": "", "go": html.address("runs/run", id=value.name), "say": say}

@@ -14,6 +14,7 @@ from rallebench.gui.html import e
 from rallebench.gui.places._bench import Bench, bench_of
 from rallebench.gui.places._chain import KINDS, read_chain
 from rallebench.gui.places._one import chain_patch
+from rallebench.gui.places._steps import answer_line
 from rallebench.render.numbers import moment
 from rallebench.services import chain_versions
 from rallebench.services.chain_versions import Version
@@ -45,12 +46,12 @@ def show(page: Page, event: Event) -> Patch:
     bench.edit(read_chain(event))
     rows = ""
     for index, (source, version, answer, kind) in enumerate(all_versions(page, bench)):
-        said = f'<p class="ans" dir="auto">{html.mark(kind)}{e(answer)}</p>' if kind else ""
+        reply = answer_line(kind, e(answer)) if kind else ""
         back, changes = "<small>as it is now</small>", ""
         if version.chain.actions != bench.chain.actions:
             back = html.button("Bring back", "versions.restore", index=index)
             changes = difference(version.chain, bench.chain)
-        rows += f'<section class="version"><h4>{clock(version)} <small>{source}</small><span class="gap"></span>{back}</h4>{said}{changes}</section>'
+        rows += f'<section class="version"><h4>{clock(version)} <small>{source}</small><span class="gap"></span>{back}</h4>{reply}{changes}</section>'
     note = html.note("Marked: what changed from that version to the chain as it is now.")
     nothing = html.note("No earlier version yet. Every run and every save adds one.")
     return {"drawer": html.drawer(f"Versions of {bench.chain.name}", note, rows or nothing)}
