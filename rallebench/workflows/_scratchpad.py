@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from typing import Any
 
 from rallebench.core.types import Flow, Note, Outcome, SubFlow
+from rallebench.workflows import _forms
 from rallebench.workflows._talking import LONGEST, Talk, first_line, too_long, without_imitation
 from rallebench.workflows.prompts import FINISH, actions, episode
 
@@ -75,7 +78,8 @@ def scratchpad(talk: Talk, head: str, *, thought: bool = True, one_call: bool = 
             if thought:
                 thoughts = yield from _line(talk, f"{pad}\nThought {n}:")
                 pad += f"\nThought {n}: {thoughts}"
-            action = yield from _line(talk, f"{pad}\nAction {n}:")
+            form = _forms.action(_verbs(talk), env.brackets, talk.limits.max_tokens)
+            action = yield from _line(talk, f"{pad}\nAction {n}:", form)
             pad += f"\nAction {n}: {action}"
         verb, argument = parse_action(action, env.brackets, talk.original)
         if finishes(verb, talk.original):
@@ -106,15 +110,21 @@ def unquoted(argument: str, brackets: str) -> str:
     return argument[1:-1] if quoted else argument
 
 
-def _line(talk: Talk, prompt: str) -> SubFlow[str]:
-    reply = yield from talk.say(prompt, ("\n",))
+def _verbs(talk: Talk) -> list[str]:
+    return [*(tool.name for tool in talk.env.tools), FINISH]
+
+
+def _line(talk: Talk, prompt: str, form: Mapping[str, Any] | None = None) -> SubFlow[str]:
+    reply = yield from talk.say(prompt, ("\n",), forced=form)
     line = first_line(reply.text)
     return line if talk.original else without_imitation(line)
 
 
 def _both(talk: Talk, pad: str, n: int) -> SubFlow[tuple[str, str]]:
     """Thought and action from one reply, without invented observations."""
-    reply = yield from talk.say(f"{pad}\nThought {n}:", (f"\nObservation {n}:",))
+    form = _forms.thought_and_action(_verbs(talk), talk.env.brackets, n, talk.limits.max_tokens)
+    stop = (f"\nObservation {n}:",)
+    reply = yield from talk.say(f"{pad}\nThought {n}:", stop, forced=form)
     thought, _, action = re.sub(
         r"(?<!\w)Action\s*\d*\s*:", "\0", without_imitation(reply.text), count=1
     ).partition("\0")
