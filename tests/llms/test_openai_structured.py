@@ -50,7 +50,7 @@ def test_a_server_that_refuses_the_form_is_asked_in_the_prompt_at_once_and_from_
     assert (first.text, first.note) == (second.text, second.note) == (GOOD, REFUSED)
     assert ["response_format" in body for body in server.bodies] == [True, False, False]
     asked = server.bodies[1]["messages"][-1]["content"]
-    assert asked.startswith("When?\n\nAnswer with JSON that fits this JSON schema")
+    assert asked.startswith("When?\n\nAnswer with JSON alone")
     assert json.dumps(SCHEMA) in asked
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import quote
 
 from rallebench.core.errors import RalleError
-from rallebench.core.formats import Format
+from rallebench.core.formats import SCHEMA, Format
 from rallebench.core.types import Generate, Message, ToolSpec, digest
 from rallebench.http.client import Server
 from rallebench.http.endpoint import is_openai
@@ -121,10 +121,12 @@ class Abilities:
 
 def in_prompt(body: Mapping[str, Any], form: Format) -> dict[str, Any]:
     """``body`` with the form of the answer in its last message instead of in ``response_format``."""
+    alone = f"Answer with JSON alone, which must fit this JSON schema:\n{form.text}"
+    wish = alone if form.kind == SCHEMA else form.wish
     *before, last = body["messages"]
     if last["role"] in ("user", "system"):
-        messages = [*before, {**last, "content": f"{last['content']}\n\n{form.wish}"}]
+        messages = [*before, {**last, "content": f"{last['content']}\n\n{wish}"}]
     else:
-        messages = [*before, last, {"role": "user", "content": form.wish}]
+        messages = [*before, last, {"role": "user", "content": wish}]
     rest = {key: value for key, value in body.items() if key != "response_format"}
     return {**rest, "messages": messages}
