@@ -68,10 +68,8 @@ def _short(schema: Mapping[str, Any], longest: int) -> dict[str, Any]:
     free = [name for name, value in properties.items() if _is_free(value)]
     most = {"maxLength": max(16, longest // max(1, len(free)))}
     bound = {name: {**properties[name], **most} for name in free}
-    closed = {
-        "type": "object",
-        "additionalProperties": False,
-    }  # else properties may follow for ever
+    # Without an end to its properties an object may have no end.
+    closed = {"type": "object", "additionalProperties": False}
     return {**schema, **closed, "properties": {**properties, **bound}}
 
 
