@@ -37,9 +37,9 @@ def test_both_players_send_record_and_cache_a_request_as_the_model_can_take_it(
 ) -> None:
     question, model = Question("q", "Is it?"), Model(forces_formats=forces)
     backends = Backends({}, {"m": model})
-    memo = ReplyCache(None)
-    (episode,) = loop.run(flow, [question], backends, memo=memo)
-    started, *_, alone = run_one(flow(question), backends, qid="q", memo=memo)
+    cache = ReplyCache(None)
+    (episode,) = loop.run(flow, [question], backends, reply_cache=cache)
+    started, *_, alone = run_one(flow(question), backends, qid="q", reply_cache=cache)
     assert isinstance(alone, Episode) and isinstance(started, StepStarted)
     (sent,) = model.requests
     assert sent.options == {"top_p": 0.5, **more} and not sent.forced
