@@ -19,14 +19,13 @@ from typing import Any
 
 import _report
 from _report import Fact, Measure, Report
-from rallebench.metrics.judges.named import judge_named
 
 from rallebench.core.entries import LLMEntry
 from rallebench.core.runs import Backends
 from rallebench.core.structured import check_schema
 from rallebench.core.types import Episode, Example, Generate, Gold, Message, Question, ToolSpec
 from rallebench.engine import loop
-from rallebench.metrics.judges import judgement_of
+from rallebench.metrics.judges import judge_named, judgement_of
 from rallebench.services.workbench import Workbench
 from rallebench.workflows._calling import FINISHING, move_of, read_arguments
 from rallebench.workflows._scratchpad import parse_action
@@ -230,7 +229,8 @@ def measure(folder: Path, model: str, size: Size, parts: str) -> Report:
     for name, forces in ((MODEL, True), (FREE, False)):
         settings = {**made, "forced_formats": forces}
         bench.models.add(name, LLMEntry(backend="transformers", settings=settings))
-    for name, kind in ((MODEL, "llm"), (FREE, "llm"), (RETRIEVER, "retriever")):
+    kinds = {MODEL: "language model", FREE: "language model", RETRIEVER: "retriever"}
+    for name, kind in kinds.items():
         for _ in bench.models.load(name, kind):
             pass
     forced, free = (bench.models.backends.llms[name] for name in (MODEL, FREE))
