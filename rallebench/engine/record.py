@@ -111,7 +111,7 @@ def _read(kind: Any, item: Any) -> Any:
 
 
 _HIT = _HitForm()
-_FORMS: dict[type, _Form] = {Hit: _HIT}
+_FORMS: dict[Any, _Form] = {Hit: _HIT}
 _FORMS[ToolSpec] = _Form(ToolSpec, whole=True)
 _REQUESTS = {
     "retrieve": _Form(Retrieve, whole=True),

@@ -70,7 +70,7 @@ def register_agent(
             except EpisodeEnd as end:
                 return Outcome("", end.reason)
 
-        traits = {"prompts": prompts, "paper": paper, "calls": calls}
+        traits: dict[str, Any] = {"prompts": prompts, "paper": paper, "calls": calls}
         WORKFLOWS.register(
             name, form=form, needs_env=needs_env, needs_python=needs_python, **traits
         )(workflow)
