@@ -99,16 +99,14 @@ def draw(page: Page, event: Event) -> str:
     offers = catalog.choices(page.workbench.workspace, settings)
     groups = {"Environment settings": "", "Workflow settings": ""}
     for name, setting in settings.items():
-        value, title = chosen["settings"].get(name, setting.default), name.removeprefix("env.")
-        prefix = "env." if title != name else ""
-        group = "Environment settings" if prefix else "Workflow settings"
+        value, prefix = chosen["settings"].get(name, setting.default), name.rpartition("env.")[1]
+        group, title = list(groups)[not prefix], name.removeprefix(prefix)
         groups[group] += form.control(title, setting, value, offers.get(name), prefix)
-    folds = "".join(
-        html.fold(title, f'<div class="stack">{fields}</div>', id=f"agent-{title[:3]}")
-        for title, fields in groups.items()
-        if fields
-    )
-    return f'<div class="stack">{parts}</div>{folds}'
+    stacks = {
+        title: f'<div class="stack">{fields}</div>' for title, fields in groups.items() if fields
+    }
+    folds = [html.fold(title, stack, id=f"agent-{title[:3]}") for title, stack in stacks.items()]
+    return f'<div class="stack">{parts}</div>{"".join(folds)}'
 
 
 def remember(event: Event) -> dict[str, Any]:

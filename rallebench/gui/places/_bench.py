@@ -11,6 +11,7 @@ from rallebench.core.types import Action, Chain, Episode, Example, Step
 from rallebench.gui import html
 from rallebench.gui.frame import Event, Meanwhile, Page, Patch
 from rallebench.gui.html import e
+from rallebench.gui.places._chain import read_chain
 from rallebench.render.numbers import text
 from rallebench.services.chain_forms import DEFAULT_CHAIN, DEFAULT_DATASET
 from rallebench.services.verdicts import Verdict
@@ -130,6 +131,14 @@ def bench_of(page: Page, event: Event) -> Bench:
         first = page.workbench.asking.questions(DEFAULT_DATASET)[0].question.qid
         window = str(event.session.get("window", ""))
         bench = event.session["build"] = Bench(chain, question=first, window=window)
+    return bench
+
+
+def read_bench(page: Page, event: Event) -> Bench:
+    """What Build keeps for the window, with the chain of the fields where the event brings it. Raises UsageError."""
+    bench = bench_of(page, event)
+    if event.text("count"):
+        bench.edit(read_chain(event))
     return bench
 
 

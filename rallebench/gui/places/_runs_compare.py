@@ -10,7 +10,7 @@ from rallebench.gui import figures, form, html
 from rallebench.gui.figures import gap_words
 from rallebench.gui.frame import Event, Page, Patch
 from rallebench.gui.html import VERDICTS, e
-from rallebench.gui.places._runs_list import address, metric_label, unread
+from rallebench.gui.places._runs_list import address, lost_of, metric_label, unread
 from rallebench.gui.places._runs_more import agents
 from rallebench.gui.places._steps import marked
 from rallebench.gui.places._versions import difference, words_changed
@@ -166,10 +166,8 @@ def different(compared: run_views.Comparison, first: RunRow, second: RunRow) -> 
 def folds(page: Page, compared: run_views.Comparison, both: Sequence[RunRow]) -> str:
     """Every metric, where questions were lost, and time: folded, with their gist."""
     first, second = both
-    names = [first.name, second.name]
     every, _ = run_views.tables_of(compared.runs)
-    runs = [page.workbench.runs.open(name) for name in names]
-    parts = [run_questions.lost_parts(run_questions.questions(page.workbench, run)) for run in runs]
+    parts = [lost_of(page, row.name) for row in both]
     bars = "".join(
         f"<p>{e(row.title)}</p>{figures.waterfall_bar(lost, tall=True)}"
         for row, lost in zip(both, parts)
@@ -189,14 +187,16 @@ def folds(page: Page, compared: run_views.Comparison, both: Sequence[RunRow]) ->
         html.fold("Every metric", figures.table(every), gist=gist, id="compare-metrics"),
         html.fold("Where questions were lost", bars, gist=moved, id="compare-lost"),
         html.fold("Time and price", f"<p>{took}</p>", gist=took, id="compare-cost"),
-        *plots(page, names, compared.metric),
-        agents(page, names),
     )
-    return f"<div>{''.join(drawn)}</div>"
+    return f"<div>{''.join(drawn)}{plots(page, [first.name, second.name], compared.metric)}</div>"
 
 
-def plots(page: Page, names: Sequence[str], metric: str) -> Iterator[str]:
-    """Means by kind of question, and quality against time, tokens or price, as folds."""
+def plots(page: Page, names: Sequence[str], metric: str) -> str:
+    """Means by kind of question, quality against time, tokens or price, and the analysis of agents, as folds."""
+    return "".join(_plots(page, names, metric)) + agents(page, names)
+
+
+def _plots(page: Page, names: Sequence[str], metric: str) -> Iterator[str]:
     for axes, figure, value in run_views.kinds_of(page.workbench, names, metric):
         shown = svg.figure(figure) if figure.series else ""
         title = f"By {axes.removeprefix('meta.').replace('_', ' ')}"
@@ -228,7 +228,7 @@ def ranking(page: Page, names: Sequence[str], metric: str) -> str:
     if run_views.share_nothing(page.workbench, names):
         head = f"{len(names)} runs of different datasets"
         why = "They share no question, so only their means stand side by side."
-        return judgement(head, why) + "".join(plots(page, names, metric or "em"))
+        return judgement(head, why) + plots(page, names, metric or "em")
     compared = run_views.compare_several(page.workbench, names, metric)
     titles = {name: run_list.row_of(page.workbench, name).title for name in names}
     every, _ = run_views.tables_of(compared)
@@ -237,9 +237,8 @@ def ranking(page: Page, names: Sequence[str], metric: str) -> str:
     why = f"{len(names)} runs on {len(compared.common):,} shared questions, against {e(titles[names[0]])}; p is corrected for {len(names) - 1} comparisons (Holm)."
     decided = metric_choice(compared.cells, compared.metric, compared.warnings)
     metrics = html.fold("Every metric", table, gist=gist, id="rank-metrics")
-    below = metrics, *plots(page, names, compared.metric), agents(page, names)
     head = f"{judgement(winner(compared, titles), why)}{decided}{ranked(compared, titles)}"
-    return f"{head}<div>{''.join(below)}</div>"
+    return f"{head}<div>{metrics}{plots(page, names, compared.metric)}</div>"
 
 
 def winner(compared: run_views.MultiRunComparison, titles: Mapping[str, str]) -> str:

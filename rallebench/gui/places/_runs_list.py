@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import Any
 
 from rallebench.core.errors import RalleError, UsageError
@@ -198,7 +199,7 @@ def run_row(page: Page, row: RunRow) -> str:
         f'<span class="n">{figures.percent(row.mean) if row.mean else "–"}<small>{e(metric_label(row.metric))}</small></span>',
         f"<span>{figures.interval_bar(row.mean)}</span>",
         f'<span class="n">{figures.percent(row.precision)}</span>',
-        f"<span>{lost(page, row)}</span>",
+        f"<span>{lost_bar(page, row.name)}</span>",
         f'<span class="n">{figures.duration(row.seconds)}</span>',
         f'<span class="n">{price}</span>',
         f"<span>{more}</span>",
@@ -224,14 +225,18 @@ def delete_button(row: RunRow) -> str:
     )
 
 
-def lost(page: Page, row: RunRow) -> str:
-    """The bar of a run; "" where its answers cannot be read."""
-    try:
-        run = page.workbench.runs.open(row.name)
-        parts = run_questions.lost_parts(run_questions.questions(page.workbench, run))
-    except RalleError:
-        return ""
-    return figures.waterfall_bar(parts, address=f"{address(row.name)}&only={{verdict}}")
+def lost_of(page: Page, name: str) -> list[tuple[str, str, int]]:
+    """Where the questions of a run were lost. Raises RalleError."""
+    run = page.workbench.runs.open(name)
+    return run_questions.lost_parts(run_questions.questions(page.workbench, run))
+
+
+def lost_bar(page: Page, name: str, *, tall: bool = False) -> str:
+    """Where the questions of a run were lost as a bar whose parts open them; "" where its answers cannot be read."""
+    target = f"{address(name)}&only={{verdict}}"
+    with suppress(RalleError):
+        return figures.waterfall_bar(lost_of(page, name), tall=tall, address=target)
+    return ""
 
 
 # actions

@@ -23,6 +23,8 @@ from rallebench.gui.places._runs_list import (
     STATES,
     address,
     delete_button,
+    lost_bar,
+    lost_of,
     metric_label,
     questions_of,
     running,
@@ -182,13 +184,11 @@ def top(page: Page, run: RunFolder) -> str:
 
 def bar(page: Page, run: RunFolder) -> str:
     """Where questions were lost; read from the steps when it is first seen."""
+    legend = "".join(f"<span>{e(text)}</span>" for _, text, _ in lost_of(page, run.name))
     shown = run_questions.questions(page.workbench, run)
-    parts = run_questions.lost_parts(shown)
-    legend = "".join(f"<span>{e(text)}</span>" for _, text, _ in parts)
     if shown and not is_going(run) and not run_questions.stages_known(page.workbench, run):
         legend += READING.format(do="runs.stages", more=attributes(run=run.name))
-    target = f"{address(run.name)}&only={{verdict}}"
-    return f'{figures.waterfall_bar(parts, tall=True, address=target)}<div class="legend">{legend}</div>'
+    return f'{lost_bar(page, run.name, tall=True)}<div class="legend">{legend}</div>'
 
 
 def is_going(run: RunFolder) -> bool:

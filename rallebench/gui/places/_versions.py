@@ -11,8 +11,8 @@ from rallebench.core.types import Action, Chain
 from rallebench.gui import form, html
 from rallebench.gui.frame import Event, Page, Patch
 from rallebench.gui.html import e
-from rallebench.gui.places._bench import Bench, bench_of
-from rallebench.gui.places._chain import KINDS, read_chain
+from rallebench.gui.places._bench import Bench, bench_of, read_bench
+from rallebench.gui.places._chain import KINDS
 from rallebench.gui.places._one import chain_patch
 from rallebench.gui.places._steps import answer_line
 from rallebench.render.numbers import moment
@@ -42,8 +42,7 @@ def clock(version: Version) -> str:
 
 def show(page: Page, event: Event) -> Patch:
     """The drawer."""
-    bench = bench_of(page, event)
-    bench.edit(read_chain(event))
+    bench = read_bench(page, event)
     rows = ""
     for index, (source, version, answer, kind) in enumerate(all_versions(page, bench)):
         reply = answer_line(kind, e(answer)) if kind else ""
@@ -109,8 +108,7 @@ def words_changed(old: str, new: str) -> str:
 
 def save(page: Page, event: Event) -> Patch:
     """Under which name to save."""
-    bench = bench_of(page, event)
-    bench.edit(read_chain(event))
+    bench = read_bench(page, event)
     body = form.text("as", "Name", bench.chain.name, more=form.on_enter("versions.save_as"))
     body += html.note(
         "A chain of this name is kept as an earlier version. Runs keep the chain they were made with."

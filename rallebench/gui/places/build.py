@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 
 from rallebench.core.errors import RalleError, UsageError
@@ -19,6 +20,7 @@ from rallebench.gui.places._bench import (
     example_of,
     followed,
     meanwhile,
+    read_bench,
 )
 from rallebench.gui.places._chain import edited, read_chain
 from rallebench.gui.places._one import (
@@ -235,16 +237,14 @@ def ended(page: Page, bench: Bench, example: Example, episode: Episode) -> Patch
 
 def run(page: Page, event: Event) -> Iterator[Patch]:
     """Run the chain as it is in the fields."""
-    bench = bench_of(page, event)
-    bench.edit(read_chain(event))
+    bench = read_bench(page, event)
     yield header(page, bench)
     yield from execute(page, bench, event)
 
 
 def run_action(page: Page, event: Event) -> Iterator[Patch]:
     """Run one action on what the earlier ones answered."""
-    bench, index = bench_of(page, event), int(event.text("index"))
-    bench.edit(read_chain(event))
+    bench, index = read_bench(page, event), int(event.text("index"))
     example, workbench = example_of(page, bench), page.workbench
     action = bench.chain.actions[index]
     yield {f"#gist-{index}": "running …", **header(page, bench)}
@@ -287,12 +287,9 @@ def show_prompt(page: Page, event: Event) -> Patch:
 
 def edit(page: Page, event: Event) -> Patch:
     """Take over what was typed; a chain that cannot be read yet waits until it can."""
-    bench = bench_of(page, event)
-    try:
-        bench.edit(read_chain(event))
-    except RalleError:
-        return {}
-    return header(page, bench)
+    with suppress(RalleError):
+        return header(page, read_bench(page, event))
+    return {}
 
 
 def restructure(page: Page, event: Event) -> Patch:
@@ -336,9 +333,7 @@ def opened_chain(
 
 def benchmark(page: Page, event: Event) -> Patch:
     """Run the chain on a dataset: the dialog of Runs takes it from here."""
-    bench = bench_of(page, event)
-    if event.text("count"):
-        bench.edit(read_chain(event))
+    read_bench(page, event)
     return {"go": "#/runs/list?new=1"}
 
 
