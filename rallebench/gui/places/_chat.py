@@ -77,11 +77,10 @@ def open_chat(page: Page, event: Event) -> Iterator[Patch]:
     """The three columns; an answer that is being written is followed."""
     talk = talk_of(event)
     yield {"title": "Chat", **drawn(page, event)}
-    if talk.is_busy:
-        while talk.is_busy and talk is talk_of(event):
-            yield {"#turns": turns_html(page, talk)}
-            time.sleep(PAUSE)
-        yield parts(page, event)
+    while talk.is_busy and talk is talk_of(event):
+        yield {"#turns": turns_html(page, talk)}
+        time.sleep(PAUSE)
+    yield parts(page, event)
 
 
 def drawn(page: Page, event: Event) -> Patch:

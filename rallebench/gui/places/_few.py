@@ -19,8 +19,7 @@ from rallebench.gui.places._questions import all_rows
 from rallebench.gui.places._versions import all_versions, clock
 from rallebench.render.numbers import plural
 from rallebench.services.run_questions import filtered
-from rallebench.services.run_views import chain_flow
-from rallebench.services.runs import BenchmarkOptions, of_flow
+from rallebench.services.runs import BenchmarkOptions, of_chain
 from rallebench.services.variants import (
     FEW,
     PairedComparison,
@@ -253,7 +252,7 @@ def run_all(page: Page, event: Event) -> Patch:
     chains, stamp = columns(page, bench, grid), time.strftime("%Y%m%d-%H%M%S")
     options = BenchmarkOptions(dataset=bench.dataset)
     planned = [
-        of_flow(page.workbench, chain_flow(c), options, run=f"{c.name}-{bench.dataset}-{stamp}-{i}")
+        of_chain(page.workbench, c, options, run=f"{c.name}-{bench.dataset}-{stamp}-{i}")
         for i, c in enumerate(chains, 1)
     ]
     for value in planned:

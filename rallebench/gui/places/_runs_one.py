@@ -307,10 +307,8 @@ def metrics(page: Page, run: RunFolder) -> str:
         title = f'<b class="nm" title="{e(name)}">{e(metric_label(name))}</b>{about}'
         figure = figures.percent(mean, share=is_share)
         lines.append([title, figure, interval, f"{mean.get('n', 0):,}"])
-    cards = "".join(
-        f"<h4>{e(name)}</h4>{html.defs(facts.items())}"
-        for name, facts in run_views.cards(report).items()
-    )
+    about = run_views.cards(report).items()
+    cards = "".join(f"<h4>{e(name)}</h4>{html.defs(facts.items())}" for name, facts in about)
     scorer = html.button("Score by more metrics", "runs.ask_metrics", run=run.name)
     clusters = independence(report.get("clusters"), report.get("n", 0))
     table = html.rows(["Metric", ">Mean", ">95 % interval", ">Questions"], lines)
