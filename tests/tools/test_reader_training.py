@@ -401,6 +401,7 @@ def test_a_generative_reader_learns_the_answer_only_where_a_passage_holds_it(
             assert not any(f"town of {town} " in paragraphs[number] for number in numbers)
 
 
+@pytest.mark.slow
 def test_the_loss_of_a_generative_reader_counts_the_answer_alone_and_no_padding() -> None:
     import torch
     from transformers import LlamaConfig, LlamaForCausalLM
