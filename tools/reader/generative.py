@@ -53,9 +53,9 @@ def write_examples(data: Path, exclude: Sequence[Path], out: Path, seed: int) ->
 
     from rallebench.encoders.minilm import model_folder
     from tools.reader.examples import Paragraphs
-    from tools.reader.train import _contexts
+    from tools.reader.train import contexts_of
 
-    parts, _ = _contexts(data, exclude)
+    parts, _ = contexts_of(data, exclude)
     tokenizer = AutoTokenizer.from_pretrained(str(model_folder()), local_files_only=True)
     paragraphs = Paragraphs(parts["train"], tokenizer)
     drawn = random.Random(seed)
