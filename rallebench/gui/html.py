@@ -127,9 +127,9 @@ def defs(pairs: Iterable[tuple[str, str]]) -> str:
     return f'<dl class="defs">{rows}</dl>'
 
 
-def view(name: str, title: str, *parts: str, wide: bool = False, more: str = "") -> dict[str, str]:
-    """The patch that opens a view: its parts below each other; ``more``: attributes of the whole."""
-    kind, place = "wrap-page wide" if wide else "wrap-page", f"#v-{name.replace('/', '-')}"
+def view(name: str, title: str, *parts: str, kind: str = "", more: str = "") -> dict[str, str]:
+    """The patch that opens a view: its parts below each other. ``kind``: "wide" for tables; ``more``: attributes of the whole."""
+    place, kind = f"#v-{name.replace('/', '-')}", f"wrap-page {kind}".strip()
     return {place: f'<div class="{kind}"{more}>{"".join(parts)}</div>', "title": title}
 
 

@@ -94,7 +94,7 @@ def open_index(page: Page, event: Event) -> Patch:
         f'<div class="index-cols"><div class="stack">{search_form(page, event, name, names)}<div id="index-hits">{html.note(hint)}</div></div>'
         f'<aside class="stack" id="index-about">{about(page, line)}</aside></div>{html.follow("index.refresh")}'
     )
-    return html.view("data/index", name, body, wide=True, more=" data-form data-problems")
+    return html.view("data/index", name, body, kind="wide", more=" data-form data-problems")
 
 
 def switch(page: Page, event: Event) -> Patch:

@@ -61,7 +61,7 @@ def open_one(page: Page, event: Event) -> Patch:
     buttons = _buttons(page, stored)
     crumb = html.crumb("Experiments", "#/experiments/list", title, about, buttons=buttons)
     parts, more = (crumb, body, _experiment_files.draw(page, stored)), f' data-on="none"{follow}'
-    return html.view("experiments/one", title, *parts, wide=True, more=more)
+    return html.view("experiments/one", title, *parts, kind="wide x-one", more=more)
 
 
 def _buttons(page: Page, stored: StoredExperiment) -> str:

@@ -60,7 +60,7 @@ def open_table(page: Page, event: Event) -> Patch:
         f"<div><p>{e(about)} <small>{e(units)}</small> {html.link('Run this benchmark', benchmark)}</p>"
         f'<div class="wide">{html.rows(heads, lines, kind="x-paper")}</div>{doubts}</div></div>'
     )
-    return html.view("experiments/published", title, body, wide=True)
+    return html.view("experiments/published", title, body, kind="wide")
 
 
 def _tells(column: int, rows: Sequence[Sequence[object]]) -> bool:

@@ -56,7 +56,7 @@ def open_list(page: Page, event: Event) -> Patch:
         f'<div class="data-cols">{lists}<aside class="box wiz" id="data-import" data-form data-problems>{panel}</aside></div>',
         f'<div id="data-more">{more(page)}</div>{html.follow("data.refresh")}',
     )
-    return html.view("data/list", "Data", *parts, wide=True)
+    return html.view("data/list", "Data", *parts, kind="wide")
 
 
 def lists_of(page: Page, *, quick: bool = False) -> dict[str, str]:

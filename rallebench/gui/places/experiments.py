@@ -66,7 +66,7 @@ def open_list(page: Page, event: Event) -> Iterator[Patch]:
         f'<div id="x-running" data-follow="*" data-do="experiments.news" data-on="none">{running(page)}</div>'
         f'<div>{html.heading("Done")}<div id="x-done">{done(page)}</div></div>'
     )
-    yield html.view("experiments/list", "Experiments", body, wide=True)
+    yield html.view("experiments/list", "Experiments", body, kind="wide")
     event.session["design-shape"] = design.shape
     event.session["experiments-ended"] = _ended(page)
     yield {"#x-plan": plan(page, event, design)}

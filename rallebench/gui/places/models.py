@@ -29,7 +29,7 @@ def open_list(page: Page, event: Event) -> Patch:
         f'{html.heading("Add a model")}<div class="cards three" id="models-add">{_models_add.draw(page)}</div>'
         f'<div id="models-parts">{parts["parts"]}</div>{others(page)}{html.follow("models.refresh")}'
     )
-    return html.view("models/list", "Models", body, wide=True)
+    return html.view("models/list", "Models", body, kind="wide")
 
 
 def others(page: Page) -> str:
