@@ -92,7 +92,7 @@ def view(page: Page, event: Event) -> Patch:
         f'<div id="runs-now" data-follow="*" data-do="runs.refresh">{now(page)}</div>',
         f'<div id="runs-rows">{table(page, event)}</div>',
     )
-    return html.view("runs/list", "Runs", *parts, wide=True, more=" data-form data-problems")
+    return html.view("runs/list", "Runs", *parts, kind="wide", more=" data-form data-problems")
 
 
 def now(page: Page) -> str:

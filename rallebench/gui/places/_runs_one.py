@@ -60,14 +60,14 @@ def open_run(page: Page, event: Event) -> Patch:
     name = event.query.get("id", "")
     job = page.workbench.jobs.get("run", name)
     if job is not None and not job.done and page.workbench.runs.folder_of(job) is None:
-        return html.view("runs/run", name, starting(page, job), wide=True)
+        return html.view("runs/run", name, starting(page, job), kind="wide")
     run = folder(page, event)
     row = run_list.row_of(page.workbench, run.name)
     part = event.query.get("part", "questions")
     inside = {"metrics": metrics, "cost": cost, "config": config}.get(part)
     body = inside(page, run) if inside else questions_part(page, run, event.query)
     head = f'<div id="run-head">{heading(page, row, part)}</div>'
-    return html.view("runs/run", row.title, head, body, wide=True, more=" data-problems")
+    return html.view("runs/run", row.title, head, body, kind="wide", more=" data-problems")
 
 
 def starting(page: Page, job: Job) -> str:
