@@ -116,6 +116,8 @@ class Gathered:
         self.finish_reason = choices[0].get("finish_reason") or self.finish_reason
         self._add_logprobs(choices[0].get("logprobs"))
         message = choices[0].get("message" if whole else "delta")
+        if message is None and "text" in choices[0]:  # a plain completion
+            message = {"content": choices[0]["text"]}
         if not whole:
             message = message or {}
         if not isinstance(message, Mapping):
@@ -136,9 +138,10 @@ class Gathered:
         return text
 
     def _add_logprobs(self, logprobs: Any) -> None:
-        tokens = logprobs.get("content") if isinstance(logprobs, Mapping) else None
+        fields = logprobs if isinstance(logprobs, Mapping) else {}
+        tokens = fields.get("content") or fields.get("token_logprobs")  # of plain completions
         for token in tokens if isinstance(tokens, list) else ():
-            value = token.get("logprob") if isinstance(token, Mapping) else None
+            value = token.get("logprob") if isinstance(token, Mapping) else token
             if isinstance(value, (int, float)):
                 self._logprobs.append(float(value))
 
