@@ -63,6 +63,8 @@ class ReplyCounts:
                 self._count(request.llm, "logprobs", bool(reply.text) and not reply.logprobs)
             if request.options.get("response_format"):
                 self._count(request.llm, "response_format", "response_format" in reply.note)
+            if request.seed is not None:
+                self._count(request.llm, "seed", " seed, so " in reply.note)
             if request.stop:
                 self._count(request.llm, "stop", "ignores stop" in reply.note)
         self._questions.update(set(self._lacking - before))
@@ -94,6 +96,9 @@ LACKING: Mapping[str, str] = {
     ),
     "response_format": (
         "were written without response_format, which the server refuses or ignores; the schema was put into the prompt."
+    ),
+    "seed": (
+        "show that the server ignores seed or temperature, so their sampled texts cannot be repeated, or are not sampled."
     ),
     "stop": (
         "went on after a stop string, which the server ignores; they were cut there, but all their tokens took time and count."

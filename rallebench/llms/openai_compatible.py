@@ -42,6 +42,7 @@ from rallebench.llms._openai.requests import (
     prompt_of,
     settings_of,
 )
+from rallebench.llms._openai.sampling import SampledTexts
 from rallebench.llms._stops import cut_at, cut_stream
 
 REUSE_SECONDS = 0.05
@@ -92,6 +93,7 @@ class OpenAICompatible:
         self.fingerprint = _fingerprint(settings)
         self._server = Server(name, settings, key)
         self._abilities = Abilities(settings, self._server)
+        self._sampled = SampledTexts()
 
     @property
     def about(self) -> str:
@@ -102,7 +104,8 @@ class OpenAICompatible:
         form = "ignores response_format" if self._abilities.ignores_format else ""
         if self.settings.plain:
             tools = "plain completions: functions are called in text"
-        return "; ".join(filter(None, [where, tools, form, str(self.status())]))
+        seeds = "keeps to no seed" if self._sampled.fault else ""
+        return "; ".join(filter(None, [where, tools, form, seeds, str(self.status())]))
 
     @property
     def calls_tools(self) -> bool:
@@ -187,6 +190,8 @@ class OpenAICompatible:
                             yield piece
                         continue
                     reply, fits = _finished(piece, pending, why)
+                    note = f"{reply.note} {self._sampled.note(body, reply)}".strip()
+                    reply = replace(reply, note=note)
                     if schema is not None and not why and not fits:
                         pending.why, pending.lost = IGNORED, reply
                         raise Failure("ignores the form of the answer", at_once=True)

@@ -8,12 +8,24 @@ from typing import Any
 
 import pytest
 from asking import ask, reply_of, stream_failure, streamed
-from loopback import DONE, USAGE, Behaviour, Loopback, answer, fail, good_stream, send_json, stream
+from loopback import (
+    DONE,
+    USAGE,
+    Behaviour,
+    Loopback,
+    answer,
+    completion,
+    fail,
+    good_stream,
+    send_json,
+    stream,
+)
 
 from rallebench.core.errors import UsageError
 from rallebench.core.types import Episode, Generate, Message, Step, ToolSpec
 from rallebench.engine.run_warnings import ReplyCounts
 from rallebench.llms._openai.abilities import PLAIN
+from rallebench.llms._openai.sampling import OTHER, SAME
 from rallebench.llms._transformers.templates import plain
 from rallebench.llms.openai_compatible import IGNORES_STOP
 
@@ -93,8 +105,9 @@ def test_the_endpoint_is_part_of_the_fingerprint_and_chat_is_the_default(serve: 
 def test_no_tools_are_offered_and_none_are_sent(serve: Serve) -> None:
     server, llm = base(serve)
     assert llm.calls_tools is False and server.bodies == [], "the server is not asked for it"
-    with pytest.raises(UsageError, match="plain completions, which take no tools; set api to chat"):
-        reply_of(llm, ask(tools=(ToolSpec("search", "Searches.", {}),)))
+    refused = reply_of(llm, ask(tools=(ToolSpec("search", "Searches.", {}),)))
+    assert isinstance(refused, UsageError) and server.bodies == []
+    assert "plain completions, which take no tools; set api to chat" in str(refused)
 
 
 def test_a_schema_goes_before_the_prompt_and_the_note_says_so(serve: Serve) -> None:
@@ -170,3 +183,46 @@ def test_replies_past_their_stop_string_are_counted_in_a_run(serve: Serve) -> No
         s.startswith("1 of 2 replies of 'gpt' went on after a stop string")
         for s in counts.sentences()
     ] == [True]
+
+
+# ── a server that ignores seed or temperature ────────────────────────────────
+
+STORY = "Once upon a time there was a moon that went round its planet backwards."
+
+
+def sampled(seed: int, **more: Any) -> Generate:
+    return ask("Tell a story.", **{"seed": seed, "temperature": 1.0, **more})
+
+
+def long_answer(text: str) -> Behaviour:
+    document = completion(text)
+    return send_json({**document, "usage": {"prompt_tokens": 7, "completion_tokens": 30}})
+
+
+@pytest.mark.parametrize(
+    ("texts", "requests", "note"),
+    [
+        ((STORY, STORY), (sampled(1), sampled(2)), SAME),
+        ((STORY, "Another."), (sampled(1), sampled(1)), OTHER),
+        ((STORY, STORY), (sampled(1), sampled(1)), ""),
+        ((STORY, "Another."), (sampled(1), sampled(2)), ""),
+        ((STORY, STORY), (sampled(1, temperature=0.1), sampled(2, temperature=0.1)), ""),
+        ((STORY, "Another."), (sampled(1, temperature=0.0), sampled(1, temperature=0.0)), ""),
+    ],
+)
+def test_a_server_that_shows_that_it_ignores_a_seed_is_told_of(
+    serve: Serve, texts: tuple[str, str], requests: tuple[Generate, Generate], note: str
+) -> None:
+    llm = serve(*map(long_answer, texts))[1]
+    replies = [reply_of(llm, request) for request in requests]
+    assert [reply.note for reply in replies] == ["", note]
+    assert ("keeps to no seed" in llm.about) == bool(note)
+    counts = ReplyCounts()
+    steps = tuple(map(Step, requests, replies))
+    counts.count(Episode("q1", "asks", steps))
+    assert len(counts.sentences()) == bool(note)
+
+
+def test_a_short_text_may_be_the_same_with_two_seeds(serve: Serve) -> None:
+    llm = serve(answer("Paris."))[1]
+    assert [reply_of(llm, sampled(seed)).note for seed in (1, 2)] == ["", ""]
