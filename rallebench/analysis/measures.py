@@ -85,9 +85,9 @@ def _measure(
             entry = metric(name)
         except NotFoundError as error:
             common = ", ".join(_in_all(definitions))
-            raise NotFoundError(
-                f"{error} The suite's own: {common}." if common else str(error)
-            ) from None
+            if not common:
+                raise
+            raise error.saying(f"{error} The suite's own: {common}.") from None
         return Measure(entry.name, card(entry.name))
     if without:
         raise UsageError(

@@ -171,7 +171,7 @@ def _comma_separated(file: Path) -> Iterator[Prediction]:
     answer = next((head for head in ANSWERS if head in columns), "")
     if "id" not in columns or not answer:
         raise BadFileError(
-            f"{file} needs a header row with the columns id and answer; it has {', '.join(columns) or 'none'}."
+            f"{file} needs a header row with the columns id and answer; it has {', '.join(columns)[:200] or 'none'}."
         )
     key, column = columns.index("id"), columns.index(answer)
     for line, fields in rows:

@@ -139,7 +139,7 @@ def as_flow(chain: Chain, question: Question) -> Flow:
         try:
             request = plan(action, question, steps)
         except (TemplateError, UsageError) as error:
-            raise type(error)(f"Action {number}: {error}") from None
+            raise error.saying(f"Action {number}: {error}") from None
         reply = yield request
         steps.append(Step(request, reply))
         if action.kind != "retrieve":

@@ -22,6 +22,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 HINTS: Mapping[str, str] = {
     "allow-python": "let agents run programs that a model wrote",
@@ -82,6 +86,18 @@ class RalleError(Exception):
     def __init__(self, message: str = "", setting: str = "", hint: Hint | None = None) -> None:
         super().__init__(message)
         self.setting, self.hint = setting, hint
+
+    def saying(self, message: str, hint: Hint | None = None) -> Self:
+        """The same error with another sentence; its kind and setting stay, and its hint unless ``hint`` replaces it.
+
+        >>> taken = UsageError("The run 'a' exists already.", hint=Hint("resume", "a"))
+        >>> taken.saying(f"a.json: {taken}").hint
+        Hint(kind='resume', name='a', value='')
+        """
+        other = type(self).__new__(type(self), message)  # a kind may be built of something else
+        other.__dict__.update(self.__dict__)
+        other.hint = hint or self.hint
+        return other
 
 
 class UsageError(RalleError):

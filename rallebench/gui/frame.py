@@ -40,8 +40,12 @@ WINDOWS = 200
 PACE = 0.08
 """Seconds between two patches of one stream: a page redraws slowly."""
 
-PATIENCE = 5.0
-"""Seconds after which a request for more of a silent stream is answered with nothing."""
+PATIENCE = 2.0
+"""Seconds after which a request for more of a silent stream is answered with its ``meanwhile``."""
+
+Meanwhile = Callable[[bool], "Patch"]
+"""What a stream shows while it waits (False), and what once the user has stopped it (True). A stream may yield it as
+``{"meanwhile": …}``; the page's script never sees it."""
 
 
 @dataclass(frozen=True)
@@ -165,13 +169,17 @@ class Page:
             if handler is None:
                 first = self.first_view(self.places[0].name)
                 return {"go": f"#/{first}", "say": "The page has no such address; this is Build."}
-            answer = handler(self, event)
-            if isinstance(answer, dict) and self.header is not None:
-                answer = {**self.header(event), **answer}
-            return answer
+            return self._headed(event, handler(self, event))
         if name not in self._actions:
             raise UsageError("The page is older than the program; reload it.")
         return self._actions[name](self, event)
+
+    def _headed(self, event: Event, answer: Answer) -> Answer:
+        """What a view answers, with the chain in the header."""
+        header = self.header(event) if self.header is not None else {}
+        if answer is None or isinstance(answer, dict):
+            return {**header, **(answer or {})}
+        return _after(header, answer)
 
     def call(
         self, action: str, data: Mapping[str, Any] | None = None, *, window: str = "w", **query: str
@@ -185,6 +193,7 @@ class Page:
         merged: Patch = {}
         for patch in answer:
             merged |= patch
+        merged.pop("meanwhile", None)
         return merged
 
     def open(self, address: str, *, window: str = "w") -> Patch:
@@ -211,7 +220,7 @@ class Page:
             self._streams = {k: s for k, s in self._streams.items() if not s.over}
             self._streams[key] = stream
         if before is not None:
-            before.stop()
+            before.stop(shows=False)
         stream.start()
         return {"stream": stream.id}
 
@@ -244,6 +253,11 @@ class Page:
             return next((s for s in self._streams.values() if s.id == stream), None)
 
 
+def _after(first: Patch, rest: Iterator[Patch]) -> Iterator[Patch]:
+    yield first
+    yield from rest
+
+
 def stop(page: Page, event: Event) -> Patch:
     """Stop a job; it shows so itself."""
     page.workbench.jobs.stop(event.text("id"))
@@ -268,6 +282,7 @@ class Stream:
         self.id = uuid.uuid4().hex
         self._patches = patches
         self._waiting: Patch = {}
+        self._meanwhile: Meanwhile = lambda stopped: {}
         self._change = threading.Condition()
         self._stopped = False
         self._ended = False
@@ -283,9 +298,13 @@ class Stream:
         """Begin to read the generator."""
         threading.Thread(target=self._read, name="page stream", daemon=True).start()
 
-    def stop(self) -> None:
-        """End it: the page gets its last patch at once, the generator ends at its next value."""
+    def stop(self, *, shows: bool = True) -> None:
+        """End it: the page gets its last patch at once, the generator ends at its next value. ``shows``: not so for a
+        stream that a newer one of the same action replaces."""
         with self._change:
+            if not self._ended:
+                last = self._meanwhile(True)
+                self._waiting = {**self._waiting, **last} if shows else {}
             self._stopped = self._ended = True
             self._change.notify_all()
 
@@ -296,11 +315,14 @@ class Stream:
             if not self._ended:
                 self._change.wait_for(lambda: self._ended, PACE)
             patch, self._waiting = self._waiting, {}
-            return {**patch, "over": True} if self._ended else patch
+            if self._ended:
+                return {**patch, "over": True}
+            return patch or self._meanwhile(False)
 
     def _put(self, patch: Patch) -> None:
         with self._change:
             if not self._stopped:
+                self._meanwhile = patch.pop("meanwhile", self._meanwhile)
                 for key in patch:  # the newest last: a view replaces its parts, not they it
                     self._waiting.pop(key, None)
                 self._waiting |= patch

@@ -43,5 +43,5 @@ def skeleton(page: Page) -> str:
 <main>{views}<p class="first-wait">Opening…</p></main>
 <aside class="drawer" id="drawer" hidden data-problems></aside>
 <dialog id="dialog" data-problems></dialog>
-<dialog id="confirm"><p></p><div class="buttons"><button class="no" type="button">Cancel</button><button class="yes primary" type="button">Continue</button></div></dialog>
+<dialog id="confirm"><p></p><div class="buttons"><button class="keep" type="button">Cancel</button><button class="yes primary" type="button">Continue</button></div></dialog>
 <div id="toasts" aria-live="polite"></div></div>"""

@@ -92,6 +92,8 @@ class Server:
         httpcore2 = optional("httpcore2", "httpcore2", f"and {name!r} needs it")
         self.closed = threading.Event()
         self.name, self.endpoint, self.key = name, endpoint, key
+        self.trouble = ""
+        """Why a request is being tried again, "" if none is."""
         self._reached = False
         self._library = httpcore2
         self.lost: tuple[type[Exception], ...] = (
@@ -205,7 +207,7 @@ class Server:
             permit = self.limiter.enter(self, tokens, at_once)
             try:
                 for piece in attempt(permit):
-                    begun = True
+                    begun, self.trouble = True, ""
                     yield piece
                 self.limiter.answered(permit)
                 return
@@ -224,7 +226,9 @@ class Server:
                 0 if begun else min(most, most if failure.retries is None else failure.retries)
             )
             if tries > allowed or _is_too_long(failure.pause):
+                self.trouble = ""
                 raise BackendError(self._sentence(failure, tries, begun))
+            self.trouble = f"{self.name!r} {failure.what}; it is asked again"
             ours = min(MAX_PAUSE, self.endpoint.backoff * 2.0 ** (tries - 1))
             # Jitter, so that many throttled threads do not come back together.
             if self.closed.wait((failure.pause or 0.0) + ours * random.uniform(0.5, 1.0)):

@@ -112,6 +112,11 @@ class OpenAICompatible:
         """Whether the model reads the tools that it is sent. The server is asked at the first use, once per process."""
         return self._abilities.ask_for_tools()
 
+    @property
+    def trouble(self) -> str:
+        """Why a request is being tried again, "" if none is."""
+        return self._server.trouble
+
     def status(self) -> Status:
         """How many requests may be in flight at this address now, and why."""
         return self._server.limiter.status()

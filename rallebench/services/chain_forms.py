@@ -122,7 +122,7 @@ def read_file(path: Path, what: str) -> Chain:
     try:
         return load_chain_file(path)
     except RalleError as error:
-        raise UsageError(str(error).replace(str(path), what)) from None
+        raise UsageError(str(error).replace(str(path), what), hint=error.hint) from None
 
 
 def read_text(text: str) -> Chain:

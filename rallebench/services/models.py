@@ -64,6 +64,11 @@ class ModelManager:
         """What is loaded, in the order of loading."""
         return self._table.status()
 
+    def trouble(self, names: Iterable[str]) -> str:
+        """Why a request to one of these language models is being tried again, "" if none is."""
+        llms = self.backends.llms
+        return next(filter(None, (getattr(llms.get(n), "trouble", "") for n in names)), "")
+
     def is_loaded(self, name: str) -> bool:
         """Whether ``name`` is loaded."""
         return name in self._table.rows

@@ -59,16 +59,25 @@ class RunRow:
 
 def rows(workbench: Workbench) -> list[RunRow]:
     """All runs, the newest first. A damaged one is in the list with its problem."""
-    runs = workbench.runs.list()
+    return _described(workbench)[0]
+
+
+def _described(workbench: Workbench) -> tuple[list[RunRow], list[RunRow]]:
+    """The runs, and those in the bin. A run keeps its title when one before it goes into the bin."""
+    runs, binned = workbench.runs.list(), _bin(workbench)
+    described = {str(run.path): _row(str(run.path), _version(run)) for run in (*runs, *binned)}
     first: dict[str, Chain] = {}
-    described = []
-    for run in reversed(runs):  # the oldest first: later ones are told apart from it
-        row = _row(str(run.path), _version(run))
-        state = run.state()
-        described.append(_with_state(row, state))
+    oldest_first = sorted(described.values(), key=lambda row: (row.created, row.name))
+    for row in oldest_first:  # later ones are told apart from it
         if row.chain is not None:
             first.setdefault(row.chain.name, row.chain)
-    return [_titled(row, first) for row in reversed(described)]
+    here = [_titled(_with_state(described[str(run.path)], run.state()), first) for run in runs]
+    return here, [_titled(described[str(run.path)], first) for run in binned]
+
+
+def _bin(workbench: Workbench) -> list[RunFolder]:
+    files = (workbench.workspace.path / BIN / "runs").glob("*/run.json")
+    return [RunFolder(file.parent) for file in sorted(files)]
 
 
 def row_of(workbench: Workbench, name: str) -> RunRow:
@@ -171,16 +180,14 @@ def delete(workbench: Workbench, name: str) -> None:
     os.rename(run.path, folder / name)
 
 
-def in_bin(workbench: Workbench) -> list[str]:
+def in_bin(workbench: Workbench) -> list[RunRow]:
     """The runs in the bin."""
-    return sorted(
-        p.parent.name for p in (workbench.workspace.path / BIN / "runs").glob("*/run.json")
-    )
+    return _described(workbench)[1]
 
 
 def restore(workbench: Workbench, name: str) -> None:
     """Bring a run back from the bin. Raises UsageError."""
-    if name not in in_bin(workbench):
+    if name not in {run.name for run in _bin(workbench)}:
         raise UsageError(f"There is no run {name!r} in the bin.")
     target = workbench.workspace.runs / name
     if target.exists():
@@ -190,10 +197,10 @@ def restore(workbench: Workbench, name: str) -> None:
 
 def empty_bin(workbench: Workbench) -> int:
     """Delete what is in the bin for good; returns how many runs."""
-    names = in_bin(workbench)
-    for name in names:
-        shutil.rmtree(workbench.workspace.path / BIN / "runs" / name)
-    return len(names)
+    binned = _bin(workbench)
+    for run in binned:
+        shutil.rmtree(run.path)
+    return len(binned)
 
 
 def is_imported(row: RunRow) -> bool:

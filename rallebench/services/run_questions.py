@@ -15,9 +15,10 @@ from pathlib import Path
 from rallebench.analysis.waterfall import SHORT, STAGES, waterfall_of
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.files import read_json, write_json
-from rallebench.core.types import Episode, Example, digest
-from rallebench.engine.score import examples_of
+from rallebench.core.types import Episode, Example, Outcome, digest
+from rallebench.engine.score import examples_of, metrics_of
 from rallebench.engine.store import RunFolder
+from rallebench.metrics import METRICS
 from rallebench.services.verdicts import KINDS, kind_of
 from rallebench.services.workbench import Workbench
 from rallebench.workspace.coverage import MOST_PASSAGES
@@ -74,11 +75,16 @@ def _questions(
     lines = run.heads()
     right = {line["qid"]: line["value"] for line in run.scores("em")}
     stages: Mapping[str, str] = read_json(Path(stages_file)) if known else {}
+    unscored = run.state()["state"] != "done" and "em" in metrics_of(run)  # it is scored at its end
     listed = []
     for example in _examples(path, version[-2:]):
         question, line = example.question, lines.get(example.question.qid)
         stage, error = stages.get(question.qid, ""), str((line or {}).get("error") or "")
-        kind = kind_of(error, right.get(question.qid), stage) if line else "none"
+        em = right.get(question.qid)
+        if line and em is None and unscored:
+            outcome = Outcome(str(line.get("answer") or ""))
+            em = METRICS["em"](Episode(question.qid, "", (), outcome), example.gold)
+        kind = kind_of(error, em, stage) if line else "none"
         listed.append(
             QuestionRow(
                 question.qid,

@@ -98,7 +98,7 @@ def batch_request(
         try:
             chains[label] = _entry(workbench, label, str(path), options, run)
         except UsageError as error:
-            raise type(error)(f"{path}: {error}") from None
+            raise error.saying(f"{path}: {error}") from None
     name = run or folder_name(f"{title} {time.strftime('%Y%m%d-%H%M%S')}", LONGEST_RUN)
     settings = {"title": title, "chains": chains, "metrics": options.metrics, "resume": resume}
     return workbench.experiments.request("batch", name, settings, seed=options.seed)

@@ -67,8 +67,8 @@ def log_run(
     except (BadFileError, MissingPackageError):
         raise
     except RalleError as error:
-        raise type(error)(
-            f"{error} The results are safe in {name}.", hint=Hint("track", name)
+        raise error.saying(
+            f"{error} The results are safe in {name}.", Hint("track", name)
         ) from error
 
 

@@ -31,7 +31,7 @@ def check_chain(workspace: Workspace, chain: Chain) -> None:
             _check_reach(action, number - 1)
             _check_target(workspace, action)
         except UsageError as error:
-            raise type(error)(f"Action {number} of {chain.name!r}: {error}") from None
+            raise error.saying(f"Action {number} of {chain.name!r}: {error}") from None
 
 
 def check_flow(workspace: Workspace, flow: FlowSpec) -> None:
@@ -45,7 +45,7 @@ def check_flow(workspace: Workspace, flow: FlowSpec) -> None:
         for name in flow.retrievers:
             _check_retriever(workspace, name)
     except UsageError as error:
-        raise type(error)(f"{flow.name}: {error}") from None
+        raise error.saying(f"{flow.name}: {error}") from None
 
 
 def _check_reach(action: Action, earlier: int) -> None:

@@ -69,7 +69,7 @@ def open_retriever(
         again = "it is built anew when next asked for" if starter else "build it again"
         wrong, times = re.subn(r" build (the index|'[^']*') again\.$", " remove", str(error))
         wrong = wrong if times else f"{error} Remove"  # how to mend it is said once
-        raise type(error)(f"{wrong} the folder {folder}; {again}.") from None
+        raise error.saying(f"{wrong} the folder {folder}; {again}.") from None
     encoder = None
     if needs_encoder(manifest.kind):
         yield f"loading the encoder {manifest.encoder_name}"

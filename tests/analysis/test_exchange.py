@@ -132,6 +132,7 @@ def test_a_folder_is_no_file_to_write(
         ("p.jsonl", "", "holds no prediction"),
         ("p.jsonl", '{"answer": "x"}\n', "line 1 has no 'id'"),
         ("p.csv", "name,text\nq1,x\n", "needs a header row with the columns id and answer"),
+        ("p.csv", "z" * 9000 + "\n", f"it has {'z' * 200}."),
         ("p.run", "q1 Q0 p1 first 2.0 tag\n", "line 1 is not 'qid Q0 page rank score tag'"),
         ("p.txt", "what is this\n", "in no known form of predictions"),
         (

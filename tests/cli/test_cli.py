@@ -443,6 +443,14 @@ def test_num_evaluate_of_a_ralle_file_is_its_limit(
     assert rallebench.json(f"run --chain {alone} --no-mlflow")["n"] == 2
 
 
+def test_a_folder_whose_runs_exist_is_continued_or_renamed(
+    rallebench: CommandLine, experiments: Path
+) -> None:
+    again = f"run --chain {experiments / 'deep'} --no-mlflow --name few"
+    rallebench.json(again)
+    assert rallebench(again).last.endswith("; choose another --name, or add --resume.")
+
+
 def test_overrides_apply_to_every_chain_that_has_such_an_action(
     rallebench: CommandLine, workspace: Path, experiments: Path
 ) -> None:

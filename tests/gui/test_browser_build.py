@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 from browsing import PATIENCE, assert_fits, expect, go, press, says
+from loopback import Behaviour, Loopback, fail, hang
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
@@ -166,3 +169,82 @@ def test_every_form_of_the_code_is_shown_and_saved(build: Any) -> None:
     with build.expect_download() as saved:
         press(build, "Download")
     assert saved.value.suggested_filename == "starter.json"
+
+
+def test_a_prompt_is_edited_and_its_flip_seen_by_the_keyboard_alone(build: Any) -> None:
+    build.keyboard.press("j")
+    says(build, ".asked-question", "qa-002")
+    while build.evaluate("document.activeElement.id") != "a1_template":
+        build.keyboard.press("Tab")
+    build.keyboard.press("Control+A")
+    build.keyboard.type("Malta")
+    expect(build.locator("#build-result.stale")).to_be_visible()
+    build.keyboard.press("Control+Enter")
+    says(build, "#build-result h2", "Right")
+    says(build, "#out-1", "Before")
+    build.keyboard.press("Escape")
+    build.keyboard.press("g")
+    build.keyboard.press("2")
+    build.wait_for_selector("#v-runs-list:not([hidden])")
+
+
+@pytest.fixture
+def server(build: Any, served: tuple[str, Path], request: Any) -> Any:
+    """A model behind a server that misbehaves as the test's parameter says, chosen in the chain."""
+    behaviour: Behaviour = request.param
+    with Loopback(behaviour) as loopback:
+        file = served[1] / "llms.json"
+        entries = json.loads(file.read_text())
+        settings = {"base_url": loopback.url, "model": "m"}
+        name = f"slow-{loopback.port}"  # a loaded model keeps its address
+        file.write_text(
+            json.dumps({**entries, name: {"backend": "openai_compatible", "settings": settings}})
+        )
+        build.reload()
+        build.wait_for_selector(".verdict", timeout=PATIENCE)
+        build.select_option("#chain-form [name=a1_target]", name)
+        yield loopback
+        file.write_text(json.dumps(entries))
+
+
+@pytest.mark.parametrize("server", [hang(60)], indirect=True)
+def test_a_server_that_hangs_is_told_and_stopped_also_after_a_reload(
+    build: Any, server: Loopback
+) -> None:
+    build.on("dialog", lambda dialog: dialog.accept())
+    build.keyboard.press("Control+Enter")
+    says(build, "#one-status", "Waiting for slow")
+    build.reload()
+    says(build, "#one-status", "Waiting for slow")
+    build.locator("#one-status button").click()
+    expect(build.locator("#one-status button")).to_have_count(0)
+    expect(build.locator("#build-result.stale")).to_be_visible()
+    build.keyboard.press("j")
+    says(build, "#one-status", "Waiting for slow")
+    build.locator("#one-status button").click()
+    says(build, "#one-status", "Stopped")
+
+
+@pytest.mark.parametrize("server", [fail(500, "out of memory")], indirect=True)
+def test_a_server_that_fails_says_why_while_it_is_asked_again(build: Any, server: Loopback) -> None:
+    build.keyboard.press("Control+Enter")
+    says(build, "#out-1", "out of memory")
+    build.locator("#one-status button").click()
+    says(build, "#one-status", "Stopped")
+
+
+def test_an_episode_of_an_agent_is_edited_and_continued(build: Any) -> None:
+    go(build, "#/build/agent")
+    build.select_option("#agent-form [name=llm]", "echo")
+    build.locator("#agent-buttons .primary").click()
+    edit = build.locator("#agent-episode .piece.action button").first
+    expect(edit).to_be_visible()
+    edit.click()
+    build.fill("#drawer [name=text]", "Finish[Johann Elert Bode]")
+    build.keyboard.press("Control+Enter")
+    says(build, "#agent-side", "Right")
+    says(build, "#agent-episode", "Finish[Johann Elert Bode]")
+    build.reload()
+    says(build, "#agent-side", "Right")
+    press(build, "Keep as a run")
+    build.wait_for_selector("#v-runs-run:not([hidden])")

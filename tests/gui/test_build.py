@@ -15,6 +15,8 @@ from small_workspace import make_workspace
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.gui.frame import Page
 from rallebench.gui.places._bench import Bench
+from rallebench.gui.places._steps import excerpt
+from rallebench.services import run_list
 from rallebench.services.workbench import Workbench
 
 
@@ -65,9 +67,27 @@ def test_a_wrong_answer_says_where_it_was_lost(opened: Page) -> None:
     assert patch["address"] == "#/build/one?set=tiny-qa&q=q2"
 
 
+def test_a_passage_begins_shortly_before_its_first_mark() -> None:
+    text = f"{'Salt and water. ' * 20}Glands on the tongue help."
+    shown = excerpt(text, ["tongue"], "")
+    lead, _, rest = shown.partition("</span> <span>")
+    assert texts(lead).startswith("Salt and water") and len(texts(rest)) < 90
+    assert '<mark class="">tongue</mark>' in rest and texts(shown) == text
+    assert "lead" not in excerpt("The tongue.", ["tongue"], "")
+
+
 def test_passages_beyond_k_stand_below_a_divider(opened: Page) -> None:
     patch = opened.call("build.run", {**FIELDS, "a0_k": "1"})
     assert "beyond k = 1" in patch["#build-result"]
+
+
+def test_what_an_edit_made_out_of_date_is_still_marked_after_a_reload(opened: Page) -> None:
+    fresh = opened.open("build/one")
+    assert "event" not in fresh
+    opened.call("build.edit", {**FIELDS, "a1_target": "echo"})
+    assert opened.open("build/one")["event"] == {"name": "rb-stale", "index": 1}
+    opened.call("build.undo")
+    assert "event" not in opened.open("build/one")
 
 
 def test_an_edit_keeps_the_output_before_beside_the_new_one(opened: Page) -> None:
@@ -312,9 +332,30 @@ def test_a_variant_is_compared_cell_by_cell_and_only_what_is_new_is_asked(opened
     assert "8 questions are too few to show a difference" in html and "−12.5 points" in html
     with pytest.raises(UsageError, match="Nothing is different"):
         opened.call("few.add", {**FIELDS, "a1_target": "echo"})
-    assert "titan" in opened.call("few.use", {"index": "0"})["#v-build-few"]
-    assert bench(opened).chain.actions[1].target == "echo"
-    assert "few-head-1" not in opened.call("few.drop", {"index": "0"})["#v-build-few"]
+    used = texts(opened.call("few.use", {"index": "0"})["#v-build-few"])
+    assert "echo, as edited in Build" in used and bench(opened).chain.actions[1].target == "echo"
+    opened.call("few.add", {**FIELDS, "a0_k": "1"})
+    assert "few-head-2" not in opened.call("few.drop", {"index": "0"})["#v-build-few"]
+
+
+@pytest.mark.slow
+def test_an_edited_chain_stands_beside_the_saved_one_and_all_run_on_the_dataset(
+    opened: Page,
+) -> None:
+    opened.call("build.run", {**FIELDS, "a1_target": "echo"})
+    grid = texts(opened.open("build/few")["#v-build-few"])
+    assert "compared with this" in grid and "echo, as edited in Build" in grid
+    offered = opened.call("few.ask_variant")["dialog"]
+    assert "the chain in Build" in offered and "executed: titan" in offered
+    started = opened.call("few.run_all", {})
+    assert (started["go"], started["say"]) == ("#/runs/list", "2 runs have started.")
+    runs = [ended(opened, "run", job.name) for job in opened.workbench.jobs.list("run")]
+    assert [job.status for job in runs] == ["finished", "finished"]
+    assert {row.title for row in run_list.rows(opened.workbench)} == {"read", "read · echo"}
+
+
+def test_without_a_wrong_question_the_grid_says_what_to_do(opened: Page) -> None:
+    assert "is known to be wrong" in opened.call("few.choose", {"sample": "wrong"})["#v-build-few"]
 
 
 def test_questions_are_picked_by_hand_in_the_address(opened: Page) -> None:
@@ -330,26 +371,24 @@ def test_a_chat_turn_cites_its_sources_and_knows_the_earlier_turns(opened: Page)
         "build.edit", {**FIELDS, "a1_target": "echo", "a1_template": "{history} {question}"}
     )
     opened.call("chat.send", {"text": "Which moon?"})
-    html = opened.call("chat.send", {"text": "And whose?"})["#v-build-chat"]
-    assert "User: Which moon?" in html and "2 turns" in html
+    patch = opened.call("chat.send", {"text": "And whose?"})
+    assert "User: Which moon?" in patch["#turns"] and "2 turns" in patch["#chat-list"]
     opened.call("chat.new")
     assert "New conversation" in opened.open("build/chat")["#v-build-chat"]
     assert "Which moon?" in opened.call("chat.choose", {"index": "1"})["#v-build-chat"]
 
 
 def test_an_answer_is_cited_where_a_source_holds_it(opened: Page) -> None:
-    html = opened.call("chat.send", {"text": "Which moon of Saturn has a thick atmosphere?"})[
-        "#v-build-chat"
-    ]
-    assert 'class="cite"' in html and "<mark" in html
+    patch = opened.call("chat.send", {"text": "Which moon of Saturn has a thick atmosphere?"})
+    assert 'class="cite"' in patch["#turns"] and "<mark" in patch["#chat-side"]
 
 
 def test_a_chat_turn_that_fails_keeps_its_question(opened: Page) -> None:
     opened.call("build.edit", {**FIELDS, "a1_target": "mute"})
-    html = opened.call("chat.send", {"text": "Which moon?"})["#v-build-chat"]
+    html = opened.call("chat.send", {"text": "Which moon?"})["#turns"]
     assert "Which moon?" in html and 'class="problem"' in html
     opened.call("build.edit", FIELDS)
-    assert "Titan" in opened.call("chat.again", {"index": "0"})["#v-build-chat"]
+    assert "Titan" in opened.call("chat.again", {"index": "0"})["#turns"]
     with pytest.raises(UsageError, match="no question"):
         opened.call("chat.send", {"text": " "})
 

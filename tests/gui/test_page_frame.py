@@ -134,6 +134,31 @@ def test_a_stopped_stream_ends_at_once_and_closes_its_generator(page: Page) -> N
     assert closed.wait(5)
 
 
+def test_a_silent_stream_shows_what_it_waits_for_and_once_stopped_what_its_end_is(
+    page: Page, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rallebench.gui.frame.PATIENCE", 0.02)
+    go = threading.Event()
+
+    def silent(page: Page, event: Event) -> Iterator[Patch]:
+        yield {"#a": "1", "meanwhile": lambda end: {"#a": "stopped" if end else "waiting"}}
+        go.wait(5)
+
+    page.action("test.silent", silent)
+    stream = page.act({"action": "test.silent", "window": "w"})["stream"]
+    assert page.more({"stream": stream}) == {"#a": "1"}
+    assert page.more({"stream": stream}) == {"#a": "waiting"}
+    page.stop({"action": "test.silent", "window": "w"})
+    assert page.more({"stream": stream}) == {"#a": "stopped", "over": True}
+    go.set()
+
+
+def test_every_view_shows_the_chain_in_the_header_also_one_that_streams(page: Page) -> None:
+    page.header = lambda event: {"chain": "starter"}
+    page.view("test/streams", lambda page, event: iter([{"#a": "1"}]))
+    assert page.open("test/streams") == {"chain": "starter", "#a": "1"}
+
+
 def test_a_second_call_of_an_action_ends_the_first_in_that_window_alone(page: Page) -> None:
     go = threading.Event()
 

@@ -31,6 +31,20 @@ def test_a_hint_is_worded_with_fields(hint: Hint, mend: str) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("sentence", "words"),
+    [
+        ("Start the server, or correct base_url.", "Start the server, or correct the address."),
+        (
+            "OPENAI_API_KEY is not set: if the server wants a key, set it and start rallebench anew.",
+            "If the server wants a key, type it under Key.",
+        ),
+    ],
+)
+def test_what_is_said_of_a_server_names_the_fields_of_its_card(sentence: str, words: str) -> None:
+    assert (on_page(sentence), on_page(UsageError(sentence))) == (words, words)
+
+
 def test_a_sentence_without_a_hint_is_left_alone() -> None:
     assert on_page("An answer with -- and more.") == "An answer with -- and more."
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -105,6 +106,24 @@ def test_metrics_cost_and_settings_stand_second(ran: Page, part: str, words: str
     assert words.lower() in texts(ran.open(f"runs/run?id=first&part={part}")["#v-runs-run"]).lower()
 
 
+def test_a_run_opens_at_a_wrong_question_and_its_price_is_one_and_the_same(ran: Page) -> None:
+    html = ran.open("runs/run?id=first")["#v-runs-run"]
+    assert "choose a question" not in texts(html).lower() and 'id="step-1"' in html
+    cost = texts(ran.open("runs/run?id=first&part=cost")["#v-runs-run"])
+    assert "Price none" in texts(html) and "Price none" in cost
+
+
+def test_the_answers_of_a_run_that_is_not_scored_yet_have_verdicts(ran: Page) -> None:
+    folder = ran.workbench.workspace.runs / "half"
+    shutil.copytree(folder.with_name("first"), folder)
+    for name in ("scores.jsonl", "report.json", "state.json"):
+        (folder / name).unlink(missing_ok=True)
+    html = texts(ran.open("runs/run?id=half")["#v-runs-run"])
+    assert "The scores appear when the run ends" in html
+    assert "Wrong 7" in html and "Right 1" in html
+    ran.call("runs.delete", {"id": "half"})
+
+
 def test_a_run_that_is_not_there_is_one_sentence(ran: Page) -> None:
     with pytest.raises(UsageError, match="There is no run 'gone'"):
         ran.open("runs/run?id=gone")
@@ -172,7 +191,10 @@ def test_a_run_is_renamed_and_its_folder_stays(ran: Page) -> None:
 
 def test_a_deleted_run_comes_back_from_the_bin(ran: Page) -> None:
     ran.call("runs.delete", {"id": "first"})
-    assert "first" in ran.call("runs.open_bin")["drawer"]
+    drawer = texts(ran.call("runs.open_bin")["drawer"])
+    assert "first tiny-qa" in drawer
+    ran.open("runs/list")  # the other run is still told apart from the one in the bin
+    assert "read · k 1 · echo" in texts(ran.open(f"runs/run?id={SECOND}")["#v-runs-run"])
     with pytest.raises(UsageError, match="There is no run 'first'"):
         ran.open("runs/run?id=first")
     ran.call("runs.restore", {"id": "first"})

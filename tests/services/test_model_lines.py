@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from loopback import Loopback, answer, fail
 from small_workspace import make_workspace
 
 from rallebench.core.errors import BackendError, UsageError
@@ -135,3 +137,17 @@ def test_encoders_are_listed_with_the_indexes_that_use_them(bench: Workbench) ->
 
 def test_the_memory_line_names_what_is_used_and_whether_there_is_a_gpu() -> None:
     assert " memory in use · " in model_lines.memory_line()
+
+
+def test_models_trouble_says_why_a_server_is_asked_again(bench: Workbench) -> None:
+    with Loopback(fail(500, "out of memory"), answer()) as loopback:
+        bench.models.add("troubled", server(base_url=loopback.url))
+        list(bench.models.load("troubled", "language model"))
+        asking = threading.Thread(target=bench.asking.ask_model, args=("troubled", "Which?"))
+        asking.start()
+        deadline = time.monotonic() + 20
+        while not (why := bench.models.trouble(["titan", "troubled"])):
+            assert time.monotonic() < deadline
+            time.sleep(0.005)
+        asking.join(20)
+        assert "500: out of memory" in why and bench.models.trouble(["troubled"]) == ""

@@ -142,9 +142,14 @@ def _checked(source: Source, kind: str, value: Any) -> Iterator[tuple[int, dict[
             for field, aliases in NAMES[kind].items()
         }
         try:
-            yield line, {field: _typed(field, value) for field, value in values.items()}
+            typed = {field: _typed(field, value) for field, value in values.items()}
+            json.dumps(typed, ensure_ascii=False).encode()  # the table holds UTF-8
+        except UnicodeEncodeError:
+            source.bad(line, " holds half of a surrogate pair, which is no text.")
         except ValueError as error:
             source.bad(line, f": {error}")
+        else:
+            yield line, typed
 
 
 def _typed(field: str, value: Any) -> Any:

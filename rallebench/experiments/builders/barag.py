@@ -113,8 +113,8 @@ def _check_models(request: ExperimentRequest, dated: bool) -> None:
     for name in needed:
         if request.workspace.llm(name).backend == READER:
             raise UsageError(
-                f"The built-in reader ({name}) only copies from passages: it cannot write questions or give verdicts. A model "
-                "that writes is needed; the presets name small ones.",
+                f"The built-in reader ({name}) only copies from passages: it cannot write questions or give verdicts. It "
+                "takes a model that writes, such as a small one of the presets.",
                 hint=Hint("choose", "llm"),
             )
 

@@ -160,7 +160,7 @@ def changed_by(chain: Chain, field: str, value: Any) -> Chain:
     try:
         return with_overrides(chain, {field: value})
     except UsageError as error:
-        raise UsageError(str(error)) from None
+        raise UsageError(str(error), hint=error.hint) from None
 
 
 def remarks(variants: Sequence[Variant]) -> list[str]:

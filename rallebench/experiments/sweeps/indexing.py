@@ -62,7 +62,7 @@ def _index(workspace: Workspace, variant: Variant) -> IndexRecipe:
             settings={**(base.settings if kind == base.kind else {}), **varied},
         )
     except UsageError as error:
-        raise type(error)(f"{variant.label}: {error}") from None
+        raise error.saying(f"{variant.label}: {error}") from None
 
 
 def retriever_of(chain: Chain) -> str:

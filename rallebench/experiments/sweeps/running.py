@@ -158,5 +158,5 @@ def _chain_run(request: ExperimentRequest, label: str, entry: Mapping[str, Any])
             resume=settings["resume"] and (workspace.runs / entry["run"]).exists(),
         )
     except UsageError as error:
-        raise type(error)(f"{entry['file']}: {error}") from None
+        raise error.saying(f"{entry['file']}: {error}") from None
     return replace(benchmark.request, batch_size=entry["batch_size"])

@@ -11,8 +11,8 @@ from rallebench.core.errors import UsageError
 from rallebench.gui import figures, form, html
 from rallebench.gui.frame import Event, Page, Patch
 from rallebench.gui.html import e
-from rallebench.gui.places._bench import bench_of
-from rallebench.gui.places._one import columns, header, status
+from rallebench.gui.places._bench import PAUSE, bench_of
+from rallebench.gui.places._one import columns, status
 from rallebench.gui.places._steps import answer_of, numbers_box, output, price, tokens
 from rallebench.services import agents, catalog
 from rallebench.services.episodes import (
@@ -26,8 +26,6 @@ from rallebench.services.runs import BenchmarkOptions, of_flow
 from rallebench.services.transcript import actions, before, beginning, edit_text, pieces
 
 FIRST, FIRST_ENV = "react", "wikipedia"
-PAUSE = 0.2
-"""Seconds between two looks at an episode."""
 
 
 def register(page: Page) -> None:
@@ -60,8 +58,7 @@ def open_agent(page: Page, event: Event) -> Iterator[Patch]:
         f'<div class="mid" id="agent-episode">{episode_html(page, state)}</div>',
         f'<div class="side" id="agent-side" data-problems>{outcome(page, state)}</div>',
     )
-    bench = bench_of(page, event)
-    yield {"#v-build-agent": body, "title": "Agent", **header(page, bench)}
+    yield {"#v-build-agent": body, "title": "Agent"}
     if state is not None and state.going:
         yield from watch(page, state.name)
 

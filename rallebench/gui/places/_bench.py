@@ -2,22 +2,48 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 
-from rallebench.core.types import Chain, Episode, Example, Step
-from rallebench.gui.frame import Event, Page
+from rallebench.core.types import Action, Chain, Episode, Example, Step
+from rallebench.gui import html
+from rallebench.gui.frame import Event, Meanwhile, Page, Patch
+from rallebench.gui.html import e
+from rallebench.render.numbers import text
 from rallebench.services.chain_forms import DEFAULT_CHAIN, DEFAULT_DATASET
 from rallebench.services.verdicts import Verdict
 
 KEPT = 60
 """Versions of a chain that undo remembers."""
 
+PAUSE = 0.2
+"""Seconds between two looks at work that another stream does."""
+
+
+@dataclass(eq=False)
+class Execution:
+    """Work of this window that asks models. ``action``: whose stream it is, which a stop ends. ``doing``: what it does now."""
+
+    action: str
+    doing: str = "Running"
+    began: float = field(default_factory=time.time)
+
+    def words(self, page: Page, llms: tuple[str, ...]) -> str:
+        """What is going on, for how long, why a model is asked again, and the stop: HTML."""
+        waited = time.time() - self.began
+        since = text(int(waited), "duration") if waited > 1 else ""
+        words = e(html.dotted(self.doing, since, page.workbench.models.trouble(llms)))
+        return f'{html.stop_stream(self.action)}<span title="{words}">{words} …</span>'
+
 
 @dataclass
 class Bench:
-    """``steps`` and ``before``: action → its step now, and of the chain as it was executed before. ``executed``: the
-    chain of ``steps``. ``past``: chains to which undo returns. ``verdicts``: (dataset, question) → (verdict, answer). ``draft``: the edited chain as the
-    browser keeps it. ``left_behind``: the edited chain that a crash left in the browser, until it is restored or discarded."""
+    """``steps`` and ``before``: action → its step now, and of the chain as it was executed before. ``ran``: action → the
+    action that gave its step. ``executed``: the chain that was executed last, ``answered``: the chain of ``episode``.
+    ``running``: the execution that goes on. ``past``: chains to which undo returns. ``verdicts``: (dataset, question) →
+    (verdict, answer). ``draft``: the edited chain as the browser keeps it. ``left_behind``: the edited chain that a crash
+    left in the browser, until it is restored or discarded."""
 
     chain: Chain
     dataset: str = DEFAULT_DATASET
@@ -25,7 +51,10 @@ class Bench:
     only: str = ""
     words: str = ""
     executed: Chain | None = None
+    answered: Chain | None = None
+    running: Execution | None = None
     steps: dict[int, Step] = field(default_factory=dict)
+    ran: dict[int, Action] = field(default_factory=dict)
     before: dict[int, Step] = field(default_factory=dict)
     episode: Episode | None = None
     verdict: Verdict | None = None
@@ -44,13 +73,14 @@ class Bench:
             self.chain = chain
 
     def forget_steps(self) -> None:
-        """Another question: nothing is executed yet."""
+        """Another question: nothing is executed yet, and what goes on for the one before is left alone."""
+        self.running, self.answered = None, None
         self.executed, self.episode, self.verdict = None, None, None
-        self.steps, self.before, self.verdict_before = {}, {}, ""
+        self.steps, self.ran, self.before, self.verdict_before = {}, {}, {}, ""
 
     def put(self, example: Example, episode: Episode, verdict: Verdict) -> None:
         """The end of an execution."""
-        self.episode, self.verdict = episode, verdict
+        self.episode, self.verdict, self.answered = episode, verdict, self.executed
         self.verdicts[self.dataset, example.question.qid] = (verdict.kind, episode.answer)
 
     @property
@@ -58,10 +88,17 @@ class Bench:
         """The verdict in a word, "" before one is known."""
         return self.verdict.kind if self.verdict else ""
 
-    def answered_by(self, chain: Chain) -> bool:
-        """Whether what is shown was answered by this very chain."""
-        same = replace(chain, name="")
-        return self.executed is not None and replace(self.executed, name="") == same
+    def is_answered_by(self, chain: Chain) -> bool:
+        """Whether the result was answered by this very chain."""
+        return self.answered is not None and self.answered.actions == chain.actions
+
+    @property
+    def stale_from(self) -> int | None:
+        """The first action whose output the chain as it is now did not give; behind the last one if only the result is old."""
+        actions = self.chain.actions
+        changed = (i for i, action in enumerate(actions) if self.ran.get(i, action) != action)
+        old = self.episode is not None and not self.is_answered_by(self.chain)
+        return next(changed, len(actions) if old else None)
 
 
 def bench_of(page: Page, event: Event) -> Bench:
@@ -73,6 +110,36 @@ def bench_of(page: Page, event: Event) -> Bench:
         window = str(event.session.get("window", ""))
         bench = event.session["build"] = Bench(chain, question=first, window=window)
     return bench
+
+
+def meanwhile(
+    page: Page,
+    at: str,
+    going: Execution,
+    llms: tuple[str, ...],
+    stopped: Callable[[], Patch],
+    beside: Callable[[], str] = lambda: "",
+) -> Meanwhile:
+    """What a stream shows in the element ``at`` while it waits for a model; ``stopped``: what once the user has stopped it.
+    ``beside``: the element that says in full why the model is asked again."""
+
+    def show(end: bool) -> Patch:
+        if end:
+            return stopped()
+        trouble, place = page.workbench.models.trouble(llms), beside()
+        more = {place: html.warning(f"{trouble}.")} if trouble and place else {}
+        return {at: going.words(page, llms), **more}
+
+    return show
+
+
+def followed(page: Page, at: str, now: Callable[[], Execution | None]) -> Iterator[Patch]:
+    """What goes on in another stream of this window, in the element ``at``, until it ends."""
+    first = going = now()
+    while going is not None and going is first:
+        yield {at: going.words(page, ())}
+        time.sleep(PAUSE)
+        going = now()
 
 
 def example_of(page: Page, bench: Bench) -> Example:

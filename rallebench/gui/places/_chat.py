@@ -9,14 +9,14 @@ from dataclasses import dataclass, field
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.types import Chain, Episode, Gold, Message, Retrieve, Step
 from rallebench.gui import figures, html
-from rallebench.gui.frame import Event, Page, Patch
+from rallebench.gui.frame import Event, Meanwhile, Page, Patch
 from rallebench.gui.html import attributes, e
 from rallebench.gui.markdown import safe_markdown
-from rallebench.gui.places._bench import bench_of
+from rallebench.gui.places._bench import PAUSE, bench_of
 from rallebench.gui.places._chain import summary
 from rallebench.gui.places._one import MODES, columns
 from rallebench.gui.places._steps import output, passage, price, tokens
-from rallebench.render.numbers import plural
+from rallebench.render.numbers import plural, text
 from rallebench.services.chain_forms import variables
 from rallebench.services.steps import Delta, StepDone, StepStarted, citations, is_span, sources
 
@@ -72,26 +72,40 @@ def talk_of(event: Event) -> Talk:
     return talks[min(int(event.session.get("talk", 0)), len(talks) - 1)]
 
 
-def open_chat(page: Page, event: Event) -> Patch:
-    """The three columns; a turn that a reload interrupted goes on in its stream."""
-    return {"title": "Chat", **drawn(page, event)}
+def open_chat(page: Page, event: Event) -> Iterator[Patch]:
+    """The three columns; an answer that is being written is followed."""
+    talk = talk_of(event)
+    yield {"title": "Chat", **drawn(page, event)}
+    if talk.is_busy:
+        while talk.is_busy and talk is talk_of(event):
+            yield {"#turns": turns_html(page, talk)}
+            time.sleep(PAUSE)
+        yield parts(page, event)
 
 
 def drawn(page: Page, event: Event) -> Patch:
     """Conversations, the open one, the sources of its last answer."""
-    chain, talk = bench_of(page, event).chain, talk_of(event)
+    chain, inside = bench_of(page, event).chain, parts(page, event)
     switch = html.segments(MODES, "#/build/chat")
-    send = html.button("Send", "chat.send", kind="primary")
-    if talk.is_busy:
-        send = html.button("Stop", "chat.stop")
     field = '<textarea name="text" id="chat-text" rows="1" aria-label="Your question" placeholder="Your question; Ctrl Enter sends it" autofocus></textarea>'
     body = columns(
         f'{switch}<span class="note status">{e(remark(chain))}</span>{html.button("New conversation", "chat.new")}',
-        f'<div class="start"><h5>Conversations</h5><div class="convs">{conversations(event)}</div></div>',
-        f'<div class="mid talk"><div class="turns" id="turns" aria-live="polite">{turns_html(page, talk)}</div><div class="send" data-form data-problems>{field}<span id="chat-buttons">{send}</span></div></div>',
-        f'<div class="side" id="chat-side">{sources_html(talk, len(talk.turns) - 1)}</div>',
+        f'<div class="start"><h5>Conversations</h5><div class="convs" id="chat-list">{inside["#chat-list"]}</div></div>',
+        f'<div class="mid talk"><div class="turns" id="turns" aria-live="polite">{inside["#turns"]}</div><div class="send" data-form data-problems>{field}<span id="chat-buttons">{inside["#chat-buttons"]}</span></div></div>',
+        f'<div class="side" id="chat-side">{inside["#chat-side"]}</div>',
     )
     return {"#v-build-chat": body}
+
+
+def parts(page: Page, event: Event) -> Patch:
+    """All but the field: what is typed in it while an answer is written stays."""
+    talk, send = talk_of(event), html.button("Send", "chat.send", kind="primary")
+    return {
+        "#chat-list": conversations(event),
+        "#turns": turns_html(page, talk),
+        "#chat-buttons": html.button("Stop", "chat.stop") if talk.is_busy else send,
+        "#chat-side": sources_html(talk, len(talk.turns) - 1),
+    }
 
 
 def remark(chain: Chain) -> str:
@@ -193,12 +207,12 @@ def cut(text: str) -> str:
 
 def send(page: Page, event: Event) -> Iterator[Patch]:
     """Ask the chain; the answer appears as it is written."""
-    talk, text = talk_of(event), event.text("text")
-    if not text:
+    talk, question = talk_of(event), event.text("text")
+    if not question:
         raise UsageError("There is no question; type one.")
     if talk.is_busy:
         raise UsageError("The last question is still being answered; wait for it, or stop it.")
-    turn = Turn(text)
+    turn = Turn(question)
     earlier = list(talk.turns)
     talk.turns.append(turn)
     yield {**drawn(page, event), **BOTTOM}
@@ -221,6 +235,7 @@ def answered(
     """The turn as it grows. What goes wrong ends in the turn, so that the question stays."""
     chain, workbench = bench_of(page, event).chain, page.workbench
     last = sum(1 for action in chain.actions if action.template) - 1
+    yield {"meanwhile": waiting(page, talk, turn, chain)}
     try:
         with workbench.models.lease(f"a chat turn of the chain {chain.name!r}") as lease:
             for news in lease.load_for(chain.llms, chain.retrievers):
@@ -245,14 +260,28 @@ def answered(
         turn.error, turn.state = str(error), "failed"
     finally:
         turn.state = "stopped" if turn.state == "running" else turn.state
-    yield {**drawn(page, event), **BOTTOM}
+    yield {**parts(page, event), **BOTTOM}
+
+
+def waiting(page: Page, talk: Talk, turn: Turn, chain: Chain) -> Meanwhile:
+    """How long a model has been silent, and why it is asked again, in the turn."""
+    began = time.time()
+
+    def show(end: bool) -> Patch:
+        if not end and not turn.answer:
+            silent = text(int(time.time() - began), "duration")
+            trouble = page.workbench.models.trouble(chain.llms)
+            turn.activity = html.dotted("Waiting for the model", silent, trouble)
+        return {"#turns": turns_html(page, talk)}
+
+    return show
 
 
 def stop(page: Page, event: Event) -> Patch:
     """Stop the answer; what has come stays."""
     for turn in talk_of(event).turns:
         turn.state = "stopped" if turn.state == "running" else turn.state
-    return drawn(page, event)
+    return parts(page, event)
 
 
 def new(page: Page, event: Event) -> Patch:

@@ -80,5 +80,4 @@ def opened(page: Page, event: Event, chain: Chain) -> Patch:
     sentence = f"{chain.name} is open. Undo returns to the chain before."
     if missing := chain_forms.unknown_targets(page.workbench, chain):
         sentence = f"Not known here: {'; '.join(missing)}. Choose another."
-    stale = {"event": {"name": "rb-stale", "index": 0}}
-    return {"drawer": "", "say": sentence, **chain_patch(page, bench), **stale}
+    return {"drawer": "", "say": sentence, **chain_patch(page, bench)}

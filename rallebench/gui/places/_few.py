@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
-from rallebench.core.errors import UsageError
+from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.types import Chain, Example
 from rallebench.gui import figures, form, html
 from rallebench.gui.frame import Event, Page, Patch
 from rallebench.gui.html import e
-from rallebench.gui.places._bench import Bench, bench_of
+from rallebench.gui.places._bench import Bench, Execution, bench_of, followed, meanwhile
 from rallebench.gui.places._chain import editor, hidden_fields, read_chain
-from rallebench.gui.places._one import status
+from rallebench.gui.places._one import header, is_edited, status
 from rallebench.gui.places._questions import all_rows
+from rallebench.gui.places._versions import all_versions
+from rallebench.render.numbers import plural
 from rallebench.services.run_questions import filtered
+from rallebench.services.run_views import chain_flow
+from rallebench.services.runs import BenchmarkOptions, of_flow
 from rallebench.services.variants import (
     FEW,
     PairedComparison,
@@ -29,6 +34,11 @@ from rallebench.services.variants import (
 )
 
 MOST_VARIANTS, MOST_QUESTIONS = 8, 200
+NOTHING = {
+    "wrong": "No question of {dataset} is known to be wrong. Run the chain on the dataset first, or choose a sample above.",
+    "picked": "No question is picked. Choose a sample above, or press Pick for a few questions at a question.",
+}
+"""Sample → what to do where it has no question."""
 SAMPLES = (
     ("10", "10 questions, evenly spread"),
     ("20", "20 questions, evenly spread"),
@@ -40,8 +50,9 @@ SAMPLES = (
 
 @dataclass
 class Grid:
-    """``variants``: beside the base, which is the chain of Build. ``picked``: ids chosen by hand."""
+    """``variants``: beside the base. ``picked``: ids chosen by hand. ``running``: what asks them now."""
 
+    running: Execution | None = None
     variants: list[Chain] = field(default_factory=list)
     sample: str = "10"
     picked: list[str] = field(default_factory=list)
@@ -51,7 +62,7 @@ class Grid:
 def register(page: Page) -> None:
     """Add this mode."""
     page.view("build/few", open_few)
-    page.actions("few", run, choose, ask_variant, add, drop, use, pick)
+    page.actions("few", run, run_all, choose, ask_variant, add, drop, use, pick)
 
 
 def grid_of(event: Event) -> Grid:
@@ -60,6 +71,15 @@ def grid_of(event: Event) -> Grid:
     if not isinstance(grid, Grid):
         grid = event.session["few"] = Grid()
     return grid
+
+
+def columns(page: Page, bench: Bench, grid: Grid) -> list[Chain]:
+    """The base, which is the saved chain, the chain of Build where it is edited, and the variants."""
+    chain = bench.chain
+    if is_edited(page, chain) and chain.name in page.workbench.workspace.chain_paths():
+        with suppress(RalleError):  # a saved chain that cannot be read is no base
+            return [page.workbench.workspace.chain(chain.name), chain, *grid.variants]
+    return [chain, *grid.variants]
 
 
 def chosen(page: Page, bench: Bench, grid: Grid) -> list[Example]:
@@ -74,25 +94,35 @@ def chosen(page: Page, bench: Bench, grid: Grid) -> list[Example]:
     return [x for x in examples if x.question.qid in ids]
 
 
-def open_few(page: Page, event: Event) -> Patch:
-    """The grid; ``q=a,b`` in the address picks questions by hand."""
-    grid = grid_of(event)
+def open_few(page: Page, event: Event) -> Iterator[Patch]:
+    """The grid; ``q=a,b`` in the address picks questions by hand. What runs already is followed."""
+    grid, bench = grid_of(event), bench_of(page, event)
     if event.query.get("q"):
         grid.sample, grid.picked = "picked", event.query["q"].split(",")
-    return {"title": "A few questions", **drawn(page, bench_of(page, event), grid)}
+    yield {"title": "A few questions", **drawn(page, bench, grid)}
+    if grid.running is not None:
+        for patch in followed(page, "#few-status", lambda: grid.running):
+            yield {**patch, **cells_of(page, bench, grid)}
+        yield drawn(page, bench, grid)
+
+
+def cells_of(page: Page, bench: Bench, grid: Grid) -> Patch:
+    """The table as far as it is answered."""
+    return {"#few-grid": table(columns(page, bench, grid), chosen(page, bench, grid), grid)}
 
 
 def drawn(page: Page, bench: Bench, grid: Grid) -> Patch:
     """Bar, sentence, table."""
-    examples, chains = chosen(page, bench, grid), [bench.chain, *grid.variants]
+    examples, chains = chosen(page, bench, grid), columns(page, bench, grid)
     new = sum(1 for _ in missing(chains, examples, grid.cells))
     more = f' aria-label="Questions" class="chains"{form.on_change("few.choose")}'
-    label = f"Run {new} new" if new else "All answered"
+    label = f"Run {new} new" if new or not examples else "All answered"
+    idle = bool(new) and grid.running is None
     bar = (
         f"{status('few')}<small>{e(bench.dataset)}</small>{form.select('sample', SAMPLES, grid.sample, more=more)}"
-        f"{html.button('Add a variant', 'few.ask_variant')}{html.button(label, 'few.run', kind='primary', disabled=not new)}"
+        f"{html.button('Add a variant', 'few.ask_variant')}{html.button(label, 'few.run', kind='primary', disabled=not idle)}"
     )
-    say = f'<p class="say" id="few-say">{sentence(page, bench, grid, examples)}</p>'
+    say = f'<p class="say" id="few-say">{sentence(page, bench, chains, examples, grid)}</p>'
     cells = f'<div class="gridbox" id="few-grid">{table(chains, examples, grid)}</div>'
     body = f'<div class="bar">{bar}</div><div class="grid-page" data-problems>{say}{cells}</div>'
     return {"#v-build-few": body}
@@ -108,13 +138,13 @@ def table(chains: Sequence[Chain], examples: Sequence[Example], grid: Grid) -> s
     body = ""
     for x in examples:
         cells = "".join(cell(base, chain, x, grid, i) for i, chain in enumerate(chains))
-        gold = e(x.gold.answers[0]) if x.gold.answers else "no gold answer"
+        gold = f"gold {e(x.gold.answers[0])}" if x.gold.answers else "no gold answer"
         address = html.address("build/one", q=x.question.qid)
-        body += f'<tr><th scope="row"><a href="{address}" dir="auto">{e(x.question.text)}</a><small>gold {gold}</small></th>{cells}</tr>'
-    corner = f'<th class="corner" scope="col"><small>{len(examples)} questions</small></th>'
-    hint = "No question is chosen: choose a sample above, or pick questions in One question."
-    nothing = "" if examples else html.note(hint)
-    return f'<table class="grid"><thead><tr>{corner}{heads}</tr></thead><tbody>{body}</tbody></table>{nothing}'
+        body += f'<tr><th scope="row"><a href="{address}" dir="auto">{e(x.question.text)}</a><small dir="auto">{gold}</small></th>{cells}</tr>'
+    corner = f'<th class="corner" scope="col"><span class="vn">{plural(len(examples), "question")}</span></th>'
+    return (
+        f'<table class="grid"><thead><tr>{corner}{heads}</tr></thead><tbody>{body}</tbody></table>'
+    )
 
 
 def head(base: Chain, chain: Chain, index: int, examples: Sequence[Example], grid: Grid) -> str:
@@ -122,17 +152,23 @@ def head(base: Chain, chain: Chain, index: int, examples: Sequence[Example], gri
     cells = (grid.cells.get((key_of(chain), x.question.qid)) for x in examples)
     scored = [cell.em for cell in cells if cell and cell.em is not None]
     mean = 100 * sum(scored) / len(scored) if scored else None
-    name, more, beside = chain.name, "", "base, the chain in Build"
+    counted = f"{sum(scored):.0f} of {len(scored)} right" if scored else ""
+    name, more, beside = chain.name, "", "compared with this"
     if index:
         name = difference_label(base, chain)
+        beside = against(paired(base, chain, examples, grid.cells))
+    if chain in grid.variants:
+        at = grid.variants.index(chain)
         more = html.menu(
-            html.button("Use in Build", "few.use", index=index - 1),
-            html.button("Edit a copy", "few.ask_variant", index=index - 1),
-            html.button("Remove", "few.drop", index=index - 1, kind="danger"),
+            html.button("Use in Build", "few.use", index=at),
+            html.button("Edit a copy", "few.ask_variant", index=at),
+            html.button("Remove", "few.drop", index=at, kind="danger"),
             label=f"More for {name}",
         )
-        beside = against(paired(base, chain, examples, grid.cells))
-    return f'<span class="vn">{e(name)}<span class="gap"></span>{more}</span><div class="vs">{figures.number(mean, unit="%")}</div><small>{beside}</small>'
+    elif index:
+        name = f"{name}, as edited in Build"
+    figure = f"{figures.number(mean, unit='%')} <small>{counted}</small>"
+    return f'<span class="vn">{e(name)}<span class="gap"></span>{more}</span><div class="vs">{figure}</div><small>{beside}</small>'
 
 
 def against(pair: PairedComparison) -> str:
@@ -142,7 +178,7 @@ def against(pair: PairedComparison) -> str:
     ends = ""
     if pair.low is not None and pair.high is not None:
         ends = f" [{100 * pair.low:+.1f}, {100 * pair.high:+.1f}]".replace("-", "−")
-    return f"{figures.points(pair.difference)}{ends} · {pair.wins} better, {pair.losses} worse of {pair.n}"
+    return f"{figures.points(pair.difference)}{ends} · {pair.wins} better, {pair.losses} worse"
 
 
 def cell(base: Chain, chain: Chain, x: Example, grid: Grid, index: int) -> str:
@@ -159,46 +195,79 @@ def cell(base: Chain, chain: Chain, x: Example, grid: Grid, index: int) -> str:
     return f'<td class="{tint}" id="few-{index}-{e(x.question.qid)}">{inside}</td>'
 
 
-def sentence(page: Page, bench: Bench, grid: Grid, examples: Sequence[Example]) -> str:
+def sentence(
+    page: Page, bench: Bench, chains: Sequence[Chain], examples: Sequence[Example], grid: Grid
+) -> str:
     """Whether the questions suffice, and where the whole dataset is run."""
-    if not grid.variants:
+    if not examples:
+        return NOTHING.get(grid.sample, NOTHING["picked"]).format(dataset=e(bench.dataset))
+    base, variants = chains[0], chains[1:]
+    if not variants:
         return "Add a variant of the chain, with another prompt, k, index or model, and compare it question by question."
     whole = len(page.workbench.asking.questions(bench.dataset))
-    label = f"Run on all {whole:,}"
+    label = f"Run them on all {whole:,}"
     if took := [c.seconds for c in grid.cells.values() if c.seconds]:
-        minutes = sum(took) / len(took) * whole * (1 + len(grid.variants)) / 60
+        minutes = sum(took) / len(took) * whole * len(chains) / 60
         label += f" · about {max(1, round(minutes))} min"
-    more = html.button(label, "build.benchmark", kind="quiet")
-    pairs = [(chain, paired(bench.chain, chain, examples, grid.cells)) for chain in grid.variants]
+    more = html.button(label, "few.run_all", kind="quiet")
+    pairs = [(chain, paired(base, chain, examples, grid.cells)) for chain in variants]
     shown = [(chain, pair) for chain, pair in pairs if pair.significant and pair.difference]
     if shown:
         chain, pair = max(shown, key=lambda item: abs(item[1].difference or 0))
         better = "better" if (pair.difference or 0) > 0 else "worse"
-        return f"<b>{e(difference_label(bench.chain, chain))}</b> is {better} than the base on these {pair.n} questions: {against(pair)}. {more}"
+        return f"<b>{e(difference_label(base, chain))}</b> is {better} than {e(base.name)} on these {pair.n} questions: {against(pair)}. {more}"
     if len(examples) < FEW:
-        return f"{len(examples)} questions are too few to show a difference; they show where the answers change. {more}"
-    return f"No difference is shown on these {len(examples)} questions. {more}"
+        are = "question is" if len(examples) == 1 else "questions are"
+        return f"<b>{len(examples)} {are} too few to show a difference</b>; they show where the answers change. {more}"
+    return f"<b>No difference is shown</b> on these {len(examples)} questions. {more}"
 
 
 def run(page: Page, event: Event) -> Iterator[Patch]:
     """Ask what is missing; each cell appears as it is answered."""
     bench, grid = bench_of(page, event), grid_of(event)
-    examples, chains = chosen(page, bench, grid), [bench.chain, *grid.variants]
-    jobs = list(missing(chains, examples, grid.cells))
-    started = time.monotonic()
-    with page.workbench.models.lease("a grid of a few questions") as lease:
-        for chain in chains:
-            for news in lease.load_for(chain.llms, chain.retrievers):
-                yield {"#few-status": f"{e(news.message)} …"}
-        for done, (chain, x) in enumerate(jobs, 1):
-            grid.cells[key_of(chain), x.question.qid] = ask(page.workbench, chain, x)
-            left = (time.monotonic() - started) / done * (len(jobs) - done)
-            words = f"{done} of {len(jobs)} · {left:.0f} s left"
-            yield {
-                "#few-status": f"{words} {html.stop_stream('few.run')}",
-                "#few-grid": table(chains, examples, grid),
-            }
+    chains = columns(page, bench, grid)
+    jobs = list(missing(chains, chosen(page, bench, grid), grid.cells))
+    grid.running = going = Execution(event.action)
+
+    def stopped() -> Patch:
+        grid.running = None if grid.running is going else grid.running
+        return drawn(page, bench, grid)
+
+    llms = tuple({llm: None for chain in chains for llm in chain.llms})
+    yield {
+        **drawn(page, bench, grid),
+        "meanwhile": meanwhile(page, "#few-status", going, llms, stopped),
+    }
+    try:
+        with page.workbench.models.lease("a grid of a few questions") as lease:
+            for chain in chains:
+                for news in lease.load_for(chain.llms, chain.retrievers):
+                    going.doing = news.message
+                    yield {"#few-status": going.words(page, ())}
+            for done, (chain, x) in enumerate(jobs):
+                going.doing, going.began = f"{done} of {len(jobs)}", time.time()
+                yield {"#few-status": going.words(page, ()), **cells_of(page, bench, grid)}
+                answer = ask(page.workbench, chain, x)
+                if grid.running is not going:
+                    return
+                grid.cells[key_of(chain), x.question.qid] = answer
+    finally:
+        grid.running = None if grid.running is going else grid.running
     yield drawn(page, bench, grid)
+
+
+def run_all(page: Page, event: Event) -> Patch:
+    """A run of every column on the whole dataset, as jobs; the list of runs compares them."""
+    bench, grid = bench_of(page, event), grid_of(event)
+    chains, stamp = columns(page, bench, grid), time.strftime("%Y%m%d-%H%M%S")
+    options = BenchmarkOptions(dataset=bench.dataset)
+    planned = [
+        of_flow(page.workbench, chain_flow(c), options, run=f"{c.name}-{bench.dataset}-{stamp}-{i}")
+        for i, c in enumerate(chains, 1)
+    ]
+    for value in planned:
+        page.workbench.runs.start(value)
+    return {"go": "#/runs/list", "say": f"{plural(len(planned), 'run')} have started."}
 
 
 def choose(page: Page, event: Event) -> Patch:
@@ -218,8 +287,14 @@ def pick(page: Page, event: Event) -> Patch:
 def ask_variant(page: Page, event: Event) -> Patch:
     """A dialog with the fields of the base, or of a variant, to be changed."""
     bench, grid = bench_of(page, event), grid_of(event)
+    starts = starting_points(page, bench)
     chain = grid.variants[int(event.text("index"))] if event.text("index") else bench.chain
-    parts = hidden_fields(chain)
+    if event.text("start"):
+        chain = starts[int(event.text("start"))][1]
+    names = [(str(i), label) for i, (label, _) in enumerate(starts)]
+    more = form.on_change("few.ask_variant")
+    parts = form.chooser("Start from", "start", names, event.text("start", "0"), more=more)
+    parts += hidden_fields(chain)
     for index, action in enumerate(chain.actions):
         fields = editor(page.workbench, action, index).replace("id=", "data-id=")
         parts += html.heading(f"{index + 1} {action.kind.capitalize()}")
@@ -229,18 +304,33 @@ def ask_variant(page: Page, event: Event) -> Patch:
     return {"dialog": html.dialog("Add a variant", body, yes)}
 
 
+def starting_points(page: Page, bench: Bench) -> list[tuple[str, Chain]]:
+    """The chain of Build, its versions, and the other saved chains, each with what tells it apart."""
+    points = [("the chain in Build", bench.chain)]
+    for source, version, _, _ in all_versions(page, bench):
+        if version.chain.actions != bench.chain.actions:
+            clock = time.strftime("%d %b %H:%M", time.localtime(version.time))
+            different = difference_label(bench.chain, version.chain)
+            points.append((f"version {clock}, {source}: {different}", version.chain))
+    for name in page.workbench.workspace.chain_paths():
+        with suppress(RalleError):  # one that cannot be read is not offered
+            points.append((f"the chain {name}", page.workbench.workspace.chain(name)))
+    return points
+
+
 def add(page: Page, event: Event) -> Iterator[Patch]:
     """Add a variant, and ask it."""
     bench, grid = bench_of(page, event), grid_of(event)
     chain = read_chain(event)
-    if len(grid.variants) + 1 >= MOST_VARIANTS:
+    present = columns(page, bench, grid)
+    if len(present) >= MOST_VARIANTS:
         raise UsageError(f"A grid has at most {MOST_VARIANTS} columns; remove one first.")
-    if key_of(chain) in {key_of(c) for c in (bench.chain, *grid.variants)}:
+    if key_of(chain) in map(key_of, present):
         raise UsageError(
             "Nothing is different from a chain that is in the grid already; change a field."
         )
     grid.variants.append(chain)
-    yield {"dialog": "", **drawn(page, bench, grid)}
+    yield {"dialog": ""}
     yield from run(page, event)
 
 
@@ -252,9 +342,11 @@ def drop(page: Page, event: Event) -> Patch:
 
 
 def use(page: Page, event: Event) -> Patch:
-    """Make a variant the chain of Build, and the base a variant."""
+    """Make a variant the chain of Build; the chain before stays in the grid."""
     bench, grid, index = bench_of(page, event), grid_of(event), int(event.text("index"))
-    chain, grid.variants[index] = grid.variants[index], bench.chain
-    bench.edit(Chain(bench.chain.name, chain.actions, bench.chain.about))
+    before, chain = bench.chain, grid.variants.pop(index)
+    bench.edit(Chain(before.name, chain.actions, before.about))
+    if key_of(before) not in map(key_of, columns(page, bench, grid)):
+        grid.variants.insert(index, before)
     say = "This variant is the chain in Build now; Undo returns."
-    return {"say": say, **drawn(page, bench, grid)}
+    return {"say": say, **drawn(page, bench, grid), **header(page, bench)}

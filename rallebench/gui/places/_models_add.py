@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -71,10 +70,7 @@ def address_of(event: Event) -> dict[str, Any]:
 
 def find(page: Page, event: Event) -> Patch:
     """Ask the server for its models and offer them."""
-    try:
-        names = model_entries.served(address_of(event))
-    except RalleError as error:
-        raise UsageError(in_fields(str(error))) from error
+    names = model_entries.served(address_of(event))
     if not names:
         raise UsageError(
             "The server answers but has no model yet; load or fetch one there, then find models again."
@@ -88,35 +84,6 @@ def find(page: Page, event: Event) -> Patch:
         + html.button("Add and test", "models.add_server", kind="primary")
     )
     return {"#models-found": body}
-
-
-_IN_FIELDS = (
-    (
-        r"Set the environment variable (\w+) to a valid key(?:; it is not set now)?\.",
-        r"Type the server’s key under Key, or set the variable \1 before rallebench starts.",
-    ),
-    (
-        r"Name the environment variable with its key in api_key_env; .*$",
-        "Type the server’s key under Key.",
-    ),
-    (
-        r"set the environment variable (\w+), or set base_url to your own server",
-        r"type the key under Key, or set the variable \1 before rallebench starts",
-    ),
-    (r"\bbase_url\b", "the address"),
-)
-"""What the library says of a server → what the card says, which has a field for each."""
-
-
-def in_fields(sentence: str) -> str:
-    """A sentence about a server in the words of the card.
-
-    >>> in_fields("The server cannot be reached. Start the server, or correct base_url.")
-    'The server cannot be reached. Start the server, or correct the address.'
-    """
-    for pattern, words in _IN_FIELDS:
-        sentence = re.sub(pattern, words, sentence)
-    return sentence
 
 
 def free_name(page: Page, wish: str) -> str:
@@ -163,7 +130,7 @@ def added(
         model_lines.start_test(page.workbench, name)
     if load:
         page.workbench.models.begin(name, "language model")
-    say = " ".join([f"Added {name}.", *more])
+    say = on_page(" ".join([f"Added {name}.", *more]))
     return {**refresh(page, Event("")), "#models-add": draw(page), "say": say}
 
 

@@ -167,4 +167,11 @@ def chain_patch(page: Page, bench: Bench, opened: int | None = None) -> Patch:
         "#v-build-one": view(page, bench) if opened is None else None,
         "#chain-form": chain_html(page, bench, opened),
         **header(page, bench),
+        **stale(bench),
     }
+
+
+def stale(bench: Bench) -> Patch:
+    """Marks what the chain as it is now did not give."""
+    index = bench.stale_from
+    return {} if index is None else {"event": {"name": "rb-stale", "index": index}}

@@ -80,7 +80,7 @@ def left(page: Page, bench: Bench) -> str:
     choose = form.select(
         "dataset", list(page.workbench.workspace.dataset_paths()), bench.dataset, more=follow
     )
-    hint = "Filter, or type a question of your own"
+    hint = "Filter, or ask your own question"
     field = filter_field("build-words", bench.words, "build.filter_list", hint)
     keys = "<span><kbd>J</kbd> <kbd>K</kbd> move</span><span><kbd>Ctrl</kbd> <kbd>Enter</kbd> run</span><span><kbd>?</kbd> keys</span>"
     return f'{choose}{field}<div id="build-list" class="stack-list">{listed(page, bench)}</div><div class="foot">{keys}</div>'

@@ -283,7 +283,7 @@ def ranked(compared: run_views.MultiRunComparison, titles: Mapping[str, str]) ->
             lines.append([*line, "the base", "", "", "", ""])
             continue
         delta = {"value": pair.difference, "low": pair.low, "high": pair.high, "n": pair.n}
-        words = f"<small>{e(run_views.verdict(pair, up))}</small>"
+        words = f'<small class="below">{e(run_views.verdict(pair, up))}</small>'
         line += [figures.gap(delta, unit) + words, numbers.text(pair.corrected, "p")]
         line.append(f"{pair.wins:,} / {pair.ties:,} / {pair.losses:,}")
         line.append(f"{pair.needed:,}" if pair.needed else "–")

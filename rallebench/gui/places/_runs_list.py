@@ -101,10 +101,25 @@ def now(page: Page) -> str:
 
 def running(page: Page, job: Job, more: str = "") -> str:
     """A run that goes on: how far it is, its score so far, and its stop."""
-    title = next((r.title for r in run_list.rows(page.workbench) if r.name == job.name), job.name)
-    words = counted(job) or job.message
+    row = next((r for r in run_list.rows(page.workbench) if r.name == job.name), None)
+    title, chain = (row.title, row.chain) if row else (job.name, None)
+    trouble = page.workbench.models.trouble(chain.llms) if chain else ""
+    words = html.dotted(counted(job) or job.message, so_far(page, job), trouble)
     stop = stop_button(job, "runs.stop", job.name)
     return f'<div class="running"><b>{e(title)}</b>{html.progress(share_of(job), title)}<span class="num">{e(words)}</span><span class="gap"></span>{more}{stop}</div>'
+
+
+def so_far(page: Page, job: Job) -> str:
+    """How many of the answers of a run that goes on are right, "" where there are none yet."""
+    folder = page.workbench.runs.folder_of(job)
+    if folder is None:
+        return ""
+    try:
+        count = run_questions.counts(run_questions.questions(page.workbench, folder))
+    except RalleError:
+        return ""
+    right, wrong = count.get("right", 0), count["wrong"]
+    return f"{100 * right / (right + wrong):.1f} % right so far" if right + wrong else ""
 
 
 def shown_rows(page: Page, filters: dict[str, Any]) -> list[RunRow]:
@@ -258,10 +273,14 @@ def delete(page: Page, event: Event) -> Patch:
 
 def open_bin(page: Page, event: Event) -> Patch:
     """What is in the bin."""
-    names = run_list.in_bin(page.workbench)
-    if not names:
+    binned = run_list.in_bin(page.workbench)
+    if not binned:
         return {"drawer": html.drawer("Bin", html.empty("The bin is empty."))}
-    lines = [[e(name), html.button("Bring back", "runs.restore", id=name)] for name in names]
+    lines = []
+    for row in binned:
+        about = html.dotted(row.dataset, numbers.moment(row.created))
+        name = f'<b class="nm" title="{e(row.name)}">{e(row.title)}</b><small>{e(about)}</small>'
+        lines.append([name, html.button("Bring back", "runs.restore", id=row.name)])
     gone = html.button(
         "Delete for good",
         "runs.empty_bin",
@@ -285,7 +304,11 @@ def restore(page: Page, event: Event) -> Patch:
 def empty_bin(page: Page, event: Event) -> Patch:
     """Delete what is in the bin."""
     count = run_list.empty_bin(page.workbench)
-    return {"#v-runs-list": view(page, event), "drawer": "", "say": f"{count} runs are deleted."}
+    return {
+        "#v-runs-list": view(page, event),
+        "drawer": "",
+        "say": f"Deleted {numbers.plural(count, 'run')}.",
+    }
 
 
 def stop(page: Page, event: Event) -> Patch:
@@ -300,6 +323,7 @@ def compare(page: Page, event: Event) -> Patch:
     names = [row.name for row in run_list.rows(page.workbench) if row.name in ticked]
     if len(names) < 2:
         raise UsageError("Tick two or more runs of the list, then press Compare.")
-    if len(names) == 2:  # the older one is the base
-        return {"go": html.address("runs/compare", a=names[1], b=names[0])}
+    names.reverse()  # the oldest one is the base
+    if len(names) == 2:
+        return {"go": html.address("runs/compare", a=names[0], b=names[1])}
     return {"go": html.address("runs/compare", **{f"r{i}": name for i, name in enumerate(names)})}

@@ -111,4 +111,8 @@ def start(page: Page, event: Event) -> Patch:
     value = benchmark(page, event)
     page.workbench.runs.start(value)
     go = html.address("runs/run", id=value.name)
-    return {"dialog": "", "go": go, "say": f"The run {value.name} has started."}
+    return {
+        "dialog": "",
+        "go": go,
+        "say": "The run has started; it continues when you close the page.",
+    }

@@ -18,6 +18,7 @@ from rallebench.gui.places._runs_list import (
     STATES,
     address,
     delete_button,
+    metric_label,
     questions_of,
     running,
 )
@@ -127,22 +128,26 @@ def tiles(page: Page, run: RunFolder, report: Mapping[str, Any]) -> str:
         if tile.label == "EM":
             below = f"{round((tile.mean.get('value') or 0) * n):,} of {n:,} right"
         boxes += _tile(tile.label, figures.percent(tile.mean, share=tile.share), below, tile.about)
-    mean, total = run_views.seconds_of(report), (report.get("cost") or {}).get("total") or {}
-    if mean:
+    if mean := run_views.seconds_of(report):
         half = ""
         if mean.get("low") is not None and mean["high"] - mean["low"] >= 0.01:
             half = f" <small>± {(mean['high'] - mean['low']) / 2:.2f}</small>"
         whole = f"{numbers.text(report.get('seconds') or 0, 'duration')} in all"
         boxes += _tile("Time a question", figures.number(mean["value"], 2, "s") + half, whole)
-    usd = total.get("usd")
-    if usd:
-        each = f"{numbers.text(usd / max(1, total['questions']), 'usd')} a question"
-        boxes += _tile("Price", numbers.text(usd, "usd"), each)
-    elif run_views.is_unpriced(page.workbench, list(report["cost"].get("prices", {}))):
-        boxes += _tile("Price", "unknown", "set the prices of the model in Models")
-    else:
-        boxes += _tile("Price", "none", "the model runs on this machine")
+    boxes += _tile("Price", *price_of(page, report))
     return f'<div class="tiles">{boxes}</div>'
+
+
+def price_of(page: Page, report: Mapping[str, Any]) -> tuple[str, str]:
+    """The price of a run, and what is to be said of it."""
+    cost = report.get("cost") or {}
+    total = cost.get("total") or {}
+    if usd := total.get("usd"):
+        each = f"{numbers.text(usd / max(1, total['questions']), 'usd')} a question"
+        return numbers.text(usd, "usd"), each
+    if run_views.is_unpriced(page.workbench, list(cost.get("prices", {}))):
+        return "unknown", "set the prices of the model in Models"
+    return "none", "the model runs on this machine"
 
 
 def _tile(title: str, figure: str, below: str, about: str = "") -> str:
@@ -160,15 +165,15 @@ def questions_part(page: Page, run: RunFolder, query: Mapping[str, str]) -> str:
     return (
         f'{live_part}<div id="run-top">{top(page, run)}</div><div class="cols two runcols">'
         f'<div class="leftlist" id="run-list" data-form>{listed(page, run, query)}</div>'
-        f'<div class="detail" id="run-question" data-problems>{detail(page, run, query.get("q", ""))}</div></div>'
+        f'<div class="detail" id="run-question" data-problems>{detail(page, run, opened_first(page, run, query))}</div></div>'
     )
 
 
 def top(page: Page, run: RunFolder) -> str:
     """Tiles and the bar where questions were lost."""
     report = run.report()
-    if report is None:
-        return html.note("The run is not scored yet.") + bar(page, run)
+    if report is None or is_going(run):
+        return html.note("The scores appear when the run ends.") + bar(page, run)
     problems = "".join(map(html.warning, report.get("warnings", [])))
     return tiles(page, run, report) + bar(page, run) + problems
 
@@ -178,10 +183,15 @@ def bar(page: Page, run: RunFolder) -> str:
     shown = run_questions.questions(page.workbench, run)
     parts = run_questions.lost_parts(shown)
     legend = "".join(f"<span>{e(text)}</span>" for _, text, _ in parts)
-    if shown and not run_questions.stages_known(page.workbench, run):
+    if shown and not is_going(run) and not run_questions.stages_known(page.workbench, run):
         legend += READING.format(do="runs.stages", more=attributes(run=run.name))
     target = f"{address(run.name)}&only={{verdict}}"
     return f'{figures.waterfall_bar(parts, tall=True, address=target)}<div class="legend">{legend}</div>'
+
+
+def is_going(run: RunFolder) -> bool:
+    """Whether answers or scores of the run still come."""
+    return run.state()["state"] in ("running", "scoring")
 
 
 def listed(page: Page, run: RunFolder, query: Mapping[str, str]) -> str:
@@ -207,8 +217,18 @@ def listing(page: Page, run: RunFolder, query: Mapping[str, str]) -> str:
         return html.note("No question fits the filter.")
     known = run_questions.stages_known(page.workbench, run)
     key = {"run": run.name, "only": only, "words": words, "n": len(shown), "known": known}
-    at = position(fitting, query.get("q", ""))
+    at = position(fitting, opened_first(page, run, query))
     return html.window("run-questions", key, len(fitting), "runs.question", at=at, row=66)
+
+
+def opened_first(page: Page, run: RunFolder, query: Mapping[str, str]) -> str:
+    """The question of the address, else the first one of the list that was answered wrong, else the first one."""
+    if query.get("q") or is_going(run):
+        return query.get("q", "")
+    shown = run_questions.questions(page.workbench, run)
+    fitting = run_questions.filtered(shown, query.get("only", ""), query.get("words", ""))
+    wrong = (row.qid for row in fitting if row.kind in run_questions.WRONG)
+    return next(wrong, fitting[0].qid if fitting else "")
 
 
 def question_rows(page: Page, key: dict[str, Any], start: int, count: int) -> list[tuple[str, str]]:
@@ -285,7 +305,12 @@ def metrics(page: Page, run: RunFolder) -> str:
         about = f"<small>{e(run_views.definition(report, name))}</small>"
         figure = figures.percent(mean, share=is_share)
         lines.append(
-            [f'<b class="nm">{e(name)}</b>{about}', figure, interval, f"{mean.get('n', 0):,}"]
+            [
+                f'<b class="nm" title="{e(name)}">{e(metric_label(name))}</b>{about}',
+                figure,
+                interval,
+                f"{mean.get('n', 0):,}",
+            ]
         )
     cards = "".join(
         f"<h4>{e(name)}</h4>{html.defs(facts.items())}"
@@ -305,19 +330,25 @@ def cost(page: Page, run: RunFolder) -> str:
         return html.empty("The cost is known once the run is scored.")
     lines = [_action_cost(part) for part in report["cost"].get("per_action", [])]
     total = report["cost"]["total"]
-    usd = "no price is set" if total["usd"] is None else numbers.text(total["usd"], "usd")
     facts = [
         ["Questions", f"{total['questions']:,}"],
         ["Time of all steps", numbers.text(total["seconds"], "duration")],
         ["Calls to models", f"{total['model_calls']:,}"],
         ["Retrievals", f"{total['retrievals']:,}"],
         ["Tokens", f"{total['prompt_tokens'] or 0:,} + {total['completion_tokens'] or 0:,}"],
-        ["Price", usd],
+        ["Price", price_of(page, report)[0]],
     ]
-    heads = ["Action", ">Mean", ">Median", ">95 of 100", ">Tokens in + out", ">From the cache"]
+    heads = [
+        "Action",
+        ">Mean",
+        ">Median",
+        ">95th percentile",
+        ">Tokens in + out",
+        ">From the cache",
+    ]
     return (
         f"{html.heading('In all', first=True)}{html.rows(['', '>'], facts, kind='narrow')}"
-        f"{html.heading('An action, seconds a question')}{html.rows(heads, lines)}"
+        f"{html.heading('Each action, time a question')}{html.rows(heads, lines)}"
     )
 
 
@@ -364,14 +395,14 @@ def live(page: Page, event: Event) -> Patch:
     run = folder(page, event)
     job = page.workbench.jobs.get("run", run.name)
     going = job is not None and not job.done
-    patch: Patch = {
+    return {
         "#run-head": heading(page, run_list.row_of(page.workbench, run.name), "questions"),
         "#run-live": running(page, job) if job is not None and going else "",
         "#run-chips": chips(page, run, event.query.get("only", "")),
         "#run-rows": listing(page, run, event.query),
+        "#run-top": top(page, run),
         "event": {"name": "rb-rows", "list": "run-questions"},
     }
-    return patch if going else {**patch, "#run-top": top(page, run)}
 
 
 def resume(page: Page, event: Event) -> Patch:

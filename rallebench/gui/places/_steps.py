@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from rallebench.core.types import Example, Generate, Gold, Hit, Retrieve, Step
 from rallebench.gui import figures, html
 from rallebench.gui.html import e
+from rallebench.gui.wording import on_page
 from rallebench.render.numbers import text as in_words
 from rallebench.services.steps import Prices, is_span, prompt_of, spans, wiki_id_title
 from rallebench.services.steps import price as price_of
@@ -21,6 +22,9 @@ TITLES = {
     "failed": "Failed",
     "none": "No verdict",
 }
+
+LONG_BEFORE, BEFORE_MARK = 150, 60
+"""Characters before the first mark of a passage from which they are left out, and how many of them stay."""
 
 
 def marked(text: str, gold: Iterable[str], answer: str = "") -> str:
@@ -56,11 +60,22 @@ def passage(rank: int, hit: Hit, gold: Gold, far: bool, wrong: str = "") -> str:
     has = bool(spans(hit.passage.text, gold.answers))
     tags = '<em class="tag gold">gold page</em>' if is_gold else ""
     tags += '<em class="tag good">has the answer</em>' if has else ""
-    text = hit.passage.text
+    text = excerpt(hit.passage.text, gold.answers, wrong)
     return (
         f'<article class="p{" g" if is_gold else ""}{" far" if far else ""}" tabindex="0"><h4><b>{rank}</b><span dir="auto">{e(hit.passage.title or hit.passage.doc_id)}</span>{tags}'
-        f'<span class="n" title="page {e(hit.passage.page_id)}, passage {e(hit.passage.doc_id)}">{hit.score:.3f}</span></h4><p dir="auto">{marked(text, gold.answers, wrong)}</p></article>'
+        f'<span class="n" title="page {e(hit.passage.page_id)}, passage {e(hit.passage.doc_id)}">{hit.score:.3f}</span></h4><p dir="auto">{text}</p></article>'
     )
+
+
+def excerpt(text: str, gold: Iterable[str], answer: str) -> str:
+    """A passage with its marks, HTML. Of a closed passage only the first lines are in sight, so what stands long before the
+    first mark is left out of them."""
+    marks = spans(text, tuple(gold)) + (spans(text, (answer.strip(),)) if is_span(answer) else [])
+    first = min((start for start, _ in marks), default=0)
+    at = text.rfind(" ", 0, first - BEFORE_MARK) if first > LONG_BEFORE else -1
+    if at < 0:
+        return marked(text, gold, answer)
+    return f'<span class="lead">{e(text[:at])}</span> <span>{marked(text[at + 1 :], gold, answer)}</span>'
 
 
 def tokens(step: Step) -> str:
@@ -165,7 +180,7 @@ def result(
     gold = example.gold
     pairs = f'<dt>answer</dt><dd dir="auto">{answer_of(answer)}</dd>'
     if error:
-        pairs = f'<dt>error</dt><dd class="bad">{e(error)}</dd>'
+        pairs = f'<dt>error</dt><dd class="bad">{e(on_page(error))}</dd>'
     if gold.answers:
         others = " or ".join(f"“{e(a)}”" for a in gold.answers[1:4])
         more = f"<small>or {others}</small>" if others else ""

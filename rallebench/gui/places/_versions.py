@@ -54,7 +54,7 @@ def restore(page: Page, event: Event) -> Patch:
     """Bring a version back; Undo returns from it."""
     bench = bench_of(page, event)
     bench.edit(all_versions(page, bench)[int(event.text("index"))][1].chain)
-    return {"drawer": "", **chain_patch(page, bench), "event": {"name": "rb-stale", "index": 0}}
+    return {"drawer": "", **chain_patch(page, bench)}
 
 
 def difference(old: Chain, new: Chain) -> str:

@@ -12,7 +12,14 @@ from rallebench.gui import html
 from rallebench.gui.frame import PLACES, Event, Page, Patch
 from rallebench.gui.html import e
 from rallebench.gui.places import _agent, _chat, _code, _few, _versions
-from rallebench.gui.places._bench import Bench, bench_of, example_of
+from rallebench.gui.places._bench import (
+    Bench,
+    Execution,
+    bench_of,
+    example_of,
+    followed,
+    meanwhile,
+)
 from rallebench.gui.places._chain import edited, read_chain
 from rallebench.gui.places._one import (
     chain_html,
@@ -23,6 +30,7 @@ from rallebench.gui.places._one import (
     output_html,
     question,
     result_html,
+    stale,
     view,
 )
 from rallebench.gui.places._questions import chips, listed, question_rows
@@ -54,11 +62,19 @@ def open_one(page: Page, event: Event) -> Iterator[Patch]:
     bench = bench_of(page, event)
     asks = follow(page, bench, event)
     left_behind(page, bench, event.text("draft"))
-    yield {"#v-build-one": view(page, bench), "title": "Build", **header(page, bench)}
+    yield {
+        "#v-build-one": view(page, bench),
+        "title": "Build",
+        **header(page, bench),
+        **stale(bench),
+    }
     if asks:
         yield {"dialog": asks}
+    elif bench.running is not None:  # begun before the view was left
+        yield from followed(page, "#one-status", lambda: bench.running)
+        yield {"#v-build-one": view(page, bench), **stale(bench)}
     elif bench.executed is None and bench.question:
-        yield from execute(page, bench, heavy=False)
+        yield from execute(page, bench, event, heavy=False)
 
 
 def follow(page: Page, bench: Bench, event: Event) -> str:
@@ -108,7 +124,7 @@ def replace_chain(page: Page, event: Event) -> Iterator[Patch]:
     bench.edit(chain_from(page, **source))
     event.session["build-source"] = source
     yield {"dialog": "", **chain_patch(page, bench)}
-    yield from execute(page, bench)
+    yield from execute(page, bench, event)
 
 
 def restore_edits(page: Page, event: Event) -> Iterator[Patch]:
@@ -118,7 +134,7 @@ def restore_edits(page: Page, event: Event) -> Iterator[Patch]:
         bench.edit(bench.left_behind)
         bench.left_behind = None
     yield chain_patch(page, bench)
-    yield from execute(page, bench)
+    yield from execute(page, bench, event)
 
 
 def discard_edits(page: Page, event: Event) -> Patch:
@@ -131,40 +147,69 @@ def discard_edits(page: Page, event: Event) -> Patch:
 # executing
 
 
-def execute(page: Page, bench: Bench, *, heavy: bool = True) -> Iterator[Patch]:
+def execute(page: Page, bench: Bench, event: Event, *, heavy: bool = True) -> Iterator[Patch]:
     """Run the whole chain on the question; everything is shown as it comes."""
     example, chain = example_of(page, bench), bench.chain
     check_targets(chain)
-    workbench, started = page.workbench, time.time()
-    if bench.executed is not None and not bench.answered_by(chain):
+    if bench.answered is not None and not bench.is_answered_by(chain):
         bench.before, bench.verdict_before = bench.steps, bench.verdict_kind
-    bench.steps, bench.executed = {}, chain
-    stop = f" {html.stop_stream('build.run')}"
-    yield {"#one-status": f"Running …{stop}"}
+    bench.steps, bench.ran, bench.executed = {}, {}, chain
+    bench.running = going = Execution(event.action)
+
+    def stopped() -> Patch:
+        if bench.running is going:
+            bench.running = None
+            bench.executed = None if going.action == "open" else bench.executed
+        return {"#one-status": "Stopped", "#chain-form": chain_html(page, bench), **stale(bench)}
+
+    shown = "#one-status", going, chain.llms
+    yield {
+        "#one-status": going.words(page, ()),
+        "meanwhile": meanwhile(page, *shown, stopped, lambda: f"#out-{len(bench.steps)}"),
+    }
     try:
-        with workbench.models.lease(f"the chain {chain.name!r}, which is being executed") as lease:
-            for news in lease.load_for(chain.llms, chain.retrievers, heavy=heavy):
-                yield {"#one-status": f"{e(news.message[:1].upper() + news.message[1:])} …{stop}"}
-            written = ""
-            for piece in workbench.asking.execute_chain(chain, example.question, stream=True):
-                if isinstance(piece, StepStarted):
-                    written = ""
-                    yield {f"#gist-{piece.index}": "running …"}
-                elif isinstance(piece, Delta):
-                    written += piece.text
-                    now = f'<h5>Now</h5><p class="ans" dir="auto">{e(written)}</p>'
-                    yield {f"#out-{piece.index}": now}
-                elif isinstance(piece, StepDone):
-                    bench.steps[piece.index] = piece.step
-                    yield step_patch(page, bench, example, piece.index)
-                else:
-                    yield ended(page, bench, example, piece)
-                    bench.history.append((started, chain, piece.answer, bench.verdict_kind))
-                    workbench.tracking.trace(piece, example.question.text, "develop")
+        for patch in executed(page, bench, example, going, heavy):
+            if bench.running is not going:  # stopped, or another question was asked meanwhile
+                return
+            yield patch
     except RalleError:
         bench.executed = None
         yield {"#one-status": ""}
         raise
+    finally:
+        if bench.running is going:
+            bench.running = None
+
+
+def executed(
+    page: Page, bench: Bench, example: Example, going: Execution, heavy: bool
+) -> Iterator[Patch]:
+    """What an execution shows; what it learns is kept only while it is the one that goes on."""
+    workbench, chain, written = page.workbench, bench.chain, ""
+    with workbench.models.lease(f"the chain {chain.name!r}, which is being executed") as lease:
+        for news in lease.load_for(chain.llms, chain.retrievers, heavy=heavy):
+            going.doing = news.message[:1].upper() + news.message[1:]
+            yield {"#one-status": going.words(page, ())}
+        for piece in workbench.asking.execute_chain(chain, example.question, stream=True):
+            if bench.running is not going:
+                return
+            if isinstance(piece, StepStarted):
+                written, target = "", chain.actions[piece.index].target
+                going.doing, going.began = f"Waiting for {target}", time.time()
+                yield {f"#gist-{piece.index}": "running …"}
+            elif isinstance(piece, Delta):
+                written += piece.text
+                now = f'<h5>Now</h5><p class="ans" dir="auto">{e(written)}</p>'
+                yield {f"#out-{piece.index}": now}
+            elif isinstance(piece, StepDone):
+                bench.steps[piece.index] = piece.step
+                bench.ran[piece.index] = chain.actions[piece.index]
+                yield step_patch(page, bench, example, piece.index)
+            else:
+                patch = ended(page, bench, example, piece)
+                bench.history.append((time.time(), chain, piece.answer, bench.verdict_kind))
+                yield patch
+                workbench.tracking.trace(piece, example.question.text, "develop")
 
 
 def step_patch(page: Page, bench: Bench, example: Example, index: int) -> Patch:
@@ -202,7 +247,7 @@ def run(page: Page, event: Event) -> Iterator[Patch]:
     bench = bench_of(page, event)
     bench.edit(read_chain(event))
     yield header(page, bench)
-    yield from execute(page, bench)
+    yield from execute(page, bench, event)
 
 
 def run_action(page: Page, event: Event) -> Iterator[Patch]:
@@ -222,6 +267,7 @@ def run_action(page: Page, event: Event) -> Iterator[Patch]:
     if index in bench.steps:
         bench.before[index] = bench.steps[index]
     bench.steps = {**{i: s for i, s in bench.steps.items() if i < index}, index: step}
+    bench.ran = {i: bench.ran.get(i, action) for i in bench.steps} | {index: action}
     fresh = {"#one-status": "", "event": {"name": "rb-fresh", "index": index}}
     yield step_patch(page, bench, example, index) | fresh
 
@@ -265,11 +311,9 @@ def restructure(page: Page, event: Event) -> Patch:
     bench.edit(edited(read_chain(event), verb, index, by, event.text("add")))
     if verb != "add":
         bench.steps = {i: s for i, s in bench.steps.items() if i < min(index, index + by)}
+        bench.ran = {i: bench.ran[i] for i in bench.steps}
     opened = len(bench.chain.actions) - 1 if verb == "add" else max(0, index + by)
-    return {
-        **chain_patch(page, bench, min(opened, len(bench.chain.actions) - 1)),
-        "event": {"name": "rb-stale", "index": min(index, index + by)},
-    }
+    return chain_patch(page, bench, min(opened, len(bench.chain.actions) - 1))
 
 
 def undo(page: Page, event: Event) -> Patch:
@@ -278,8 +322,7 @@ def undo(page: Page, event: Event) -> Patch:
     if not bench.past:
         raise UsageError("There is nothing to undo: the chain is as it was opened.")
     bench.chain = bench.past.pop()
-    stale = {} if bench.answered_by(bench.chain) else {"event": {"name": "rb-stale", "index": 0}}
-    return {**chain_patch(page, bench), **stale}
+    return chain_patch(page, bench)
 
 
 def load_chain(page: Page, event: Event) -> Iterator[Patch]:
@@ -290,7 +333,7 @@ def load_chain(page: Page, event: Event) -> Iterator[Patch]:
     bench.edit(chain)
     said = {"say": "Your edited chain is in Undo."} if lost else {}
     yield {**chain_patch(page, bench), **said}
-    yield from execute(page, bench, heavy=False)
+    yield from execute(page, bench, event, heavy=False)
 
 
 def benchmark(page: Page, event: Event) -> Patch:
@@ -309,7 +352,7 @@ def choose_dataset(page: Page, event: Event) -> Iterator[Patch]:
     bench, name = bench_of(page, event), event.text("dataset")
     first = page.workbench.asking.questions(name)[0].question.qid
     bench.dataset, bench.only, bench.words = name, "", ""
-    yield from opened_question(page, bench, first)
+    yield from opened_question(page, bench, event, first)
 
 
 def filter_list(page: Page, event: Event) -> Patch:
@@ -321,15 +364,17 @@ def filter_list(page: Page, event: Event) -> Patch:
 
 def pick(page: Page, event: Event) -> Iterator[Patch]:
     """Another question; the chain stays as it is."""
-    yield from opened_question(page, bench_of(page, event), event.text("id"), redraw=False)
+    yield from opened_question(page, bench_of(page, event), event, event.text("id"), redraw=False)
 
 
 def pick_own(page: Page, event: Event) -> Iterator[Patch]:
     """A question that the user typed."""
-    yield from opened_question(page, bench_of(page, event), event.text("words"))
+    yield from opened_question(page, bench_of(page, event), event, event.text("words"))
 
 
-def opened_question(page: Page, bench: Bench, qid: str, *, redraw: bool = True) -> Iterator[Patch]:
+def opened_question(
+    page: Page, bench: Bench, event: Event, qid: str, *, redraw: bool = True
+) -> Iterator[Patch]:
     """Show a question and execute the chain on it; cached steps make this quick."""
     bench.question = qid
     bench.forget_steps()
@@ -340,6 +385,7 @@ def opened_question(page: Page, bench: Bench, qid: str, *, redraw: bool = True) 
             "#build-question": question(page, bench),
             "#chain-form": chain_html(page, bench),
             "#build-result": result_html(page, bench),
+            "event": {"name": "rb-fresh"},
         }
     yield {**parts, "address": address}
-    yield from execute(page, bench, heavy=False)
+    yield from execute(page, bench, event, heavy=False)

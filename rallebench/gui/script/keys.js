@@ -26,7 +26,8 @@ window.addEventListener(
     const control = ev.ctrlKey || ev.metaKey;
     const view = $('.view:not([hidden])');
     const modal = $('dialog[open]');
-    if (control && ev.key === 'Enter') return click_first('[data-primary]', modal, ev);
+    const panel = modal || ($('#drawer').contains(ev.target) ? $('#drawer') : null);
+    if (control && ev.key === 'Enter') return click_first('[data-primary]', panel, ev);
     if (control && ev.key === 's') return click_first('[data-save]', view, ev);
     if (ev.key === 'Escape' && !modal) return close_open(ev.target);
     if (ev.key === 'Enter' && ev.target.dataset?.on === 'enter') {

@@ -151,8 +151,9 @@ const begin = async () => {
   if (!location.hash) history.replaceState(null, '', '#/' + rb.view());
   window.addEventListener('hashchange', open_view);
   decorate(document);
-  await open_view();
+  const first = open_view(); // a model that hangs must not keep the jobs from showing
   document.body.classList.add('ready');
   tick();
+  await first;
   window.rallebenchIdle = true;
 };

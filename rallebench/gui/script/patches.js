@@ -26,6 +26,7 @@ const identity = el => {
 /* New HTML in an element; open folds, scrolled parts, the focus and what is selected stay. */
 const fill = (el, html) => {
   if (el._html === html) return;
+  for (let up = el.parentElement; up; up = up.parentElement) up._html = null; // it differs from now on
   el._html = html;
   const active = document.activeElement;
   const inside = el.contains(active) && active !== el;
@@ -133,7 +134,7 @@ rb.confirm = (text, verb) =>
       yes = true;
       d.close();
     };
-    $('.no', d).onclick = () => d.close();
+    $('.keep', d).onclick = () => d.close();
     d.onclose = () => done(yes);
     d.showModal();
     $('.yes', d).focus();

@@ -128,7 +128,7 @@ class _Build:
         if isinstance(error, OSError) or is_full(error):
             return disk_error(self.target, error, "the index", self.needed)
         if isinstance(error, BackendError):
-            return type(error)(with_final_names(str(error)))
+            return error.saying(with_final_names(str(error)))
         reason = with_final_names(" ".join(str(error).split())[-200:])
         return BackendError(
             f"The index {self.target} could not be built ({reason}). Nothing was left of it."
@@ -212,7 +212,7 @@ class _Build:
                 raise self._other(manifest)
             check_index(target, manifest)
         except (BadFileError, BackendError) as error:
-            raise type(error)(f"{error} Remove the folder {target} before.") from None
+            raise error.saying(f"{error} Remove the folder {target} before.") from None
         return is_made_by(manifest, self.recipe, corpus_sha, made_by)
 
     def _other(self, manifest: Manifest) -> UsageError:

@@ -163,7 +163,7 @@ def _refused(request: ExperimentRequest, name: str, value: Any, explicit: bool) 
             return "no cross-encoder is named (reranker=FOLDER)."
     except RalleError as error:
         if explicit:
-            raise UsageError(f"{FACTORS[name].setting}: {error}") from None
+            raise UsageError(f"{FACTORS[name].setting}: {error}", hint=error.hint) from None
         return str(error)
     return ""
 

@@ -177,7 +177,7 @@ def files_of(request: ExperimentRequest, sets: Sequence[KiltSet]) -> dict[str, t
             files[kilt_set.name] = (path.name.split(".jsonl")[0], path.resolve())
         elif sets and folder is None:
             raise UsageError(
-                f"No questions of {kilt_set.label} are named: the folder of KILT's files, or file=FILE.",
+                f"No file has the questions of {kilt_set.label}: data is the folder of KILT's files, file is one file.",
                 hint=Hint("set", "data=FOLDER"),
             )
         elif sets:
@@ -188,7 +188,7 @@ def files_of(request: ExperimentRequest, sets: Sequence[KiltSet]) -> dict[str, t
             )
     if not files:
         raise UsageError(
-            "No questions are named: the folder of KILT's files, or datasets=nq and file=FILE.",
+            "No file has the questions: data is the folder of KILT's files, file is one file of datasets=nq.",
             hint=Hint("set", "data=FOLDER"),
         )
     return files
