@@ -59,6 +59,7 @@ class ReplyCounts:
             request, reply = step.request, step.reply
             if not isinstance(request, Generate):
                 continue
+            self._count(request.llm, "model", "answered with the model" in reply.note)
             if request.options.get("logprobs"):
                 self._count(request.llm, "logprobs", bool(reply.text) and not reply.logprobs)
             if request.options.get("response_format"):
@@ -96,6 +97,9 @@ LACKING: Mapping[str, str] = {
     ),
     "response_format": (
         "were written without response_format, which the server refuses or ignores; the schema was put into the prompt."
+    ),
+    "model": (
+        "came from another model than those before, as the server says; answer the questions again with one model."
     ),
     "seed": (
         "show that the server ignores seed or temperature, so their sampled texts cannot be repeated, or are not sampled."

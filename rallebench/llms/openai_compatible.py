@@ -42,7 +42,7 @@ from rallebench.llms._openai.requests import (
     prompt_of,
     settings_of,
 )
-from rallebench.llms._openai.sampling import SampledTexts
+from rallebench.llms._openai.sampling import SampledTexts, ServedModel
 from rallebench.llms._stops import cut_at, cut_stream
 
 REUSE_SECONDS = 0.05
@@ -93,7 +93,7 @@ class OpenAICompatible:
         self.fingerprint = _fingerprint(settings)
         self._server = Server(name, settings, key)
         self._abilities = Abilities(settings, self._server)
-        self._sampled = SampledTexts()
+        self._sampled, self._served = SampledTexts(), ServedModel()
 
     @property
     def about(self) -> str:
@@ -187,15 +187,17 @@ class OpenAICompatible:
         try:
             with server.request("POST", self.settings.path, sent) as answer:
                 server.limiter.read_headers(answer.headers, permit)
+                names = [""]
                 for piece in read_answer(
-                    answer, stream, self.settings.timeout, server.key, server.lost
+                    answer, stream, self.settings.timeout, server.key, server.lost, names.append
                 ):
                     if isinstance(piece, str):
                         if schema is None:  # else what is handed out may not be what was written
                             yield piece
                         continue
                     reply, fits = _finished(piece, pending, why)
-                    note = f"{reply.note} {self._sampled.note(body, reply)}".strip()
+                    signs = (self._sampled.note(body, reply), self._served.note(names[-1]))
+                    note = " ".join(filter(None, (reply.note, *signs)))
                     reply = replace(reply, note=note)
                     if schema is not None and not why and not fits:
                         pending.why, pending.lost = IGNORED, reply

@@ -14,6 +14,7 @@ from loopback import (
     Behaviour,
     Loopback,
     answer,
+    chunk,
     completion,
     fail,
     good_stream,
@@ -226,3 +227,33 @@ def test_a_server_that_shows_that_it_ignores_a_seed_is_told_of(
 def test_a_short_text_may_be_the_same_with_two_seeds(serve: Serve) -> None:
     llm = serve(answer("Paris."))[1]
     assert [reply_of(llm, sampled(seed)).note for seed in (1, 2)] == ["", ""]
+
+
+# ── a server that changes its model ──────────────────────────────────────────
+
+
+@pytest.mark.parametrize("api", ["chat", "completions"])
+def test_a_server_that_changes_its_model_between_two_questions_is_told_of(
+    serve: Serve, api: str
+) -> None:
+    def by(model: str) -> Behaviour:
+        choice = {"index": 0, "finish_reason": "stop"}
+        said = {"message": {"content": "a"}} if api == "chat" else {"text": "a"}
+        return send_json({"model": model, "choices": [{**choice, **said}], "usage": USAGE["usage"]})
+
+    llm = serve(by("old"), by("old"), by("new"), answer("a"), by("new"), api=api)[1]
+    replies = [reply_of(llm) for _ in range(5 if api == "chat" else 3)]
+    change = "The server answered with the model 'new', before with 'old'."
+    assert [reply.note for reply in replies] == ["", "", change, "", ""][: len(replies)]
+    counts = ReplyCounts()
+    counts.count(Episode("q1", "asks", tuple(Step(ask(), reply) for reply in replies)))
+    assert "1 of" in counts.sentences()[0] and "another model" in counts.sentences()[0]
+
+
+def test_the_model_of_a_stream_is_read_too(serve: Serve) -> None:
+    def by(model: str) -> Behaviour:
+        pieces = [{**chunk("a", None), "model": model}, {**chunk(None, "stop"), "model": model}]
+        return stream([*pieces, USAGE, DONE])
+
+    llm = serve(by("old"), by("new"))[1]
+    assert ["before with 'old'" in streamed(llm)[1].note for _ in range(2)] == [False, True]

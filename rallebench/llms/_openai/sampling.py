@@ -1,4 +1,4 @@
-"""Whether a server keeps to seed and temperature: known from what it wrote, never asked for."""
+"""Whether a server keeps to seed, temperature and its model: known from what it wrote, never asked for."""
 
 from __future__ import annotations
 
@@ -51,3 +51,19 @@ class SampledTexts:
                 fault = SAME if sure else ""
             self.fault = fault or self.fault
             return fault
+
+
+class ServedModel:
+    """The model that a server says it answered with. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._name = ""
+
+    def note(self, name: str) -> str:
+        """Remember the model of a reply, '' if it was not named; the sentence for it if another answered before."""
+        with self._lock:
+            before, self._name = self._name, name or self._name
+        if not name or before in ("", name):
+            return ""
+        return f"The server answered with the model {name!r}, before with {before!r}."
