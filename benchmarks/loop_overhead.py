@@ -101,7 +101,7 @@ def by_the_runner(
     chain: Chain,
     records: Sequence[dict[str, Any]],
     backends: Backends,
-    memo: ReplyCache,
+    reply_cache: ReplyCache,
 ) -> tuple[Took, RunFolder]:
     """What the runner took to answer all records into a new run folder, and that folder."""
     run = RunFolder.create(folder / "runs", name, {}, records)
@@ -113,7 +113,7 @@ def by_the_runner(
             lambda question: as_flow(chain, question),
             questions,
             backends,
-            memo=memo,
+            reply_cache=reply_cache,
             batch_size=BATCH,
         ):
             pass
@@ -143,12 +143,12 @@ def measure(folder: Path, questions: int, rounds: int) -> Report:
         )
         bare.append(took)
         models = {"first": Scripted(few_words, "first"), "last": Scripted(few_words, "last")}
-        memo = ReplyCache(folder / f"memo-{number}.sqlite")
+        reply_cache = ReplyCache(folder / f"memo-{number}.sqlite")
         backends = Backends({RETRIEVER: retriever}, models)
         took, run = by_the_runner(
-            folder, f"round-{number}", three_actions(), records, backends, memo
+            folder, f"round-{number}", three_actions(), records, backends, reply_cache
         )
-        memo.close()
+        reply_cache.close()
         ours.append(took)
         wrong += sum(a != b for a, b in zip(answers_of(run, records), expected, strict=True))
         lines += len(run.heads())

@@ -93,19 +93,19 @@ def measure(folder: Path, questions: int, rounds: int, kind: str, delay: float) 
     )
     edited = {prompt_of(request) for request in last.requests}
     for number in range(rounds):
-        memo = ReplyCache(folder / f"memo-{number}.sqlite")
+        reply_cache = ReplyCache(folder / f"memo-{number}.sqlite")
         took, _ = by_the_runner(
-            folder, f"full-{number}", three_actions(prompt), records, backends, memo
+            folder, f"full-{number}", three_actions(prompt), records, backends, reply_cache
         )
         full.append(took.wall)
         asked, calls = first.asked + retriever.asked, last.calls
         chain = three_actions(prompt, EDITED)
-        took, run = by_the_runner(folder, f"again-{number}", chain, records, backends, memo)
+        took, run = by_the_runner(folder, f"again-{number}", chain, records, backends, reply_cache)
         again.append(took)
         reasked += first.asked + retriever.asked - asked
         missing += len(edited - {prompt_of(request) for request in last.requests[calls:]})
         wrong += sum(a != b for a, b in zip(answers_of(run, records), expected, strict=True))
-        memo.close()
+        reply_cache.close()
     seconds, each = [took.wall for took in again], 1000 / questions
     return Report(
         "memo_rerun",

@@ -4,12 +4,10 @@ A random Llama and a tokenizer of the starter's words are written into a tempora
 downloaded. The bare figure is ``tokenizer`` → ``model.generate`` → ``batch_decode`` on the same
 batches with the same weights. The second figure answers 200 prompts of mixed length, once handed
 over as they come, a batch at a time, and once all together, so that the backend can sort them.
-With ``--cuda`` a larger model is also held in bfloat16, 8 bit and 4 bit on a CUDA device.
 """
 
 from __future__ import annotations
 
-import argparse
 import random
 import tempfile
 from collections.abc import Sequence
@@ -33,20 +31,15 @@ SMALL = {
     "num_hidden_layers": 4,
     "num_attention_heads": 4,
 }
-LARGE = {
-    "hidden_size": 2048,
-    "intermediate_size": 5632,
-    "num_hidden_layers": 16,
-    "num_attention_heads": 16,
-}
-BATCHES = (1, 8, 32)
 
 
-def write_model(folder: Path, shape: dict[str, int], dtype: str = "float32") -> Path:
-    """A random Llama that never ends a text by itself, with a tokenizer of one token a word."""
+def write_model(
+    folder: Path, shape: dict[str, int], dtype: str = "float32", device: str = "cpu"
+) -> Path:
+    """A random Llama that never ends a text by itself, with a tokenizer of one token a word; made on ``device``."""
     import torch
     from tokenizers import Tokenizer, models, pre_tokenizers
-    from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+    from transformers import AutoModelForCausalLM, LlamaConfig, PreTrainedTokenizerFast
 
     words = sorted(set(_report.starter_words()))
     vocabulary = {word: number for number, word in enumerate([*SPECIAL, *words])}
@@ -63,7 +56,8 @@ def write_model(folder: Path, shape: dict[str, int], dtype: str = "float32") -> 
         eos_token_id=3,
         **shape,
     )
-    model = LlamaForCausalLM(config).to(getattr(torch, dtype))
+    with torch.device(device):
+        model = AutoModelForCausalLM.from_config(config, dtype=getattr(torch, dtype))
     with torch.no_grad():
         for parameter in model.parameters():
             if parameter.dim() > 1:
@@ -194,48 +188,12 @@ def measure(
     )
 
 
-def on_cuda(folder: Path, tokens: int) -> list[str]:
-    """Memory and tokens a second of a larger model in each form, one line each."""
-    import torch
-
-    if not torch.cuda.is_available():
-        return ["--cuda: there is no CUDA device here, so nothing was measured on one"]
-    where = write_model(folder / "large", LARGE, "bfloat16")
-    text = mixed_prompts(1, 200)[0]
-    lines = []
-    for form in ("none", "8bit", "4bit"):
-        llm: Any = LLMS["transformers"](
-            "large", model=str(where), device_map="cuda", dtype="bfloat16", quantization=form
-        )
-        llm.generate(asked([text], 4))
-        speeds = []
-        for rows in BATCHES:
-            took, replies = _report.timed(lambda: llm.generate(asked([text] * rows, tokens)))  # noqa: B023
-            written = sum(reply.completion_tokens for reply in replies)
-            speeds.append(f"{written / took.wall:.0f} at {rows}")
-        name = "bfloat16" if form == "none" else form
-        lines.append(
-            f"CUDA, {name}: {llm.memory.vram / 1e6:.0f} MB; tokens a second by batch: {', '.join(speeds)}"
-        )
-        llm.close()
-    return lines
-
-
-def arguments_of() -> argparse.Namespace:
-    """The flags."""
-    flags = _report.parser(__doc__, rounds=5)
-    flags.add_argument(
-        "--cuda", action="store_true", help="also a larger model on a CUDA device, in three forms"
-    )
-    return flags.parse_args()
-
-
 def main() -> int:
     """Measure and print."""
     import torch
 
     torch.set_num_threads(_report.THREADS)
-    arguments = arguments_of()
+    arguments = _report.parser(__doc__, rounds=5).parse_args()
     size: dict[str, int] = {
         "prompts": 48,
         "mixed": 200,
@@ -246,10 +204,7 @@ def main() -> int:
     if arguments.quick:
         size = {"prompts": 6, "mixed": 12, "longest": 60, "tokens": 4, "rounds": 1}
     with tempfile.TemporaryDirectory() as folder:
-        report = measure(Path(folder), **size)
-        if arguments.cuda:
-            report.notes += on_cuda(Path(folder), 8 if arguments.quick else 64)
-        return report.tell(arguments)
+        return measure(Path(folder), **size).tell(arguments)
 
 
 if __name__ == "__main__":

@@ -14,9 +14,14 @@ os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
 os.environ["NO_PROXY"] = os.environ["no_proxy"] = "127.0.0.1,localhost"
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
     from small_workspace import CommandLine
+
+# A busy machine is no failure.
+settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("unhurried")
 
 PROJECT = Path(__file__).resolve().parent.parent
 

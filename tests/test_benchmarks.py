@@ -36,6 +36,13 @@ MEASURES = {
     },
     "sweeping": {"the sweep", "the sweep over the direct calls"},
     "comparing": {"comparing two runs", "the table of all questions"},
+    "device": {
+        "bfloat16: memory",
+        "8 bit: tokens a second in batches of 8",
+        "4 bit: tokens a second in batches of 32",
+        "encoder on cpu in float32: passages a second",
+        "the reader's network on cpu in float32: prompts of five passages a second",
+    },
     "encoding": {"float32, passages a second", "float32, speed-up"},
     "kill_and_resume": {"prompts asked", "time in sessions"},
     "kill_encoding": {"passages encoded twice", "time in both sessions"},

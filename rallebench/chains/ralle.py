@@ -20,13 +20,13 @@ from rallebench.core.files import read_json
 from rallebench.core.sources import Source
 from rallebench.core.types import Action, ActionKind, Chain, Dialect
 
-_KINDS: Mapping[str, ActionKind] = {
+_ACTION_KINDS: Mapping[str, ActionKind] = {
     "LLM": "generate",
     "Retriever": "retrieve",
     "Identity": "identity",
 }
 _DIALECTS: Mapping[str, Dialect] = {"f-strings": "fstring", "eval": "eval"}
-_FUNCTIONS = {kind: function for function, kind in _KINDS.items()}
+_FUNCTIONS = {kind: function for function, kind in _ACTION_KINDS.items()}
 _FORMATS = {dialect: name for name, dialect in _DIALECTS.items()}
 _TARGETS: Mapping[ActionKind, str] = {"generate": "llm_name", "retrieve": "retriever_name"}
 
@@ -83,7 +83,7 @@ def _with_dataset(chain: Chain, value: Any, what: str) -> Experiment:
 
 def _action(value: Any, what: str) -> Action:
     saved = as_object(value, what)
-    kind = _one_of(_KINDS, saved.get("function"), f"{what}: 'function'")
+    kind = _one_of(_ACTION_KINDS, saved.get("function"), f"{what}: 'function'")
     written = saved.get("f-strings_or_eval")
     dialect = _one_of(
         _DIALECTS, "f-strings" if written is None else written, f"{what}: 'f-strings_or_eval'"

@@ -102,7 +102,7 @@ def listing(names: list[str], last: str = "and") -> str:
 
 Value = Any  # str, int, float, bool, None, or list, tuple, dict, set of them
 
-KINDS: dict[type, str] = {
+TYPE_NAMES: dict[type, str] = {
     str: "a text",
     int: "a number",
     float: "a number",
@@ -121,7 +121,7 @@ UNORDERED = "a set has no order, so the prompt would change from run to run: use
 
 def kind(value: Value) -> str:
     """The kind of ``value`` for a message: 'a text', 'a list' and so on."""
-    return KINDS.get(type(value), "an object")
+    return TYPE_NAMES.get(type(value), "an object")
 
 
 def plain(value: object, name: str) -> Value:

@@ -228,6 +228,7 @@ def cache_bytes(config: Mapping[str, Any], context: int, batch: int, dtype: str)
 
 
 def first_number(config: Mapping[str, Any], names: Iterable[str]) -> int:
+    """The first positive whole number that a configuration, or its part for text, has under these names; 0 without one."""
     inner = config.get("text_config")
     for part in (config, inner if isinstance(inner, dict) else {}):
         for name in names:

@@ -29,7 +29,7 @@ def baselines(args: argparse.Namespace) -> Result:
     plan = flags.plan_of(workbench, request, args)
     if plan is not None:
         return plan
-    result = flags.perform(workbench, request, RunOptions(track=not args.no_mlflow))
+    result = flags.run_experiment(workbench, request, RunOptions(track=not args.no_mlflow))
     value, failed = dict(result.document), result.report.failed
     if "oracle" not in {*value["lines"], *failed}:
         say("The gold names no pages, so there are no oracle passages.")

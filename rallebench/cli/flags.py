@@ -16,9 +16,9 @@ from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.runs import RunOptions
 from rallebench.core.text import split_names
 from rallebench.render import experiments
-from rallebench.services import answers, experimenting
+from rallebench.services import answers, experiment_requests
 from rallebench.services.builders import ExperimentResult
-from rallebench.services.experimenting import QUESTIONS
+from rallebench.services.experiment_requests import QUESTIONS
 from rallebench.services.workbench import Workbench
 
 
@@ -142,7 +142,7 @@ def plan_of(
             raise UsageError("--probe goes with --plan; without it everything is run.")
         return None
     if not hasattr(args, "probe"):
-        value = experimenting.plan_json(workbench.experiments.plan(request))
+        value = experiment_requests.plan_json(workbench.experiments.plan(request))
         return Result(value, experiments.plan_blocks(value))
     questions = QUESTIONS if probe is None else probe
     if questions < 0:
@@ -150,14 +150,14 @@ def plan_of(
             f"--probe is {questions}; it must be 0 for none, or a number of questions."
         )
     value = follow(
-        experimenting.plan_with_costs(
+        experiment_requests.plan_with_costs(
             workbench, request, questions=questions, batch_size=args.batch_size
         )
     )
     return Result(value, experiments.plan_blocks(value))
 
 
-def perform(
+def run_experiment(
     workbench: Workbench, request: ExperimentRequest, options: RunOptions
 ) -> ExperimentResult:
     """Run an experiment to its end, with its progress on stderr. The first Ctrl-C ends it after the current batch."""

@@ -18,7 +18,7 @@ from rallebench.core.tables import Column, Table
 from rallebench.render import costs
 from rallebench.render.numbers import interval, text
 from rallebench.services import runs
-from rallebench.services.runs import Benchmark, BenchmarkOptions
+from rallebench.services.runs import BenchmarkOptions, PreparedRun
 from rallebench.services.workbench import Workbench
 
 
@@ -62,12 +62,12 @@ def run(args: argparse.Namespace) -> Result:
     agent = flags.agent_of(workbench, args)
     continued = {"run": args.name, "resume": args.resume}
     if agent is not None:
-        benchmark = runs.of_flow(workbench, agent.flow, options, **continued)
+        prepared = runs.of_flow(workbench, agent.flow, options, **continued)
     elif (files := workbench.workspace.chain_folder(args.chain)) is not None:
         return _folder(workbench, args, files, options)
     else:
-        benchmark = runs.of_chain(workbench, args.chain, options, **continued)
-    value = run_benchmark(workbench, benchmark)
+        prepared = runs.of_chain(workbench, args.chain, options, **continued)
+    value = run_benchmark(workbench, prepared)
     return Result(value, blocks(value))
 
 
@@ -84,7 +84,7 @@ def _folder(
     )
     run_options = RunOptions(max_errors=args.max_errors, track=options.track)
     try:
-        result = flags.perform(workbench, request, run_options)
+        result = flags.run_experiment(workbench, request, run_options)
     except StoppedError as error:
         again = f"--name {args.name}" if args.name else "--chain FILE --name RUN"
         raise StoppedError(
@@ -99,12 +99,12 @@ def _folder(
     return Result(values or None, lines, failure)
 
 
-def run_benchmark(workbench: Workbench, benchmark: Benchmark) -> dict[str, Any]:
+def run_benchmark(workbench: Workbench, prepared: PreparedRun) -> dict[str, Any]:
     """Run a benchmark to its end and return its JSON. Raises StoppedError if it was stopped."""
-    result = follow(workbench.runs.run(benchmark), lambda: workbench.runs.stop(benchmark.name))
+    result = follow(workbench.runs.run(prepared), lambda: workbench.runs.stop(prepared.name))
     if result.stopped:
         raise StoppedError(
-            f"Stopped after {result.report['n_done']} of {result.n} questions; continue with --name {benchmark.name} --resume."
+            f"Stopped after {result.report['n_done']} of {result.n} questions; continue with --name {prepared.name} --resume."
         )
     return runs.result_json(workbench, result)
 

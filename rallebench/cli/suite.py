@@ -13,7 +13,7 @@ from rallebench.core.runs import RunOptions
 from rallebench.core.tables import Table
 from rallebench.render import experiments
 from rallebench.render.numbers import text
-from rallebench.services import catalog, experimenting
+from rallebench.services import catalog, experiment_requests
 
 APART = ("suite", "name", "folder")
 """Keys of a report that are in its first or last line."""
@@ -55,7 +55,7 @@ def suite(args: argparse.Namespace) -> Result:
         suites = catalog.described("suites")
         return Result({"suites": suites}, (experiments.forms(suites),))
     workbench = workbench_of(args)
-    request = experimenting.suite_request(
+    request = experiment_requests.suite_request(
         workbench,
         args.suite,
         args.llm or (),
@@ -68,7 +68,7 @@ def suite(args: argparse.Namespace) -> Result:
     if plan is not None:
         return plan
     options = RunOptions(args.batch_size, args.max_errors, track=not args.no_mlflow)
-    result = flags.perform(workbench, request, options)
+    result = flags.run_experiment(workbench, request, options)
     failed = list(result.report.failed)
     mend = f"Start the suite again with --name {request.name!r} when it is mended: only what is missing is run."
     failure = failed_parts("parts", failed, len(result.runs) + len(failed), mend)

@@ -15,7 +15,7 @@ from rallebench.core.errors import BackendError, UsageError
 from rallebench.core.runs import RunOptions
 from rallebench.core.tables import Column, Table
 from rallebench.render.numbers import interval
-from rallebench.services import catalog, experimenting
+from rallebench.services import catalog, experiment_requests
 from rallebench.services.runs import changed_chain
 
 FIELDS = (
@@ -62,11 +62,11 @@ def sweep(args: argparse.Namespace) -> Result:
     if not args.chain and args.vary:
         raise UsageError("--vary needs the chain that it varies: --chain starter.")
     if not args.chain:
-        value = experimenting.stored_sweep(workbench, args.name, args.metric)
+        value = experiment_requests.stored_sweep(workbench, args.name, args.metric)
         return Result(value, _blocks(value))
     name = args.name or time.strftime("sweep-%Y%m%d-%H%M%S")
     chain = changed_chain(workbench, args.chain, args.llm, args.retriever, args.set)
-    request, variants = experimenting.sweep_request(
+    request, variants = experiment_requests.sweep_request(
         workbench,
         name,
         chain,
@@ -79,12 +79,12 @@ def sweep(args: argparse.Namespace) -> Result:
         seed=args.seed,
     )
     if args.plan:
-        value, notes = experimenting.sweep_plan(workbench, request)
+        value, notes = experiment_requests.sweep_plan(workbench, request)
         for note in notes:
             say(f"Note: {note}")
         return Result(value, (value["verdict"],))
     options = RunOptions(args.batch_size, args.max_errors, track=not args.no_mlflow)
-    result = flags.perform(workbench, request, options)
+    result = flags.run_experiment(workbench, request, options)
     failed = result.report.failed
     if len(failed) == variants:
         raise BackendError(f"Every variant failed. {next(iter(failed.values()))}")
@@ -100,7 +100,7 @@ def sweep(args: argparse.Namespace) -> Result:
 def _blocks(value: Mapping[str, Any]) -> tuple[Table | str, ...]:
     rows = []
     for row in value["variants"]:
-        name = value["metric"] or experimenting.headline(row["metrics"])
+        name = value["metric"] or experiment_requests.headline(row["metrics"])
         mean = row["metrics"].get(name)
         difference = "" if row["difference"] is None else f"{row['difference']:+.4f}"
         ends = interval(row, "delta") if difference and row["p_corrected"] is not None else ""

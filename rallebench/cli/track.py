@@ -9,7 +9,7 @@ from rallebench.cli.printing import say
 from rallebench.cli.verbs import VERBS, Result, workbench_of
 from rallebench.core.errors import NotFoundError
 from rallebench.services import exchange
-from rallebench.services.experiments import KINDS
+from rallebench.services.experiments import TRACKABLE
 
 
 @VERBS.register(
@@ -19,7 +19,7 @@ from rallebench.services.experiments import KINDS
     order=9,
     flags=(
         flag("run", "RUN", "a run, or a sweep or a suite: its runs and the run above them"),
-        flag("--kind", help="which one, where several have this name", choices=KINDS),
+        flag("--kind", help="which one, where several have this name", choices=TRACKABLE),
         switch("--model", "log the run's chain as a model, too"),
         flag("--tracking-uri", "URI"),
     ),

@@ -12,9 +12,9 @@ from rallebench.cli.printing import follow
 from rallebench.cli.verbs import VERBS, Result, workbench_of
 from rallebench.core.runs import RunOptions
 from rallebench.core.tables import Column, Table
-from rallebench.services import catalog, experimenting
+from rallebench.services import catalog, experiment_requests
 
-QUESTIONS = experimenting.TRADEOFF_QUESTIONS
+QUESTIONS = experiment_requests.TRADEOFF_QUESTIONS
 COLUMNS = (
     Column("index"),
     Column("recall@k"),
@@ -57,7 +57,7 @@ def tradeoff(args: argparse.Namespace) -> Result:
     """Measure every index in a process of its own, at every setting of its search."""
     workbench = workbench_of(args)
     name = args.name or time.strftime("tradeoff-%Y%m%d-%H%M%S")
-    request = experimenting.tradeoff_request(
+    request = experiment_requests.tradeoff_request(
         workbench,
         name,
         flags.listed(args.index) or (),

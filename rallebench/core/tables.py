@@ -100,7 +100,7 @@ class Table:
         return cls(value["title"], columns, rows, value["percent"], value.get("note", ""))
 
 
-Kind = Literal["line", "bar", "scatter", "radar", "bubble", "waterfall", "box", "rings"]
+FigureKind = Literal["line", "bar", "scatter", "radar", "bubble", "waterfall", "box", "rings"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +116,7 @@ class Figure:
     x: str
     y: str
     series: Mapping[str, tuple[tuple[Any, ...], ...]]
-    kind: Kind = "line"
+    kind: FigureKind = "line"
     labels: Mapping[str, str] = field(default_factory=dict)
     high: float | None = None
     empty: str = ""

@@ -49,7 +49,7 @@ def halved(model: Any) -> Any:
     """
     import torch
 
-    class Linear(torch.nn.Module):  # type: ignore[misc]
+    class HalfPrecisionLinear(torch.nn.Module):  # type: ignore[misc]
         """A linear layer with its product in bfloat16."""
 
         def __init__(self, layer: Any) -> None:
@@ -62,7 +62,7 @@ def halved(model: Any) -> Any:
             return product.to(x.dtype)
 
     shared = {id(tensor): tensor for tensor in (*model.parameters(), *model.buffers())}
-    return with_linear_layers(copy.deepcopy(model, shared), Linear)
+    return with_linear_layers(copy.deepcopy(model, shared), HalfPrecisionLinear)
 
 
 def with_linear_layers(model: Any, kind: Callable[[Any], Any]) -> Any:

@@ -28,7 +28,7 @@ def answer(
     *,
     task: str = "",
     workflow: str = "chain",
-    memo: ReplyCache | None = None,
+    reply_cache: ReplyCache | None = None,
     batch_size: int = 20,
     max_errors: int | None = None,
     observe: Callable[[Episode], Mapping[str, float | None]] = lambda episode: {},
@@ -51,7 +51,7 @@ def answer(
             todo,
             backends,
             workflow=workflow,
-            memo=memo,
+            reply_cache=reply_cache,
             batch_size=batch_size,
             stop=counter.stop,
         ):

@@ -112,8 +112,8 @@ class ExperimentResult:
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
-    """What tells experiments of one kind from others.
+class ExperimentRules:
+    """How the experiments of one place are run and stored.
 
     ``noun``: what one is called in sentences; ``document``: its report as JSON. ``fixed``: the name belongs to one
     request; another is refused, and ended runs are taken as they are. ``same``: if not fixed, the settings that may not
@@ -136,10 +136,10 @@ class Performer:
         context: ExperimentContext,
         store: ExperimentStore,
         options: RunOptions,
-        kind: Kind,
+        rules: ExperimentRules,
     ) -> None:
         self._request, self._context, self._store = request, context, store
-        self._options, self._kind = replace(options, resume=True), kind
+        self._options, self._rules = replace(options, resume=True), rules
         self._folder = store.folder(request.name)
         self._runs: dict[str, str] = {}
         self._transient = ""
@@ -172,7 +172,7 @@ class Performer:
     def _run(self, step: RunRequest) -> Operation[RunResult]:
         request = run_of(self._request, step)
         self._runs[request.label] = request.name
-        if self._kind.fixed and (ended := ended_result(self._context.runs, request)) is not None:
+        if self._rules.fixed and (ended := ended_result(self._context.runs, request)) is not None:
             yield Finished(request.label, request.name, True, ended)
             self.results.append(ended)
             return ended
@@ -188,7 +188,7 @@ class Performer:
             raise
         if result.stopped:
             raise StoppedError(
-                f"The {self._kind.noun} was stopped in {request.name!r}.", hint=Hint("start-again")
+                f"The {self._rules.noun} was stopped in {request.name!r}.", hint=Hint("start-again")
             )
         self.results.append(result)
         if request.on_result is not None:
@@ -257,31 +257,31 @@ class Performer:
         self._saved = True
         request = self._request
         self._store.save_request(
-            request.name, request.kind, request.as_json(), self._runs, self._kind.noun
+            request.name, request.kind, request.as_json(), self._runs, self._rules.noun
         )
 
 
-def perform(
+def run_experiment(
     request: ExperimentRequest,
     experiment: Callable[[ExperimentRequest], Experiment],
     context: ExperimentContext,
     store: ExperimentStore,
     options: RunOptions,
-    kind: Kind,
+    rules: ExperimentRules,
 ) -> Operation[ExperimentResult]:
     """Perform all requests of an experiment, one after another, and store its report.
 
     Runs that are complete under the experiment's name are not asked again. Raises RalleError; UsageError comes before
     anything is written, unless a run of that name was made with other settings.
     """
-    check_free(store.root, request.kind, request.name, kind.noun)
-    with store.locked(request.name, kind.noun):
-        if (kind.fixed or kind.same) and store.exists(request.name):
-            _check_same(store.open(request.name).request, request, kind)
+    check_free(store.root, request.kind, request.name, rules.noun)
+    with store.locked(request.name, rules.noun):
+        if (rules.fixed or rules.same) and store.exists(request.name):
+            _check_same(store.open(request.name).request, request, rules)
         dataset, folder = dataset_file(store.root, request.name), store.folder(request.name)
-        written = WrittenFiles(folder, guarded=kind.guarded)
+        written = WrittenFiles(folder, guarded=rules.guarded)
         written.refuse_changed([dataset])
-        performer = Performer(request, context, store, options, kind)
+        performer = Performer(request, context, store, options, rules)
         try:
             report = yield from drive(experiment(request), performer)
         finally:
@@ -305,7 +305,7 @@ def perform(
             tuple(map(str, (*files, *to_edit))),
             rows=performer.rows,
         )
-        document = kind.document(result)
+        document = rules.document(result)
         now = time.strftime("%Y-%m-%dT%H:%M:%S%z")
         store.save_report(request.name, {**document, "request": request.as_json(), "made": now})
         warning = context.track_experiment(document, request.kind) if options.track else ""
@@ -327,7 +327,9 @@ def run_of(request: ExperimentRequest, step: RunRequest) -> RunRequest:
     )
 
 
-def _check_same(stored: Mapping[str, Any], request: ExperimentRequest, kind: Kind) -> None:
+def _check_same(
+    stored: Mapping[str, Any], request: ExperimentRequest, rules: ExperimentRules
+) -> None:
     """Raise UsageError if an experiment of that name asks for something else: where the kind is ``fixed`` for anything but
     the metric that ranks its results, and MismatchError for another value of the settings that must be the ``same``."""
 
@@ -335,11 +337,11 @@ def _check_same(stored: Mapping[str, Any], request: ExperimentRequest, kind: Kin
         settings = {k: v for k, v in value["settings"].items() if k != "metric"}
         return json.loads(json.dumps({**value, "settings": settings}))
 
-    if kind.fixed and content(stored) != content(request.as_json()):
+    if rules.fixed and content(stored) != content(request.as_json()):
         raise UsageError(
-            f"The {kind.noun} {request.name!r} exists already with another content; choose another name."
+            f"The {rules.noun} {request.name!r} exists already with another content; choose another name."
         )
-    for name in kind.same:
+    for name in rules.same:
         before, now = stored["settings"].get(name), request.settings.get(name)
         if before != now:
             raise MismatchError(

@@ -225,16 +225,16 @@ def plan(
     """Everything that ``perform`` would run. Loads nothing, writes nothing. Raises RalleError for a wrong request, and
     MismatchError if a run of that name was made with other settings."""
     needs = Needs({}, {}, {}, {}, {})
-    plays = [
+    rehearsals = [
         _dry_run(experiment(request), Rehearser(request, context, *fake, needs)) for fake in FAKES
     ]
-    most, least = (count(len(runs) for runs, _ in plays) for count in (max, min))
+    most, least = (count(len(runs) for runs, _ in rehearsals) for count in (max, min))
     runs = tuple(
-        _merged([played[i] if i < len(played) else None for played, _ in plays])
+        _merged([played[i] if i < len(played) else None for played, _ in rehearsals])
         for i in range(most)
     )
     open_end = ""
-    if not any(ended for played, ended in plays if len(played) == most):
+    if not any(ended for played, ended in rehearsals if len(played) == most):
         last = runs[-1].label if runs else [*needs.built, *needs.rows, *needs.missing][-1]
         open_end = f"What comes after {last!r} depends on its answers and can only be planned when they exist."
     elif least < most:
@@ -254,10 +254,10 @@ def plan(
     )
 
 
-def _merged(plays: Sequence[tuple[PlannedRun, str] | None]) -> PlannedRun:
+def _merged(rehearsals: Sequence[tuple[PlannedRun, str] | None]) -> PlannedRun:
     """One run as it was in every dry run; None: it did not come."""
-    runs = [play[0] for play in plays if play is not None]
-    same = len({play[1] for play in plays if play is not None}) == 1
+    runs = [rehearsal[0] for rehearsal in rehearsals if rehearsal is not None]
+    same = len({rehearsal[1] for rehearsal in rehearsals if rehearsal is not None}) == 1
     # Letter by letter: the rest of a label is a mark of fake answers.
     label = runs[0].label if same else os.path.commonprefix([run.label for run in runs]).rstrip()  # noqa: RUF071
     return replace(
@@ -268,7 +268,7 @@ def _merged(plays: Sequence[tuple[PlannedRun, str] | None]) -> PlannedRun:
         left=max(run.left for run in runs),
         generations=reduce(Range.either, (run.generations for run in runs)),
         retrievals=reduce(Range.either, (run.retrievals for run in runs)),
-        depends=not same or len(runs) < len(plays),
+        depends=not same or len(runs) < len(rehearsals),
     )
 
 

@@ -152,7 +152,7 @@ def _answers(
             backends,
             task=request.label,
             workflow=request.flow.workflow,
-            memo=cache,
+            reply_cache=cache,
             batch_size=options.batch_size,
             max_errors=options.max_errors,
             observe=_observer(request, counts),

@@ -45,12 +45,17 @@ class _Worker:
     def __init__(
         self,
         backends: Backends,
-        memo: ReplyCache | None,
+        reply_cache: ReplyCache | None,
         done: queue.SimpleQueue[_Finished],
         batch_size: int,
         threads: int,
     ) -> None:
-        self._backends, self._memo, self._done, self._batch_size = backends, memo, done, batch_size
+        self._backends, self._reply_cache, self._done, self._batch_size = (
+            backends,
+            reply_cache,
+            done,
+            batch_size,
+        )
         self._waiting: deque[_Open] = deque()
         self._wake = threading.Condition()
         self._closed = False
@@ -91,9 +96,9 @@ class _Worker:
             answers = perform([item.request for item in batch], self._backends)
             share = (time.perf_counter() - started) / len(batch)
             # Cached here and now: a killed process then loses at most the batch that is being answered.
-            if self._memo:
+            if self._reply_cache:
                 good = [(o, a) for o, a in zip(batch, answers) if isinstance(a, Reply)]
-                self._memo.put(
+                self._reply_cache.put(
                     [(opened.request, reply, share) for opened, reply in good],
                     self._backends,
                     batch=len(batch),
@@ -110,7 +115,7 @@ def run(
     backends: Backends,
     *,
     workflow: str = "chain",
-    memo: ReplyCache | None = None,
+    reply_cache: ReplyCache | None = None,
     batch_size: int = 20,
     window: int = 256,
     stop: Callable[[], bool] = lambda: False,
@@ -120,7 +125,7 @@ def run(
     A failed question is an Episode with ``error``. When ``stop()`` turns true no new batch is
     started; unfinished questions yield nothing, but their replies are cached.
     """
-    running = _Loop(make_flow, backends, workflow, memo, batch_size)
+    running = _Loop(make_flow, backends, workflow, reply_cache, batch_size)
     patience = STOP_PATIENCE
     try:
         yield from running.run(iter(questions), max(window, batch_size), stop)
@@ -137,11 +142,11 @@ class _Loop:
         make_flow: Callable[[Question], Flow],
         backends: Backends,
         workflow: str,
-        memo: ReplyCache | None,
+        reply_cache: ReplyCache | None,
         batch_size: int,
     ) -> None:
         self._make_flow, self._backends = make_flow, backends
-        self._workflow, self._memo = workflow, memo
+        self._workflow, self._reply_cache = workflow, reply_cache
         self._batch_size = batch_size
         self._done: queue.SimpleQueue[_Finished] = queue.SimpleQueue()
         self._workers: dict[tuple[str, str], _Worker] = {}
@@ -212,10 +217,10 @@ class _Loop:
     def _at_once(self, opened: _Open, request: Request) -> Step | None:
         if isinstance(request, Note):
             return Step(request, request.reply())
-        if not self._memo:
+        if not self._reply_cache:
             return None
         opened.key = cache_key(request, self._backends)
-        cached = self._memo.get(request, self._backends, key=opened.key)
+        cached = self._reply_cache.get(request, self._backends, key=opened.key)
         return cached.step(request) if cached else None
 
     def _fail(self, opened: _Open, error: RalleError, seconds: float = 0.0) -> None:
@@ -245,7 +250,9 @@ class _Loop:
         threads = int(getattr(backend, "concurrency", 1))
         # A model that sorts its prompts by length is handed several of its own batches at once.
         size = max(self._batch_size, getattr(backend, "preferred_batch", None) or 0)
-        return _Worker(self._backends, self._memo, self._done, 1 if threads > 1 else size, threads)
+        return _Worker(
+            self._backends, self._reply_cache, self._done, 1 if threads > 1 else size, threads
+        )
 
     def _wait(self, seconds: float) -> None:
         """Take every batch that has ended, waiting for the first one at most ``seconds``."""

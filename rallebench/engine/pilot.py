@@ -127,7 +127,7 @@ class Pilot:
             [example.question for example in chosen],
             backends,
             workflow=request.flow.workflow,
-            memo=self.context.reply_cache(),
+            reply_cache=self.context.reply_cache(),
             batch_size=min(self.batch_size, max(len(chosen), 1)),
             stop=lambda: bool(episodes) and time.monotonic() > self.deadline,
         ):

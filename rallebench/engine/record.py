@@ -117,14 +117,14 @@ _REQUESTS = {
     "tool": _Form(UseTool),
     "generate": _Form(Generate, unstored="evidence"),
 }
-_KINDS = {Retrieve: "retrieve", Note: "note", UseTool: "tool", Generate: "generate"}
+_REQUEST_KINDS = {Retrieve: "retrieve", Note: "note", UseTool: "tool", Generate: "generate"}
 _REPLY = _Form(Reply)
 _OUTCOME = _Form(Outcome, whole=True)
 
 
 def request_to_json(request: Request) -> dict[str, Any]:
     """A request with its type under ``ask``; settings that were left to the model are left out."""
-    kind = _KINDS[type(request)]
+    kind = _REQUEST_KINDS[type(request)]
     return {"ask": kind, **_REQUESTS[kind].to_json(request)}
 
 

@@ -93,9 +93,9 @@ class ReplyCache:
         try:
             return ReplyCache(path)
         except UnwritableError as error:
-            memo = ReplyCache(None)
-            memo.warning = str(error)
-            return memo
+            cache = ReplyCache(None)
+            cache.warning = str(error)
+            return cache
 
     def get(
         self, request: Request, backends: Backends, *, key: str | None = None

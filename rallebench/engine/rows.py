@@ -120,7 +120,7 @@ class RowsFiller:
                 (Question(name, "") for name in todo),
                 backends,
                 workflow=f"make {request.label}",
-                memo=self._context.reply_cache(),
+                reply_cache=self._context.reply_cache(),
                 batch_size=self._options.batch_size,
             )
             for number, episode in enumerate(episodes, 1):

@@ -48,7 +48,7 @@ def run_one(
     *,
     qid: str = "",
     workflow: str = "chain",
-    memo: ReplyCache | None = None,
+    reply_cache: ReplyCache | None = None,
     stream: bool = False,
 ) -> Iterator[Event]:
     """Yield events, the Episode last. Errors end in the Episode, never in an exception.
@@ -63,7 +63,7 @@ def run_one(
             request = flow.send(reply) if reply is not None else next(flow)
             yield StepStarted(len(steps), request)
             step, started = None, time.perf_counter()
-            for piece in _ask(request, backends, memo, stream):
+            for piece in _ask(request, backends, reply_cache, stream):
                 if isinstance(piece, Step):
                     step = piece
                 else:
@@ -83,21 +83,21 @@ def run_one(
         flow.close()
 
 
-def answer_one(request: Request, backends: Backends, memo: ReplyCache | None = None) -> Step:
+def answer_one(request: Request, backends: Backends, reply_cache: ReplyCache | None = None) -> Step:
     """Ask one request, unless its reply is cached. Raises RalleError."""
-    for piece in _ask(request, backends, memo, stream=False):
+    for piece in _ask(request, backends, reply_cache, stream=False):
         if isinstance(piece, Step):
             return piece
     raise AssertionError("a request always ends in a step")
 
 
 def _ask(
-    request: Request, backends: Backends, memo: ReplyCache | None, stream: bool
+    request: Request, backends: Backends, reply_cache: ReplyCache | None, stream: bool
 ) -> Iterator[Union[str, Step]]:
     if isinstance(request, Note):
         yield Step(request, request.reply())
         return
-    cached = memo.get(request, backends) if memo else None
+    cached = reply_cache.get(request, backends) if reply_cache else None
     if cached is not None:
         yield cached.step(request)
         return
@@ -119,8 +119,8 @@ def _ask(
             raise answered
         reply = answered
     seconds = time.perf_counter() - started
-    if memo:
-        memo.put([(request, reply, seconds)], backends)
+    if reply_cache:
+        reply_cache.put([(request, reply, seconds)], backends)
     yield Step(request, reply, seconds)
 
 

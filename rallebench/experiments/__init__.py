@@ -15,9 +15,9 @@ from rallebench.core.experiments import Experiment, ExperimentRequest
 from rallebench.core.registry import Entry, Registry, unknown
 from rallebench.core.settings import checked
 
-Play = Callable[[ExperimentRequest], Experiment]
+ExperimentFactory = Callable[[ExperimentRequest], Experiment]
 
-EXPERIMENTS: Registry[Play] = Registry(
+EXPERIMENTS: Registry[ExperimentFactory] = Registry(
     "experiment",
     "rallebench.experiments",
     traits={
@@ -65,7 +65,7 @@ class ExperimentGroup:
         name = kind.removeprefix(self.prefix)
         return name if self.kind(name) == kind and name in self else ""
 
-    def entry(self, name: str) -> Entry[Play]:
+    def entry(self, name: str) -> Entry[ExperimentFactory]:
         """The entry of ``name``. Raises NotFoundError with the nearest names."""
         if name not in self:
             raise NotFoundError(unknown(self.noun, name, self.names()))

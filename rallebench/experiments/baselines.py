@@ -21,11 +21,15 @@ from rallebench.core.types import Action, Chain, Example, digest
 from rallebench.engine.store import RunFolder
 from rallebench.engine.stored_runs import is_of
 from rallebench.experiments import EXPERIMENTS
-from rallebench.experiments.benchmark import prepare
+from rallebench.experiments.prepared_run import prepare_run
 from rallebench.workspace.flows import chain_flow
 from rallebench.workspace.paths import Workspace
 
-KINDS: Mapping[str, str] = {"closed-book": "nothing", "random": "random", "oracle": "gold"}
+RETRIEVER_OF_BASELINE: Mapping[str, str] = {
+    "closed-book": "nothing",
+    "random": "random",
+    "oracle": "gold",
+}
 """Baseline → the way of combining retrievers that it exchanges a chain's own for."""
 
 
@@ -45,7 +49,7 @@ def baseline_chains(
         raise UsageError("This run is a baseline itself; choose the run that it belongs to.")
     has_pages = any(example.gold.pages or example.gold.passages for example in examples)
     chains = {}
-    for baseline, kind in KINDS.items():
+    for baseline, kind in RETRIEVER_OF_BASELINE.items():
         if kind == "gold" and not has_pages:
             continue
         changed, end = chain, f"?questions={written(dataset)}" if kind == "gold" else ""
@@ -66,7 +70,9 @@ def _effective_actions(chain: Chain) -> tuple[Action, ...]:
 def is_baseline(chain: Chain) -> bool:
     """Whether a chain's retrievers are those of a baseline."""
     targets = [action.target for action in _effective_actions(chain) if action.kind == "retrieve"]
-    return bool(targets) and all(target.partition(":")[0] in KINDS.values() for target in targets)
+    return bool(targets) and all(
+        target.partition(":")[0] in RETRIEVER_OF_BASELINE.values() for target in targets
+    )
 
 
 def written(value: str) -> str:
@@ -124,7 +130,7 @@ def baseline_runs(workspace: Workspace, run: RunFolder) -> dict[str, RunRequest]
         raise UsageError(f"The run {run.name!r} is of no chain, so it has no baselines.")
     chain = chain_from_json(spec["settings"]["chain"])
     dataset = stored.get("dataset_file") or spec["dataset"]
-    whole = prepare(
+    whole = prepare_run(
         workspace,
         chain_flow(chain),
         dataset,
@@ -156,7 +162,7 @@ def baseline_runs(workspace: Workspace, run: RunFolder) -> dict[str, RunRequest]
 def stored_baselines(workspace: Workspace, run: RunFolder) -> dict[str, RunFolder]:
     """Baseline → its run, of those that have a report. Nothing is loaded, no dataset is read."""
     folders = {}
-    for baseline in KINDS:
+    for baseline in RETRIEVER_OF_BASELINE:
         folder = RunFolder(workspace.runs / baseline_name(run.name, baseline))
         try:
             if folder.path.is_dir() and folder.report() and _is_baseline_of(run, folder):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 
 from rallebench.core.errors import Hint, RalleError
@@ -44,39 +43,6 @@ _CLAUSES: Mapping[str, Callable[[Hint], str]] = {
 }
 
 
-_IN_FIELDS = (
-    (
-        r"Set the environment variable (\w+) to a valid key(?:; it is not set now)?\.",
-        r"Type the server’s key under Key, or set the variable \1 before rallebench starts.",
-    ),
-    (
-        r"Name the environment variable with its key in api_key_env; .*$",
-        "Type the server’s key under Key.",
-    ),
-    (
-        r"set the environment variable (\w+), or set base_url to your own server",
-        r"type the key under Key, or set the variable \1 before rallebench starts",
-    ),
-    (
-        r"\w+ is not set: if the server wants a key, set it and start rallebench anew\.",
-        "If the server wants a key, type it under Key.",
-    ),
-    (r"\bbase_url\b", "the address"),
-)
-"""What the library says of a server → what the page says, which has a field for each."""
-
-
-def in_fields(sentence: str) -> str:
-    """A sentence about a server in the words of the page.
-
-    >>> in_fields("The server cannot be reached. Start the server, or correct base_url.")
-    'The server cannot be reached. Start the server, or correct the address.'
-    """
-    for pattern, words in _IN_FIELDS:
-        sentence = re.sub(pattern, words, sentence)
-    return sentence
-
-
 def on_page(text: object) -> str:
     """An error or a sentence in the words of the page; the mend of an error comes last.
 
@@ -84,7 +50,7 @@ def on_page(text: object) -> str:
     'It needs a language model; choose one, or do without: questions=0, answerable not ticked.'
     """
     hint = text.hint if isinstance(text, RalleError) else None
-    return in_fields(hint.after(str(text), _CLAUSES) if hint else str(text))
+    return hint.after(str(text), _CLAUSES) if hint else str(text)
 
 
 def _field(pair: str) -> str:

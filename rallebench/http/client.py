@@ -255,13 +255,13 @@ class Server:
         if "CERTIFICATE_VERIFY_FAILED" in why:
             return Failure(
                 f"shows a certificate that is not trusted ({why})",
-                "Set SSL_CERT_FILE to the certificate of its issuer, or correct base_url.",
+                "Set SSL_CERT_FILE to the certificate of its issuer, or correct the address.",
             )
         if isinstance(error, (self._library.ConnectError, self._library.ProxyError)):
             # A server that never answered is not running; a server that answered before may be restarting.
             return Failure(
                 f"cannot be reached ({why})",
-                "Start the server, or correct base_url.",
+                "Start the server, or correct its address.",
                 retries=None if self._reached else 0,
             )
         if isinstance(error, self._library.RemoteProtocolError) and (

@@ -98,8 +98,7 @@ def check_endpoint(name: str, endpoint: Endpoint) -> None:
     if parts.username is not None or parts.query or parts.fragment:
         # Not echoed: it may hold a secret.
         raise UsageError(
-            f"{name!r}: base_url holds a user name or a query; {MUST_LOOK}, and a key belongs into an "
-            "environment variable that api_key_env names."
+            f"{name!r}: the address holds a user name or a query; {MUST_LOOK}, and a key is given apart from it."
         )
     if endpoint.api_key_env is not None:
         check_variable(name, endpoint.api_key_env)
@@ -107,7 +106,7 @@ def check_endpoint(name: str, endpoint: Endpoint) -> None:
 
 def no_address(name: str) -> UsageError:
     """The error for a ``base_url`` that names no server."""
-    return UsageError(f"{name!r}: base_url is not an address of a server; {MUST_LOOK}.")
+    return UsageError(f"{name!r}: the address (base_url) is not that of a server; {MUST_LOOK}.")
 
 
 def is_openai(base_url: str) -> bool:
@@ -168,8 +167,8 @@ def key_from_environment(name: str, endpoint: Endpoint) -> str:
     key = key_in(variable) if variable else ""
     if not key and is_openai(endpoint.base_url):
         raise UsageError(
-            f"{name!r} needs a key for {OPENAI}: set the environment variable {variable}, "
-            "or set base_url to your own server."
+            f"{name!r} needs a key for {OPENAI}: set the environment variable {variable}, type the key on "
+            "the page, or give the address of your own server."
         )
     if not all("!" <= character <= "~" for character in key):
         raise UsageError(
@@ -184,10 +183,11 @@ def how_to_set(endpoint: Endpoint, key: str) -> str:
     variable = variable_of(endpoint.base_url, endpoint.api_key_env)
     if not variable:
         return (
-            "Name the environment variable with its key in api_key_env; "
+            "Name the environment variable with its key (api_key_env), or type the key on the page; "
             f"{OPENAI_VARIABLE} by itself is shown to OpenAI and to this machine only."
         )
-    return f"Set the environment variable {variable} to a valid key{'.' if key else '; it is not set now.'}"
+    unset = "" if key else f"{variable} is not set. "
+    return f"{unset}Give a valid key: in the environment variable {variable}, or typed on the page."
 
 
 def without_keys(text: str, key: str) -> str:

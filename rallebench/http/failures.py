@@ -22,7 +22,9 @@ TIMEOUT_RETRIES = 2
 LONG_KEY = 12
 """A shorter key is a placeholder such as ``none`` or ``ollama``, for servers that need no key."""
 
-NOT_OPENAI = "Check that base_url is that of an OpenAI-compatible server (it usually ends in /v1)."
+NOT_OPENAI = (
+    "Check that the address is that of an OpenAI-compatible server (it usually ends in /v1)."
+)
 DROPPED = "Check that the server is well, and try again."
 SEE_LOG = "See the server's log and try again."
 
@@ -95,7 +97,7 @@ def _failure_of(
     if 300 <= status < 400:
         return Failure(
             f"redirects elsewhere ({status})",
-            "Keys are not carried along: set base_url to the final address.",
+            "Keys are not carried along: give the final address.",
         )
     if status in (401, 403):
         return Failure(f"refused the key {quoted}", how_to_set(endpoint, key))

@@ -36,9 +36,7 @@ def served_models(
         what, mend = failure.what, failure.mend
         if failure.status in (404, 405):
             what = "has no list of models" + (f" ({failure.message})" if failure.message else "")
-            mend = (
-                "Check that base_url is right (it usually ends in /v1), or type the model's name."
-            )
+            mend = "Check its address (it usually ends in /v1), or type the model's name."
         elif what == timed_out(timeout).what:  # this time-out is no setting
             mend = "Check that the server is well, and try again."
         raise BackendError(f"The server at {base_url} {what}. {mend}".rstrip()) from None

@@ -87,7 +87,7 @@ def quickened(model: Any) -> Any:
     """
     import torch
 
-    class Linear(torch.nn.Module):  # type: ignore[misc]
+    class OneDnnLinear(torch.nn.Module):  # type: ignore[misc]
         def __init__(self, layer: Any) -> None:
             super().__init__()
             self.weight, self.bias = layer.weight.detach(), layer.bias.detach()
@@ -99,7 +99,7 @@ def quickened(model: Any) -> Any:
         tried = torch.nn.Linear(8, 8)
         x = torch.ones(1, 2, 8)
         with torch.inference_mode():
-            same = torch.allclose(Linear(tried)(x), tried(x), atol=1e-5)
+            same = torch.allclose(OneDnnLinear(tried)(x), tried(x), atol=1e-5)
     except (RuntimeError, AttributeError, TypeError):  # the operator is none of torch's promises
         return model
-    return with_linear_layers(model, Linear) if same else model
+    return with_linear_layers(model, OneDnnLinear) if same else model

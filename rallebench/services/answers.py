@@ -87,8 +87,8 @@ def ask(workbench: Workbench, question: str, answerer: Chain | Agent) -> Operati
         else:
             *_, episode = asking.run_agent(answerer, query)
     assert isinstance(episode, Episode)
-    if asking.memo_warning:
-        yield Warned("", asking.memo_warning)
+    if asking.reply_cache_warning:
+        yield Warned("", asking.reply_cache_warning)
     if episode.error:
         raise BackendError(episode.error)
     prices = prices_of(workbench.models.backends.llms)

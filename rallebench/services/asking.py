@@ -58,28 +58,28 @@ class Asking:
         """``trace`` logs an episode that has ended."""
         self._workspace, self._models, self._allow_python = workspace, models, allow_python
         self._jobs, self._trace = jobs, trace
-        self._memo: ReplyCache | None = None
+        self._reply_cache: ReplyCache | None = None
         self._lock = threading.Lock()
 
     def close(self) -> None:
         """Close the reply cache; the next use opens it again."""
         with self._lock:
-            if self._memo is not None:
-                self._memo.close()
-                self._memo = None
+            if self._reply_cache is not None:
+                self._reply_cache.close()
+                self._reply_cache = None
 
     @property
-    def memo(self) -> ReplyCache:
-        """The step-level memory of the workspace."""
+    def reply_cache(self) -> ReplyCache:
+        """The reply cache of the workspace."""
         with self._lock:
-            if self._memo is None:
-                self._memo = ReplyCache.open(self._workspace.memo)
-            return self._memo
+            if self._reply_cache is None:
+                self._reply_cache = ReplyCache.open(self._workspace.reply_cache)
+            return self._reply_cache
 
     @property
-    def memo_warning(self) -> str:
+    def reply_cache_warning(self) -> str:
         """Why replies are not kept beyond this process; '' if they are, or if nothing was asked yet."""
-        return self._memo.warning if self._memo is not None else ""
+        return self._reply_cache.warning if self._reply_cache is not None else ""
 
     def questions(self, dataset: str) -> tuple[Example, ...]:
         """The examples of a dataset, read once per version of its file. Raises BadFileError."""
@@ -110,7 +110,9 @@ class Asking:
         with self._models.lease(
             f"action {index + 1} of the chain {chain.name!r}, which is being executed"
         ) as lease:
-            return answer_one(request, _ready(lease, alone.llms, alone.retrievers), self.memo)
+            return answer_one(
+                request, _ready(lease, alone.llms, alone.retrievers), self.reply_cache
+            )
 
     def execute_chain(
         self, chain: Chain, question: Question, *, stream: bool = False, holder: str = ""
@@ -124,7 +126,9 @@ class Asking:
         ) as lease:
             backends = _ready(lease, chain.llms, chain.retrievers)
             flow = chains.as_flow(chain, question)
-            yield from run_one(flow, backends, qid=question.qid, memo=self.memo, stream=stream)
+            yield from run_one(
+                flow, backends, qid=question.qid, reply_cache=self.reply_cache, stream=stream
+            )
 
     def chat(self, chain: Chain, history: Sequence[Message], text: str) -> Iterator[Event]:
         """One chat turn: the chain as a flow, its last answer streamed."""
@@ -133,7 +137,7 @@ class Asking:
         return self.execute_chain(chain, question, stream=True, holder=holder)
 
     def ask_model(self, name: str, prompt: str) -> Step:
-        """Ask a loaded model one prompt, past the memory: to try it. Raises RalleError."""
+        """Ask a loaded model one prompt, past the reply cache: to try it. Raises RalleError."""
         with self._models.lease("a prompt that tries it").hold([name]):
             return answer_one(Generate(name, (Message("user", prompt),)), self._models.backends)
 
@@ -179,7 +183,7 @@ class Asking:
                 backends,
                 qid=question.qid,
                 workflow=agent.workflow,
-                memo=self.memo,
+                reply_cache=self.reply_cache,
                 stream=stream,
             )
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rallebench.services.workbench import Workbench
 
 
-class Context:
+class EngineContext:
     """The workbench as the engine sees it, for work that holds its models by ``lease``.
 
     ``heavy``: models that may take gigabytes are loaded, too; else they must be loaded already.
@@ -47,7 +47,7 @@ class Context:
 
     def reply_cache(self) -> ReplyCache | None:
         """The cache of replies."""
-        return self._workbench.asking.memo
+        return self._workbench.asking.reply_cache
 
     def memory(self, names: tuple[str, ...]) -> Mapping[str, Mapping[str, int] | None]:
         """What these and all that they are made of take in memory."""

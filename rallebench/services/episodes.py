@@ -20,7 +20,7 @@ from rallebench.engine.perform import flow_error
 from rallebench.engine.score import choose_metrics, examples_of
 from rallebench.engine.single import Delta, Event, StepDone, StepStarted
 from rallebench.engine.store import RunFolder
-from rallebench.experiments.benchmark import fresh_name
+from rallebench.experiments.prepared_run import fresh_name
 from rallebench.services.jobs import Job
 from rallebench.services.runs import agent_arguments
 from rallebench.services.transcript import was_edited

@@ -14,7 +14,7 @@ from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.settings import Setting, checked
 from rallebench.core.types import Chain
 from rallebench.experiments import SUITES
-from rallebench.services import designs, experimenting, runs
+from rallebench.services import designs, experiment_requests, runs
 from rallebench.workspace.paths import DEFAULT_DATASET
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def request_of(workbench: Workbench, design: Design, chain: Chain) -> Experiment
             raise UsageError("Nothing is varied; add a field.")
         texts = designs.factors(workbench, chain, design.vary, design.prompts)
         settings = {"strategy": design.strategy, "metric": design.metric}
-        return experimenting.sweep_request(
+        return experiment_requests.sweep_request(
             workbench, name, chain, texts, design.dataset, limit=limit, seed=seed, **settings
         )[0]
     if design.kind == "suite":
@@ -89,7 +89,7 @@ def request_of(workbench: Workbench, design: Design, chain: Chain) -> Experiment
             if value != known[key].default
         }
         llms = [design.llm] if design.llm and asks and not values.get("models") else []
-        return experimenting.suite_request(
+        return experiment_requests.suite_request(
             workbench, design.suite, llms, changed, limit=limit, name=design.name, seed=seed
         )
     if design.kind == "tradeoff":
@@ -97,13 +97,13 @@ def request_of(workbench: Workbench, design: Design, chain: Chain) -> Experiment
             raise UsageError("Choose at least one index.")
         knobs = [f"{key}={','.join(values)}" for key, values in design.knobs.items() if values]
         k = _whole(design.k, "k", 1) or 10
-        return experimenting.tradeoff_request(
+        return experiment_requests.tradeoff_request(
             workbench,
             name,
             design.indexes,
             design.dataset,
             k=k,
-            limit=limit or experimenting.TRADEOFF_QUESTIONS,
+            limit=limit or experiment_requests.TRADEOFF_QUESTIONS,
             knobs=knobs,
         )
     if design.kind == "baselines":

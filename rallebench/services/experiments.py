@@ -14,7 +14,7 @@ from rallebench.core.events import Failed, Finished, Operation, Progress
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.runs import DEFAULT_OPTIONS, RunOptions
 from rallebench.engine import driver
-from rallebench.engine.driver import ExperimentResult, Kind
+from rallebench.engine.driver import ExperimentResult, ExperimentRules
 from rallebench.engine.dry_run import plan
 from rallebench.engine.estimate import CostEstimate
 from rallebench.engine.experiment_store import (
@@ -29,10 +29,10 @@ from rallebench.engine.plan import Plan
 from rallebench.engine.store import RunFolder
 from rallebench.experiments import EXPERIMENTS, SUITES
 from rallebench.experiments.baselines import baseline_name
-from rallebench.experiments.benchmark import check_options
+from rallebench.experiments.prepared_run import check_options
 from rallebench.experiments.tradeoff import Tradeoff, from_json
 from rallebench.services.builders import NOUN, document
-from rallebench.services.context import Context
+from rallebench.services.context import EngineContext
 from rallebench.services.jobs import Job
 from rallebench.services.leases import Lease
 
@@ -42,18 +42,18 @@ if TYPE_CHECKING:
 LONGEST_NAME = 60
 SWEEP_NAME = re.compile(r"(?!\.)[\w\-.]{1,40}")
 
-KINDS = ("run", "sweep", "suite", "baselines", "batch")
-"""What a name can be one of."""
+TRACKABLE = ("run", "sweep", "suite", "baselines", "batch")
+"""The kinds of what `track` can log, several of which may have one name."""
 
 
-def kind_of(name: str) -> Kind:
-    """What the experiments of that kind have in common. Raises NotFoundError."""
-    return _KINDS[EXPERIMENTS.entry(name).traits["place"]]
+def rules_of(name: str) -> ExperimentRules:
+    """The rules for experiments of that kind. Raises NotFoundError."""
+    return _RULES[EXPERIMENTS.entry(name).traits["place"]]
 
 
 def nouns_of_experiments() -> frozenset[str]:
     """What experiments are called as jobs, the dataset builders left out."""
-    return frozenset(kind.noun for kind in _KINDS.values()) - {NOUN}
+    return frozenset(rules.noun for rules in _RULES.values()) - {NOUN}
 
 
 class Experiments:
@@ -67,7 +67,7 @@ class Experiments:
         """Everything that ``run`` would run. Loads nothing, writes nothing. Raises RalleError for a wrong request, and
         MismatchError if a run of that name was made with other settings."""
         with self._lease(request, "the plan of ") as lease:
-            return plan(request, EXPERIMENTS[request.kind], Context(self._workbench, lease))
+            return plan(request, EXPERIMENTS[request.kind], EngineContext(self._workbench, lease))
 
     def pilot(
         self,
@@ -84,7 +84,7 @@ class Experiments:
                 planned,
                 request,
                 EXPERIMENTS[request.kind],
-                Context(self._workbench, lease),
+                EngineContext(self._workbench, lease),
                 questions=questions,
                 batch_size=batch_size,
                 **limits,
@@ -101,10 +101,10 @@ class Experiments:
         """Perform an experiment. One of that name with the same content continues where it stopped. Raises RalleError for what
         is wrong before the first run. ``lease``: that of the work which it is part of. See ``engine.driver``."""
         check_options(options.batch_size, options.max_errors)
-        play, kind = EXPERIMENTS[request.kind], kind_of(request.kind)
+        factory, rules = EXPERIMENTS[request.kind], rules_of(request.kind)
         with self._lease(request) as own:
-            context = Context(self._workbench, lease or own)
-            work = driver.perform(request, play, context, self.store, options, kind)
+            context = EngineContext(self._workbench, lease or own)
+            work = driver.run_experiment(request, factory, context, self.store, options, rules)
             return (yield from work)
 
     def start(
@@ -122,7 +122,7 @@ class Experiments:
             work = _counted(work, planned)
         identity = repr((request.kind, request.as_json()))
         return self._workbench.jobs.submit(
-            kind_of(request.kind).noun, request.name, identity, lambda job: work, anew=True
+            rules_of(request.kind).noun, request.name, identity, lambda job: work, anew=True
         )
 
     def stop(self, name: str) -> None:
@@ -157,7 +157,7 @@ class Experiments:
 
     def _lease(self, request: ExperimentRequest, use: str = "") -> Lease:
         """Check the request and return its lease; ``use`` precedes the noun ("the plan of "). Raises UsageError, NotFoundError."""
-        kind, noun = request.kind, kind_of(request.kind).noun
+        kind, noun = request.kind, rules_of(request.kind).noun
         if kind == SWEEP and not SWEEP_NAME.fullmatch(request.name):
             raise UsageError(
                 f"The sweep's name {request.name!r} must be 1 to 40 letters, digits, '-', '_' or '.'."
@@ -178,7 +178,7 @@ class Experiments:
         """The names of all experiments that were begun, or of those of a ``noun`` such as "sweep", the newest first; of
         trade-offs those that have ended."""
         names = [n for n in self.store.names() if not noun or self.store.noun_of(n) == noun]
-        if noun != _KINDS["tradeoffs"].noun:
+        if noun != _RULES["tradeoffs"].noun:
             return names
         return [name for name in names if (self.store.folder(name) / REPORT).is_file()]
 
@@ -254,15 +254,15 @@ def suite_document(result: ExperimentResult) -> dict[str, Any]:
 
 
 SWEEP, TRADEOFF, BASELINES, BATCH = "sweep", "tradeoff", "baselines", "batch"
-_KINDS = {
-    "suites": Kind("suite", suite_document, fixed=False),
-    "builders": Kind(NOUN, document, False, ("articles",), True),
-    "sweeps": Kind("sweep", _data),
-    "runs": Kind("baselines", _data),
-    "batches": Kind("batch", _data, fixed=False),
-    "tradeoffs": Kind("trade-off", _data),
+_RULES = {
+    "suites": ExperimentRules("suite", suite_document, fixed=False),
+    "builders": ExperimentRules(NOUN, document, False, ("articles",), True),
+    "sweeps": ExperimentRules("sweep", _data),
+    "runs": ExperimentRules("baselines", _data),
+    "batches": ExperimentRules("batch", _data, fixed=False),
+    "tradeoffs": ExperimentRules("trade-off", _data),
 }
-"""Place of an experiment → what those of that place have in common."""
+"""Place of an experiment → the rules for those of that place."""
 
 
 def suite_name(kind: str, llm: str, settings: Mapping[str, Any], limit: int | None) -> str:

@@ -188,11 +188,13 @@ def _cached(workbench: Workbench, request: ExperimentRequest) -> int | None:
         for example in examples:
             if time.monotonic() > deadline:
                 return None
-            known += _of_question(variant.chain, example, backends, workbench.asking.memo)
+            known += _of_question(variant.chain, example, backends, workbench.asking.reply_cache)
     return known
 
 
-def _of_question(chain: Chain, example: Example, backends: Backends, memo: ReplyCache) -> int:
+def _of_question(
+    chain: Chain, example: Example, backends: Backends, reply_cache: ReplyCache
+) -> int:
     """The model calls for a question that the cache answers, up to the first step that it lacks."""
     known = 0
     with closing(chain_flow(chain).make(backends)(example.question)) as flow:
@@ -202,7 +204,7 @@ def _of_question(chain: Chain, example: Example, backends: Backends, memo: Reply
                 if isinstance(request, Note):
                     reply = request.reply()
                 elif isinstance(request, (Retrieve, Generate)):
-                    remembered = memo.get(request, backends)
+                    remembered = reply_cache.get(request, backends)
                     if remembered is None:
                         return known
                     reply = remembered.reply

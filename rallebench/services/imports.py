@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 __all__ = ["PRESETS", "Chunking", "choose", "spans"]
 
-Kind = Literal["corpus", "dataset", "both"]
+ImportKind = Literal["corpus", "dataset", "both"]
 LONG = 220
 """Words from which on a document is too long for one passage: encoders read about so many."""
 
@@ -68,7 +68,7 @@ class Looked:
     """What ``source`` is, and how it begins. ``corpus`` and ``dataset``: None for what it is not."""
 
     source: Path
-    kind: Kind
+    kind: ImportKind
     corpus: Preview | None
     dataset: Preview | None
 
@@ -84,7 +84,7 @@ class ImportRequest:
 
     name: str
     source: Path
-    kind: Kind
+    kind: ImportKind
     form: str = ""
     page_map: Path | None = None
     skip_bad: bool = False

@@ -50,7 +50,7 @@ class Job:
 
     # for the work
 
-    def say(self, event: Any) -> None:
+    def publish(self, event: Any) -> None:
         """Add an event."""
         with self._change:
             if isinstance(event, Progress):
@@ -173,7 +173,7 @@ class Job:
 
     # for the manager
 
-    def perform(self, operation: Operation[Any]) -> None:
+    def run(self, operation: Operation[Any]) -> None:
         """Do the work, in the calling thread."""
         result, error = None, None
         try:
@@ -184,7 +184,7 @@ class Job:
                     except StopIteration as end:
                         result = end.value
                         break
-                    self.say(event)
+                    self.publish(event)
                     if self._on_stop is None:
                         self.check()
         except RalleError as raised:
@@ -246,9 +246,7 @@ class JobManager:
                     f"Another {kind} is making {name!r} now; wait for its end or choose another name."
                 )
             operation = work(job)
-            thread = threading.Thread(
-                target=job.perform, args=(operation,), name=job.id, daemon=True
-            )
+            thread = threading.Thread(target=job.run, args=(operation,), name=job.id, daemon=True)
             try:
                 thread.start()
             except RuntimeError as error:  # the machine has no more threads

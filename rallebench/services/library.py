@@ -155,15 +155,15 @@ def _card(path: Path, version: tuple[tuple[str, int, int], ...]) -> tuple[int, s
     reading = read_examples(path, source=Source(path, Problems(skip=True)))
     first = list(islice(reading, SEEN))
     if len(first) < SEEN:
-        return len(first), kind_of(first)
+        return len(first), answers_kind(first)
     if form_of(path) == "kilt":  # a question a line: counted without parsing
         return sum(
             1 for _, line in Source(path, Problems(skip=True)).lines() if line.strip()
-        ), kind_of(first)
-    return len(first) + sum(1 for _ in reading), kind_of(first)
+        ), answers_kind(first)
+    return len(first) + sum(1 for _ in reading), answers_kind(first)
 
 
-def kind_of(examples: list[Example]) -> str:
+def answers_kind(examples: list[Example]) -> str:
     """What the answers of a dataset are, from its first questions."""
     if not examples:
         return "empty"

@@ -45,14 +45,14 @@ class LoadJob:
     def cancel(self, message: str) -> None:
         """Ask it to end at its next safe point; ``message`` goes to all who follow it."""
         self.job.stop()
-        self.job.say(message)
+        self.job.publish(message)
 
     def tell(self, message: str) -> None:
         """Say something, '' for nothing; raises StoppedError if the load was cancelled: here it ends."""
         if self.cancelled:
             raise StoppedError(f"Loading {self.name} was cancelled.")
         if message:
-            self.job.say(message)
+            self.job.publish(message)
 
     @property
     def message(self) -> str:

@@ -108,7 +108,7 @@ def save(workspace: Workspace, name: str, entry: LLMEntry, *, replace: bool = Fa
     key = key_of(entry.settings) if entry.backend == ELSEWHERE else None
     if key and key.variable and not key.is_set:
         sentences.append(
-            f"{key.variable} is not set: if the server wants a key, set it and start rallebench anew."
+            f"{key.variable} is not set: if the server wants a key, set it before the start, or type the key on the page."
         )
     return sentences
 

@@ -201,7 +201,7 @@ class ModelManager:
                 outcome = self._table.enter(load)
                 if isinstance(outcome, str):
                     self.queue.outcomes[load.name] = outcome
-                    load.job.say(outcome)
+                    load.job.publish(outcome)
         except BaseException as raised:
             outcome = raised
         error = None if isinstance(outcome, str) else outcome

@@ -19,7 +19,7 @@ from rallebench.core.types import Episode, Example, Outcome, digest
 from rallebench.engine.score import examples_of, metrics_of
 from rallebench.engine.store import RunFolder
 from rallebench.metrics import METRICS
-from rallebench.services.verdicts import KINDS, kind_of
+from rallebench.services.verdicts import KIND_AT_STAGE, verdict_kind
 from rallebench.services.workbench import Workbench
 from rallebench.workspace.coverage import MOST_PASSAGES
 
@@ -84,7 +84,7 @@ def _questions(
         if line and em is None and unscored:
             outcome = Outcome(str(line.get("answer") or ""))
             em = METRICS["em"](Episode(question.qid, "", (), outcome), example.gold)
-        kind = kind_of(error, em, stage) if line else "none"
+        kind = verdict_kind(error, em, stage) if line else "none"
         listed.append(
             QuestionRow(
                 question.qid,
@@ -141,7 +141,7 @@ def lost_parts(listed: Sequence[QuestionRow]) -> list[tuple[str, str, int]]:
     parts: dict[str, list[str]] = {}
     sums: Counter[str] = Counter()
     for stage in STAGES:
-        kind = KINDS.get(stage, "none")
+        kind = KIND_AT_STAGE.get(stage, "none")
         if by_stage[stage]:
             sums[kind] += by_stage[stage]
             parts.setdefault(kind, []).append(f"{by_stage[stage]:,} {SHORT[stage]}")

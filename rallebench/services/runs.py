@@ -20,10 +20,10 @@ from rallebench.engine.execute import execute, rescore
 from rallebench.engine.experiment_store import LONGEST_RUN, folder_name
 from rallebench.engine.score import choose_metrics, examples_of, metrics_of
 from rallebench.engine.store import RunFolder, list_runs
-from rallebench.experiments.benchmark import Benchmark, fresh_name, prepare
+from rallebench.experiments.prepared_run import PreparedRun, fresh_name, prepare_run
 from rallebench.experiments.sweeps.running import chain_entry
 from rallebench.metrics.judges import check_sources, split_judges
-from rallebench.services.context import Context
+from rallebench.services.context import EngineContext
 from rallebench.services.jobs import Job
 from rallebench.services.leases import Lease
 from rallebench.workspace.flows import Agent, chain_flow, ending_summary
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from rallebench.services.workbench import Workbench
 
 
-__all__ = ["Benchmark"]
+__all__ = ["PreparedRun"]
 
 BATCH = 20
 """Questions asked at once by default."""
@@ -73,7 +73,7 @@ def of_chain(
     *,
     run: str = "",
     resume: bool = False,
-) -> Benchmark:
+) -> PreparedRun:
     """The checked benchmark of a chain. Raises UsageError."""
     chain = changed_chain(workbench, reference, options.llm, options.retriever, options.settings)
     options = _as_in_file(workbench, reference, options)
@@ -146,9 +146,9 @@ def of_flow(
     *,
     run: str = "",
     resume: bool = False,
-) -> Benchmark:
+) -> PreparedRun:
     """The checked benchmark of a chain's or an agent's flow. Raises UsageError."""
-    return prepare(
+    return prepare_run(
         workbench.workspace,
         flow,
         options.dataset or DEFAULT_DATASET,
@@ -223,7 +223,7 @@ class Runs:
 
     def run(
         self,
-        benchmark: Benchmark,
+        prepared: PreparedRun,
         lease: Lease | None = None,
         *,
         heavy: bool = True,
@@ -234,9 +234,9 @@ class Runs:
         ``lease``: that of the work which the run is part of, which keeps what the run loads; else it has its own.
         ``heavy``: models that may take gigabytes are loaded, too. ``on_open`` is handed the run's folder.
         """
-        with self._models.lease(f"the run {benchmark.name!r}") as own:
-            context = Context(self._workbench, lease or own, heavy=heavy)
-            return (yield from execute(benchmark.request, context, benchmark.options, on_open))
+        with self._models.lease(f"the run {prepared.name!r}") as own:
+            context = EngineContext(self._workbench, lease or own, heavy=heavy)
+            return (yield from execute(prepared.request, context, prepared.options, on_open))
 
     def rescore(self, name: str, metrics: Sequence[str] = ()) -> Operation[RunResult]:
         """Score a stored run by ``metrics`` too, judges included; none is asked about an answer twice."""
@@ -247,27 +247,27 @@ class Runs:
         chosen = choose_metrics([*metrics_of(run), *own], examples, dataset)
         check_sources(judges, examples, dataset)
         with self._models.lease(f"the scoring of the run {name!r}") as lease:
-            return (yield from rescore(run, chosen, judges, Context(self._workbench, lease)))
+            return (yield from rescore(run, chosen, judges, EngineContext(self._workbench, lease)))
 
-    def start(self, benchmark: Benchmark) -> Job:
+    def start(self, prepared: PreparedRun) -> Job:
         """Run a benchmark as a job. Raises UsageError if one of that name is running."""
-        name = benchmark.name
+        name = prepared.name
         job = self._jobs.get("run", name)
         if job is not None and not job.done:
             raise UsageError(f"The run {name!r} is running already.")
         lease = self._models.lease(f"the run {name!r}")
 
         def work(job: Job) -> Operation[RunResult]:
-            lease.hold(benchmark.request.flow.names)  # from now on, not only once the thread runs
-            return self._work(benchmark, lease, job)
+            lease.hold(prepared.request.flow.names)  # from now on, not only once the thread runs
+            return self._work(prepared, lease, job)
 
         try:
-            return self._jobs.submit("run", name, benchmark, work)
+            return self._jobs.submit("run", name, prepared, work)
         except BaseException:
             lease.close()
             raise
 
-    def _work(self, benchmark: Benchmark, lease: Lease, job: Job) -> Operation[RunResult]:
+    def _work(self, prepared: PreparedRun, lease: Lease, job: Job) -> Operation[RunResult]:
         def on_open(folder: RunFolder) -> None:
             self._folders[job.name] = folder
             job.stop_by(folder.ask_to_stop)
@@ -275,9 +275,9 @@ class Runs:
         self._folders.pop(job.name, None)
         job.stop_by(lambda: None)  # a run ends after its current batch, and is scored
         with lease:
-            for sentence in benchmark.warnings:
+            for sentence in prepared.warnings:
                 yield Warned("", sentence)
-            result = yield from self.run(benchmark, lease, heavy=False, on_open=on_open)
+            result = yield from self.run(prepared, lease, heavy=False, on_open=on_open)
         if result.stopped:
             raise StoppedError(f"The run {job.name!r} was stopped; resume it to continue.")
         return result
@@ -294,12 +294,12 @@ class Runs:
         with suppress(UsageError):
             RunFolder.open(self._workspace.runs, name).ask_to_stop()
 
-    def resume(self, name: str) -> Benchmark:
+    def resume(self, name: str) -> PreparedRun:
         """The benchmark that continues an existing run, from what its folder says."""
         stored = RunFolder.open(self._workspace.runs, name).spec()
         spec = stored["spec"]
         agent = self._agent_of(spec)
-        return prepare(
+        return prepare_run(
             self._workspace,
             agent.flow if agent else chain_flow(_chain_of(stored, name)),
             stored.get("dataset_file") or spec["dataset"],

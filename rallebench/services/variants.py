@@ -10,7 +10,7 @@ from rallebench.chains.saved import chain_to_json
 from rallebench.core.types import Action, Chain, Episode, Example, digest
 from rallebench.engine.clusters import clusters_of
 from rallebench.metrics import METRICS
-from rallebench.services.verdicts import kind_of
+from rallebench.services.verdicts import verdict_kind
 from rallebench.services.workbench import Workbench
 
 FEW = 30
@@ -42,7 +42,7 @@ def ask(workbench: Workbench, chain: Chain, example: Example) -> VariantAnswer:
         return VariantAnswer("failed", episode.error, None, 0.0)
     em = METRICS["em"](episode, example.gold) if example.gold.answers else None
     seconds = sum(step.seconds for step in episode.steps)
-    return VariantAnswer(kind_of("", em), episode.answer, em, seconds)
+    return VariantAnswer(verdict_kind("", em), episode.answer, em, seconds)
 
 
 def missing(

@@ -17,9 +17,9 @@ from rallebench.workspace.coverage import MOST_PASSAGES, corpus_pages
 DEPTH = 100
 """How deep a gold page is looked for."""
 
-Kind = Literal["right", "wrong", "lost", "format", "failed", "none"]
+VerdictKind = Literal["right", "wrong", "lost", "format", "failed", "none"]
 
-KINDS: Mapping[str, Kind] = {
+KIND_AT_STAGE: Mapping[str, VerdictKind] = {
     "failed": "failed",
     "not_in_corpus": "lost",
     "not_retrieved": "lost",
@@ -51,7 +51,7 @@ class Verdict:
     """``stage``: of the waterfall; ``lost_at``: the station, from 0, None if it was not lost; ``em``, ``f1``: None
     where the gold has no answers. ``rank``: of the first gold page within DEPTH, None if it is not there or not known."""
 
-    kind: Kind
+    kind: VerdictKind
     stage: str
     lost_at: int | None
     em: float | None
@@ -79,18 +79,18 @@ def verdict(workbench: Workbench, example: Example, episode: Episode) -> Verdict
     if (step := last_retrieval(episode)) is not None:
         hits = deeper_hits(workbench, step)
     ranks = (n for n, hit in enumerate(hits, 1) if hit.passage.page_id in example.gold.pages)
-    kind = kind_of(episode.error, em, stage)
+    kind = verdict_kind(episode.error, em, stage)
     return Verdict(kind, stage, LOST_AT.get(stage), em, f1, next(ranks, None), hits)
 
 
-def kind_of(error: str, em: float | None, stage: str = "") -> Kind:
+def verdict_kind(error: str, em: float | None, stage: str = "") -> VerdictKind:
     """The verdict on an answer by its exact match, or else by its stage of the waterfall where that is known."""
     if error:
         return "failed"
     if em == 1:
         return "right"
     if stage:
-        return KINDS.get(stage, "none")
+        return KIND_AT_STAGE.get(stage, "none")
     return "none" if em is None else "wrong"
 
 
@@ -106,7 +106,9 @@ def deeper_hits(workbench: Workbench, step: Step) -> tuple[Hit, ...]:
     search = Retrieve(step.request.retriever, step.request.query, max(DEPTH, step.request.k))
     try:
         with workbench.models.lease("the search for a gold page").hold([search.retriever]):
-            reply = answer_one(search, workbench.models.backends, workbench.asking.memo).reply
+            reply = answer_one(
+                search, workbench.models.backends, workbench.asking.reply_cache
+            ).reply
     except RalleError:
         return step.reply.hits
     return reply.hits

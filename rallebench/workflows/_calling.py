@@ -16,8 +16,8 @@ from rallebench.core.types import (
     ToolCall,
     ToolSpec,
 )
+from rallebench.workflows._conversation import LONGEST, Conversation, too_long, without_imitation
 from rallebench.workflows._scratchpad import finishes
-from rallebench.workflows._talking import LONGEST, Talk, too_long, without_imitation
 from rallebench.workflows.prompts import FINISH
 
 FINISHING = ToolSpec(
@@ -64,25 +64,25 @@ class Move:
         return f"{self.call.name}({self.call.arguments})" if self.call else ""
 
 
-def opening(talk: Talk, prompt: str) -> tuple[Message, ...]:
+def opening(conversation: Conversation, prompt: str) -> tuple[Message, ...]:
     """The conversation before the first turn: what to do, demonstrations, the question."""
-    tools, native = _tools(talk), talk.native
+    tools, native = _tools(conversation), conversation.native
     schemas = "\n".join(json.dumps(_described(tool), ensure_ascii=False) for tool in tools)
-    protocol = filled(talk.prompts["text_protocol.txt"], {"tools": schemas})
-    system = filled(talk.prompts[prompt], {"protocol": "" if native else f"\n\n{protocol}"})
+    protocol = filled(conversation.prompts["text_protocol.txt"], {"tools": schemas})
+    system = filled(conversation.prompts[prompt], {"protocol": "" if native else f"\n\n{protocol}"})
     messages = [Message("system", system)]
-    for number, shot in enumerate(talk.shots, 1):
+    for number, shot in enumerate(conversation.shots, 1):
         messages.append(Message("user", f"Question: {shot.question}"))
         for place, step in enumerate(shot.steps, 1):
             arguments = json.dumps(step.arguments, ensure_ascii=False)
             call = ToolCall(f"example-{number}-{place}", step.name, arguments)
             move = _move_of(step.thought, call, native)
             messages += [move.message, move.answered(step.observation or "Episode finished.")]
-    return (*messages, Message("user", f"Question: {talk.question.text}"))
+    return (*messages, Message("user", f"Question: {conversation.question.text}"))
 
 
-def _tools(talk: Talk) -> tuple[ToolSpec, ...]:
-    return (*talk.env.tools, FINISHING)
+def _tools(conversation: Conversation) -> tuple[ToolSpec, ...]:
+    return (*conversation.env.tools, FINISHING)
 
 
 def _described(tool: ToolSpec) -> dict[str, Any]:
@@ -97,12 +97,12 @@ def _move_of(thought: str, call: ToolCall, native: bool) -> Move:
     return Move(thought, call, Message("assistant", text), False)
 
 
-def turn(talk: Talk, conversation: tuple[Message, ...], number: int) -> SubFlow[Move]:
+def turn(conversation: Conversation, messages: tuple[Message, ...], number: int) -> SubFlow[Move]:
     """Let the model take a turn. Raises EpisodeEnd. Of several calls in one turn the first counts."""
-    if talk.native:
-        reply = yield from talk.tell(conversation, tools=_tools(talk))
+    if conversation.native:
+        reply = yield from conversation.send(messages, tools=_tools(conversation))
     else:
-        reply = yield from talk.tell(conversation, stop=("\nObservation",))
+        reply = yield from conversation.send(messages, stop=("\nObservation",))
     if reply.tool_calls:
         first = reply.tool_calls[0]
         call = ToolCall(first.id or f"call-{number}", first.name, first.arguments)
@@ -125,15 +125,15 @@ def _one_object(text: str) -> str:
     return text[:end]
 
 
-def carried_out(talk: Talk, move: Move) -> SubFlow[str | Outcome]:
+def carried_out(conversation: Conversation, move: Move) -> SubFlow[str | Outcome]:
     """The observation of a move, or the outcome if it finishes. Raises EpisodeEnd where the environment fails."""
     if move.call is None:
         return NO_CALL
     name = move.call.name
     arguments, wrong = read_arguments(move.call)
-    if finishes(name, talk.original):
+    if finishes(name, conversation.original):
         if wrong:
-            return Outcome("", "no_answer") if talk.original else wrong
+            return Outcome("", "no_answer") if conversation.original else wrong
         answer = arguments.get("final_answer")
         if "give_up" in str(arguments.get("return_type", "")):
             return Outcome("", "gave_up")
@@ -143,7 +143,7 @@ def carried_out(talk: Talk, move: Move) -> SubFlow[str | Outcome]:
         return Outcome(text.strip())
     observation = wrong or too_long(arguments)
     if not observation:
-        observation = yield from talk.observe(talk.env.call(name, arguments))
+        observation = yield from conversation.observe(conversation.env.call(name, arguments))
     yield Note(OBSERVATION + observation)
     return observation
 

@@ -5,7 +5,13 @@ from __future__ import annotations
 import re
 
 from rallebench.core.types import Flow, Note, Outcome, SubFlow
-from rallebench.workflows._talking import LONGEST, Talk, first_line, too_long, without_imitation
+from rallebench.workflows._conversation import (
+    LONGEST,
+    Conversation,
+    first_line,
+    too_long,
+    without_imitation,
+)
 from rallebench.workflows.prompts import FINISH, actions, episode
 
 _LABEL = re.compile(r"^(?:(?:Thought|Action)\s*\d*\s*:\s*)+", re.IGNORECASE)
@@ -49,42 +55,51 @@ def _balanced(text: str, left: str, right: str) -> tuple[str, str] | None:
     return None
 
 
-def rendered(talk: Talk, *, thought: bool, plan: bool = False) -> list[str]:
+def rendered(conversation: Conversation, *, thought: bool, plan: bool = False) -> list[str]:
     """The demonstrations in the form of a scratchpad."""
-    return [episode(shot, talk.env.brackets, thought=thought, plan=plan) for shot in talk.shots]
+    return [
+        episode(shot, conversation.env.brackets, thought=thought, plan=plan)
+        for shot in conversation.shots
+    ]
 
 
-def agent(talk: Talk, prompt: str, *, thought: bool, one_call: bool = False) -> Flow:
+def agent(
+    conversation: Conversation, prompt: str, *, thought: bool, one_call: bool = False
+) -> Flow:
     """An agent whose page begins with ``prompt``, filled with the actions, the demonstrations and the question."""
-    head = talk.head(prompt, rendered(talk, thought=thought), actions=actions(talk.env))
-    return (yield from scratchpad(talk, head, thought=thought, one_call=one_call))
+    head = conversation.head(
+        prompt, rendered(conversation, thought=thought), actions=actions(conversation.env)
+    )
+    return (yield from scratchpad(conversation, head, thought=thought, one_call=one_call))
 
 
-def scratchpad(talk: Talk, head: str, *, thought: bool = True, one_call: bool = False) -> Flow:
+def scratchpad(
+    conversation: Conversation, head: str, *, thought: bool = True, one_call: bool = False
+) -> Flow:
     """Take steps on the page that begins with ``head`` until the model finishes or a limit is reached.
 
     Two calls of the model a step: Thought, then Action; ``one_call`` writes both at once; without ``thought`` only the
     Action. Raises EpisodeEnd.
     """
-    pad, env = head, talk.env
-    for n in range(1, talk.limits.steps + 1):
+    pad, env = head, conversation.env
+    for n in range(1, conversation.limits.steps + 1):
         if one_call:
-            thoughts, action = yield from _both(talk, pad, n)
+            thoughts, action = yield from _both(conversation, pad, n)
             pad += f"\nThought {n}: {thoughts}\nAction {n}: {action}"
         else:
             if thought:
-                thoughts = yield from _line(talk, f"{pad}\nThought {n}:")
+                thoughts = yield from _line(conversation, f"{pad}\nThought {n}:")
                 pad += f"\nThought {n}: {thoughts}"
-            action = yield from _line(talk, f"{pad}\nAction {n}:")
+            action = yield from _line(conversation, f"{pad}\nAction {n}:")
             pad += f"\nAction {n}: {action}"
-        verb, argument = parse_action(action, env.brackets, talk.original)
-        if finishes(verb, talk.original):
-            answer = argument if talk.original else unquoted(argument, env.brackets)
+        verb, argument = parse_action(action, env.brackets, conversation.original)
+        if finishes(verb, conversation.original):
+            answer = argument if conversation.original else unquoted(argument, env.brackets)
             yield Note(f"Observation {n}: Episode finished.")
             return Outcome(answer)
         observation = too_long(argument)
         if not observation:
-            observation = yield from talk.observe(env.act(verb[:200], argument))
+            observation = yield from conversation.observe(env.act(verb[:200], argument))
         yield Note(f"Observation {n}: {observation}")
         pad += f"\nObservation {n}: {observation}"
     return Outcome("", "step_limit")
@@ -106,15 +121,15 @@ def unquoted(argument: str, brackets: str) -> str:
     return argument[1:-1] if quoted else argument
 
 
-def _line(talk: Talk, prompt: str) -> SubFlow[str]:
-    reply = yield from talk.say(prompt, ("\n",))
+def _line(conversation: Conversation, prompt: str) -> SubFlow[str]:
+    reply = yield from conversation.ask(prompt, ("\n",))
     line = first_line(reply.text)
-    return line if talk.original else without_imitation(line)
+    return line if conversation.original else without_imitation(line)
 
 
-def _both(talk: Talk, pad: str, n: int) -> SubFlow[tuple[str, str]]:
+def _both(conversation: Conversation, pad: str, n: int) -> SubFlow[tuple[str, str]]:
     """Thought and action from one reply, without invented observations."""
-    reply = yield from talk.say(f"{pad}\nThought {n}:", (f"\nObservation {n}:",))
+    reply = yield from conversation.ask(f"{pad}\nThought {n}:", (f"\nObservation {n}:",))
     thought, _, action = re.sub(
         r"(?<!\w)Action\s*\d*\s*:", "\0", without_imitation(reply.text), count=1
     ).partition("\0")

@@ -6,7 +6,7 @@ import re
 
 from rallebench.core.types import Flow, Outcome
 from rallebench.workflows import common
-from rallebench.workflows._talking import Talk, register_agent
+from rallebench.workflows._conversation import Conversation, register_agent
 
 _ANSWER = re.compile(
     r"^[\s*#>-]*(?:final\s+)?answer\s*\**\s*:\s*\**\s*", re.IGNORECASE | re.MULTILINE
@@ -20,13 +20,15 @@ _ANSWER = re.compile(
     prompts=("chain_of_thought.txt",),
     paper="arXiv:2201.11903",
 )
-def chain_of_thought(talk: Talk) -> Flow:
+def chain_of_thought(conversation: Conversation) -> Flow:
     """Reasoning step by step, then the answer, from the model's own knowledge."""
     rendered = [
         f"Question: {shot.question}\nReasoning: {shot.reasoning}\nAnswer: {shot.answer}"
-        for shot in talk.shots
+        for shot in conversation.shots
     ]
-    reply = yield from talk.say(talk.head("chain_of_thought.txt", rendered), ("\nQuestion:",))
+    reply = yield from conversation.ask(
+        conversation.head("chain_of_thought.txt", rendered), ("\nQuestion:",)
+    )
     if answer := answer_of(reply.text):
         return Outcome(answer)
     return Outcome("", "no_answer" if reply.text.strip() else "model_error")

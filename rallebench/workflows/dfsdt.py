@@ -14,7 +14,7 @@ from rallebench.core.settings import Setting
 from rallebench.core.types import Flow, Message, Outcome, SubFlow
 from rallebench.workflows import COMPAT, common
 from rallebench.workflows._calling import carried_out, opening, turn
-from rallebench.workflows._talking import EpisodeEnd, Talk, register_agent
+from rallebench.workflows._conversation import Conversation, EpisodeEnd, register_agent
 from rallebench.workflows.function_calling import PROTOCOL
 from rallebench.workflows.trees import Node, note_of
 
@@ -40,13 +40,13 @@ class _Answered(Exception):
 class _Search:
     """One search; see the settings."""
 
-    talk: Talk
+    conversation: Conversation
     width: int
     depth: int
     back: int
     turns: int = 0
 
-    def below(self, parent: Node, conversation: tuple[Message, ...]) -> SubFlow[int]:
+    def below(self, parent: Node, messages: tuple[Message, ...]) -> SubFlow[int]:
         """Try turns from ``parent``; the number of states to go back. Raises _Answered, EpisodeEnd."""
         if parent.depth >= self.depth:
             yield note_of(replace(parent, state="too_deep"))
@@ -55,14 +55,14 @@ class _Search:
         for _ in range(self.width):
             hint: tuple[Message, ...] = ()
             if tried:
-                again = self.talk.prompts["dfsdt_again.txt"]
+                again = self.conversation.prompts["dfsdt_again.txt"]
                 hint = (Message("user", filled(again, {"tried": "\n".join(tried)})),)
-            if self.turns >= self.talk.limits.steps:
+            if self.turns >= self.conversation.limits.steps:
                 raise EpisodeEnd("step_limit")
             self.turns += 1
-            move = yield from turn(self.talk, (*conversation, *hint), self.turns)
+            move = yield from turn(self.conversation, (*messages, *hint), self.turns)
             node = Node(self.turns, parent.number, parent.depth + 1, move.thought, move.written())
-            observed = yield from carried_out(self.talk, move)
+            observed = yield from carried_out(self.conversation, move)
             if isinstance(observed, Outcome):
                 state = "gave_up" if observed.stop_reason == "gave_up" else "answered"
                 yield note_of(replace(node, state=state))
@@ -73,10 +73,10 @@ class _Search:
                 node = replace(node, observation=observed)
                 yield note_of(node)
                 back = yield from self.below(
-                    node, (*conversation, move.message, move.answered(observed))
+                    node, (*messages, move.message, move.answered(observed))
                 )
             tried.append(move.written() or move.thought)
-            if back > 1 and (parent.number or self.talk.original):
+            if back > 1 and (parent.number or self.conversation.original):
                 break  # at the root ours continues; ToolLLM's code leaves the other turns untried
         else:
             back = 2  # all turns were tried: the parent's state continues with its next turn
@@ -92,11 +92,11 @@ class _Search:
     prompts=("dfsdt.txt", "dfsdt_again.txt", "text_protocol.txt"),
     paper="arXiv:2307.16789",
 )
-def dfsdt(talk: Talk, *, width: int = 2, depth: int = 12, back: int = 2) -> Flow:
+def dfsdt(conversation: Conversation, *, width: int = 2, depth: int = 12, back: int = 2) -> Flow:
     """A depth-first search over function calls, which goes back after a failed attempt."""
-    search = _Search(talk, width, depth, back)
+    search = _Search(conversation, width, depth, back)
     try:
-        yield from search.below(Node(0, 0, 0, "", ""), opening(talk, "dfsdt.txt"))
+        yield from search.below(Node(0, 0, 0, "", ""), opening(conversation, "dfsdt.txt"))
     except _Answered as end:
         return end.outcome
     return Outcome("", "gave_up")

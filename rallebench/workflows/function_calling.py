@@ -10,7 +10,7 @@ from rallebench.core.settings import Setting
 from rallebench.core.types import Flow, Outcome
 from rallebench.workflows import COMPAT, common
 from rallebench.workflows._calling import carried_out, opening, turn
-from rallebench.workflows._talking import Talk, register_agent
+from rallebench.workflows._conversation import Conversation, register_agent
 
 PROTOCOL = Setting(
     str,
@@ -28,13 +28,13 @@ SETTINGS = {**common(shots=0, max_tokens=512), "protocol": PROTOCOL, "compat": C
     prompts=("function_calling.txt", "text_protocol.txt"),
     paper="R-Eval, arXiv:2406.11681",
 )
-def function_calling(talk: Talk) -> Flow:
+def function_calling(conversation: Conversation) -> Flow:
     """The environment's functions, called by the model one after another."""
-    conversation = opening(talk, "function_calling.txt")
-    for number in range(1, talk.limits.steps + 1):
-        move = yield from turn(talk, conversation, number)
-        observed = yield from carried_out(talk, move)
+    messages = opening(conversation, "function_calling.txt")
+    for number in range(1, conversation.limits.steps + 1):
+        move = yield from turn(conversation, messages, number)
+        observed = yield from carried_out(conversation, move)
         if isinstance(observed, Outcome):
             return observed
-        conversation = (*conversation, move.message, move.answered(observed))
+        messages = (*messages, move.message, move.answered(observed))
     return Outcome("", "step_limit")

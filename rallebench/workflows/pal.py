@@ -13,7 +13,7 @@ from typing import Any
 from rallebench import sandbox
 from rallebench.core.types import Flow, Outcome, Reply, SubFlow, ToolCall, UseTool
 from rallebench.workflows import common
-from rallebench.workflows._talking import Talk, register_agent, too_long
+from rallebench.workflows._conversation import Conversation, register_agent, too_long
 from rallebench.workflows.prompts import functions
 
 _FENCE = re.compile(r"```[ \t]*\w*[ \t]*\n(.*?)(?:^[ \t]*```|\Z)", re.DOTALL | re.MULTILINE)
@@ -27,34 +27,36 @@ _REASONS = {"stop": "answered", "call_limit": "step_limit", "not_python": "model
     prompts=("pal.txt",),
     paper="arXiv:2211.10435",
 )
-def pal(talk: Talk) -> Flow:
+def pal(conversation: Conversation) -> Flow:
     """One program that calls the environment; its output is the answer."""
-    shots = [shot for shot in talk.shots if shot.program]
+    shots = [shot for shot in conversation.shots if shot.program]
     rendered = [f"Question: {shot.question}\n```python\n{shot.program}\n```" for shot in shots]
-    prompt = talk.head("pal.txt", rendered, functions=functions(talk.env.tools))
-    reply = yield from talk.say(prompt)
+    prompt = conversation.head("pal.txt", rendered, functions=functions(conversation.env.tools))
+    reply = yield from conversation.ask(prompt)
     program = program_of(reply.text)
     if not program.strip():
         return Outcome("", "model_error")
-    result, calls = yield from _run(talk, program)
-    if calls > talk.limits.steps:
+    result, calls = yield from _run(conversation, program)
+    if calls > conversation.limits.steps:
         return Outcome("", "step_limit")
     reason = _REASONS.get(result.finish_reason, "tool_error")
     answer = result.text.strip() if reason == "answered" else ""
     return Outcome(answer, reason if answer or reason != "answered" else "no_answer")
 
 
-def _run(talk: Talk, program: str) -> SubFlow[tuple[Reply, int]]:
+def _run(conversation: Conversation, program: str) -> SubFlow[tuple[Reply, int]]:
     """Run the program, with the environment's answers to its calls; (the last reply, the number of calls)."""
     name, calls = sandbox.new_name(), 0
-    begun = sandbox.begin(name, program, {tool.name: tool.arguments for tool in talk.env.tools})
+    begun = sandbox.begin(
+        name, program, {tool.name: tool.arguments for tool in conversation.env.tools}
+    )
     finished = False
     try:
         reply = yield UseTool(sandbox.TOOL, begun)
-        while reply.tool_calls and calls <= talk.limits.steps:
+        while reply.tool_calls and calls <= conversation.limits.steps:
             calls += 1
-            if calls <= talk.limits.steps:
-                observation = yield from _answered(talk, reply.tool_calls[0])
+            if calls <= conversation.limits.steps:
+                observation = yield from _answered(conversation, reply.tool_calls[0])
                 reply = yield UseTool(sandbox.TOOL, sandbox.answer(name, observation))
         finished = not reply.tool_calls
         return reply, calls
@@ -63,10 +65,10 @@ def _run(talk: Talk, program: str) -> SubFlow[tuple[Reply, int]]:
             sandbox.stop(name)
 
 
-def _answered(talk: Talk, call: ToolCall) -> SubFlow[str]:
+def _answered(conversation: Conversation, call: ToolCall) -> SubFlow[str]:
     arguments: Any = json.loads(call.arguments)
     wrong = too_long(arguments)
-    return wrong or (yield from talk.observe(talk.env.call(call.name, arguments)))
+    return wrong or (yield from conversation.observe(conversation.env.call(call.name, arguments)))
 
 
 def program_of(text: str) -> str:

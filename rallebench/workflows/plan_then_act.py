@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from rallebench.core.types import Flow, Outcome
 from rallebench.workflows import COMPAT, common
+from rallebench.workflows._conversation import Conversation, first_line, register_agent
 from rallebench.workflows._scratchpad import rendered, scratchpad
-from rallebench.workflows._talking import Talk, first_line, register_agent
 from rallebench.workflows.prompts import actions
 
 SETTINGS = {**common(shots=3), "compat": COMPAT}
@@ -15,26 +15,30 @@ PAPER = "R-Eval, arXiv:2406.11681"
 @register_agent(
     "plan-then-act", form=SETTINGS, prompts=("plan.txt", "plan_then_act.txt"), paper=PAPER
 )
-def plan_then_act(talk: Talk) -> Flow:
+def plan_then_act(conversation: Conversation) -> Flow:
     """One plan, then Action and Observation in turn."""
-    return (yield from _planned(talk, "plan_then_act.txt", thought=False))
+    return (yield from _planned(conversation, "plan_then_act.txt", thought=False))
 
 
 @register_agent(
     "planner-react", form=SETTINGS, prompts=("plan.txt", "planner_react.txt"), paper=PAPER
 )
-def planner_react(talk: Talk) -> Flow:
+def planner_react(conversation: Conversation) -> Flow:
     """One plan, then Thought, Action and Observation in turn."""
-    return (yield from _planned(talk, "planner_react.txt", thought=True))
+    return (yield from _planned(conversation, "planner_react.txt", thought=True))
 
 
-def _planned(talk: Talk, page_prompt: str, *, thought: bool) -> Flow:
-    listed = actions(talk.env)
-    plans = [f"Question: {shot.question}\nPlan: {shot.plan}" for shot in talk.shots if shot.plan]
-    prompt = talk.head("plan.txt", plans, actions=listed)
-    reply = yield from talk.say(f"{prompt}\nPlan:", ("\n",))
+def _planned(conversation: Conversation, page_prompt: str, *, thought: bool) -> Flow:
+    listed = actions(conversation.env)
+    plans = [
+        f"Question: {shot.question}\nPlan: {shot.plan}" for shot in conversation.shots if shot.plan
+    ]
+    prompt = conversation.head("plan.txt", plans, actions=listed)
+    reply = yield from conversation.ask(f"{prompt}\nPlan:", ("\n",))
     plan = first_line(reply.text)
     if not plan:
         return Outcome("", "model_error")
-    head = talk.head(page_prompt, rendered(talk, thought=thought, plan=True), actions=listed)
-    return (yield from scratchpad(talk, f"{head}\nPlan: {plan}", thought=thought))
+    head = conversation.head(
+        page_prompt, rendered(conversation, thought=thought, plan=True), actions=listed
+    )
+    return (yield from scratchpad(conversation, f"{head}\nPlan: {plan}", thought=thought))

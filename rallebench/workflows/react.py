@@ -9,8 +9,8 @@ from __future__ import annotations
 from rallebench.core.settings import Setting
 from rallebench.core.types import Flow
 from rallebench.workflows import COMPAT, common
+from rallebench.workflows._conversation import Conversation, register_agent
 from rallebench.workflows._scratchpad import agent
-from rallebench.workflows._talking import Talk, register_agent
 
 SETTINGS = {
     **common(),
@@ -24,9 +24,9 @@ SETTINGS = {
 
 
 @register_agent("react", form=SETTINGS, prompts=("react.txt",), paper="arXiv:2210.03629")
-def react(talk: Talk, *, one_call: bool = False) -> Flow:
+def react(conversation: Conversation, *, one_call: bool = False) -> Flow:
     """Thought, Action and Observation in turn, with demonstrations."""
-    return (yield from agent(talk, "react.txt", thought=True, one_call=one_call))
+    return (yield from agent(conversation, "react.txt", thought=True, one_call=one_call))
 
 
 ZERO_SHOT = {**common(shots=0), "compat": COMPAT}
@@ -34,12 +34,12 @@ R_EVAL = "R-Eval, arXiv:2406.11681"
 
 
 @register_agent("zero-shot", form=ZERO_SHOT, prompts=("zero_shot.txt",), paper=R_EVAL)
-def zero_shot(talk: Talk) -> Flow:
+def zero_shot(conversation: Conversation) -> Flow:
     """Actions only, by default without a demonstration."""
-    return (yield from agent(talk, "zero_shot.txt", thought=False))
+    return (yield from agent(conversation, "zero_shot.txt", thought=False))
 
 
 @register_agent("zero-shot-think", form=ZERO_SHOT, prompts=("react.txt",), paper=R_EVAL)
-def zero_shot_think(talk: Talk) -> Flow:
+def zero_shot_think(conversation: Conversation) -> Flow:
     """A thought before every action, by default without a demonstration."""
-    return (yield from agent(talk, "react.txt", thought=True))
+    return (yield from agent(conversation, "react.txt", thought=True))

@@ -57,7 +57,7 @@ class Workspace:
             raise UsageError(f"The workspace {self.path} is a file; give a folder.")
         self.indexes, self.runs = self.path / "indexes", self.path / "runs"
         self.corpora, self.cache = self.path / "corpora", self.path / "cache"
-        self.vectors, self.memo = self.cache / "vectors", self.cache / "memo.sqlite"
+        self.vectors, self.reply_cache = self.cache / "vectors", self.cache / "memo.sqlite"
         self.base: BaseSettings | None = (
             read_base_settings(base_settings) if base_settings else None
         )

@@ -20,7 +20,7 @@ from rallebench.core.entries import LLMEntry
 from rallebench.core.errors import BadFileError, UsageError
 from rallebench.core.files import read_json
 from rallebench.encoders.references import presets
-from rallebench.workspace.indexes.importing import kind_of
+from rallebench.workspace.indexes.importing import foreign_kind
 
 FILES = ("system", "llms", "query_encoders", "corpora", "retrievers", "datasets")
 
@@ -261,7 +261,7 @@ def with_environment(entry: LLMEntry) -> LLMEntry:
 # ── retrievers ───────────────────────────────────────────────────────────────
 
 
-_KINDS = {"bm25": "bm25", "faiss": "flat", "diskann": "diskann"}
+_INDEX_KIND_OF_TYPE = {"bm25": "bm25", "faiss": "flat", "diskann": "diskann"}
 _NAMES = {"faiss": "Faiss file", "diskann": "DiskANN index"}
 
 
@@ -297,7 +297,7 @@ def _place(entry: RetrieverEntry) -> Path:
 
 def _theirs(entry: RetrieverEntry) -> str:
     """The kind of RaLLe's own index, where it is there."""
-    return "" if entry.type == "bm25" else kind_of(_place(entry))
+    return "" if entry.type == "bm25" else foreign_kind(_place(entry))
 
 
 def _encoder(model: str) -> str:
@@ -317,7 +317,7 @@ def _preparations(corpus: CorpusEntry) -> list[str]:
 
 def build_command(entry: RetrieverEntry) -> str:
     """The command line (POSIX quoting) that makes this retriever an index of ours, under its own name."""
-    kind = _theirs(entry) or _KINDS[entry.type]
+    kind = _theirs(entry) or _INDEX_KIND_OF_TYPE[entry.type]
     words = ["rallebench", "index", "--kind", kind, "--name", entry.name]
     if _theirs(entry):
         words += ["--from", str(_place(entry))]

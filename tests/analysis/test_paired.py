@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -113,7 +113,7 @@ def test_holms_p_steps_down_and_never_falls() -> None:
     assert holm([]) == []
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60)
 @given(st.lists(st.floats(1e-6, 1), min_size=1, max_size=8))
 def test_holm_lies_between_the_p_itself_and_bonferronis(ps: list[float]) -> None:
     found = holm(list(ps))

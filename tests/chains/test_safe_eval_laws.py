@@ -133,7 +133,7 @@ def expressions(kind: str, depth: int = 3) -> Code:
     return st.one_of(LEAVES[kind], *rules[kind])
 
 
-@settings(max_examples=1_000, deadline=None, database=None, derandomize=True)
+@settings(max_examples=1_000, database=None, derandomize=True)
 @given(one("text", "number", "truth").flatmap(expressions))
 def test_an_expression_means_what_python_says(template: str) -> None:
     try:
@@ -153,7 +153,7 @@ def test_the_law_is_not_about_errors_only() -> None:
     """Most generated expressions have a value: without this, the law above could hold of nothing."""
     values = errors = 0
 
-    @settings(max_examples=200, deadline=None, database=None, derandomize=True)
+    @settings(max_examples=200, database=None, derandomize=True)
     @given(expressions("text"))
     def count(template: str) -> None:
         nonlocal values, errors

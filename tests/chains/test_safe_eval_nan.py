@@ -89,7 +89,7 @@ def outcome(template: str) -> str | None:
 
 
 @pytest.mark.slow
-@settings(max_examples=3_000, deadline=None, database=None, derandomize=True)
+@settings(max_examples=3_000, database=None, derandomize=True)
 @given(EXPRESSIONS)
 def test_comparisons_with_nan_are_pythons(template: str) -> None:
     expected = outcome(template)
@@ -103,7 +103,7 @@ def test_comparisons_with_nan_are_pythons(template: str) -> None:
 def test_the_law_is_about_values_of_both_kinds() -> None:
     seen: dict[str | None, int] = {}
 
-    @settings(max_examples=600, deadline=None, database=None, derandomize=True)
+    @settings(max_examples=600, database=None, derandomize=True)
     @given(EXPRESSIONS)
     def count(template: str) -> None:
         result = outcome(template)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from rallebench.chains.template import VARIABLES, check, names_used, render
 from rallebench.core.errors import TemplateError
 
-laws = settings(max_examples=300, deadline=None, database=None, derandomize=True)
+laws = settings(max_examples=300, database=None, derandomize=True)
 
 MENTION = "He flew to [START_ENT] Paris [END_ENT] for the final."
 RELATION = "Ada Lovelace [SEP] place of birth"

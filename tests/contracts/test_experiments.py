@@ -7,7 +7,7 @@ import pytest
 from rallebench.core.errors import NotFoundError, UsageError
 from rallebench.core.settings import checked
 from rallebench.experiments import BUILDERS, EXPERIMENTS, SUITES
-from rallebench.services.experiments import kind_of
+from rallebench.services.experiments import rules_of
 
 OWN = {"baselines", "batch", "sweep", "tradeoff"}
 
@@ -15,7 +15,7 @@ OWN = {"baselines", "batch", "sweep", "tradeoff"}
 @pytest.mark.parametrize("kind", EXPERIMENTS.names())
 def test_every_experiment_says_what_it_is_and_takes_its_own_defaults(kind: str) -> None:
     entry = EXPERIMENTS.entry(kind)
-    assert entry.about.endswith((".", "?")) and kind_of(kind).noun
+    assert entry.about.endswith((".", "?")) and rules_of(kind).noun
     assert all(setting.must_be for setting in entry.form.values())
     written = {name: str(setting.default) for name, setting in entry.form.items()}
     assert checked(kind, entry.form, written) == checked(kind, entry.form, {})

@@ -215,8 +215,8 @@ def test_a_closed_encoder_says_that_it_was_unloaded() -> None:
     ("more", "sentence"),
     [
         ("", r"needs a key .*OPENAI_API_KEY"),
-        ("base_url=ftp://x", "base_url is not an address"),
-        ("base_url=http://me:secret@x/v1", "base_url holds a user name"),
+        ("base_url=ftp://x", "is not that of a server"),
+        ("base_url=http://me:secret@x/v1", "the address holds a user name"),
         (
             "base_url=http://x/v1&api_key_env=sk-secret",
             "api_key_env must be the name of an environment variable",

@@ -240,11 +240,11 @@ QUESTIONS = [Question(f"q{n}", text) for n, text in enumerate(("one", "two", "ba
 
 
 def test_a_remembered_reply_keeps_the_cost_of_when_it_was_asked(tmp_path: Path) -> None:
-    using, memo = Backends({}, {"gpt": Late()}), ReplyCache(tmp_path / "memo.sqlite")
-    first = {e.qid: e for e in loop.run(ask, QUESTIONS[:2], using, memo=memo, batch_size=5)}
-    again = {e.qid: e for e in loop.run(ask, QUESTIONS[:2], using, memo=memo, batch_size=5)}
-    *_, alone = run_one(ask(QUESTIONS[0]), using, memo=memo)
-    memo.close()
+    using, cache = Backends({}, {"gpt": Late()}), ReplyCache(tmp_path / "memo.sqlite")
+    first = {e.qid: e for e in loop.run(ask, QUESTIONS[:2], using, reply_cache=cache, batch_size=5)}
+    again = {e.qid: e for e in loop.run(ask, QUESTIONS[:2], using, reply_cache=cache, batch_size=5)}
+    *_, alone = run_one(ask(QUESTIONS[0]), using, reply_cache=cache)
+    cache.close()
     for then, now in [(first["q0"], again["q0"]), (first["q1"], again["q1"]), (first["q0"], alone)]:
         assert isinstance(now, Episode)
         (old,), (new,) = then.steps, now.steps

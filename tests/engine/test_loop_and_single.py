@@ -302,11 +302,11 @@ def test_a_bug_in_a_flow_costs_one_question_only() -> None:
 
 
 def test_what_was_answered_is_not_asked_again() -> None:
-    memo, model, retriever = ReplyCache(None), Upper(), InMemory(PASSAGES, "mem")
+    cache, model, retriever = ReplyCache(None), Upper(), InMemory(PASSAGES, "mem")
     using = Backends({"mem": retriever}, {"upper": model})
-    first = {e.qid: e for e in loop.run(chain_flow, QUESTIONS, using, memo=memo)}
+    first = {e.qid: e for e in loop.run(chain_flow, QUESTIONS, using, reply_cache=cache)}
     asked, searched = sum(model.batches), retriever.queries
-    second = {e.qid: e for e in loop.run(chain_flow, QUESTIONS, using, memo=memo)}
+    second = {e.qid: e for e in loop.run(chain_flow, QUESTIONS, using, reply_cache=cache)}
     assert (sum(model.batches), retriever.queries) == (asked, searched)
     assert {q: told(e) for q, e in first.items()} == {q: told(e) for q, e in second.items()}
     assert all(
@@ -315,10 +315,10 @@ def test_what_was_answered_is_not_asked_again() -> None:
 
 
 def test_the_memory_of_the_loop_serves_the_single_runner() -> None:
-    memo, model = ReplyCache(None), Upper()
-    list(loop.run(chain_flow, QUESTIONS, backends(model), memo=memo))
+    cache, model = ReplyCache(None), Upper()
+    list(loop.run(chain_flow, QUESTIONS, backends(model), reply_cache=cache))
     before = len(model.batches)
-    single(chain_flow, QUESTIONS[0], backends(model), memo=memo)
+    single(chain_flow, QUESTIONS[0], backends(model), reply_cache=cache)
     assert len(model.batches) == before
 
 
@@ -335,48 +335,48 @@ def test_the_memory_of_the_loop_serves_the_single_runner() -> None:
     ],
 )
 def test_whatever_changes_an_answer_is_part_of_the_key(changed: Generate) -> None:
-    memo, asked = ReplyCache(None), Generate("upper", (Message("user", "hi"),))
-    memo.put([(asked, Reply("remembered"), 1.0)], backends())
-    found = memo.get(asked, backends())
+    cache, asked = ReplyCache(None), Generate("upper", (Message("user", "hi"),))
+    cache.put([(asked, Reply("remembered"), 1.0)], backends())
+    found = cache.get(asked, backends())
     assert found is not None and found[0].text == "remembered"
-    assert memo.get(changed, backends()) is None
+    assert cache.get(changed, backends()) is None
 
 
 def test_another_model_under_the_same_name_is_asked_anew() -> None:
     class Other(Upper):
         fingerprint = "other"
 
-    memo, asked = ReplyCache(None), Generate("upper", (Message("user", "hi"),))
-    memo.put([(asked, Reply("remembered"), 1.0)], backends())
-    assert memo.get(asked, backends(Other())) is None
+    cache, asked = ReplyCache(None), Generate("upper", (Message("user", "hi"),))
+    cache.put([(asked, Reply("remembered"), 1.0)], backends())
+    assert cache.get(asked, backends(Other())) is None
 
 
 def test_sampled_generations_are_remembered_only_with_a_seed() -> None:
-    memo = ReplyCache(None)
+    cache = ReplyCache(None)
     for seed, expected in ((None, False), (1, True)):
         asked = Generate("upper", (Message("user", "hi"),), temperature=0.7, seed=seed)
-        memo.put([(asked, Reply("sampled"), 1.0)], backends())
-        assert (memo.get(asked, backends()) is not None) is expected
+        cache.put([(asked, Reply("sampled"), 1.0)], backends())
+        assert (cache.get(asked, backends()) is not None) is expected
 
 
 def test_a_smaller_k_is_the_prefix_of_a_deeper_search() -> None:
-    memo, using = ReplyCache(None), backends()
+    cache, using = ReplyCache(None), backends()
     query = "largest moon of Saturn city"
     deep = single_retrieval(using, query, 3)
-    memo.put([(Retrieve("mem", query, 3), deep, 0.1)], using)
+    cache.put([(Retrieve("mem", query, 3), deep, 0.1)], using)
     for k in (1, 2, 3):
-        found = memo.get(Retrieve("mem", query, k), using)
+        found = cache.get(Retrieve("mem", query, k), using)
         assert found is not None and found[0] == single_retrieval(using, query, k)
-    exhausted = memo.get(Retrieve("mem", query, 4), using)
+    exhausted = cache.get(Retrieve("mem", query, 4), using)
     assert exhausted is None, "three of three were found, so a fourth may exist"
 
 
 def test_a_search_that_found_fewer_than_asked_answers_any_depth() -> None:
-    memo, using = ReplyCache(None), backends()
+    cache, using = ReplyCache(None), backends()
     found = single_retrieval(using, "Titan", 3)
     assert len(found.hits) == 1
-    memo.put([(Retrieve("mem", "Titan", 3), found, 0.1)], using)
-    deeper = memo.get(Retrieve("mem", "Titan", 50), using)
+    cache.put([(Retrieve("mem", "Titan", 3), found, 0.1)], using)
+    deeper = cache.get(Retrieve("mem", "Titan", 50), using)
     assert deeper is not None and deeper[0] == found
 
 

@@ -31,7 +31,7 @@ def clustered(seed: int, articles: int, each: int = 4) -> tuple[np.ndarray, np.n
 # ── differences ──────────────────────────────────────────────────────────────
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(GAPS, st.integers(1, 3), st.integers(1, 6))
 def test_zero_lies_outside_the_interval_if_and_only_if_p_is_below_five_percent(
     gaps: list[float], each: int, comparisons: int
@@ -45,7 +45,7 @@ def test_zero_lies_outside_the_interval_if_and_only_if_p_is_below_five_percent(
     assert (pair.corrected < 0.05) == (pair.low > 0 or pair.high < 0)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(GAPS, st.randoms(use_true_random=False))
 def test_the_order_of_questions_and_the_names_of_clusters_change_nothing(
     gaps: list[float], random: object

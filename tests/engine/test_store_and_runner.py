@@ -605,13 +605,13 @@ episodes = st.builds(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(episodes)
 def test_an_episode_comes_back_from_json_as_it_was(made: Episode) -> None:
     assert episode_from_json(json.loads(json.dumps(episode_to_json(made)))) == made
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(replies)
 def test_a_reply_comes_back_from_json_as_it_was(made: Reply) -> None:
     assert reply_from_json(json.loads(json.dumps(reply_to_json(made), ensure_ascii=False))) == made

@@ -126,7 +126,7 @@ def test_a_server_that_is_not_running_is_reported_at_once(load: Load) -> None:
     start = time.monotonic()
     message = failure(llm)
     assert message.startswith(f"'gpt' at {server.url} cannot be reached (")
-    assert message.endswith("Start the server, or correct base_url.")
+    assert message.endswith("Start the server, or correct its address.")
     assert time.monotonic() - start < 2
 
 
@@ -242,8 +242,8 @@ BROKEN: dict[str, tuple[Behaviour, str]] = {
         raw(OK + b"X: " + b"y" * 2**18),
         "not HTTP (Receive buffer too long)",
     ),
-    "an empty body": (json_text(""), "not JSON (nothing). Check that base_url"),
-    "rubbish": (json_text("%&!"), "not JSON (%&!). Check that base_url"),
+    "an empty body": (json_text(""), "not JSON (nothing). Check that the address"),
+    "rubbish": (json_text("%&!"), "not JSON (%&!). Check that the address"),
     "half of the JSON": (json_text(json.dumps(completion())[:60]), "not JSON"),
     "JSON too deep": (json_text("[" * 100_000), "not JSON ("),
     "half of the body": (drop_halfway, "dropped the connection"),

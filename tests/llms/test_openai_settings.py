@@ -37,13 +37,13 @@ HERE = "http://localhost:1/v1"
         ({"name": "x"}, "no setting 'name'"),
         ({"model": ""}, "model is empty"),
         ({"model": 3}, "model is 3; it must be text"),
-        ({"base_url": "localhost:8000"}, "base_url is not an address"),
-        ({"base_url": "ftp://localhost/v1"}, "base_url is not an address"),
-        ({"base_url": "http://"}, "base_url is not an address"),
-        ({"base_url": "http://h:99999/v1"}, "base_url is not an address"),
-        ({"base_url": "http://[::1/v1"}, "base_url is not an address"),
-        ({"base_url": "http://a b/v1"}, "base_url is not an address"),
-        ({"base_url": "http://" + "ü" * 80 + ".de/v1"}, "base_url is not an address"),
+        ({"base_url": "localhost:8000"}, "is not that of a server"),
+        ({"base_url": "ftp://localhost/v1"}, "is not that of a server"),
+        ({"base_url": "http://"}, "is not that of a server"),
+        ({"base_url": "http://h:99999/v1"}, "is not that of a server"),
+        ({"base_url": "http://[::1/v1"}, "is not that of a server"),
+        ({"base_url": "http://a b/v1"}, "is not that of a server"),
+        ({"base_url": "http://" + "ü" * 80 + ".de/v1"}, "is not that of a server"),
         ({"base_url": "http://me:sk-abc@host/v1"}, "holds a user name or a query"),
         ({"base_url": "http://host/v1?key=sk-abc"}, "holds a user name or a query"),
         ({"api_key_env": "sk-abc"}, "must be the name of an environment variable"),
@@ -207,18 +207,18 @@ def test_a_server_that_wants_a_key_and_has_none_named_is_told_apart(
     proxied(fail(401, "no key"))
     assert failure(make(base_url=STRANGERS[0])) == (
         "'gpt' at http://models.example/v1 refused the key (401: no key). Name the environment variable with "
-        "its key in api_key_env; OPENAI_API_KEY by itself is shown to OpenAI and to this machine only."
+        "its key (api_key_env), or type the key on the page; OPENAI_API_KEY by itself is shown to OpenAI and to this machine only."
     )
 
 
 def test_a_refused_key_names_the_variable_to_set(
     serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for value, end in (("", "; it is not set now."), (KEY, ".")):
+    for value, unset in (("", "MY_KEY is not set. "), (KEY, "")):
         monkeypatch.setenv("MY_KEY", value)
         _, llm = serve(fail(401, "bad key"), api_key_env="MY_KEY")
-        mend = "Set the environment variable MY_KEY to a valid key"
-        assert failure(llm).endswith(f"{mend}{end}")
+        mend = "Give a valid key: in the environment variable MY_KEY, or typed on the page."
+        assert failure(llm).endswith(f". {unset}{mend}")
 
 
 def test_a_missing_key_is_fine_for_a_server_of_ones_own_and_not_for_openai(

@@ -62,11 +62,11 @@ def test_what_is_no_name_is_passed_over_and_a_key_is_not_shown(
     [
         (send_json([1]), "is no list of models"),
         (send_json({"data": {"id": "a"}}), "is no list of models"),
-        (send_text("", 404), "has no list of models. Check that base_url is right"),
+        (send_text("", 404), "has no list of models. Check its address"),
         (fail(405, "GET is not for you"), "has no list of models .GET is not for you"),
         (
             fail(401, f"bad key {KEY}"),
-            "refused the key .401: bad key \\*\\*\\*.. Set the environment variable OPENAI",
+            "refused the key .401: bad key \\*\\*\\*.. OPENAI_API_KEY is not set. Give a valid key: in the environment variable OPENAI",
         ),
         (fail(500, "oops"), "had an internal error .500: oops"),
         (flood, "more than 32 MB"),
@@ -96,7 +96,7 @@ def test_nobody_waits_longer_than_the_time_out(behaviour: Any) -> None:
 @pytest.mark.parametrize(
     ("base_url", "variable", "words"),
     [
-        ("localhost:8000", None, "base_url is not an address"),
+        ("localhost:8000", None, "is not that of a server"),
         ("http://127.0.0.1:1/v1", KEY, "must be the name of an environment variable"),
         ("https://api.openai.com/v1", None, r"needs a key for https://api\.openai\.com/v1"),
     ],

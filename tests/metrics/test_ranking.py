@@ -29,7 +29,7 @@ from rallebench.datasets.reading import read_questions
 from rallebench.metrics import metric
 
 STARTER = PROJECT / "rallebench" / "starter"
-LAW = settings(deadline=None, database=None, max_examples=40)
+LAW = settings(database=None, max_examples=40)
 IDS = st.sampled_from(["1", "2", "3", "4", "5", "6", "7"])
 
 REFERENCE = {

@@ -8,7 +8,17 @@ import pytest
 
 from rallebench.core.numbers import independence, mean_of
 from rallebench.core.table_files import csv_lines, csv_table, latex
-from rallebench.core.tables import Code, Column, Figure, Fold, Format, Kind, Mean, Section, Table
+from rallebench.core.tables import (
+    Code,
+    Column,
+    Figure,
+    FigureKind,
+    Fold,
+    Format,
+    Mean,
+    Section,
+    Table,
+)
 from rallebench.render import html, numbers, report, svg, text
 
 TABLE = Table(
@@ -146,7 +156,7 @@ def test_a_figure_in_a_report_has_no_keys_but_the_five_of_the_stored_form() -> N
 
 
 @pytest.mark.parametrize("kind", ["line", "bar", "scatter"])
-def test_every_kind_of_plot_is_drawn_with_what_was_measured(kind: Kind) -> None:
+def test_every_kind_of_plot_is_drawn_with_what_was_measured(kind: FigureKind) -> None:
     mean = {"value": 0.5, "low": 0.4, "high": 0.7, "n": 3}
     figure = Figure("t", "x", "y", {"a": ((0, mean), (0.2, None), (0.4, 0.1))}, kind)
     drawing = svg.figure(figure)

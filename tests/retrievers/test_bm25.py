@@ -45,7 +45,7 @@ WORDS = st.lists(
 ).map(" ".join)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(texts=st.lists(WORDS, min_size=1, max_size=12), query=WORDS)
 def test_scores_and_order_are_lucenes(
     texts: list[str], query: str, tmp_path_factory: pytest.TempPathFactory

@@ -19,8 +19,8 @@ from rallebench.services import (
     designs,
     experiment_groups,
     experiment_jobs,
+    experiment_requests,
     experiment_results,
-    experimenting,
     forecasts,
     published,
 )
@@ -41,7 +41,7 @@ def sweep(
 ) -> ExperimentRequest:
     chain = bench.workspace.chain("read")
     texts = designs.factors(bench, chain, chosen, typed or {})
-    return experimenting.sweep_request(
+    return experiment_requests.sweep_request(
         bench, more.pop("name", "s"), chain, texts, "tiny-qa", **more
     )[0]
 

@@ -19,7 +19,7 @@ from rallebench.core.events import complete
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.runs import RunOptions
 from rallebench.core.types import Chain, Episode, Question
-from rallebench.experiments.benchmark import Benchmark
+from rallebench.experiments.prepared_run import PreparedRun
 from rallebench.experiments.sweeps.running import sweep_settings
 from rallebench.services import comparing, model_entries
 from rallebench.services.episodes import EpisodeRequest
@@ -73,7 +73,7 @@ def loaded(bench: Workbench, *names: str) -> Workbench:
     return bench
 
 
-def benchmark(bench: Workbench, name: str = "x", chain: str = "read") -> Benchmark:
+def benchmark(bench: Workbench, name: str = "x", chain: str = "read") -> PreparedRun:
     return prepared(
         bench.workspace,
         bench.workspace.chain(chain),
@@ -173,10 +173,13 @@ def test_a_servers_models_are_listed(bench: Workbench) -> None:
 
 
 def test_the_cache_of_replies_is_opened_when_it_is_needed(bench: Workbench) -> None:
-    before = bench.asking.memo
-    assert bench.asking.memo is before and bench.asking.memo_warning == before.warning == ""
+    before = bench.asking.reply_cache
+    assert (
+        bench.asking.reply_cache is before
+        and bench.asking.reply_cache_warning == before.warning == ""
+    )
     bench.asking.close()
-    assert bench.asking.memo is not before
+    assert bench.asking.reply_cache is not before
 
 
 def test_an_agent_is_checked_without_loading_and_runs_an_episode(bench: Workbench) -> None:

@@ -37,7 +37,7 @@ from rallebench.core.registry import Entry
 from rallebench.core.types import Action, Chain, Episode, Message, Question
 from rallebench.engine.single import Delta, StepDone, StepStarted
 from rallebench.engine.store import RunFolder
-from rallebench.experiments.benchmark import Benchmark
+from rallebench.experiments.prepared_run import PreparedRun
 from rallebench.llms import LLMS
 from rallebench.llms.scripted import Scripted
 from rallebench.services.jobs import Job
@@ -94,11 +94,11 @@ def names(workbench: Workbench) -> list[tuple[str, str]]:
     return [(line.name, line.kind) for line in workbench.models.status()]
 
 
-def untracked(benchmark: Benchmark) -> Benchmark:
+def untracked(benchmark: PreparedRun) -> PreparedRun:
     return replace(benchmark, options=replace(benchmark.options, track=False))
 
 
-def plan(workbench: Workbench, chain: Chain = READ_CHAIN, **more: Any) -> Benchmark:
+def plan(workbench: Workbench, chain: Chain = READ_CHAIN, **more: Any) -> PreparedRun:
     settings: dict[str, Any] = {"name": "x", "track": False, "metrics": ("em",), **more}
     return prepared(workbench.workspace, chain, "tiny-qa", **settings)
 

@@ -12,7 +12,7 @@ from rallebench.core.runs import RunOptions
 from rallebench.core.types import Chain
 from rallebench.engine.driver import ExperimentResult
 from rallebench.engine.plan import Plan
-from rallebench.experiments.benchmark import Benchmark, prepare
+from rallebench.experiments.prepared_run import PreparedRun, prepare_run
 from rallebench.experiments.sweeps.running import sweep_settings
 from rallebench.services.builders import builder_request
 from rallebench.services.workbench import Workbench
@@ -25,9 +25,9 @@ def streamed(operation: Operation[Any]) -> Iterator[Any]:
     yield (yield from operation)
 
 
-def prepared(workspace: Workspace, chain: Chain, dataset: str, **settings: Any) -> Benchmark:
+def prepared(workspace: Workspace, chain: Chain, dataset: str, **settings: Any) -> PreparedRun:
     """A benchmark of a chain, checked."""
-    return prepare(workspace, chain_flow(chain), dataset, **settings)
+    return prepare_run(workspace, chain_flow(chain), dataset, **settings)
 
 
 def run_suite(

@@ -17,7 +17,7 @@ from rallebench.core.files import sha256_file
 from rallebench.corpora.reading import read_corpus
 from rallebench.encoders.minilm import WEIGHTS_SHA256
 from rallebench.reader import delta
-from tools.reader import overlap, prompts, sources
+from tools.reader import generative, overlap, prompts, sources
 from tools.reader import train as program
 from tools.reader.batches import batches_of
 from tools.reader.calibration import KEPT, Observed, fit, summary, threshold, trade_off
@@ -370,3 +370,56 @@ def test_the_threshold_is_the_largest_that_keeps_the_right_answers() -> None:
     assert next(row for row in table if row["below"] == chosen)["right_kept"] >= KEPT
     shares = [row["absent_declined"] for row in table]
     assert shares == sorted(shares)
+
+
+def read_examples(path: Path) -> dict[str, Any]:
+    with gzip.open(path, "rt", encoding="utf-8") as file:
+        document: dict[str, Any] = json.load(file)
+    return document
+
+
+def test_a_generative_reader_learns_the_answer_only_where_a_passage_holds_it(
+    tmp_path: Path,
+) -> None:
+    folder = write_sets(tmp_path / "sets")
+    for name in ("first", "second"):
+        generative.write_examples(folder, [], tmp_path / name, seed=1)
+    document = read_examples(tmp_path / "first")
+    assert read_examples(tmp_path / "second") == document
+    paragraphs = document["paragraphs"]
+    assert not [
+        text for text in paragraphs if "article Normans" in text or "article Teacher" in text
+    ]
+    answered = [(numbers, answer) for _, numbers, answer in document["examples"] if answer]
+    assert answered and len(answered) < len(document["examples"])
+    for numbers, answer in answered:
+        assert sum(answer in paragraphs[number] for number in numbers) == 1
+    declined = [(q, numbers) for q, numbers, answer in document["examples"] if answer is None]
+    for question, numbers in declined:
+        if question.startswith("When was"):
+            town = question.split()[2]
+            assert not any(f"town of {town} " in paragraphs[number] for number in numbers)
+
+
+def test_the_loss_of_a_generative_reader_counts_the_answer_alone_and_no_padding() -> None:
+    import torch
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    torch.manual_seed(0)
+    model = LlamaForCausalLM(
+        LlamaConfig(
+            vocab_size=50,
+            hidden_size=16,
+            intermediate_size=32,
+            num_hidden_layers=2,
+            num_attention_heads=2,
+        )
+    )
+    batch = [([5, 6, 7, 8, 9], 3), ([11, 12, 13, 14, 15, 16, 17, 18], 4)]
+    losses = []
+    for tokens, start in batch:
+        chances = model(torch.tensor([tokens])).logits[0].detach().log_softmax(-1)
+        losses.append(-sum(float(chances[i - 1, tokens[i]]) for i in range(start, len(tokens))))
+    assert float(generative.loss_of(model, batch, "cpu").detach()) == pytest.approx(
+        sum(losses) / 2, rel=1e-4
+    )

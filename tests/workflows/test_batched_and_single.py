@@ -68,11 +68,13 @@ def test_batched_and_single_runs_end_alike(workflow: str, own: dict[str, bool]) 
         *_, episode = run_one(make(question), backends(), qid=question.qid, workflow=workflow)  # type: ignore[arg-type]
         assert isinstance(episode, Episode)
         single[question.qid] = ended(episode)
-    together, memo = backends(), ReplyCache(None)
+    together, cache = backends(), ReplyCache(None)
     for _ in range(2):  # the second time everything but the programs comes from memory
         found = {
             e.qid: e
-            for e in loop.run(make, questions, together, workflow=workflow, memo=memo, batch_size=8)
+            for e in loop.run(
+                make, questions, together, workflow=workflow, reply_cache=cache, batch_size=8
+            )
         }  # type: ignore[arg-type]
         assert {qid: ended(episode) for qid, episode in found.items()} == single
     assert {outcome.stop_reason for outcome, _ in single.values() if outcome} <= REASONS.keys()
@@ -80,7 +82,7 @@ def test_batched_and_single_runs_end_alike(workflow: str, own: dict[str, bool]) 
         len({outcome.stop_reason for outcome, _ in single.values() if outcome}) > 1
         or workflow == "chain-of-thought"
     )
-    memo.close()
+    cache.close()
 
 
 def test_the_requests_of_many_agents_reach_the_model_in_full_batches() -> None:

@@ -25,7 +25,7 @@ from rallebench.core.events import Operation, Warned
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.datasets.reading import read_questions
 from rallebench.experiments import SUITES
-from rallebench.experiments.benchmark import Benchmark
+from rallebench.experiments.prepared_run import PreparedRun
 from rallebench.services.jobs import Job
 from rallebench.services.workbench import Workbench
 from rallebench.workspace.coverage import MOST_PASSAGES, coverage
@@ -83,7 +83,7 @@ def test_the_starter_corpus_is_known_before_its_index_is_built(folder: Path) -> 
     assert not (folder / "indexes" / "starter-bm25").exists()
 
 
-def run_of(folder: Path, dataset: str = "foreign") -> tuple[Workbench, Benchmark]:
+def run_of(folder: Path, dataset: str = "foreign") -> tuple[Workbench, PreparedRun]:
     workbench = Workbench(folder)
     plan = prepared(
         workbench.workspace, workbench.workspace.chain("reads"), dataset, name="r", track=False

@@ -16,7 +16,7 @@ from rallebench.core.errors import BadFileError
 from rallebench.core.files import read_json
 from rallebench.core.sources import Problems, Source
 
-KINDS = ("scholars", "publications", "coauthors")
+TABLE_KINDS = ("scholars", "publications", "coauthors")
 ENDINGS = (".jsonl", ".json", ".csv", ".jsonl.gz", ".csv.gz")
 
 Row = Mapping[str, Any]
@@ -72,20 +72,20 @@ class Tables:
 
 
 def open_tables(source: Path, *, skip_bad: bool = False) -> Tables:
-    """The tables of a file or folder, to be read in the order of KINDS. Raises BadFileError, also during reading."""
+    """The tables of a file or folder, to be read in the order of TABLE_KINDS. Raises BadFileError, also during reading."""
     problems = Problems(skip=skip_bad, offered=True)
     if not source.exists():
         raise BadFileError(f"{source} does not exist.")
     sources: dict[str, tuple[Source, Any]] = {}
     if source.is_dir():
-        paths = ((kind, source / f"{kind}{ending}") for kind in KINDS for ending in ENDINGS)
+        paths = ((kind, source / f"{kind}{ending}") for kind in TABLE_KINDS for ending in ENDINGS)
         sources = {kind: (Source(path, problems), None) for kind, path in paths if path.is_file()}
         needed = "holds no scholars.csv, scholars.json or scholars.jsonl; publications and coauthors are named likewise."
     else:
         value = read_json(source) if source.suffix == ".json" else None
-        parted = isinstance(value, dict) and value.keys() & set(KINDS)
+        parted = isinstance(value, dict) and value.keys() & set(TABLE_KINDS)
         tables = value if parted else {"scholars": value}
-        for kind in KINDS:
+        for kind in TABLE_KINDS:
             if kind in tables:
                 unit = f"{kind} row" if parted else "row" if value is not None else "line"
                 sources[kind] = (Source(source, problems, unit=unit), tables[kind])

@@ -45,7 +45,7 @@ DATE = ("date", "timestamp", "published", "published_at", "created", "created_at
 QUESTION, ANSWER = ("question", "query"), ("answer", "answers")
 
 
-def kind_of(reference: str, workspace: Workspace) -> tuple[str, Path]:
+def articles_at(reference: str, workspace: Workspace) -> tuple[str, Path]:
     """(a name of SOURCES, place) of articles given as a path or as a corpus's name. Raises NotFoundError, BadFileError."""
     if not reference.strip():
         raise UsageError(
@@ -76,8 +76,8 @@ def kind_of(reference: str, workspace: Workspace) -> tuple[str, Path]:
 
 
 def source_of(request: ExperimentRequest) -> tuple[str, Path]:
-    """(a name of SOURCES, place) of the settings articles and source; see ``kind_of``."""
-    kind, path = kind_of(request.settings["articles"], request.workspace)
+    """(a name of SOURCES, place) of the settings articles and source; see ``articles_at``."""
+    kind, path = articles_at(request.settings["articles"], request.workspace)
     return (kind if request.settings["source"] == "auto" else request.settings["source"]), path
 
 

@@ -13,7 +13,7 @@ from rallebench.core.errors import BadFileError, NotFoundError, SettingError
 from rallebench.core.experiments import Experiment, ExperimentRequest
 from rallebench.core.runs import DatasetRef, FlowSpec, Judge, Rates, RunRequest, RunResult, Values
 from rallebench.core.settings import Setting
-from rallebench.core.tables import Figure, Kind
+from rallebench.core.tables import Figure, FigureKind
 from rallebench.core.text import split_names
 from rallebench.core.types import Chain, Episode, Example, Flow, Note, Outcome, Question
 from rallebench.engine.score import score_episode
@@ -39,14 +39,14 @@ def own_prompts(folder: str) -> Setting:
 
 
 def register_each(
-    play: Callable[[ExperimentRequest, Any], Experiment],
+    factory: Callable[[ExperimentRequest, Any], Experiment],
     members: Mapping[str, tuple[str, Any]],
     **traits: Any,
 ) -> None:
-    """A suite for each member: name → (what it is, the second argument of ``play``)."""
+    """A suite for each member: name → (what it is, the second argument of ``factory``)."""
     for name, (about, member) in members.items():
         register = EXPERIMENTS.register(name, place="suites", about=about, **traits)
-        register(lambda request, member=member: play(request, member))
+        register(lambda request, member=member: factory(request, member))
 
 
 def names_in(text: str) -> list[str]:
@@ -75,7 +75,11 @@ def values_in(name: str, text: str, setting: Setting) -> list[Any]:
 
 
 def bars(
-    title: str, x: str, y: str, series: Mapping[str, Iterable[tuple[Any, Any]]], kind: Kind = "bar"
+    title: str,
+    x: str,
+    y: str,
+    series: Mapping[str, Iterable[tuple[Any, Any]]],
+    kind: FigureKind = "bar",
 ) -> Figure:
     """A figure of the points that have a value; a series without any is left out."""
     known = {

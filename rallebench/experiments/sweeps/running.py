@@ -24,7 +24,7 @@ from rallebench.engine.experiment_store import ExperimentStore, run_name
 from rallebench.engine.store import RunFolder
 from rallebench.engine.stored_runs import ended_result, is_of
 from rallebench.experiments import EXPERIMENTS
-from rallebench.experiments.benchmark import Benchmark, prepare
+from rallebench.experiments.prepared_run import PreparedRun, prepare_run
 from rallebench.experiments.sweeps import Variant, expand, factor, indexing
 from rallebench.experiments.sweeps.results import deciding, ranked, unranked
 from rallebench.workspace.flows import chain_flow
@@ -74,8 +74,8 @@ def sweep(request: ExperimentRequest) -> Experiment:
         yield IndexCosts(tuple(filter(None, recipes)))
     ended: dict[str, str] = {}
     failed: dict[str, str] = {}
-    for variant, benchmark, recipe in zip(variants, runs, recipes):
-        run = benchmark.request
+    for variant, prepared, recipe in zip(variants, runs, recipes):
+        run = prepared.request
         try:
             if recipe is not None and ended_result(workspace.runs, run) is None:
                 index = yield IndexRequest(variant.label, recipe, transient=True)
@@ -87,12 +87,12 @@ def sweep(request: ExperimentRequest) -> Experiment:
     return Report(document, failed=failed)
 
 
-def _run(request: ExperimentRequest, variant: Variant) -> Benchmark:
+def _run(request: ExperimentRequest, variant: Variant) -> PreparedRun:
     """The variant's run, checked. Raises UsageError."""
     workspace: Workspace = request.workspace
     name = run_name(request.name, variant.label)
     exists = (workspace.runs / name).exists()
-    benchmark = prepare(
+    prepared = prepare_run(
         workspace,
         chain_flow(variant.chain),
         request.settings["dataset"],
@@ -104,11 +104,11 @@ def _run(request: ExperimentRequest, variant: Variant) -> Benchmark:
         resume=exists,
     )
     known = not exists or ExperimentStore(workspace.path).exists(request.name)
-    if not known and not is_of(RunFolder.open(workspace.runs, name), benchmark.request):
+    if not known and not is_of(RunFolder.open(workspace.runs, name), prepared.request):
         raise UsageError(
             f"The run {name!r} exists already and is of no sweep {request.name!r}; choose another name."
         )
-    return benchmark
+    return prepared
 
 
 def chain_entry(
@@ -145,7 +145,7 @@ def _chain_run(request: ExperimentRequest, label: str, entry: Mapping[str, Any])
     """The chain's run, checked. Raises UsageError, which names the chain's file."""
     workspace, settings = request.workspace, request.settings
     try:
-        benchmark = prepare(
+        prepared = prepare_run(
             workspace,
             chain_flow(chain_from_json(entry["chain"])),
             entry["dataset"],
@@ -159,4 +159,4 @@ def _chain_run(request: ExperimentRequest, label: str, entry: Mapping[str, Any])
         )
     except UsageError as error:
         raise error.saying(f"{entry['file']}: {error}") from None
-    return replace(benchmark.request, batch_size=entry["batch_size"])
+    return replace(prepared.request, batch_size=entry["batch_size"])

@@ -56,7 +56,7 @@ def bar(page: Page, bench: Bench) -> str:
     more = f' aria-label="Chain" class="chains"{form.on_change("build.load_chain", **fields)}'
     return "".join(
         (
-            status("one", page.workbench.asking.memo_warning),
+            status("one", page.workbench.asking.reply_cache_warning),
             form.select("chain", names, bench.chain.name, more=more),
             html.button(
                 "Undo", "build.undo", kind="quiet", title="Undo the last change of the chain"

@@ -14,7 +14,7 @@ from rallebench.render import numbers
 from rallebench.services import run_list
 from rallebench.services.chain_versions import is_saved
 from rallebench.services.run_views import chain_flow
-from rallebench.services.runs import Benchmark, BenchmarkOptions, of_flow
+from rallebench.services.runs import BenchmarkOptions, PreparedRun, of_flow
 
 SAMPLES = (
     ("", "all questions"),
@@ -62,7 +62,7 @@ def new(page: Page, event: Event) -> Patch:
     return {"dialog": html.dialog("New run", fields + settings + box, run)}
 
 
-def benchmark(page: Page, event: Event) -> Benchmark:
+def benchmark(page: Page, event: Event) -> PreparedRun:
     """The benchmark that the fields describe; nothing is loaded. Raises UsageError."""
     bench = bench_of(page, event)
     name = event.text("chain")

@@ -232,7 +232,7 @@ def ended(page: Page, bench: Bench, example: Example, episode: Episode) -> Patch
     bench.put(example, episode, verdict(page.workbench, example, episode))
     patch: Patch = {
         "#build-result": result_html(page, bench),
-        "#one-status": e(page.workbench.asking.memo_warning),
+        "#one-status": e(page.workbench.asking.reply_cache_warning),
         "event": {"name": "rb-fresh"},
         "#build-chips": chips(page, bench),
     }

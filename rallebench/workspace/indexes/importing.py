@@ -59,7 +59,7 @@ FAISS_KINDS = {b"IxFI": "flat", b"IHNf": "hnsw"}
 """The first four bytes of Faiss's files for inner products: all vectors, or a graph of them."""
 
 
-def kind_of(path: Path) -> str:
+def foreign_kind(path: Path) -> str:
     """The kind that an index of another program has by its first bytes, '' if there is none at ``path``."""
     path = Path(path)
     if path.is_dir() or path.with_name(path.name + GRAPH).is_file():

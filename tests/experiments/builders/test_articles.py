@@ -21,8 +21,8 @@ from rallebench.corpora.imported import import_corpus
 from rallebench.experiments.builders._mediawiki import plain, random_articles
 from rallebench.experiments.builders.articles import (
     SourceArticle,
+    articles_at,
     drawn,
-    kind_of,
     read_articles,
     read_dates,
     text_of,
@@ -55,7 +55,7 @@ def test_a_folder_gives_its_files_and_the_date_that_begins_their_names(
     (tmp_path / "news" / "b.md").write_text("# Calm\nNothing came.")
     (tmp_path / "news" / "c.html").write_text("<title>Rain</title><p>It rained.")
     (tmp_path / "news" / "d.pdf").write_bytes(b"no pdf")
-    kind, path = kind_of(str(tmp_path / "news"), workspace)
+    kind, path = articles_at(str(tmp_path / "news"), workspace)
     reading, found = read_articles(kind, path)
     expected = [("2023-04-05 storm", "2023-04-05"), ("Calm", ""), ("Rain", "")]
     assert [(a.title, a.date) for a in found] == expected
@@ -86,7 +86,7 @@ def test_a_corpus_of_the_workspace_gives_its_pages_whole(tmp_path: Path) -> None
     (folder / "pages.json").write_text(json.dumps(pages))
     corpus, page_map = folder / "corpus.tsv", folder / "pages.json"
     list(import_corpus(folder / "corpora", "mine", corpus, page_map=page_map))
-    kind, path = kind_of("mine", Workspace(folder))
+    kind, path = articles_at("mine", Workspace(folder))
     found = read(kind, path)
     assert kind == "corpus" and [a.id for a in found] == ["p", "q", "r", "s", "t"]
     assert "Titan is the largest" in found[0].text and "Triton is the largest" in found[0].text
@@ -100,7 +100,7 @@ def test_a_dump_gives_articles_with_their_first_date_and_last_text(
     tmp_path: Path, workspace: Workspace, name: str, pack: Callable[[bytes], bytes]
 ) -> None:
     (tmp_path / name).write_bytes(pack(DUMP.encode()))
-    reading, found = read_articles(*kind_of(str(tmp_path / name), workspace))
+    reading, found = read_articles(*articles_at(str(tmp_path / name), workspace))
     (titan,) = found
     expected = ("7", "Titan", "2022-01-02T00:00:00Z", "Titan is a moon.")
     assert (titan.id, titan.title, titan.date, text_of(titan)) == expected
@@ -177,7 +177,7 @@ def test_articles_that_are_not_there_or_of_no_known_kind_are_refused(
 ) -> None:
     (tmp_path / "a.docx").write_bytes(b"x")
     with pytest.raises(error, match=sentence):
-        kind_of(reference.replace("FOLDER", str(tmp_path)), workspace)
+        articles_at(reference.replace("FOLDER", str(tmp_path)), workspace)
 
 
 def test_a_random_draw_is_the_same_each_time_and_in_the_order_of_the_source() -> None:

@@ -20,7 +20,7 @@ from rallebench.experiments.papers.rgb.scoring import (
     labels_of,
 )
 from rallebench.experiments.papers.rgb.suites import holds_the_true_one
-from rallebench.experiments.papers.rgb.testing import Prompt, answering, messages, read_prompt
+from rallebench.experiments.papers.rgb.testbed import Prompt, answering, messages, read_prompt
 from rallebench.metrics import METRICS
 from rallebench.metrics.judges import Case
 from rallebench.metrics.judges.rgb import verdict_on_errors, verdict_on_rejection

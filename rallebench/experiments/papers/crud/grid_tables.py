@@ -8,7 +8,7 @@ from typing import Any
 
 from rallebench.analysis.paired import PairedComparison
 from rallebench.core.experiments import IndexResult
-from rallebench.core.tables import Figure, Kind, Mean, Table
+from rallebench.core.tables import Figure, FigureKind, Mean, Table
 from rallebench.experiments.papers.common import bars, listed
 from rallebench.experiments.papers.crud import suites
 from rallebench.experiments.papers.crud.configurations import FACTORS, Config
@@ -69,7 +69,7 @@ def factor_plots(outcomes: Outcomes) -> Iterator[Figure]:
             ]
             for task in outcomes.tasks
         }
-        kind: Kind = "line" if factor.ordered else "bar"
+        kind: FigureKind = "line" if factor.ordered else "bar"
         title, y = f"{HEADS[metric]} by {factor.heading}", f"{HEADS[metric]}, %"
         figure = bars(title, factor.heading, y, series, kind)
         if figure.series:

@@ -33,7 +33,7 @@ from rallebench.experiments.papers.rgb.tables import (
     to_fill_in,
     wrong_answers,
 )
-from rallebench.experiments.papers.rgb.testing import (
+from rallebench.experiments.papers.rgb.testbed import (
     Answered,
     Test,
     Testbed,

@@ -13,7 +13,7 @@ from rallebench.core.sources import Source
 from rallebench.core.table_files import csv_lines
 from rallebench.core.tables import Figure, Mean, Table
 from rallebench.experiments.papers.common import bars, listed, sentences
-from rallebench.experiments.papers.rgb.testing import Answered, Testbed
+from rallebench.experiments.papers.rgb.testbed import Answered, Testbed
 from rallebench.experiments.published import published_table
 
 SYSTEM = "ChatGPT"

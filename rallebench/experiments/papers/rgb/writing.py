@@ -35,7 +35,7 @@ from rallebench.core.types import (
 from rallebench.corpora.reading import read_corpus
 from rallebench.experiments.papers.common import counted, scored_run
 from rallebench.experiments.papers.rgb.records import RgbRecord, answer_of
-from rallebench.experiments.papers.rgb.testing import FOLDER
+from rallebench.experiments.papers.rgb.testbed import FOLDER
 
 WORKFLOW = "rgb-questions"
 LONGEST = 8000

@@ -55,18 +55,18 @@ def register_agent(
     needs_python: bool = False,
     calls: bool = False,
 ) -> Callable[[Callable[..., Flow]], Callable[..., Flow]]:
-    """Register ``flow(talk, **settings)`` as a workflow; an EpisodeEnd becomes its outcome.
+    """Register ``flow(conversation, **settings)`` as a workflow; an EpisodeEnd becomes its outcome.
 
-    ``settings`` are those of its form that the Talk does not take.
+    ``settings`` are those of its form that the conversation does not take.
     """
 
     def register(flow: Callable[..., Flow]) -> Callable[..., Flow]:
         @wraps(flow)
         def workflow(question: Question, *, protocol: str = "auto", **options: Any) -> Flow:
-            names = [field.name for field in fields(Talk)]
+            names = [field.name for field in fields(Conversation)]
             mine = {name: options.pop(name) for name in names if name in options}
             try:
-                return (yield from flow(Talk(question, **mine), **options))
+                return (yield from flow(Conversation(question, **mine), **options))
             except EpisodeEnd as end:
                 return Outcome("", end.reason)
 
@@ -90,7 +90,7 @@ def estimated(text: str) -> int:
 
 
 @dataclass
-class Talk:
+class Conversation:
     """The conversation of one episode with a model and an environment.
 
     ``prompts``: file name → text. ``native``: whether the model calls tools itself. ``env``: None for an agent without one.
@@ -122,13 +122,13 @@ class Talk:
             self.prompts[prompt], {"examples": examples, "question": self.question.text, **values}
         )
 
-    def say(
+    def ask(
         self, prompt: str, stop: tuple[str, ...] = (), max_tokens: int | None = None
     ) -> SubFlow[Reply]:
         """Ask with a prompt. Raises EpisodeEnd at a limit, and after empty replies."""
-        return self.tell((Message("user", prompt),), stop, max_tokens=max_tokens)
+        return self.send((Message("user", prompt),), stop, max_tokens=max_tokens)
 
-    def tell(
+    def send(
         self,
         messages: tuple[Message, ...],
         stop: tuple[str, ...] = (),
@@ -152,7 +152,7 @@ class Talk:
             reply.completion_tokens or estimated(reply.text)
         )
         self._counted = (prompt, reply.prompt_tokens)
-        self._listen(reply)
+        self._check_reply(reply)
         return reply
 
     def observe(self, answering: Observed) -> SubFlow[str]:
@@ -190,7 +190,7 @@ class Talk:
             return count + estimated(prompt[len(last) :])
         return estimated(prompt)
 
-    def _listen(self, reply: Reply) -> None:
+    def _check_reply(self, reply: Reply) -> None:
         text = reply.text.strip()
         if text == NO_RESPONSE:
             raise EpisodeEnd("model_error")

@@ -72,7 +72,7 @@ class TestKind:
 
 LUCKY = ("rejection_rate", "lucky_rate", "all_rate")
 FACTS = ("all_rate", "rejection_rate", "fact_check_rate", "correct_rate")
-KINDS: Mapping[str, TestKind] = {
+TEST_KINDS: Mapping[str, TestKind] = {
     "noise": TestKind(("_refine", ""), base_documents),
     "integration": TestKind(("_int",), integration_documents),
     "rejection": TestKind(("_refine", ""), base_documents, LUCKY, "rgb-rejection"),
@@ -129,7 +129,7 @@ def answering(question: Question, llm: str, prompt: Prompt, decoding: Mapping[st
 
 @dataclass(frozen=True, slots=True)
 class Testbed:
-    """The common part of an experiment's runs. ``name``: of the test, in KINDS."""
+    """The common part of an experiment's runs. ``name``: of the test, in TEST_KINDS."""
 
     request: ExperimentRequest
     name: str
@@ -140,7 +140,7 @@ class Testbed:
     @property
     def kind(self) -> TestKind:
         """Its documents and metrics."""
-        return KINDS[self.name]
+        return TEST_KINDS[self.name]
 
     @property
     def original(self) -> bool:
@@ -216,7 +216,7 @@ def read_testbed(request: ExperimentRequest, name: str) -> Testbed:
     s = request.settings
     language = "" if s["language"] == "auto" else s["language"]
     data = request.workspace.data(s["data"], "the folder or file of RGB's records")
-    sets = tuple(f"{language or 'en'}{end}" for end in KINDS[name].ends)
+    sets = tuple(f"{language or 'en'}{end}" for end in TEST_KINDS[name].ends)
     path = find_file(data, s["set"], sets)
     records = read_records(path, language)
     decoding = {
@@ -225,7 +225,9 @@ def read_testbed(request: ExperimentRequest, name: str) -> Testbed:
         "max_tokens": s["max_tokens"],
         "seed": request.seed,
     }
-    judging = METRICS.entry(KINDS[name].judge).traits["judge"].prompts if s.get("judge") else ()
+    judging = (
+        METRICS.entry(TEST_KINDS[name].judge).traits["judge"].prompts if s.get("judge") else ()
+    )
     own = [f"{role}-{records.language}.txt" for role in ("system", "user")]
     check_own(s["prompts"], [*own, *judging])
     prompt = read_prompt(records.language, s["prompts"], s["system"] == "merged")

@@ -1,4 +1,4 @@
-"""One benchmark: a chain or an agent over a dataset, checked before a model is loaded."""
+"""A run of a chain or an agent over a dataset, checked before a model is loaded."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from rallebench.workspace.paths import Workspace
 
 
 @dataclass(frozen=True, slots=True)
-class Benchmark:
-    """A checked benchmark. ``warnings``: what the user should know before it runs."""
+class PreparedRun:
+    """A checked run and how to run it. ``warnings``: what the user should know before it runs."""
 
     request: RunRequest
     options: RunOptions = DEFAULT_OPTIONS
@@ -33,7 +33,7 @@ class Benchmark:
         return self.request.name
 
 
-def prepare(
+def prepare_run(
     workspace: Workspace,
     flow: FlowSpec,
     dataset: str,
@@ -47,7 +47,7 @@ def prepare(
     max_errors: int | None = None,
     resume: bool = False,
     track: bool = True,
-) -> Benchmark:
+) -> PreparedRun:
     """Check everything that can be wrong before a model is loaded. Raises UsageError; writes nothing.
 
     ``resume``: continue the run ``name``, which must exist.
@@ -84,7 +84,7 @@ def prepare(
     check_free(workspace.path, "run", name)
     if resume:
         RunFolder.open(workspace.runs, name).spec()
-    return Benchmark(request, RunOptions(batch_size, max_errors, resume, track), warnings)
+    return PreparedRun(request, RunOptions(batch_size, max_errors, resume, track), warnings)
 
 
 def check_options(batch_size: int, max_errors: int | None) -> None:

@@ -19,7 +19,7 @@ from rallebench.experiments.sweeps.results import headline, opened
 from rallebench.experiments.sweeps.running import sweep_settings, variants_of
 from rallebench.experiments.tradeoff.running import QUESTIONS as TRADEOFF_QUESTIONS
 from rallebench.experiments.tradeoff.running import read_swept, tradeoff_settings
-from rallebench.services.context import Context
+from rallebench.services.context import EngineContext
 from rallebench.services.experiments import suite_name
 from rallebench.workspace.checking import check_chain
 from rallebench.workspace.indexes.ensure import index_costs
@@ -166,7 +166,7 @@ def plan_with_costs(
         return value
     if planned.builds:
         with workbench.models.lease("the estimate of the indexes") as lease:
-            costs = yield from Context(workbench, lease).index_costs(tuple(planned.builds))
+            costs = yield from EngineContext(workbench, lease).index_costs(tuple(planned.builds))
         value["indexes"]["costs"] = costs
     pilot = workbench.experiments.pilot(
         planned, request, questions=questions, batch_size=batch_size
