@@ -31,8 +31,9 @@ class SampledTexts:
     def note(self, body: Mapping[str, Any], reply: Reply) -> str:
         """Remember a reply to ``body``; the sentence for it if it shows that the server ignores seed or temperature."""
         seed, temperature = body.get("seed"), body.get("temperature")
-        sampled = isinstance(temperature, (int, float)) and temperature > 0
-        if seed is None or not sampled or not reply.text:
+        if not isinstance(temperature, (int, float)) or temperature <= 0:
+            return ""
+        if seed is None or not reply.text:
             return ""
         key = digest(
             {name: value for name, value in body.items() if name not in ("seed", "stream")}
