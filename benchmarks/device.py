@@ -129,7 +129,7 @@ def measure_reader(device: str, count: int, rounds: int, report: Report) -> None
     from rallebench.reader.windows import BATCH_TOKENS, batches_of
 
     loaded = load("float32")
-    tasks = reader.prompts_of(reader._sets(None, count, loaded)[0], "five")
+    tasks = reader.prompts_of(reader.sets_of(None, count, loaded)[0], "five")
     prompts = [loaded.windows(task) for task in tasks]
     every = [window for windows in prompts for window in windows]
     network = build(model_folder(), delta.read(WEIGHTS, WEIGHTS_SHA256)[0]).to(device).eval()

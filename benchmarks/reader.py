@@ -334,7 +334,7 @@ def main() -> int:
     return _measured(arguments, 20 if arguments.quick else arguments.limit).tell(arguments)
 
 
-def _sets(data: Path | None, limit: int, reader: SpanReader) -> list[Questions]:
+def sets_of(data: Path | None, limit: int, reader: SpanReader) -> list[Questions]:
     """The sets; the first and the last have targets, unless they are the starter's."""
     if data is None:
         starter = _report.PROJECT / "rallebench" / "starter"
@@ -357,7 +357,7 @@ def _measured(arguments: argparse.Namespace, limit: int) -> Report:
         "reader", {"questions of a set at most": limit, "numeric type": arguments.dtype}
     )
     reader = load(arguments.dtype, arguments.weights)
-    sets = _sets(arguments.data, limit, reader)
+    sets = sets_of(arguments.data, limit, reader)
     among_five = measure_quality(reader, sets, report)
     for questions in sets:
         measure_declining(reader, questions, among_five[questions.name], report)
@@ -369,7 +369,7 @@ def _measured(arguments: argparse.Namespace, limit: int) -> Report:
     measure_facts(reader, tasks[:20], arguments.weights.stat().st_size, report)
     if not arguments.no_latency:
         # The starter's passages are as long as KILT's, about 100 words; the bounds are for those.
-        timed = {"the starter": prompts_of(_sets(None, len(tasks), reader)[0], "five")}
+        timed = {"the starter": prompts_of(sets_of(None, len(tasks), reader)[0], "five")}
         if arguments.data is not None:
             timed[sets[0].name] = tasks
         for name, some in timed.items():

@@ -46,6 +46,11 @@ MEASURES = {
     "encoding": {"float32, passages a second", "float32, speed-up"},
     "kill_and_resume": {"prompts asked", "time in sessions"},
     "kill_encoding": {"passages encoded twice", "time in both sessions"},
+    "forced_formats": {
+        "batch 8: processor time a token, forced over free",
+        "function-calling: actions that can be read",
+        "truthfulness: verdicts that can be read",
+    },
     "load_unload": {
         "none: growth of resident memory",
         "4bit: left after an unload, of what it took",

@@ -51,7 +51,7 @@ def comparison(compared: MultiRunComparison) -> Table:
         f"{len(compared.common)} questions that all runs share. Mean, 95 % interval and number of questions; bold: the best mean of the row. "
         f"{independence(compared.clusters.as_json(), len(compared.common))}"
     )
-    columns = ("metric", *names, Column("n", "count"))
+    columns: tuple[Column | str, ...] = ("metric", *names, Column("n", "count"))
     return Table("", columns, tuple(rows), note=note, best=frozenset(best), units=units)
 
 
@@ -77,7 +77,7 @@ def differences(compared: MultiRunComparison) -> Table:
         f"{about['label']} against {compared.sides[0].name}, {TEST}{several} Questions needed: to see this difference with 80 % "
         f"power at the 5 % level. {about['label']}: {about['definition']}{caveats}"
     )
-    columns = (
+    columns: tuple[Column | str, ...] = (
         "run",
         "verdict",
         Column("difference", "delta"),

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from rallebench.core.answers import passage_has_answer
 from rallebench.core.errors import RalleError
 from rallebench.core.memory import uncollected
-from rallebench.core.tables import Figure, Table
+from rallebench.core.tables import Cell, Figure, Table
 from rallebench.core.types import Episode, Example, Generate, Gold, Note, Passage, Retrieve
 from rallebench.engine.score import examples_of
 from rallebench.engine.store import RunFolder
@@ -142,7 +142,9 @@ def figure(named: Sequence[tuple[str, Waterfall]]) -> Figure:
 
 def table(named: Sequence[tuple[str, Waterfall]]) -> Table:
     """The questions of every stage, a row per run that can be traced."""
-    rows = tuple((name, *fall.counts().values()) for name, fall in named if fall.tells)
+    rows: tuple[tuple[Cell, ...], ...] = tuple(
+        (name, *fall.counts().values()) for name, fall in named if fall.tells
+    )
     return Table("", ("run", *STAGES), rows)
 
 

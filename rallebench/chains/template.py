@@ -114,7 +114,7 @@ def _evaluate(template: str, variables: Mapping[str, Value]) -> str:
     if type(value) is str:
         return value
     join = "use ', '.join(...)"
-    hints = {list: join, tuple: join, set: "use ', '.join(sorted(...))"}
+    hints: dict[type, str] = {list: join, tuple: join, set: "use ', '.join(sorted(...))"}
     hint = hints.get(type(value), "use str(...)")
     raise TemplateRefused(f"the template gives {kind(value)}, and a prompt must be a text: {hint}")
 

@@ -47,6 +47,11 @@ def _blocks(value: Mapping[str, Any]) -> tuple[Table | str, ...]:
         (name, *((row.get(key) or {}).get("value") for key in keys), row["run"]["n"])
         for name, row in value["metrics"].items()
     )
-    heads = ("", "this run", *(COLUMNS[key] for key in value["columns"]), Column("n", "count"))
+    heads: tuple[Column | str, ...] = (
+        "",
+        "this run",
+        *(COLUMNS[key] for key in value["columns"]),
+        Column("n", "count"),
+    )
     failed = (f"{LABELS[name]} failed: {reason}" for name, reason in value["failed"].items())
     return (Table(value["run"], heads, rows), *failed)

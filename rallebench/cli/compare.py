@@ -10,6 +10,7 @@ from rallebench.cli.flags import flag
 from rallebench.cli.printing import say
 from rallebench.cli.verbs import VERBS, Result, workbench_of
 from rallebench.core.numbers import independence
+from rallebench.core.tables import Table
 from rallebench.render import costs
 from rallebench.render.numbers import interval, text
 from rallebench.services import comparing
@@ -40,7 +41,9 @@ def compare(args: argparse.Namespace) -> Result:
     names = [args.run_a, args.run_b, *args.others]
     runs = [workbench.runs.open(name) for name in names]
     value, warnings, tables = comparing.compare(runs, args.metric)
-    blocks = (*tables, *_definition(value)) if tables else tuple(_pair(value))
+    blocks: tuple[Table | str, ...] = (
+        (*tables, *_definition(value)) if tables else tuple(_pair(value))
+    )
     for warning in warnings:
         say(f"Warning: {warning}")
     return Result(value, (*blocks, costs.beside(value["runs"], value["cost"])))

@@ -48,7 +48,7 @@ def switch(name: str, help: str | None = None) -> Flag:
 
 def many(name: str, metavar: str, help: str | None = None, alias: str = "") -> Flag:
     """A flag that may be given several times, also by the name ``alias``."""
-    options = {"help": help, "metavar": metavar, "action": "append", "default": []}
+    options: dict[str, Any] = {"help": help, "metavar": metavar, "action": "append", "default": []}
     return Flag(tuple(filter(None, (name, alias))), options)
 
 

@@ -69,7 +69,8 @@ def import_(args: argparse.Namespace) -> Result:
 def _corpus(workbench: Workbench, args: argparse.Namespace) -> dict[str, Any]:
     settings = {"form": args.format, "page_map": args.page_map, "skip_bad": args.skip_bad}
     progress = exchange.import_corpus(workbench, args.name, args.source, **settings)
-    return drain(progress, Paced(later=True))
+    value: dict[str, Any] = drain(progress, Paced(later=True))
+    return value
 
 
 def _dataset(workbench: Workbench, args: argparse.Namespace) -> dict[str, Any]:

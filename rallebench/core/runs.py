@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -51,6 +52,12 @@ def _loaded(table: Mapping[str, Any], name: str, kind: str) -> Any:
             f"The {kind} {name!r} is not loaded (loaded: {have}).", hint=Hint("load", name)
         )
     return table[name]
+
+
+def close(backend: Any) -> None:
+    """Let a backend give back what it holds; one without ``close`` holds nothing."""
+    with suppress(Exception):
+        getattr(backend, "close", lambda: None)()
 
 
 NOTHING_LOADED = Backends()
@@ -135,15 +142,15 @@ NO_RATES = Rates()
 @dataclass(frozen=True, slots=True)
 class Judge:
     """A language model that scores answers. ``name``: as a metric, "truthfulness:my-llm"; ``columns``: metric → definition;
-    ``settings``: all that changes a judgement beside the model; ``ask``: the flow that judges an answer to an example, None
-    where there is nothing to judge it by; ``scores``: the values of an example, its answer and the judgement, {} of a judgement
+    ``settings``: all that changes a judgement beside the model; ``ask(example, answer)``: the flow that judges an answer, with
+    what is already ``known`` where its judge takes that, None where there is nothing to judge it by; ``scores``: the values of an example, its answer and the judgement, {} of a judgement
     that could not be read; ``text``: the text of an episode that is judged, None for an episode to be left out."""
 
     name: str
     llm: str
     columns: Mapping[str, str] = field(compare=False)
     settings: Mapping[str, Any] = field(compare=False)
-    ask: Callable[[Example, str], Flow | None] = field(compare=False)
+    ask: Callable[..., Flow | None] = field(compare=False)
     scores: Callable[[Example, str, Episode], Values] = field(compare=False)
     ranges: Mapping[str, tuple[float | None, float | None]] = field(
         default_factory=dict, compare=False

@@ -130,14 +130,20 @@ def _number(value: Any) -> float | None:
         return None
 
 
-def declare(kind: type, default: Any, *limits: float | None, **more: Any) -> Any:
-    """A field of a dataclass with the ``Setting(kind, default, *limits, **more)`` that describes it.
+def declare(
+    kind: type,
+    default: Any,
+    low: float | None = None,
+    high: float | None = None,
+    **more: Any,
+) -> Any:
+    """A field of a dataclass with the ``Setting(kind, default, low, high, **more)`` that describes it.
 
     >>> Shape = dataclass(type("Shape", (), {"__annotations__": {"k": int}, "k": declare(int, 5, 1, 9)}))
     >>> Shape().k, form_of(Shape)["k"].must_be
     (5, 'a whole number from 1 to 9')
     """
-    metadata = {"setting": Setting(kind, default, *limits, **more)}
+    metadata = {"setting": Setting(kind, default, low, high, **more)}
     if isinstance(default, dict):
         return field(default_factory=default.copy, metadata=metadata)
     return field(default=default, metadata=metadata)

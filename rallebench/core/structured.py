@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any
 
-from rallebench.core.errors import BackendError, MissingPackageError, UsageError
+from rallebench.core.errors import BackendError, MissingPackageError
 from rallebench.core.types import Reply
 
 _STARTS = 200
@@ -101,39 +101,21 @@ _DECODER = json.JSONDecoder(parse_constant=_no_constant)
 # ── a schema for the answer ──────────────────────────────────────────────────
 
 
-def schema_of(name: str, response_format: Any) -> Mapping[str, Any] | None:
-    """The JSON schema that ``response_format`` (OpenAI's shape) asks for; None if it asks for plain text.
+def schema_fault(schema: Mapping[str, Any]) -> str:
+    """'' for a JSON schema, else what is wrong with it (no capital, no full stop).
 
-    ``{"type": "json_object"}`` is any object. Raises UsageError for what is not of that shape.
-
-    >>> schema_of("m", {"type": "json_schema", "json_schema": {"name": "n", "schema": {"type": "array"}}})
-    {'type': 'array'}
+    >>> schema_fault({"type": "array"}), schema_fault({"type": "list"})[:25]
+    ('', "at $.type: 'list' is not ")
     """
-    if response_format is None:
-        return None
-    wish = response_format if isinstance(response_format, Mapping) else {}
-    kind, inside = wish.get("type"), wish.get("json_schema")
-    if kind == "text":
-        return None
-    if kind == "json_object":
-        return {"type": "object"}
-    schema = inside.get("schema") if kind == "json_schema" and isinstance(inside, Mapping) else None
-    if not isinstance(schema, Mapping):
-        raise UsageError(
-            f'{name!r}: response_format must be {{"type": "json_schema", "json_schema": {{"name": …, "schema": '
-            '…}}, {"type": "json_object"} or {"type": "text"}.'
-        )
     from jsonschema.exceptions import SchemaError
 
-    validator = _validator(schema)
     try:
-        validator.check_schema(dict(schema))
-        return schema
+        _validator(schema).check_schema(dict(schema))
+        return ""
     except SchemaError as error:
-        wrong = f"at {error.json_path}: {_short(error.message)}"
+        return f"at {error.json_path}: {shortened(error.message)}"
     except RecursionError:
-        wrong = "it is nested too deeply"
-    raise UsageError(f"{name!r}: the schema of response_format is no JSON schema ({wrong}).")
+        return "it is nested too deeply"
 
 
 def check_schema(value: Any, schema: Mapping[str, Any]) -> str:
@@ -150,8 +132,8 @@ def check_schema(value: Any, schema: Mapping[str, Any]) -> str:
     try:
         error = best_match(_validator(schema).iter_errors(value))
     except (Unresolvable, RecursionError, re.error) as failure:
-        return f"the schema itself cannot be followed ({_short(str(failure))})"
-    return f"at {error.json_path}: {_short(error.message)}" if error else ""
+        return f"the schema itself cannot be followed ({shortened(str(failure))})"
+    return f"at {error.json_path}: {shortened(error.message)}" if error else ""
 
 
 def in_form(text: str, schema: Mapping[str, Any]) -> tuple[str, str]:
@@ -185,6 +167,7 @@ def _validator(schema: Mapping[str, Any]) -> Any:
     return kind(dict(schema), registry=REGISTRY)
 
 
-def _short(text: str) -> str:
+def shortened(text: str) -> str:
+    """A complaint in one line of at most 160 characters."""
     text = " ".join(text.split())
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from rallebench.core.numbers import mean_of
-from rallebench.core.tables import Column, Table
+from rallebench.core.tables import Cell, Column, Table
 
 PARTS = ("value", "low", "high", "n")
 
@@ -67,10 +67,7 @@ _SPECIAL = {
 
 def latex(value: Table) -> str:
     """A ``tabular``: percentages with one digit, the largest of each such column in bold."""
-    best = [
-        max((row[i] for row in value.rows if isinstance(row[i], float)), default=None)
-        for i in range(len(value.heads))
-    ]
+    best = [_largest(row[i] for row in value.rows) for i in range(len(value.heads))]
     header = " & ".join(map(escaped, value.labels))
     rows = [
         " & ".join(
@@ -82,6 +79,10 @@ def latex(value: Table) -> str:
     body = [rf"{row} \\" for row in rows]
     lines = [begin, r"\hline", rf"{header} \\", r"\hline", *body, r"\hline", r"\end{tabular}"]
     return "\n".join(lines) + "\n"
+
+
+def _largest(cells: Iterable[Cell]) -> float | None:
+    return max((cell for cell in cells if isinstance(cell, float)), default=None)
 
 
 def _latex_cell(cell: Any, column: Column, best: float | None) -> str:

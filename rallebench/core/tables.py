@@ -85,7 +85,7 @@ class Table:
     def as_json(self) -> dict[str, Any]:
         """As ``report.json`` keeps it: headings as text, means as mappings; ``definitions`` where columns have help."""
         means = [[asdict(c) if isinstance(c, Mean) else c for c in row] for row in self.rows]
-        value = {"title": self.title, "columns": list(self.labels), "rows": means}
+        value: dict[str, Any] = {"title": self.title, "columns": list(self.labels), "rows": means}
         value |= {"percent": self.percent, "note": self.note}
         definitions = {column.label: column.help for column in self.heads if column.help}
         return {**value, "definitions": definitions} if definitions else value

@@ -195,7 +195,11 @@ class Retrieve:
 
 @dataclass(frozen=True, slots=True)
 class Generate:
-    """Ask a language model. ``None`` leaves a setting to the model's own default."""
+    """Ask a language model. ``None`` leaves a setting to the model's own default.
+
+    ``forced``: options that say what form the reply has, for a model that enforces forms while it writes; the engine puts
+    them among the ``options`` for such a model, and drops them for any other.
+    """
 
     llm: str
     messages: tuple[Message, ...]
@@ -206,6 +210,7 @@ class Generate:
     seed: int | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
     evidence: Evidence | None = None
+    forced: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

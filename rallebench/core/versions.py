@@ -13,6 +13,7 @@ RECORDED = (
     "torch",
     "transformers",
     "bitsandbytes",
+    "llguidance",
     "faiss-cpu",
     "bm25s",
     "numpy",

@@ -50,7 +50,12 @@ class PDFReader:
         child = self._child = self._child or _start()
         assert child.stdin is not None and child.stdout is not None
         late = threading.Event()
-        watch = threading.Timer(self._seconds, lambda: (late.set(), child.kill()))
+
+        def end_late() -> None:
+            late.set()
+            child.kill()
+
+        watch = threading.Timer(self._seconds, end_late)
         watch.daemon = True
         watch.start()
         try:

@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -180,7 +179,10 @@ class Performer:
         options = replace(self._options, batch_size=size)
         running = execute(request, self._context, options, lambda run: self.save())
         try:
-            result = yield from mapped(running, partial(self._heard, request.dataset.name))
+            events: Operation[RunResult] = mapped(
+                running, lambda event: self._heard(request.dataset.name, event)
+            )
+            result = yield from events
         except (StoppedError, MismatchError):
             raise
         except RalleError as error:

@@ -191,8 +191,8 @@ class Rehearser:
                 episode, requests, ended = _answer(
                     flow, question, request.flow.workflow, self._text
                 )
-                counts = (_count(requests, kind, ended) for kind in (Generate, Retrieve))
-                played.append((episode, *counts))
+                asks, searches = (_count(requests, kind, ended) for kind in (Generate, Retrieve))
+                played.append((episode, asks, searches))
             episode, generates, retrieves = played[number % MOST_PLAYED]
             if episode is not None:
                 episodes[question.qid] = replace(episode, qid=question.qid)

@@ -50,7 +50,8 @@ def estimated(plan: Plan, samples: Sequence[PilotSample | None]) -> CostEstimate
     for part, sample in zip(plan.runs, samples):
         similar[_sort(part)] = similar.get(_sort(part), ()) + (sample.rows if sample else ())
     parts = []
-    borrowed, unknown = [], []
+    borrowed: list[str] = []
+    unknown: list[str] = []
     for part, sample in zip(plan.runs, samples):
         rows = sample.rows if sample else ()
         if not rows and part.left:

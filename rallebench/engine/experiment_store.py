@@ -199,8 +199,9 @@ def folder_name(text: str, longest: int) -> str:
 
 def _read(path: Path, keys: tuple[str, ...]) -> dict[str, Any]:
     value = read_json(path)
-    words = isinstance(value, dict) and value.keys() >= {*keys}
-    if not words or not all(isinstance(value[key], TYPES[key]) for key in keys):
+    if not isinstance(value, dict) or not all(
+        key in value and isinstance(value[key], TYPES[key]) for key in keys
+    ):
         raise BadFileError(
             f"{path} was damaged by another program; run the experiment again under its name to write it anew."
         )

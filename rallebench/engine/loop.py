@@ -18,7 +18,14 @@ from dataclasses import dataclass, field
 from rallebench.core.errors import RalleError
 from rallebench.core.runs import Backends
 from rallebench.core.types import Episode, Flow, Note, Question, Reply, Request, Step
-from rallebench.engine.perform import ReplyOrError, batch_key, flow_error, perform, resource
+from rallebench.engine.perform import (
+    ReplyOrError,
+    batch_key,
+    flow_error,
+    perform,
+    resource,
+    settled,
+)
 from rallebench.engine.reply_cache import ReplyCache, cache_key
 
 STOP_PATIENCE = 10.0
@@ -199,6 +206,7 @@ class _Loop:
         try:
             while True:
                 request = opened.flow.send(reply) if reply is not None else next(opened.flow)
+                request = settled(request, self._backends)
                 step = self._at_once(opened, request)
                 if step is None:
                     opened.request = request

@@ -26,13 +26,28 @@ def resource(request: Request) -> tuple[str, str]:
     return "tool", request.tool
 
 
+FORMS = ("response_format", "tool_choice")
+"""Options about the form of one reply."""
+
+
+def settled(request: Request, backends: Backends) -> Request:
+    """The request as it is sent: with its forced options for a model that enforces forms, without them for any other."""
+    if not isinstance(request, Generate) or not request.forced:
+        return request
+    able = getattr(backends.of(request), "forces_formats", False)
+    return replace(
+        request, options={**request.options, **(request.forced if able else {})}, forced={}
+    )
+
+
 def batch_key(request: Request) -> tuple[Any, ...]:
-    """Requests of one resource with equal keys may share a batch: all but the text is equal."""
+    """Requests of one resource with equal keys may share a batch: all but the text and its form is equal."""
     if isinstance(request, Retrieve):
         return (request.k,)
     if isinstance(request, Generate):
         sampling = (request.max_tokens, request.temperature, request.seed, request.stop)
-        return (*sampling, dict(request.options), bool(request.tools))
+        options = {key: value for key, value in request.options.items() if key not in FORMS}
+        return (*sampling, options, bool(request.tools))
     return ()
 
 

@@ -26,12 +26,14 @@ _NUMBER = (int, float)
 
 class _Form:
     """The JSON form of a dataclass: its fields in order, as their types say. A field that is as its default is left out,
-    unless ``whole``; ``unstored``: a field that is never stored."""
+    unless ``whole``; ``unstored``: fields that are never stored."""
 
-    def __init__(self, values: type, *, whole: bool = False, unstored: str = "") -> None:
+    def __init__(
+        self, values: type, *, whole: bool = False, unstored: tuple[str, ...] = ()
+    ) -> None:
         self._values = values
         hints = get_type_hints(values)
-        self._kinds = {n: _kind(hint) for n, hint in hints.items() if n != unstored}
+        self._kinds = {n: _kind(hint) for n, hint in hints.items() if n not in unstored}
         self._fields = []
         for field in fields(values):
             if field.name in self._kinds:
@@ -109,13 +111,13 @@ def _read(kind: Any, item: Any) -> Any:
 
 
 _HIT = _HitForm()
-_FORMS: dict[type, _Form] = {Hit: _HIT}
+_FORMS: dict[Any, _Form] = {Hit: _HIT}
 _FORMS[ToolSpec] = _Form(ToolSpec, whole=True)
 _REQUESTS = {
     "retrieve": _Form(Retrieve, whole=True),
-    "note": _Form(Note, unstored="passages"),
+    "note": _Form(Note, unstored=("passages",)),
     "tool": _Form(UseTool),
-    "generate": _Form(Generate, unstored="evidence"),
+    "generate": _Form(Generate, unstored=("evidence", "forced")),
 }
 _REQUEST_KINDS = {Retrieve: "retrieve", Note: "note", UseTool: "tool", Generate: "generate"}
 _REPLY = _Form(Reply)

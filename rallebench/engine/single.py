@@ -11,7 +11,7 @@ from typing import Union
 from rallebench.core.errors import RalleError
 from rallebench.core.runs import Backends
 from rallebench.core.types import Episode, Flow, Generate, Note, Outcome, Reply, Request, Step
-from rallebench.engine.perform import as_ralle_error, flow_error, perform
+from rallebench.engine.perform import as_ralle_error, flow_error, perform, settled
 from rallebench.engine.reply_cache import ReplyCache
 
 
@@ -60,7 +60,7 @@ def run_one(
     started: float | None = None
     try:
         while True:
-            request = flow.send(reply) if reply is not None else next(flow)
+            request = settled(flow.send(reply) if reply is not None else next(flow), backends)
             yield StepStarted(len(steps), request)
             step, started = None, time.perf_counter()
             for piece in _ask(request, backends, reply_cache, stream):

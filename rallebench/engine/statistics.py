@@ -98,7 +98,8 @@ def _mean(values: Floats, labels: Any, bounds: Sequence[float | None]) -> Mean:
         alike = max(0.0, 1 - len(sizes) / AMPLE) / 2
         per_trial = max(per_trial, (1 - alike) * per_trial + alike / len(sizes))
         ends = _agresti_coull(share, 1 / per_trial, float(special.stdtrit(freedom, 1 - LEVEL / 2)))
-    return Mean(mean, *(low + (high - low) * end for end in ends), n)
+    wide = high - low
+    return Mean(mean, low + wide * ends[0], low + wide * ends[1], n)
 
 
 def _agresti_coull(share: float, trials: float, t: float) -> tuple[float, float]:
@@ -160,7 +161,7 @@ def _freedom(sizes: Floats, rho: float) -> float:
     trace = float(d.sum()) + a * uu + 2 * b * uw
     squared = float(d @ d) + 2 * (a * float(d @ (u * u)) + 2 * b * float(d @ (u * w)))
     squared += a * a * uu * uu + 4 * a * b * uu * uw + 2 * b * b * (uu * ww + uw * uw)
-    return max(1.0, trace * trace / squared)
+    return float(max(1.0, trace * trace / squared))
 
 
 # differences
@@ -179,10 +180,9 @@ def difference(
     if mean < 0:
         # Both runs change places: the same flips, so that the result only changes its sign.
         other = difference(-gaps, clusters, comparisons, seed)
-        ends = (
-            (None, None) if other.low is None or other.high is None else (-other.high, -other.low)
-        )
-        return Difference(mean, *ends, other.p, other.corrected, error, count, other.note)
+        low = None if other.high is None else -other.high
+        high = None if other.low is None else -other.low
+        return Difference(mean, low, high, other.p, other.corrected, error, count, other.note)
     scale = float(np.abs(totals / sizes).max())
     if scale <= NOISE or mean <= NOISE * scale:
         mean = 0.0

@@ -40,6 +40,7 @@ class LLM(Protocol):
     * ``prices`` (None): US dollars for a million tokens, ``{"prompt": …, "completion": …}``;
     * ``close()``: release memory and connections; called once, after the last request;
     * ``calls_tools: bool`` (False): whether the model can call tools;
+    * ``forces_formats: bool`` (False): whether it enforces the form of a reply while it writes;
     * ``about: str`` (""): one line for the user, which may change during the work.
     """
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from rallebench.core.formats import quoted, schema_rule
 from rallebench.core.structured import FENCE, THOUGHT_ENDS, decoded
-from rallebench.core.types import ToolCall
+from rallebench.core.types import ToolCall, ToolSpec
 
-_MARK, _END_MARK = "<tool_call>", "</tool_call>"
+CALL_MARK, _END_MARK = "<tool_call>", "</tool_call>"
 
 
 def calls_of(text: str) -> tuple[str, tuple[ToolCall, ...]]:
@@ -27,11 +28,11 @@ def calls_of(text: str) -> tuple[str, tuple[ToolCall, ...]]:
     ('search(Ada)', ())
     """
     thought, ends, rest = text.rpartition(THOUGHT_ENDS)
-    if _MARK not in rest:
+    if CALL_MARK not in rest:
         plain = _plain_calls(rest)
         return (f"{thought}{ends}", _numbered(plain)) if plain else (text, ())
     calls: list[tuple[str, str]] = []
-    first, *pieces = rest.split(_MARK)
+    first, *pieces = rest.split(CALL_MARK)
     texts = [first]
     for piece in pieces:
         inside, _, after = piece.partition(_END_MARK)
@@ -40,10 +41,23 @@ def calls_of(text: str) -> tuple[str, tuple[ToolCall, ...]]:
             calls.append(call)
             texts.append(after)
         else:
-            texts.append(_MARK + piece)
+            texts.append(CALL_MARK + piece)
     if not calls:
         return text, ()
     return f"{thought}{ends}{''.join(texts)}".rstrip(), _numbered(calls)
+
+
+def calls_grammar(tools: Sequence[ToolSpec], marked: bool) -> str:
+    """The grammar of one call of any of these tools, as ``calls_of`` reads it; ``marked``: between Hermes' marks."""
+    rules = []
+    for number, tool in enumerate(tools):
+        head = quoted(f'{{"name": {json.dumps(tool.name, ensure_ascii=False)}, "arguments": ')
+        schema = {"type": "object", "properties": {}, **tool.parameters}
+        rules.append(f"call{number}: {head} {schema_rule(schema)} {quoted('}')}")
+    call = f"({' | '.join(f'call{number}' for number in range(len(tools)))})"
+    if marked:
+        call = f"{quoted(CALL_MARK + chr(10))} {call} {quoted(chr(10) + _END_MARK)}"
+    return "\n".join([f"start: {call}", *rules])
 
 
 def before_calls(text: str) -> str:
@@ -55,8 +69,10 @@ def before_calls(text: str) -> str:
     thought, ends, rest = text.rpartition(THOUGHT_ENDS)
     if rest.lstrip().startswith(("{", "[", "`")):
         rest = ""
-    rest = rest.partition(_MARK)[0]
-    begun = max((size for size in range(1, len(_MARK)) if rest.endswith(_MARK[:size])), default=0)
+    rest = rest.partition(CALL_MARK)[0]
+    begun = max(
+        (size for size in range(1, len(CALL_MARK)) if rest.endswith(CALL_MARK[:size])), default=0
+    )
     return f"{thought}{ends}{rest[: len(rest) - begun]}".rstrip()
 
 

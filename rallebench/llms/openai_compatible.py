@@ -7,7 +7,7 @@ server gets the key of the variable that ``api_key_env`` names, or none.
 
 A message with the role ``tool`` that does not name the call it answers is sent as a ``user`` message.
 The option ``response_format`` asks for JSON that fits a schema: a server that takes no such option is
-asked for it in the prompt, the answer is checked, and the reply's note says what does not fit. Azure is
+asked for it in the prompt, as all are for other forms; the answer is checked, and the reply's note says what does not fit. Azure is
 reached through its ``/openai/v1`` address.
 
 A base model, which has no chat template, is asked by the plain completion endpoint (``api: completions``): the messages
@@ -24,8 +24,9 @@ from dataclasses import replace
 from typing import Any
 
 from rallebench.core.errors import BackendError, RalleError
+from rallebench.core.formats import NAMES, SCHEMA, format_of
 from rallebench.core.settings import form_of
-from rallebench.core.structured import AROUND, in_form, schema_of
+from rallebench.core.structured import AROUND
 from rallebench.core.types import Generate, Reply, digest
 from rallebench.http.client import Server
 from rallebench.http.endpoint import key_from_environment
@@ -48,6 +49,9 @@ from rallebench.llms._stops import cut_at, cut_stream
 REUSE_SECONDS = 0.05
 """How long the end of a stream is waited for after its last word, so that the connection can be used again."""
 
+NO_SUCH_FORMAT = "OpenAI's API has no such response_format"
+"""Why choices, regular expressions and grammars are put into the prompt."""
+
 NO_COUNTS = "The server reported no token counts."
 IGNORES_STOP = (
     "The server ignores stop: it wrote on, and what came after the stop string was cut off."
@@ -59,14 +63,15 @@ LONGEST_STOP = 60
 class _PendingRequest:
     """One request over all its tries.
 
-    ``why``: why its JSON schema is put into the prompt; ``lost``: the reply that did not fit the schema, whose tokens count.
+    ``why``: why the form of the answer is put into the prompt; ``lost``: the reply that did not have it, whose tokens count.
     """
 
     def __init__(self, request: Generate, body: Mapping[str, Any], name: str, stream: bool) -> None:
         self.body, self.stream = body, stream
         self.tools = {tool.name for tool in request.tools}
-        self.schema = schema_of(name, body.get("response_format"))
-        self.why = ""
+        self.form = format_of(name, body.get("response_format"))
+        other = self.form is not None and self.form.kind != SCHEMA
+        self.why = NO_SUCH_FORMAT if other else ""
         self.lost: Reply | None = None
         self.stop = request.stop
         self.prompt_tokens = estimated_tokens(prompt_of(body))
@@ -180,9 +185,9 @@ class OpenAICompatible:
 
     def _once(self, pending: _PendingRequest, permit: Permit) -> Iterator[str | Reply]:
         """One try: pieces of text if it asks for a stream, then the Reply. Raises Failure."""
-        schema, stream, server = pending.schema, pending.stream, self._server
-        why = pending.why or (self._abilities.why_no_format(schema) if schema else "")
-        body = in_prompt(pending.body, schema) if schema is not None and why else pending.body
+        form, stream, server = pending.form, pending.stream, self._server
+        why = pending.why or (self._abilities.why_no_format(form) if form else "")
+        body = in_prompt(pending.body, form) if form is not None and why else pending.body
         sent = self._abilities.fit(body, stream)
         try:
             with server.request("POST", self.settings.path, sent) as answer:
@@ -192,19 +197,19 @@ class OpenAICompatible:
                     answer, stream, self.settings.timeout, server.key, server.lost, names.append
                 ):
                     if isinstance(piece, str):
-                        if schema is None:  # else what is handed out may not be what was written
+                        if form is None:  # else what is handed out may not be what was written
                             yield piece
                         continue
                     reply, fits = _finished(piece, pending, why)
                     signs = (self._sampled.note(body, reply), self._served.note(names[-1]))
                     note = " ".join(filter(None, (reply.note, *signs)))
                     reply = replace(reply, note=note)
-                    if schema is not None and not why and not fits:
+                    if form is not None and not why and not fits:
                         pending.why, pending.lost = IGNORED, reply
                         raise Failure("ignores the form of the answer", at_once=True)
-                    if schema is not None and pending.why:
-                        self._abilities.learn_no_format(schema, why)
-                    if schema is not None and stream and reply.text:
+                    if form is not None and pending.why:
+                        self._abilities.learn_no_format(form, why)
+                    if form is not None and stream and reply.text:
                         yield reply.text
                     written = reply.completion_tokens or estimated_tokens(reply.text)
                     permit.tokens = (reply.prompt_tokens or pending.prompt_tokens) + written
@@ -217,7 +222,7 @@ class OpenAICompatible:
             if failure.status in (400, 422):
                 if self._abilities.learn(failure.message, sent):
                     failure.at_once = True
-                elif schema is not None and "response_format" in sent:
+                elif form is not None and "response_format" in sent:
                     words = f": {failure.message}" if failure.message else ""
                     pending.why = f"The server takes no response_format ({failure.status}{words})"
                     failure.at_once = True
@@ -229,11 +234,11 @@ def _finished(reply: Reply, pending: _PendingRequest, why: str) -> tuple[Reply, 
 
     Calls of the offered tools that the server left in the text are read from there; they are taken out of it, unless it was
     handed out already. Where the text holds JSON that fits the schema, nothing else of it stays; the note says what does
-    not fit, and ``why`` the schema was put into the prompt. A reply that is cut off, withheld, refused or empty is no sign.
+    not fit, and ``why`` the form was put into the prompt. A reply that is cut off, withheld, refused or empty is no sign.
     """
     notes, fits = [reply.note], True
-    if pending.schema is not None:
-        text, fault = in_form(reply.text, pending.schema)
+    if pending.form is not None:
+        _, fault = pending.form.read(reply.text)
         fault = "" if fault == AROUND else fault
         fits = not fault or reply.finish_reason != "stop" or not reply.text.strip()
     if pending.tools and not reply.tool_calls and reply.text:
@@ -241,10 +246,11 @@ def _finished(reply: Reply, pending: _PendingRequest, why: str) -> tuple[Reply, 
         if calls and pending.tools >= {call.name for call in calls}:
             text = reply.text if pending.stream else left
             reply = replace(reply, text=text, tool_calls=calls)
-    if pending.schema is not None:
-        notes.append(f"{why}; the schema was put into the prompt." if why else "")
+    if pending.form is not None:
+        name = NAMES[pending.form.kind].removeprefix("JSON ")
+        notes.append(f"{why}; the {name} was put into the prompt." if why else "")
         if not reply.tool_calls or reply.text:
-            text, fault = in_form(reply.text, pending.schema)
+            text, fault = pending.form.read(reply.text)
             reply = replace(reply, text=text)
             notes.append("" if fault == AROUND else fault)
     if pending.lost is not None:

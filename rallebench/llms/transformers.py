@@ -4,8 +4,9 @@ Causal and encoder–decoder models, from a folder, a GGUF file or the hub. Deco
 request gives the same reply alone and in a batch. The sampling defaults in a model's generation_config.json are not
 used: only the settings of a run count.
 
-Tools go through the model's chat template, and its calls are parsed from its text. A JSON schema is added to the prompt,
-and the answer is checked against it; the reply's note says both.
+Tools go through the model's chat template, and its calls are parsed from its text. The form of an answer (a JSON schema,
+choices, a regular expression, a grammar, a call that must be made) is enforced while the model writes. Where that is turned
+off, or the tokenizer cannot be read, the form is added to the prompt and the answer is checked; the reply's note says both.
 """
 
 from __future__ import annotations
@@ -71,12 +72,12 @@ class TransformersLLM:
         self._threads = settings.threads
         self._model, self._tokenizer, self._device = loaded.model, loaded.tokenizer, loaded.device
         self._encoder_decoder = bool(self._model.config.is_encoder_decoder)
+        self._pad, self._ends = set_token_rules(self._model, self._tokenizer)
         self._prompter: Prompter | None = Prompter(
-            name, settings, self._tokenizer, self._model.config
+            name, settings, self._tokenizer, self._model.config, self._ends
         )
         self.context_window = self._prompter.window
         self.calls_tools = self._prompter.calls_tools
-        self._pad, self._ends = set_token_rules(self._model, self._tokenizer)
         self._lock = threading.Lock()
         self._closed = threading.Event()
         self.fingerprint = fingerprint(settings, loaded.source, loaded.dtype, self._prompter.chat)
@@ -88,6 +89,11 @@ class TransformersLLM:
         self.about = (
             f"{type(self._model).__name__} ({form}) on {where}, {window}, took {self.memory}{tools}"
         )
+
+    @property
+    def forces_formats(self) -> bool:
+        """Whether the form of an answer is enforced; the first use reads the tokenizer, which takes a second or two."""
+        return self._prompter is not None and self._prompter.forcing is not None
 
     def generate(self, batch: Sequence[Generate]) -> list[Reply | RalleError]:
         """One result per request, in order. Raises BackendMemoryError if the batch does not fit."""
@@ -254,7 +260,7 @@ class TransformersLLM:
         tokens = tokens if end is None else tokens[: end + 1]
         text, stopped = cut_at(decode(tokens), prompt.stop)
         finished = stopped or end is not None
-        text, calls, note = prompt.read(text)
+        text, calls, note = prompt.read(text, finished)
         return Reply(
             text,
             tool_calls=calls,

@@ -18,7 +18,8 @@ from typing import Any
 from rallebench.core.errors import NotFoundError, UsageError
 from rallebench.core.registry import Entry, Registry
 from rallebench.core.types import Episode, Example, Flow, Gold
-from rallebench.metrics._card import Card, make_card
+from rallebench.metrics._card import Card as Card
+from rallebench.metrics._card import make_card
 
 Metric = Callable[[Episode, Gold], "float | None"]
 

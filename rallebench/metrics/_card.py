@@ -163,5 +163,5 @@ def make_card(name: str, about: str, doc: str, traits: Mapping[str, Any]) -> Car
     words = parse(doc)
     words["definition"] = about or words["definition"]
     decided = ("needs", "wants", "tool", "higher_is_better", "unit", "range", "k")
-    known = {key: traits[key] for key in decided if key in traits}
-    return Card(name, traits.get("label", name), **words, **known)
+    known: dict[str, Any] = {key: traits[key] for key in decided if key in traits}
+    return Card(name, traits.get("label", name), **{**words, **known})

@@ -193,14 +193,17 @@ class _Axes:
     def __init__(
         self, value: Figure, across: tuple[float, float] | Sequence[str], up: tuple[float, float]
     ) -> None:
-        self.value, self.across, self.up = value, across, up
+        self.value, self.up = value, up
+        self.names = [name for name in across if isinstance(name, str)]
+        numbers = [number for number in across if not isinstance(number, str)]
+        self.span = (numbers[0], numbers[-1]) if numbers else (0.0, 1.0)
 
     def x(self, value: Any) -> float:
         """The place of a number, or the middle of a name's room."""
         if isinstance(value, str):
-            place = (list(self.across).index(value) + 0.5) / len(self.across)  # type: ignore[arg-type]
+            place = (self.names.index(value) + 0.5) / len(self.names)
         else:
-            low, high = self.across
+            low, high = self.span
             place = (value - low) / ((high - low) or 1)
         return self.left + self.width * place
 
@@ -216,13 +219,12 @@ class _Axes:
             body += f'<line x1="{self.left}" y1="{self.y(at):.1f}" x2="{self.left + self.width}" y2="{self.y(at):.1f}" stroke="{GRID}"/>'
             body += _text(self.left - 8, self.y(at) + 4, label, "end")
         below = self.top + self.height + 20
-        if self.across and isinstance(self.across[0], str):
-            room = max(4, int(90 / len(self.across)))
-            for name in self.across:
-                body += _text(self.x(name), below, str(name)[:room], "middle")
+        if self.names:
+            room = max(4, int(90 / len(self.names)))
+            for name in self.names:
+                body += _text(self.x(name), below, name[:room], "middle")
         else:
-            left, right = self.across
-            for at, label in round_ticks(left, right):
+            for at, label in round_ticks(*self.span):
                 body += _text(self.x(at), below, label, "middle")
         body += _text(self.left + self.width / 2, below + 25, self.value.x, "middle")
         return body + _text(self.left, 16, self.value.y)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -31,11 +31,21 @@ class Retriever(Protocol):
         ...
 
 
+class Passages(Protocol):
+    """Passages by row, from 0: a list, or the store of a corpus, which has no slices."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, row: int, /) -> Passage: ...
+
+    def __iter__(self) -> Iterator[Passage]: ...
+
+
 class IndexKind(Protocol):
     """A way to index passages: one file each."""
 
     def build(
-        self, folder: Path, passages: Sequence[Passage], vectors: Any, settings: Mapping[str, Any]
+        self, folder: Path, passages: Passages, vectors: Any, settings: Mapping[str, Any]
     ) -> Generator[Progress, None, dict[str, Any]]:
         """Write the index into ``folder``; return the parameters for its manifest, all ``settings`` among them.
 
@@ -44,7 +54,7 @@ class IndexKind(Protocol):
         """
         ...
 
-    def open(self, name: str, folder: Path, manifest: Any, encoder: Any = None) -> Retriever:
+    def open(self, name: str, folder: Path, manifest: Any, encoder: Any) -> Retriever:
         """The index ``name`` in ``folder``, which holds the passages too (``corpora.store.PassageStore``).
 
         ``manifest``: a ``core.entries.Manifest``. Raises MismatchError for another encoder than the index was built

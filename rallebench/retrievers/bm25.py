@@ -12,10 +12,10 @@ import numpy as np
 from rallebench.core.errors import BadFileError, MismatchError
 from rallebench.core.settings import Setting
 from rallebench.core.text import FINGERPRINT, tokenize
-from rallebench.core.types import Hit, Passage
+from rallebench.core.types import Hit
 from rallebench.core.versions import optional
 from rallebench.corpora.store import PassageStore
-from rallebench.retrievers import INDEX_KINDS
+from rallebench.retrievers import INDEX_KINDS, Passages
 from rallebench.retrievers._parts import Indexed
 
 K1, B = 0.9, 0.4
@@ -125,7 +125,7 @@ class BM25Kind:
     """Words, indexed with bm25s."""
 
     def build(
-        self, folder: Path, passages: Sequence[Passage], vectors: Any, settings: Mapping[str, Any]
+        self, folder: Path, passages: Passages, vectors: Any, settings: Mapping[str, Any]
     ) -> Generator[tuple[int, int], None, dict[str, Any]]:
         """Index ``"{title}, {text}"`` of the passages into ``folder``; return the parameters."""
         bm25s = _bm25s()

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from rallebench.core.errors import MismatchError
-from rallebench.core.types import Hit, Passage, digest
+from rallebench.core.types import Hit, digest
 from rallebench.corpora.store import PassageStore
 from rallebench.encoders import Encoder
-from rallebench.retrievers import INDEX_KINDS
+from rallebench.retrievers import INDEX_KINDS, Passages
 from rallebench.retrievers._parts import Indexed
 from rallebench.vector_indexes import VECTOR_INDEXES, Build, VectorIndex
 
@@ -88,12 +88,12 @@ class DenseKind:
         self._index = index
 
     def build(
-        self, folder: Path, passages: Sequence[Passage], vectors: Any, settings: Mapping[str, Any]
+        self, folder: Path, passages: Passages, vectors: Any, settings: Mapping[str, Any]
     ) -> Build:
         """Index the vectors."""
         return self._index.build(folder, vectors, **settings)
 
-    def open(self, name: str, folder: Path, manifest: Any, encoder: Encoder) -> Dense:
+    def open(self, name: str, folder: Path, manifest: Any, encoder: Any) -> Dense:
         """The index with the encoder that it was built with. Raises MismatchError for another encoder."""
         if encoder.fingerprint != manifest.encoder:
             raise MismatchError(

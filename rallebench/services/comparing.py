@@ -30,7 +30,9 @@ def compare(
 
     Raises UsageError without a common score.
     """
-    return _compare_two(*runs, metric) if len(runs) == 2 else _compare_several(runs, metric)
+    if len(runs) == 2:
+        return _compare_two(runs[0], runs[1], metric)
+    return _compare_several(runs, metric)
 
 
 def _compare_two(

@@ -80,7 +80,7 @@ class Data:
         form: str = "",
         page_map: Path | None = None,
         skip_bad: bool = False,
-    ) -> Iterator[Event | Corpus]:
+    ) -> Iterator[Progress | Corpus]:
         """Import a corpus under a name, yielding progress, the Corpus last; see ``corpora.imported.import_corpus``."""
         folder = self._workspace.corpora
         importing = import_corpus(
@@ -186,7 +186,7 @@ class Data:
         form: str = "",
         parameters: dict[str, Any] | None = None,
         source: Path | None = None,
-    ) -> Iterator[Event | Manifest]:
+    ) -> Iterator[Progress | Manifest]:
         """Build an index of the workspace, yielding progress, the Manifest last.
 
         ``corpus``: the name of an imported corpus, or a file or folder whose format is ``form`` ('' recognises it). ``chunking``: a value,

@@ -112,7 +112,7 @@ def suite_request(
     workbench: Workbench,
     suite: str,
     llms: Sequence[str],
-    settings: Mapping[str, str],
+    settings: Mapping[str, Any],
     *,
     limit: int | None = None,
     name: str = "",

@@ -57,7 +57,13 @@ def ranking(workbench: Workbench, stored: StoredExperiment, by: str = "") -> Ran
         by = by or str(stored.request["settings"].get("metric") or "")
         document: Mapping[str, Any] = opened(workbench.workspace, stored.name, by)
     else:
-        nothing = {"variants": [], "metric": None, "failed": {}, "verdict": "", "warnings": []}
+        nothing: dict[str, Any] = {
+            "variants": [],
+            "metric": None,
+            "failed": {},
+            "verdict": "",
+            "warnings": [],
+        }
         document = stored.report or nothing
     variants = document["variants"]
     reports = {row["run"]: workbench.runs.open(row["run"]).report() or {} for row in variants}

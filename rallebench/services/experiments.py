@@ -39,6 +39,8 @@ from rallebench.services.leases import Lease
 if TYPE_CHECKING:
     from rallebench.services.workbench import Workbench
 
+__all__ = ["StoredExperiment"]
+
 LONGEST_NAME = 60
 SWEEP_NAME = re.compile(r"(?!\.)[\w\-.]{1,40}")
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from rallebench.core.events import Operation, Progress
+from rallebench.core.events import Progress
 from rallebench.core.runs import Backends
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ class Lease:
 
     def load_for(
         self, llms: Iterable[str], retrievers: Iterable[str], *, heavy: bool = True
-    ) -> Operation[Backends]:
+    ) -> Generator[Progress, None, Backends]:
         """Load and hold these models and retrievers; returns all that is loaded.
 
         With ``heavy`` false a model that may take gigabytes must be loaded already. Models come first: a

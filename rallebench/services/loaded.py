@@ -12,7 +12,7 @@ from typing import Any
 from rallebench.core import memory
 from rallebench.core.entries import Combination, LLMEntry
 from rallebench.core.errors import BackendMemoryError, NotFoundError, RalleError, UsageError
-from rallebench.core.runs import Backends
+from rallebench.core.runs import Backends, close
 from rallebench.datasets.reading import read_questions
 from rallebench.llms.load_progress import reporting
 from rallebench.retrievers.composites import about
@@ -21,7 +21,6 @@ from rallebench.services.memory_fit import candidate, memory_fit
 from rallebench.services.model_entries import ELSEWHERE
 from rallebench.workspace.opening import (
     Encoders,
-    close,
     open_combination,
     open_retriever,
     opening_llm,

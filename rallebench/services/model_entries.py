@@ -22,6 +22,7 @@ from rallebench.core.errors import Hint, NotFoundError, RalleError, UsageError
 from rallebench.core.files import write_json
 from rallebench.core.memory import size
 from rallebench.core.registry import unknown
+from rallebench.core.runs import close
 from rallebench.engine.cost import recorded_prices
 from rallebench.http.endpoint import (
     OPENAI,
@@ -37,7 +38,7 @@ from rallebench.llms import LLMS, presets
 from rallebench.llms.presets import known_model, weight_bytes
 from rallebench.services.library import users
 from rallebench.workspace.entries import read_llm_entries
-from rallebench.workspace.opening import close, open_llm
+from rallebench.workspace.opening import open_llm
 from rallebench.workspace.paths import READER, Workspace
 from rallebench.workspace.ralle_settings import with_environment
 

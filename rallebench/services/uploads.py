@@ -152,10 +152,10 @@ def _members(source: Path) -> Iterator[tuple[str, IO[bytes]]]:
         return
     with tarfile.open(source, "r:*") as tar:
         for member in filter(tarfile.TarInfo.isfile, tar):
-            handle = tar.extractfile(member)
-            if handle is not None and _readable(member.name):
-                with closing(handle):
-                    yield member.name, handle
+            content = tar.extractfile(member)
+            if content is not None and _readable(member.name):
+                with closing(content):
+                    yield member.name, content
 
 
 def _readable(name: str) -> bool:

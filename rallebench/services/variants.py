@@ -19,6 +19,9 @@ FEW = 30
 NAMES = {"retrieve": "retrieve", "generate": "generate", "identity": "pass on"}
 
 
+__all__ = ["PairedComparison"]
+
+
 @dataclass(frozen=True, slots=True)
 class VariantAnswer:
     """The answer of a variant to a question. ``kind``: right, wrong, failed, or none without gold answers."""

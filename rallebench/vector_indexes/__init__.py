@@ -31,7 +31,7 @@ class VectorIndex(Protocol):
     exact: bool
 
     @staticmethod
-    def build(folder: Path, vectors: Any, **settings: Any) -> Build:
+    def build(folder: Path, vectors: Any, *_: Any, **settings: Any) -> Build:
         """Write the index of float32 (n, dim), n ≥ 1, into ``folder``; return the settings used.
 
         ``vectors`` may be memory-mapped: it is read piece by piece. Closing the generator stops the

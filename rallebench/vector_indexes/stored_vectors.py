@@ -162,8 +162,8 @@ def no_neighbours(count: int, k: int) -> Neighbours:
 def ranked(scores: Vectors, rows: np.ndarray[Any, Any], k: int) -> Neighbours:
     """The best k of (q, c) scored rows, best first; equal scores keep their order."""
     order = np.argsort(-scores, axis=1, kind="stable")[:, :k]
-    best = (np.take_along_axis(values, order, axis=1) for values in (scores, rows))
-    return none_found(*best, k)
+    best, best_rows = (np.take_along_axis(values, order, axis=1) for values in (scores, rows))
+    return none_found(best, best_rows, k)
 
 
 def none_found(scores: Any, rows: Any, k: int) -> Neighbours:

@@ -12,10 +12,12 @@ from rallebench.core.types import (
     Message,
     Note,
     Outcome,
+    Reply,
     SubFlow,
     ToolCall,
     ToolSpec,
 )
+from rallebench.workflows import _forms
 from rallebench.workflows._conversation import LONGEST, Conversation, too_long, without_imitation
 from rallebench.workflows._scratchpad import finishes
 from rallebench.workflows.prompts import FINISH
@@ -35,6 +37,13 @@ FINISHING = ToolSpec(
         "required": ["return_type"],
     },
 )
+_ANSWERS = {"return_type": {"const": "give_answer"}, "final_answer": {"type": "string"}}
+_GIVES_UP = {"return_type": {"const": "give_up_and_restart"}}
+FINISHING_FORMS = tuple(
+    ToolSpec(FINISH, "", {"properties": properties, "required": [*properties]})
+    for properties in (_ANSWERS, _GIVES_UP)
+)
+"""The two calls that finish, as a forced reply writes them."""
 OBSERVATION = "Observation: "
 NO_CALL = "You called no function. Call one, or call Finish with the final answer."
 
@@ -98,11 +107,20 @@ def _move_of(thought: str, call: ToolCall, native: bool) -> Move:
 
 
 def turn(conversation: Conversation, messages: tuple[Message, ...], number: int) -> SubFlow[Move]:
-    """Let the model take a turn. Raises EpisodeEnd. Of several calls in one turn the first counts."""
+    """Let the model take a turn. Raises EpisodeEnd."""
     if conversation.native:
-        reply = yield from conversation.send(messages, tools=_tools(conversation))
+        form = _forms.native_call(_tools(conversation))
+        reply = yield from conversation.send(messages, tools=_tools(conversation), forced=form)
     else:
-        reply = yield from conversation.send(messages, stop=("\nObservation",))
+        form = _forms.text_call(
+            (*conversation.env.tools, *FINISHING_FORMS), conversation.limits.max_tokens
+        )
+        reply = yield from conversation.send(messages, stop=("\nObservation",), forced=form)
+    return move_of(reply, number)
+
+
+def move_of(reply: Reply, number: int) -> Move:
+    """What a reply does in turn ``number``. Of several calls the first counts."""
     if reply.tool_calls:
         first = reply.tool_calls[0]
         call = ToolCall(first.id or f"call-{number}", first.name, first.arguments)

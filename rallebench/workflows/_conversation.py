@@ -70,7 +70,7 @@ def register_agent(
             except EpisodeEnd as end:
                 return Outcome("", end.reason)
 
-        traits = {"prompts": prompts, "paper": paper, "calls": calls}
+        traits: dict[str, Any] = {"prompts": prompts, "paper": paper, "calls": calls}
         WORKFLOWS.register(
             name, form=form, needs_env=needs_env, needs_python=needs_python, **traits
         )(workflow)
@@ -123,10 +123,14 @@ class Conversation:
         )
 
     def ask(
-        self, prompt: str, stop: tuple[str, ...] = (), max_tokens: int | None = None
+        self,
+        prompt: str,
+        stop: tuple[str, ...] = (),
+        max_tokens: int | None = None,
+        forced: Mapping[str, Any] | None = None,
     ) -> SubFlow[Reply]:
         """Ask with a prompt. Raises EpisodeEnd at a limit, and after empty replies."""
-        return self.send((Message("user", prompt),), stop, max_tokens=max_tokens)
+        return self.send((Message("user", prompt),), stop, max_tokens=max_tokens, forced=forced)
 
     def send(
         self,
@@ -134,8 +138,9 @@ class Conversation:
         stop: tuple[str, ...] = (),
         tools: tuple[ToolSpec, ...] = (),
         max_tokens: int | None = None,
+        forced: Mapping[str, Any] | None = None,
     ) -> SubFlow[Reply]:
-        """Ask with messages. Raises EpisodeEnd."""
+        """Ask with messages. ``forced``: see Generate; R-Eval's code forced nothing. Raises EpisodeEnd."""
         prompt = messages[0].content if len(messages) == 1 else "\n".join(map(_whole, messages))
         self._check(prompt)
         reply = yield Generate(
@@ -147,6 +152,7 @@ class Conversation:
             self.temperature,
             self.seed,
             evidence=self._evidence(prompt),
+            forced={} if self.original or forced is None else forced,
         )
         self._spent += (reply.prompt_tokens or self._count(prompt)) + (
             reply.completion_tokens or estimated(reply.text)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from typing import Any
 
 from rallebench.core.types import Flow, Note, Outcome, SubFlow
+from rallebench.workflows import _forms
 from rallebench.workflows._conversation import (
     LONGEST,
     Conversation,
@@ -90,7 +93,8 @@ def scratchpad(
             if thought:
                 thoughts = yield from _line(conversation, f"{pad}\nThought {n}:")
                 pad += f"\nThought {n}: {thoughts}"
-            action = yield from _line(conversation, f"{pad}\nAction {n}:")
+            form = _forms.action(_verbs(conversation), env.brackets, conversation.limits.max_tokens)
+            action = yield from _line(conversation, f"{pad}\nAction {n}:", form)
             pad += f"\nAction {n}: {action}"
         verb, argument = parse_action(action, env.brackets, conversation.original)
         if finishes(verb, conversation.original):
@@ -121,15 +125,25 @@ def unquoted(argument: str, brackets: str) -> str:
     return argument[1:-1] if quoted else argument
 
 
-def _line(conversation: Conversation, prompt: str) -> SubFlow[str]:
-    reply = yield from conversation.ask(prompt, ("\n",))
+def _verbs(conversation: Conversation) -> list[str]:
+    return [*(tool.name for tool in conversation.env.tools), FINISH]
+
+
+def _line(
+    conversation: Conversation, prompt: str, form: Mapping[str, Any] | None = None
+) -> SubFlow[str]:
+    reply = yield from conversation.ask(prompt, ("\n",), forced=form)
     line = first_line(reply.text)
     return line if conversation.original else without_imitation(line)
 
 
 def _both(conversation: Conversation, pad: str, n: int) -> SubFlow[tuple[str, str]]:
     """Thought and action from one reply, without invented observations."""
-    reply = yield from conversation.ask(f"{pad}\nThought {n}:", (f"\nObservation {n}:",))
+    form = _forms.thought_and_action(
+        _verbs(conversation), conversation.env.brackets, n, conversation.limits.max_tokens
+    )
+    stop = (f"\nObservation {n}:",)
+    reply = yield from conversation.ask(f"{pad}\nThought {n}:", stop, forced=form)
     thought, _, action = re.sub(
         r"(?<!\w)Action\s*\d*\s*:", "\0", without_imitation(reply.text), count=1
     ).partition("\0")

@@ -124,7 +124,11 @@ def register_mode(
             refused = refusal(question)
             return refused if refused is not None else (yield from flow(question, **settings))
 
-        needs = {"needs_env": False, "needs_python": False, "needs_retriever": needs_retriever}
+        needs: dict[str, Any] = {
+            "needs_env": False,
+            "needs_python": False,
+            "needs_retriever": needs_retriever,
+        }
         WORKFLOWS.register(name, form=form, paper=PAPER, **needs)(workflow)
         return workflow
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import re
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -153,9 +152,3 @@ def opening_llm(name: str, entry: LLMEntry, cache: Path | None = None) -> Iterat
 def open_llm(name: str, entry: LLMEntry, cache: Path | None = None) -> Any:
     """The language model of an entry."""
     return list(opening_llm(name, entry, cache))[-1]
-
-
-def close(backend: Any) -> None:
-    """Let a backend give back what it holds."""
-    with contextlib.suppress(Exception):
-        getattr(backend, "close", lambda: None)()

@@ -160,6 +160,20 @@ def test_the_fingerprint_is_stable_and_changes_with_a_setting_that_changes_an_an
         assert make(**CHANGES[backend]).fingerprint != before
 
 
+def test_the_form_of_a_reply_is_kept_to_or_noted_and_makes_another_cached_reply(
+    make: Make, backend: str
+) -> None:
+    llm, form = make(), {"response_format": {"type": "choice", "choices": ["Ada Byron", "nobody"]}}
+    backends = Backends(llms={"llm": llm})
+    assert cache_key(ask(), backends) != cache_key(ask(options=form), backends)
+    (reply,) = llm.generate([ask(options=form)])
+    forces = getattr(llm, "forces_formats", False)
+    assert forces is (backend == "transformers" and llm.forces_formats)
+    if forces or backend in ("openai_compatible", "transformers"):
+        assert reply.text in ("Ada Byron", "nobody") or reply.note
+    assert not forces or reply.text in ("Ada Byron", "nobody")
+
+
 def test_no_secret_of_the_environment_shows_in_what_a_model_says_of_itself(make: Make) -> None:
     llm = make()
     for text in (

@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from rallebench.core.errors import BackendError, UsageError
-from rallebench.core.structured import AROUND, check_schema, in_form, json_of, schema_of
+from rallebench.core.errors import BackendError
+from rallebench.core.structured import AROUND, check_schema, in_form, json_of
 from rallebench.llms._calls_in_text import before_calls, calls_of
 
 PERSON = {
@@ -70,40 +70,6 @@ def test_an_answer_is_judged_by_the_first_json_that_fits() -> None:
     assert in_form('{"name": 3}', PERSON)[1].startswith(
         "The answer does not fit the schema: at $.name"
     )
-
-
-@pytest.mark.parametrize(
-    ("given", "schema"),
-    [
-        (None, None),
-        ({"type": "text"}, None),
-        ({"type": "json_object"}, {"type": "object"}),
-        ({"type": "json_schema", "json_schema": {"name": "person", "schema": PERSON}}, PERSON),
-    ],
-)
-def test_a_response_format_of_openais_shape_names_a_schema(given: object, schema: object) -> None:
-    assert schema_of("m", given) == schema
-
-
-@pytest.mark.parametrize(
-    "given",
-    [
-        "json",
-        {},
-        {"type": "xml"},
-        {"type": "json_schema"},
-        {"type": "json_schema", "json_schema": PERSON},
-    ],
-)
-def test_another_response_format_is_refused(given: object) -> None:
-    with pytest.raises(UsageError, match="response_format must be"):
-        schema_of("m", given)
-
-
-def test_a_schema_that_is_none_is_refused() -> None:
-    wrong = {"type": "json_schema", "json_schema": {"name": "n", "schema": {"type": "texts"}}}
-    with pytest.raises(UsageError, match=r"is no JSON schema \(at \$\.type"):
-        schema_of("m", wrong)
 
 
 @pytest.mark.parametrize(

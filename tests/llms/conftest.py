@@ -37,6 +37,14 @@ MODELS: dict[str, Callable[[Path], Path]] = {
     "tools": lambda folder: tiny_models.save_llama(
         folder, chat=tiny_models.TOOL_TEMPLATE, positions=256
     ),
+    "bytes": lambda folder: tiny_models.save_llama(folder, positions=2048, bytewise=True),
+    "bytes, marked calls": lambda folder: tiny_models.save_llama(
+        folder, chat=tiny_models.TOOL_TEMPLATE + "{# <tool_call> #}", positions=2048, bytewise=True
+    ),
+    "bytes, calls": lambda folder: tiny_models.save_llama(
+        folder, chat=tiny_models.TOOL_TEMPLATE, positions=2048, bytewise=True
+    ),
+    "bytes, t5": lambda folder: tiny_models.save_t5(folder, bytewise=True),
     "no system": lambda folder: tiny_models.save_llama(folder, chat=tiny_models.NO_SYSTEM_TEMPLATE),
     "deaf": lambda folder: tiny_models.save_llama(folder, chat=tiny_models.DEAF_TEMPLATE),
     "names": lambda folder: tiny_models.save_llama(

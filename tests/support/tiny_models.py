@@ -41,16 +41,23 @@ def save_tokenizer(
     pad: bool = True,
     adds_eos: bool = False,
     more: Sequence[str] = (),
+    bytewise: bool = False,
 ) -> int:
-    """Write a word-level tokenizer into ``folder``; return the size of its vocabulary."""
-    from tokenizers import Tokenizer, models, pre_tokenizers, processors
+    """Write a tokenizer of words into ``folder``, or of single bytes, which gives every text back; return its vocabulary's size."""
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors
     from transformers import PreTrainedTokenizerFast
 
-    vocabulary = {word: number for number, word in enumerate([*SPECIAL, *WORDS, *more])}
-    words = Tokenizer(models.WordLevel(vocabulary, unk_token="<unk>"))
-    words.pre_tokenizer = pre_tokenizers.Sequence(
-        [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Punctuation("isolated")]
-    )
+    letters = sorted(pre_tokenizers.ByteLevel.alphabet()) if bytewise else WORDS
+    vocabulary = {word: number for number, word in enumerate([*SPECIAL, *letters, *more])}
+    if bytewise:
+        words = Tokenizer(models.BPE(vocabulary, []))
+        words.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+        words.decoder = decoders.ByteLevel()
+    else:
+        words = Tokenizer(models.WordLevel(vocabulary, unk_token="<unk>"))
+        words.pre_tokenizer = pre_tokenizers.Sequence(
+            [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Punctuation("isolated")]
+        )
     frame = "$A </s>" if adds_eos else "<s> $A"
     words.post_processor = processors.TemplateProcessing(
         single=frame, special_tokens=[("<s>", vocabulary["<s>"]), ("</s>", vocabulary["</s>"])]
@@ -74,12 +81,13 @@ def save_llama(
     pad: bool = True,
     ends: bool = False,
     seed: int = 7,
+    bytewise: bool = False,
 ) -> Path:
     """Write a random Llama. It never ends by itself unless ``ends``."""
     from transformers import LlamaConfig, LlamaForCausalLM
 
     template = CHAT_TEMPLATE if chat is True else chat or None
-    vocabulary = save_tokenizer(folder, chat_template=template, pad=pad)
+    vocabulary = save_tokenizer(folder, chat_template=template, pad=pad, bytewise=bytewise)
     config = LlamaConfig(
         vocab_size=vocabulary,
         hidden_size=hidden,
@@ -157,11 +165,11 @@ def save_bloom(folder: Path, *, seed: int = 7) -> Path:
     return _save(BloomForCausalLM, config, folder, seed, True)
 
 
-def save_t5(folder: Path, *, seed: int = 7) -> Path:
+def save_t5(folder: Path, *, seed: int = 7, bytewise: bool = False) -> Path:
     """Write a random T5 (encoder–decoder)."""
     from transformers import T5Config, T5ForConditionalGeneration
 
-    vocabulary = save_tokenizer(folder, adds_eos=True)
+    vocabulary = save_tokenizer(folder, adds_eos=True, bytewise=bytewise)
     config = T5Config(
         vocab_size=vocabulary,
         d_model=64,

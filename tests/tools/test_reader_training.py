@@ -170,7 +170,7 @@ def test_the_published_training_data_shares_no_sentence_with_what_is_reported_on
     shared_data: Path,
 ) -> None:
     reported = [shared_data / "kilt" / f"{name}_corpus.tsv" for name in ("xquad_en", "qed_nq")]
-    parts, described = program._contexts(shared_data / "qa-train", reported)
+    parts, described = program.contexts_of(shared_data / "qa-train", reported)
     trained = {sources.plain_title(c) for c in parts["train"]}
     marks = overlap.excluded_marks([program.STARTER])
     for corpus, hashed in zip(reported, (False, True)):
@@ -401,6 +401,7 @@ def test_a_generative_reader_learns_the_answer_only_where_a_passage_holds_it(
             assert not any(f"town of {town} " in paragraphs[number] for number in numbers)
 
 
+@pytest.mark.slow
 def test_the_loss_of_a_generative_reader_counts_the_answer_alone_and_no_padding() -> None:
     import torch
     from transformers import LlamaConfig, LlamaForCausalLM

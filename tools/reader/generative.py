@@ -35,9 +35,9 @@ passages that lack the question's own."""
 SIZES = {1: 0.5, 3: 0.15, 5: 0.35}
 """Passages in a prompt → weight."""
 
-RANK, ALPHA, RATE, WARM_UP, CLIP = 16, 32, 1e-3, 60, 1.0
+RANK, ALPHA, RATE, WARM_UP, CLIP = 16, 32, 2e-3, 60, 1.0
 LAYERS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
-TOKENS = 16384
+TOKENS = 32768
 """Tokens in a batch of training, with padding."""
 
 MOST_TOKENS, NEW_TOKENS = 1800, 32
@@ -53,9 +53,9 @@ def write_examples(data: Path, exclude: Sequence[Path], out: Path, seed: int) ->
 
     from rallebench.encoders.minilm import model_folder
     from tools.reader.examples import Paragraphs
-    from tools.reader.train import _contexts
+    from tools.reader.train import contexts_of
 
-    parts, _ = _contexts(data, exclude)
+    parts, _ = contexts_of(data, exclude)
     tokenizer = AutoTokenizer.from_pretrained(str(model_folder()), local_files_only=True)
     paragraphs = Paragraphs(parts["train"], tokenizer)
     drawn = random.Random(seed)

@@ -127,7 +127,7 @@ def _run(flags: argparse.Namespace) -> None:
         )
     if flags.threads:
         torch.set_num_threads(flags.threads)
-    parts, described = _contexts(flags.data, flags.exclude)
+    parts, described = contexts_of(flags.data, flags.exclude)
     if flags.mean:
         _average(flags, parts, described)
         return
@@ -238,7 +238,7 @@ def _command(flags: argparse.Namespace) -> str:
     return " ".join(["python -m tools.reader.train --data FOLDER --out FILE", *filter(None, given)])
 
 
-def _contexts(folder: Path, reported: Sequence[Path]) -> tuple[Parts, list[dict[str, Any]]]:
+def contexts_of(folder: Path, reported: Sequence[Path]) -> tuple[Parts, list[dict[str, Any]]]:
     """(part → contexts, what was read of each set). Nothing to train on shares a sentence with an article kept
     back, with the starter, or with articles of the ``reported`` corpora that no set trains on by its name."""
     every = [c for source in sources.SOURCES for c in sources.read_source(folder, source)]

@@ -26,7 +26,7 @@ from rallebench.analysis.agents import (
 from rallebench.analysis.agents.errors import errors
 from rallebench.analysis.agents.leaderboard import performance
 from rallebench.core.errors import UsageError
-from rallebench.core.tables import Figure, Mean, Table
+from rallebench.core.tables import Figure, FigureKind, Mean, Table
 
 TIMED, SEED = 100, 42
 """R-Eval takes the time of a random sample of this size."""
@@ -76,7 +76,7 @@ def matching(runs: Sequence[TaskRun], options: AnalysisOptions) -> Analysis:
     """A radar per workflow: every model's mean over the tasks of each environment and level."""
     groups = groups_of(runs)
     axes = [group.label for group in groups]
-    workflows = []
+    workflows: list[dict[str, Any]] = []
     for workflow in dict.fromkeys(run.system.workflow for run in runs):
         systems = [system for system in systems_of(runs) if system.workflow == workflow]
         models = {
@@ -105,7 +105,7 @@ def _radar(workflow: Mapping[str, Any]) -> Figure:
         llm: tuple(zip(axes, (None if value is None else 100 * value for value in row)))
         for llm, row in workflow["models"].items()
     }
-    kind = "radar" if len(axes) >= 3 else "bar"
+    kind: FigureKind = "radar" if len(axes) >= 3 else "bar"
     return Figure(workflow["workflow"], "", "F1 (percent)", series, kind, high=100.0)
 
 
@@ -215,9 +215,9 @@ def normalization(runs: Sequence[TaskRun], options: AnalysisOptions) -> Analysis
     systems, groups = systems_of(runs), groups_of(runs)
     by_name = {run.name: run.system for run in runs} | {system.label: system for system in systems}
     if options.reference and options.reference not in by_name:
-        labels = ", ".join(system.label for system in systems)
+        known = ", ".join(system.label for system in systems)
         raise UsageError(
-            f"The reference {options.reference!r} is none of the systems; they are {labels}."
+            f"The reference {options.reference!r} is none of the systems; they are {known}."
         )
     reference = by_name[options.reference] if options.reference else systems[0]
     divisors = {group: group_mean(runs, reference, group) for group in groups}
@@ -240,7 +240,7 @@ def normalization(runs: Sequence[TaskRun], options: AnalysisOptions) -> Analysis
         "choose another reference."
     )
     title = f"F1 by that of {reference.label}"
-    value = {
+    content = {
         "reference": reference.label,
         "ratios": {system.label: row for system, row in ratios.items()},
         "without": without,
@@ -249,7 +249,7 @@ def normalization(runs: Sequence[TaskRun], options: AnalysisOptions) -> Analysis
         "by workflow": _boxes(title, ratios, lambda system: system.workflow),
         "by model": _boxes(title, ratios, lambda system: system.llm),
     }
-    return Analysis("normalization", value, (table,), figures, notes=(note,) if without else ())
+    return Analysis("normalization", content, (table,), figures, notes=(note,) if without else ())
 
 
 def _boxes(

@@ -25,7 +25,7 @@ from rallebench.analysis.agents import (
     systems_of,
 )
 from rallebench.core.answers import find_answers, normalize_answer
-from rallebench.core.tables import Figure, Table
+from rallebench.core.tables import Cell, Figure, Table
 
 THRESHOLD = 0.05
 """R-Eval's minimal reward of a right answer."""
@@ -196,7 +196,7 @@ def errors(runs: Sequence[TaskRun], options: AnalysisOptions) -> Analysis:
         "classes": {name: CLASSES[name] for name in names},
         "systems": [system.as_json(names) for system in systems],
     }
-    rows = []
+    rows: list[tuple[Cell, ...]] = []
     for system in systems:
         percent = [system.sum(RIGHT), system.sum(WRONG), *(system.shares[name] for name in names)]
         rows.append((system.system.label, *(number / 100 for number in percent), system.n))

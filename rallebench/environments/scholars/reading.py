@@ -83,8 +83,10 @@ def open_tables(source: Path, *, skip_bad: bool = False) -> Tables:
         needed = "holds no scholars.csv, scholars.json or scholars.jsonl; publications and coauthors are named likewise."
     else:
         value = read_json(source) if source.suffix == ".json" else None
-        parted = isinstance(value, dict) and value.keys() & set(TABLE_KINDS)
-        tables = value if parted else {"scholars": value}
+        tables: Mapping[str, Any] = {"scholars": value}
+        parted = isinstance(value, dict) and bool(value.keys() & set(TABLE_KINDS))
+        if isinstance(value, dict) and parted:
+            tables = value
         for kind in TABLE_KINDS:
             if kind in tables:
                 unit = f"{kind} row" if parted else "row" if value is not None else "line"

@@ -121,7 +121,9 @@ class ScholarTable:
             column: [[_term(word, column)] for word in terms] for column, terms in columns.items()
         }
         whole = [column for column in ("interests", "title") if column in exact]
-        phrases = {column: [[f'"{" ".join(queries[column])}"']] for column in whole}
+        phrases: dict[str, list[list[str]]] = {
+            column: [[f'"{" ".join(queries[column])}"']] for column in whole
+        }
         as_phrases = {**exact, **phrases}
         records = self._matching(table, as_phrases, most) or self._matching(table, exact, most)
         if records:

@@ -127,7 +127,8 @@ def planned(request: ExperimentRequest) -> TemplatePlan:
     files = places(s["tables"], request.workspace)
     read = read_templates(Path(s["templates"]).expanduser(), files) if s["templates"] else ()
     labels = read_labels(Path(s["labels"]).expanduser()) if s["labels"] else {}
-    named = {part.table for template in read for part in (template, *template.join)}
+    named = {template.table for template in read}
+    named |= {join.table for template in read for join in template.join}
     tables = {
         name: read_table(name, file, skip_bad=s["skip_bad"], labels=labels)
         for name, file in files.items()

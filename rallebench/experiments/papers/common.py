@@ -46,7 +46,13 @@ def register_each(
     """A suite for each member: name → (what it is, the second argument of ``factory``)."""
     for name, (about, member) in members.items():
         register = EXPERIMENTS.register(name, place="suites", about=about, **traits)
-        register(lambda request, member=member: factory(request, member))
+        register(_of_member(factory, member))
+
+
+def _of_member(
+    factory: Callable[[ExperimentRequest, Any], Experiment], member: Any
+) -> Callable[[ExperimentRequest], Experiment]:
+    return lambda request: factory(request, member)
 
 
 def names_in(text: str) -> list[str]:

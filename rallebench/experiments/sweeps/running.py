@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -33,7 +33,7 @@ from rallebench.workspace.paths import Workspace
 
 def sweep_settings(
     chain: Chain,
-    vary: tuple[str, ...] | list[str],
+    vary: Sequence[str],
     dataset: str,
     *,
     strategy: str = "one-factor",

@@ -136,7 +136,7 @@ def _points(
             exact[key] = lines[0] if lines else {}
         neighbours = exact[key]
     kind, swept = (manifest.kind if manifest else "combined"), request.settings["sweep"]
-    more = {
+    more: dict[str, Any] = {
         "batch": BATCH,
         "rounds": ROUNDS,
         "settings": settings_of(kind, swept) if manifest else [{}],

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import threading
 from collections.abc import Mapping
 from contextlib import suppress
@@ -10,6 +9,7 @@ from typing import Any
 from urllib.parse import quote
 
 from rallebench.core.errors import RalleError
+from rallebench.core.formats import SCHEMA, Format
 from rallebench.core.types import Generate, Message, ToolSpec, digest
 from rallebench.http.client import Server
 from rallebench.http.endpoint import is_openai
@@ -68,18 +68,18 @@ class Abilities:
             return True
         return False
 
-    def why_no_format(self, schema: Mapping[str, Any]) -> str:
-        """Why this schema is put into the prompt, '' if it is sent as ``response_format``."""
+    def why_no_format(self, form: Format) -> str:
+        """Why this form is put into the prompt, '' if it is sent as ``response_format``."""
         if self._settings.plain:
             return PLAIN
-        return IGNORED if self.ignores_format else self._formats_refused.get(digest(schema), "")
+        return IGNORED if self.ignores_format else self._formats_refused.get(digest(form.value), "")
 
-    def learn_no_format(self, schema: Mapping[str, Any], reason: str) -> None:
-        """Remember that this schema is refused or ignored, and that the same request without it is answered."""
+    def learn_no_format(self, form: Format, reason: str) -> None:
+        """Remember that this form is refused or ignored, and that the same request without it is answered."""
         if reason == IGNORED:  # of one schema that is true of all
             self.ignores_format = True
         else:
-            self._formats_refused[digest(schema)] = reason
+            self._formats_refused[digest(form.value)] = reason
 
     def ask_for_tools(self) -> bool:
         """Whether the model reads the tools that it is sent; the server is asked once. True if it cannot be determined.
@@ -123,10 +123,10 @@ class Abilities:
         return {}
 
 
-def in_prompt(body: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
-    """``body`` with the schema in its last message, or before its plain prompt, instead of in ``response_format``."""
-    text = json.dumps(schema, ensure_ascii=False)
-    wish = f"Answer with JSON alone, which must fit this JSON schema:\n{text}"
+def in_prompt(body: Mapping[str, Any], form: Format) -> dict[str, Any]:
+    """``body`` with the form of the answer in its last message, or before its plain prompt, instead of in ``response_format``."""
+    alone = f"Answer with JSON alone, which must fit this JSON schema:\n{form.text}"
+    wish = alone if form.kind == SCHEMA else form.wish
     rest = {key: value for key, value in body.items() if key != "response_format"}
     if "prompt" in body:  # its last line is often the beginning of the answer
         return {**rest, "prompt": f"{wish}\n\n{body['prompt']}"}

@@ -23,6 +23,7 @@ from transformers import (
 )
 
 from rallebench.llms._stops import cut_at
+from rallebench.llms._transformers.forcing import ForceRows
 from rallebench.llms._transformers.prompts import PreparedPrompt
 
 Decode = Callable[[Sequence[int]], str]
@@ -48,6 +49,9 @@ def processors(
     steps: list[Any] = [keeper] if keeper else []
     if rules.repetition_penalty not in (None, 1):
         steps.append(PenaliseRepeats(float(rules.repetition_penalty or 1), mask))
+    matchers = [prompt.matcher for prompt in prompts]
+    if any(matchers):
+        steps.append(ForceRows(matchers))
     if rules.temperature >= COLDEST:
         seeds = [prompt.seed for prompt in prompts]
         steps.append(DrawRows(seeds, rules.temperature, rules.top_k, rules.top_p, rules.min_p))

@@ -2,30 +2,33 @@
 
 from __future__ import annotations
 
-import json
 import random
 import threading
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rallebench.core.errors import BackendError, UsageError
+from rallebench.core.formats import NAMES, Format, format_of
 from rallebench.core.registry import unknown
-from rallebench.core.structured import in_form, schema_of
 from rallebench.core.types import Generate, Message, ToolCall, ToolSpec
-from rallebench.llms._calls_in_text import before_calls, calls_of
+from rallebench.llms._calls_in_text import CALL_MARK, before_calls, calls_grammar, calls_of
 from rallebench.llms._transformers.cutting import shortened
 from rallebench.llms._transformers.loading import vocabulary
 from rallebench.llms._transformers.settings import (
     DECODING,
     OPTIONS,
+    TOOL_CHOICE,
     DecodingRules,
     TransformersSettings,
     check_options,
 )
-from rallebench.llms._transformers.templates import folded, in_template, plain, with_schema
+from rallebench.llms._transformers.templates import folded, in_template, plain, with_wish
+
+if TYPE_CHECKING:
+    from rallebench.llms._transformers.forcing import Forcing, Matcher
 
 PROBE = "rallebench probes this"
 
@@ -39,7 +42,8 @@ class PreparedPrompt:
     """A request in tokens.
 
     ``notes``: the differences between prompt and messages. ``room_note``: the note for a reply that the window cuts.
-    ``schema``: the JSON schema of the answer; ``calls``: whether the model may call tools.
+    ``format``: the form of the answer; ``calls``: whether the model may call tools. ``matcher``: what enforces the form, or
+    the call, while the model writes; None where nothing does. It serves one reply.
     """
 
     tokens: list[int]
@@ -48,21 +52,29 @@ class PreparedPrompt:
     seed: int
     notes: tuple[str, ...] = ()
     room_note: str = ""
-    schema: Mapping[str, Any] | None = None
+    format: Format | None = None
     calls: bool = False
     logprobs: bool = False
+    matcher: Matcher | None = None
 
-    def read(self, text: str) -> tuple[str, tuple[ToolCall, ...], str]:
-        """The text of the reply, the tool calls in it, and the note about both."""
+    def read(self, text: str, finished: bool = True) -> tuple[str, tuple[ToolCall, ...], str]:
+        """The text of the reply, the tool calls in it, and the note about both. ``finished``: not cut by max_tokens."""
         text, calls = calls_of(text) if self.calls else (text, ())
-        if calls or self.schema is None:
+        if calls or (self.format is None and self.matcher is None):
             return text, calls, ""
-        text, note = in_form(text, self.schema)
+        name = NAMES[self.format.kind] if self.format else "call"
+        if self.matcher is not None and not finished:
+            return text, (), f"The answer reached max_tokens before its {name} was complete."
+        if self.format is None:
+            return text, (), "The answer holds no call."
+        if self.matcher is not None:
+            return text, (), self.format.fault(text)
+        text, note = self.format.read(text)
         return text, (), note
 
     def certain(self, text: str) -> str:
         """The part of an unfinished text that will surely be in the reply."""
-        if self.schema is not None:
+        if self.format is not None and self.matcher is None:
             return ""
         return before_calls(text) if self.calls else text
 
@@ -75,9 +87,15 @@ class Prompter:
     """
 
     def __init__(
-        self, name: str, settings: TransformersSettings, tokenizer: Any, config: Any
+        self,
+        name: str,
+        settings: TransformersSettings,
+        tokenizer: Any,
+        config: Any,
+        ends: frozenset[int],
     ) -> None:
         self._name, self._settings, self._tokenizer = name, settings, tokenizer
+        self._ends, self._unforced = ends, ""
         self._encoder_decoder = bool(config.is_encoder_decoder)
         # The hard limit: beyond the last learned position there is an index error.
         self._positions: int | None = getattr(
@@ -94,7 +112,7 @@ class Prompter:
         """The prompt of a request. Raises RalleError if the request is too long or not supported by the model."""
         settings = self._settings
         for option in request.options:
-            if option not in OPTIONS:
+            if option not in (*OPTIONS, TOOL_CHOICE):
                 raise UsageError(
                     f"{self._name!r}: {unknown('generation setting', option, OPTIONS)}"
                 )
@@ -113,8 +131,11 @@ class Prompter:
                 f"{self._name!r} cannot call tools: it has no chat template with a place for them; use a "
                 "model that was trained to call tools, or one behind an openai_compatible server."
             )
-        schema = schema_of(self._name, options["response_format"])
-        tokens, notes = self._fitting(request, schema, extra, decoding.max_tokens)
+        form = format_of(self._name, options["response_format"])
+        called = called_tools(self._name, request)
+        matcher = self._matcher(form, request.tools, called)
+        wish = form if matcher is None else None
+        tokens, notes = self._fitting(request, wish, extra, decoding.max_tokens)
         room = self._room(len(tokens)) or decoding.max_tokens
         if 2 * ROOM_STEP <= room < decoding.max_tokens:
             room -= room % ROOM_STEP
@@ -129,28 +150,58 @@ class Prompter:
             f"The context window left room for {room} tokens only."
             if room < decoding.max_tokens
             else "",
-            schema,
-            bool(request.tools),
+            form,
+            bool(request.tools) and request.options.get(TOOL_CHOICE) != "none",
             options["logprobs"],
+            matcher,
         )
+
+    # ── the form of the answer ───────────────────────────────────────────────
+
+    @cached_property
+    def forcing(self) -> Forcing | None:
+        """What enforces the form of an answer; None where the setting is off, or the tokenizer cannot be read."""
+        if not self._settings.forced_formats:
+            return None
+        from rallebench.llms._transformers.forcing import Forcing, UnreadableTokenizer
+
+        with self._lock:
+            try:
+                return Forcing(self._tokenizer, self._ends)
+            except UnreadableTokenizer as reason:
+                self._unforced = f"It could not be enforced ({reason})."
+                return None
+
+    def _matcher(
+        self, form: Format | None, tools: Sequence[ToolSpec], called: Sequence[ToolSpec]
+    ) -> Matcher | None:
+        """What enforces the calls that must be made, or the form; None for nothing, and where a call may come instead."""
+        if (not called and (form is None or tools)) or self.forcing is None:
+            return None
+        if called:
+            marked = CALL_MARK in str(self._tokenizer.chat_template)
+            grammar = calls_grammar(called, marked)
+        else:
+            grammar = form.grammar if form else ""
+        return self.forcing.matcher(self._name, grammar) if grammar else None
 
     # ── tokens ───────────────────────────────────────────────────────────────
 
     def _fitting(
         self,
         request: Generate,
-        schema: Mapping[str, Any] | None,
+        wish: Format | None,
         extra: Mapping[str, Any],
         max_tokens: int,
     ) -> tuple[list[int], tuple[str, ...]]:
         """The tokens, shortened if the rule is cut, and the notes about differences from the messages."""
         if not any(message.content.strip() for message in request.messages):
             raise self._empty()
-        notes = ["The JSON schema was added to the prompt."] if schema is not None else []
-        schema_text = json.dumps(schema, ensure_ascii=False) if schema is not None else ""
+        notes = [f"The {NAMES[wish.kind]} was added to the prompt."] if wish else []
+        notes += [self._unforced] if wish and self._unforced else []
 
         def tokens_of(messages: Sequence[Message]) -> list[int]:
-            sent = with_schema(messages, schema_text, self.chat) if schema_text else messages
+            sent = with_wish(messages, wish.wish, self.chat) if wish else messages
             return self._tokens(sent, request.tools, extra)
 
         system = self._settings.system
@@ -276,3 +327,19 @@ class Prompter:
         # transformers sets 10^30 if a tokenizer names no length.
         advised = length if (length := self._tokenizer.model_max_length) < 10**9 else None
         return setting or self._positions or getattr(config, "n_positions", None) or advised
+
+
+def called_tools(name: str, request: Generate) -> tuple[ToolSpec, ...]:
+    """The tools of which one must be called, as the option tool_choice says; () if none must. Raises UsageError."""
+    choice = request.options.get(TOOL_CHOICE)
+    if choice in (None, "auto", "none"):
+        return ()
+    function = choice.get("function") if isinstance(choice, Mapping) else None
+    called = function.get("name") if isinstance(function, Mapping) else None
+    tools = tuple(tool for tool in request.tools if choice == "required" or tool.name == called)
+    if not tools:
+        raise UsageError(
+            f'{name!r}: tool_choice must be auto, none, required or {{"type": "function", "function": {{"name": …}}}} '
+            "with the name of a tool that is offered."
+        )
+    return tools

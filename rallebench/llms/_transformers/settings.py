@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 from rallebench.checkpoints.memory import SPREAD, MemoryNeed, need_of
 from rallebench.core.errors import UsageError
+from rallebench.core.formats import format_of
 from rallebench.core.settings import declare, form_of
-from rallebench.core.structured import schema_of
 from rallebench.core.types import digest
 from rallebench.llms import (
     DEFAULT_MAX_TOKENS,
@@ -36,7 +36,10 @@ class DecodingRules(NamedTuple):
 DECODING = DecodingRules._fields
 
 OPTIONS = (*DECODING[2:], "chat_template_kwargs", "response_format", "logprobs")
-"""The permitted ``options`` of a request; all are settings too."""
+"""Permitted ``options`` of a request; all are settings too."""
+
+TOOL_CHOICE = "tool_choice"
+"""The option that belongs to a request alone."""
 
 TEMPLATE_OURS = frozenset(
     [
@@ -116,7 +119,14 @@ class TransformersSettings:
     repetition_penalty: float | None = declare(float, None, 0.01, 100)
     seed: int | None = declare(int, None, 0, 2**63 - 1)
     stop: Sequence[str] = declare(object, (), about="a list of texts")
-    response_format: Any = declare(object, None, about="as in OpenAI's API")
+    response_format: Any = declare(
+        object, None, about="as in OpenAI's API, and of type choice, regex or grammar"
+    )
+    forced_formats: bool = declare(
+        bool,
+        True,
+        about="the form of a reply is enforced while the model writes; false: it is put into the prompt and checked",
+    )
     logprobs: bool = declare(bool, False, about="as in OpenAI's API")
     context_rule: str = declare(
         str,
@@ -204,7 +214,7 @@ def check_options(name: str, options: Mapping[str, Any]) -> None:
         )
     if taken := sorted(TEMPLATE_OURS.intersection(extra)):
         raise UsageError(f"{name!r}: chat_template_kwargs may not set {', '.join(taken)}.")
-    schema_of(name, options["response_format"])
+    format_of(name, options["response_format"])
 
 
 def need_of_settings(
@@ -242,7 +252,8 @@ def quantization(settings: TransformersSettings) -> str:
 
 def fingerprint(settings: TransformersSettings, source: str, dtype: str, chat: bool) -> str:
     """A name for everything that changes an answer; not the device, the batch size or the number of threads."""
-    names = (*DECODING, *OPTIONS, "system", "seed", "stop", "context_window", "context_rule")
+    window = ("context_window", "context_rule")
+    names = (*DECODING, *OPTIONS, "forced_formats", "system", "seed", "stop", *window)
     defaults = {name: value for name, value in asdict(settings).items() if name in names}
     if settings.attn_implementation != "auto":
         defaults["attn_implementation"] = settings.attn_implementation

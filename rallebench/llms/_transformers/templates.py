@@ -11,9 +11,6 @@ from typing import Any
 from rallebench.core.types import Message, ToolSpec
 from rallebench.llms import call_of, function_of
 
-SCHEMA_NOTE = "Answer with JSON that fits this JSON schema, and with nothing else:\n"
-"""What stands before the schema in a prompt."""
-
 
 def in_template(
     tokenizer: Any, messages: Sequence[Message], tools: Sequence[ToolSpec], extra: Mapping[str, Any]
@@ -88,15 +85,14 @@ def folded(messages: Sequence[Message]) -> tuple[Message, ...]:
     return (*others, *(Message("user", text) for text in system))
 
 
-def with_schema(messages: Sequence[Message], schema: str, chat: bool) -> tuple[Message, ...]:
-    """The messages with the schema (JSON text) asked for: after the last user message of a chat.
+def with_wish(messages: Sequence[Message], wish: str, chat: bool) -> tuple[Message, ...]:
+    """The messages with a wish about the form of the answer: after the last user message of a chat.
 
     Before a plain prompt: its last line is often the beginning of the answer.
 
-    >>> [message.content for message in with_schema([Message("user", "Who?")], "{}", chat=True)]
-    ['Who?\\n\\nAnswer with JSON that fits this JSON schema, and with nothing else:\\n{}']
+    >>> [message.content for message in with_wish([Message("user", "Who?")], "Answer yes or no.", chat=True)]
+    ['Who?\\n\\nAnswer yes or no.']
     """
-    wish = SCHEMA_NOTE + schema
     places = [place for place, message in enumerate(messages) if message.role == "user"]
     if not chat or not places:
         return (Message("system", wish), *messages)

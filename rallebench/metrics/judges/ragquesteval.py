@@ -45,6 +45,20 @@ COLUMNS = (
 )
 TEMPERATURE, MAX_TOKENS = 0.1, 1280
 UNKNOWN = "无法推断"
+_TEXTS = {"type": "array", "maxItems": 8, "items": {"type": "string", "maxLength": 60}}
+QUESTIONS_FORM = {
+    "type": "json_schema",
+    "json_schema": {
+        "name": "questions",
+        "schema": {
+            "type": "object",
+            "properties": {"key_info": _TEXTS, "question": {**_TEXTS, "minItems": 1}},
+            "required": ["key_info", "question"],
+            "additionalProperties": False,
+        },
+    },
+}
+"""The form of the reply with the questions, for a model that enforces it: few enough for MAX_TOKENS."""
 _STRICT = re.compile(r"<response>\n(.*?)\n</response>", re.DOTALL)
 _LOOSE = re.compile(r"<response>(.*?)</response>", re.DOTALL)
 
@@ -101,17 +115,24 @@ def ragquesteval(
     """
     strict = compat == "original"
 
-    def generate(template: str, **values: str) -> Generate:
-        sent = (Message("user", filled(template, values)),)
-        return Generate(llm, sent, max_tokens=MAX_TOKENS, temperature=TEMPERATURE, seed=seed)
+    def generate(template: str, form: Mapping[str, Any], **values: str) -> Generate:
+        return Generate(
+            llm,
+            (Message("user", filled(template, values)),),
+            max_tokens=MAX_TOKENS,
+            temperature=TEMPERATURE,
+            seed=seed,
+            forced={} if strict else {"response_format": form},
+        )
 
     def ask(questions: Sequence[str], text: str) -> Generator[Any, Any, tuple[str, ...] | None]:
-        reply = yield generate(prompt.answer, text=text, questions=numbered(questions))
+        form = _answers_form(len(questions))
+        reply = yield generate(prompt.answer, form, text=text, questions=numbered(questions))
         return answers_in(reply.text, len(questions), strict=strict)
 
     entry = known
     if entry is None:
-        reply = yield generate(prompt.ask, text=case.source)
+        reply = yield generate(prompt.ask, QUESTIONS_FORM, text=case.source)
         entry = questions_in(reply.text, strict=strict)
         if entry is None:
             return ended(Judgement(failure="The reply holds no questions on the reference."))
@@ -226,6 +247,13 @@ def answers_in(reply: str, number: int, *, strict: bool = False) -> tuple[str, .
         return tuple(_STRICT.findall(reply))
     answers = tuple(map(_answer, _LOOSE.findall(without_reasoning(reply))))
     return answers if len(answers) == number else None
+
+
+def _answers_form(number: int) -> Mapping[str, Any]:
+    """The form of the reply with so many answers, for a model that enforces it."""
+    longest = max(8, MAX_TOKENS // 2 // max(1, number))
+    answer = f"<response>\\n[^<\\n]{{1,{longest}}}\\n</response>"
+    return {"type": "regex", "regex": "\\n".join([answer] * number)}
 
 
 def _answer(text: str) -> str:

@@ -14,6 +14,16 @@ from rallebench.metrics.judges import Case, decided, verdict_of
 
 FOLDER = "suites/rgb"
 
+REJECTION = (
+    "Yes, the question is addressed by the documents.",
+    "No, the question is not addressed by the documents.",
+)
+ERRORS = (
+    "Yes, the model has identified the factual errors.",
+    "No, the model fails to identify the factual errors.",
+)
+"""The two sentences that each prompt asks for."""
+
 
 @METRICS.register_judge(
     "rgb-rejection",
@@ -37,7 +47,7 @@ def rejection(case: Case, *, llm: str, prompt: str) -> Flow:
     Source: RGB, Chen et al. 2023, arXiv:2309.01431.
     Traps: Good where the passages hold no answer, bad where they do. The published code counts an unclear verdict as a no.
     """
-    return _flow(case, llm, prompt, verdict_on_rejection)
+    return _flow(case, llm, prompt, verdict_on_rejection, REJECTION)
 
 
 @METRICS.register_judge(
@@ -61,12 +71,19 @@ def errors(case: Case, *, llm: str, prompt: str) -> Flow:
     Source: RGB, Chen et al. 2023, arXiv:2309.01431.
     Traps: Meant for documents with counterfactual statements. The published code counts an unclear verdict as a no.
     """
-    return _flow(case, llm, prompt, verdict_on_errors)
+    return _flow(case, llm, prompt, verdict_on_errors, ERRORS)
 
 
-def _flow(case: Case, llm: str, prompt: str, read: Callable[[str], bool | None]) -> Flow:
+def _flow(
+    case: Case,
+    llm: str,
+    prompt: str,
+    read: Callable[[str], bool | None],
+    verdicts: tuple[str, ...],
+) -> Flow:
     sent = (Message("user", filled(prompt, {"question": case.query, "answer": case.answer})),)
-    reply = yield Generate(llm, sent, max_tokens=64, temperature=0.0, seed=0)
+    form = {"response_format": {"type": "choice", "choices": verdicts}}
+    reply = yield Generate(llm, sent, max_tokens=64, temperature=0.0, seed=0, forced=form)
     return decided(read(reply.text))
 
 

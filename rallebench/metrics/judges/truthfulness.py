@@ -6,6 +6,7 @@ it had built, so the rubric was never sent; ``compat`` "original" leaves it out,
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,6 +26,8 @@ LOW, HIGH = 1.0, 5.0
 ARTICLE_CHARACTERS = 15_000
 """So much of title and text is shown."""
 FUNCTION = "setEvaluation"
+REASON_CHARACTERS = 240
+"""The longest reason of a reply whose form is enforced."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +129,7 @@ def truthfulness(
         sent = [Message("user", filled(prompt.swapped if swapped else prompt.user, values))]
         if compat != "original":
             sent.insert(0, Message("system", prompt.system))
-        tools, options = _form_of(form, names)
+        tools, options, forced = _form_of(form, names)
         reply = yield Generate(
             llm,
             tuple(sent),
@@ -135,32 +138,39 @@ def truthfulness(
             temperature=temperature,
             seed=seed + number,
             options=options,
+            forced=forced,
         )
         each.append(read_scores(reply, names, LOW, HIGH))
     return ended(mean_of(each))
 
 
-def _form_of(form: str, names: tuple[str, str]) -> tuple[tuple[ToolSpec, ...], dict[str, Any]]:
+def _form_of(
+    form: str, names: tuple[str, str]
+) -> tuple[tuple[ToolSpec, ...], dict[str, Any], dict[str, Any]]:
+    """(the tools, the options, what a model that enforces forms is sent besides) of a reply in this form."""
     score = {"type": "number", "minimum": LOW, "maximum": HIGH}
     properties = {"reason": {"type": "string"}, **dict.fromkeys(names, score)}
     if form == "tool":
         # The published function takes the two scores alone.
         alone = {"type": "object", "properties": dict.fromkeys(names, score), "required": [*names]}
         choice = {"type": "function", "function": {"name": FUNCTION}}
-        return (ToolSpec(FUNCTION, "Sets the scores of the answer.", alone),), {
-            "tool_choice": choice
-        }
-    if form == "schema":
-        schema = {
-            "type": "object",
-            "properties": properties,
-            "required": [*names],
-            "additionalProperties": False,
-        }
-        return (), {
-            "response_format": {
-                "type": "json_schema",
-                "json_schema": {"name": "evaluation", "schema": schema},
-            }
-        }
-    return (), {}
+        tool = ToolSpec(FUNCTION, "Sets the scores of the answer.", alone)
+        return (tool,), {"tool_choice": choice}, {}
+    if form != "schema":
+        return (), {}, {}
+    # A forced reply has to end before its limit of tokens, and a number with all its decimals may not.
+    whole = {"type": "integer", "minimum": int(LOW), "maximum": int(HIGH)}
+    short = {"reason": {"type": "string", "maxLength": REASON_CHARACTERS}}
+    forced = _schema({**short, **dict.fromkeys(names, whole)}, names)
+    return (), _schema(properties, names), forced
+
+
+def _schema(properties: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    schema = {
+        "type": "object",
+        "properties": properties,
+        "required": [*names],
+        "additionalProperties": False,
+    }
+    named = {"name": "evaluation", "schema": schema}
+    return {"response_format": {"type": "json_schema", "json_schema": named}}

@@ -20,13 +20,13 @@ from numpy.typing import NDArray
 
 from rallebench.core.parts import part_of
 from rallebench.encoders import BulkEncoder, Encoder
+from rallebench.retrievers import Passages
 from rallebench.workspace.indexes import vectors as stored
 from rallebench.workspace.indexes.encoding import bulk
 from rallebench.workspace.indexes.vectors import (
     PART,
     VECTORS,
     CachedVectors,
-    Passages,
     kept_vectors,
     passage_text,
 )

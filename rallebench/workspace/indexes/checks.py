@@ -11,6 +11,7 @@ from rallebench.core.entries import Manifest
 from rallebench.core.errors import BackendError, MismatchError
 from rallebench.core.events import Progress
 from rallebench.core.files import sha256_file
+from rallebench.core.runs import close
 from rallebench.corpora.store import PassageStore
 from rallebench.encoders import Encoder
 from rallebench.retrievers import INDEX_KINDS
@@ -22,10 +23,13 @@ KNOWN_ITEMS, KNOWN_DEPTH = 20, 10
 def search_known(half: Path, manifest: Manifest, encoder: Encoder | None) -> None:
     """BackendError unless passages of the corpus are found by their own text: a broken index never appears."""
     opened = INDEX_KINDS[manifest.kind].open(manifest.name, half, manifest, encoder)
-    with closing(opened) as retriever, closing(PassageStore(half)) as store:
+    with closing(PassageStore(half)) as store:
         rows = range(0, len(store), max(1, len(store) // KNOWN_ITEMS))
         known = [p for p in (store[row] for row in rows) if p.text.strip()][:KNOWN_ITEMS]
-        results = retriever.search([f"{p.title}, {p.text}" for p in known], KNOWN_DEPTH)
+        try:
+            results = opened.search([f"{p.title}, {p.text}" for p in known], KNOWN_DEPTH)
+        finally:
+            close(opened)
     # A passage of the same words is as good: one paragraph repeated all over crowds its copies out.
     texts = [{(hit.passage.title, hit.passage.text) for hit in hits} for hits in results]
     missed = [p.doc_id for p, seen in zip(known, texts) if seen and (p.title, p.text) not in seen]

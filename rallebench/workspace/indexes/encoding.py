@@ -28,6 +28,7 @@ from rallebench.core.files import Appender, DiskError, is_full, room, writing
 from rallebench.core.locks import turn
 from rallebench.encoders import BulkEncoder, Encoder
 from rallebench.encoders.numeric_types import Choice, choose_type
+from rallebench.retrievers import Passages
 from rallebench.workspace.indexes import vectors as stored
 from rallebench.workspace.indexes.vectors import (
     FORM,
@@ -35,7 +36,6 @@ from rallebench.workspace.indexes.vectors import (
     PART,
     PROGRESS,
     VECTORS,
-    Passages,
     key_of,
     lock_path,
     passage_text,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,8 +17,7 @@ from typing import Any
 import numpy as np
 
 from rallebench.core.errors import BadFileError, MismatchError, UsageError
-from rallebench.core.types import Passage
-from rallebench.retrievers import IndexKind
+from rallebench.retrievers import IndexKind, Passages
 from rallebench.vector_indexes import Progress
 from rallebench.vector_indexes.diskann_files import GRAPH, check_same_length, read_disk_files
 from rallebench.vector_indexes.diskann_library import about
@@ -173,7 +172,7 @@ def take_over(
     foreign: ForeignIndex,
     kind: IndexKind,
     folder: Path,
-    passages: Sequence[Passage],
+    passages: Passages,
     settings: Mapping[str, Any],
 ) -> Generator[Progress, None, dict[str, Any]]:
     """Make it the index in ``folder``; returns the settings. Vectors are built into ``kind`` with ``settings``."""

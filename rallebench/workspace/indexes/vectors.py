@@ -13,7 +13,7 @@ import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from rallebench.core.errors import UsageError
 from rallebench.core.locks import alone
@@ -24,14 +24,6 @@ VECTORS, PART, PROGRESS = "vectors.npy", "vectors.part", "progress.jsonl"
 FORMAT, FORM = "rallebench-vectors/1", "{title}, {text}"
 SHARD = 1024
 """Passages. Sorted by length inside, so a larger one pads less; a smaller one loses less."""
-
-
-class Passages(Protocol):
-    """A PassageStore, or a list."""
-
-    def __len__(self) -> int: ...
-
-    def __getitem__(self, row: int, /) -> Passage: ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from rallebench.core.formats import format_of
 from rallebench.core.prompts import prompt_text
 from rallebench.core.types import Episode, Flow, Generate, Outcome, Reply
 from rallebench.metrics import METRICS, JudgeTraits
@@ -18,8 +19,20 @@ REPLIES = {
 """Replies that each can read, turn by turn."""
 
 
-def judged(name: str, *replies: str) -> Outcome:
-    """A judge, with its shipped prompts, played to its end."""
+FORCED = {
+    "truthfulness": ['{"reason": "It is so.", "truthfulness": 4, "relevance": 5}'],
+    "rgb-rejection": ["No, the question is not addressed by the documents."],
+    "rgb-errors": ["No, the model fails to identify the factual errors."],
+    "ragquesteval": [
+        '{"key_info": [], "question": ["who?", "when?"]}',
+        *["<response>\nAda\n</response>\n<response>\n无法推断\n</response>"] * 2,
+    ],
+}
+"""The same, in the form that a judge forces."""
+
+
+def judged(name: str, *replies: str, forms: bool = False) -> Outcome:
+    """A judge, with its shipped prompts, played to its end; ``forms``: every reply must have the form that it forces."""
     traits: JudgeTraits = METRICS.entry(name).traits["judge"]
     texts = [
         prompt_text(traits.folder, file, fields=fields) for file, fields in traits.prompts.items()
@@ -32,6 +45,10 @@ def judged(name: str, *replies: str) -> Outcome:
         for reply in replies:
             assert isinstance(request, Generate)
             prompts.append(request.messages[-1].content)
+            if forms:
+                form = format_of("judge", request.forced["response_format"])
+                assert form is not None
+                assert not form.fault(reply), f"{reply!r} has not the form"
             request = flow.send(Reply(reply))
     except StopIteration as end:
         assert len(prompts) == len(replies)
@@ -71,3 +88,17 @@ def test_an_empty_answer_tells_nothing_of_the_reference_and_is_not_asked() -> No
         flow.send(Reply(reference))
     values = traits.scores(Episode("1", "judge", (), end.value.value))
     assert values == {"QA_avg_F1": 0.0, "QA_recall": 0.0, "questions": 1}
+
+
+@pytest.mark.parametrize("name", METRICS.judge_names())
+def test_what_has_the_form_that_a_judge_forces_can_be_read(name: str) -> None:
+    """The replies of ``FORCED`` have the forms, so they are what a model that enforces forms may write."""
+    outcome = judged(name, *FORCED[name], forms=True)
+    assert outcome.stop_reason != UNPARSED
+    assert not judgement_of(Episode("1", "judge", (), outcome)).failure
+
+
+@pytest.mark.parametrize("name", METRICS.judge_names())
+def test_a_reply_without_a_value_has_not_the_form_that_a_judge_forces(name: str) -> None:
+    with pytest.raises(AssertionError, match="has not the form"):
+        judged(name, "Hm.", forms=True)

@@ -172,6 +172,7 @@ class BaragPlan:
         ):
             verdicts["closed_book"] = known = yield from self.ask(KNOWN, values, None)
             answer = known["value"]
+            without: Verdict
             if answer is None:
                 without = {"value": None, "reason": "what was answered could not be read"}
             elif not answer:

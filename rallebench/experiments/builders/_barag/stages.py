@@ -159,7 +159,9 @@ def questions(plan: BaragPlan, store: RowFile, articles: RowFile) -> RowsRequest
 
     def read(row: Row, episode: Episode) -> list[Row]:
         verdict = _verdict(episode)
-        exchange = {key: verdict[key] for key in ("prompt", "reply", "tries") if key in verdict}
+        exchange: Row = {
+            key: verdict[key] for key in ("prompt", "reply", "tries") if key in verdict
+        }
         rows = [
             {**_question(row, f"-q{n}", question, own), **state_of("")}
             for n, (question, own) in enumerate(verdict.get("value") or (), 1)

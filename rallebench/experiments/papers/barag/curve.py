@@ -214,18 +214,24 @@ def _case(
     scores = [values.get(f"{branch}_{name}", {}).get(qid) for branch in BRANCHES for name in names]
     decision = (branches.decision,) if branches.decision else ()
     steps = ((branches.draft,), (branches.read,), branches.samples, decision)
-    tokens = [tokens_of(of_part) for of_part in steps]
-    if None in scores or any(None in counts for counts in tokens):
+    counts = [
+        (sent, written)
+        for sent, written in map(tokens_of, steps)
+        if sent is not None and written is not None
+    ]
+    known = [score for score in scores if score is not None]
+    if len(known) < len(scores) or len(counts) < len(steps):
         return None
     n = len(names)
-    worth = [sum(part) / n for part in (scores[:n], scores[n:])]  # type: ignore[arg-type]
+    draft, read, samples, decided = counts
     replies = [step.reply for step in branches.samples]
     signals: dict[str, float | None] = {
         name: certainty(name, branches.draft.reply, replies) for name in SIGNALS[:3]
     }
     signals["retrieval"] = best_score(branches.hits)
     wants = read_boolean(branches.decision.reply, "moreInfo") if branches.decision else None
-    return BranchedCase(qid, *worth, *tokens, signals, wants)  # type: ignore[arg-type]
+    worth = (sum(known[:n]) / n, sum(known[n:]) / n)
+    return BranchedCase(qid, *worth, draft, read, samples, decided, signals, wants)
 
 
 def _report(

@@ -126,7 +126,9 @@ def _table(
     """Tables II and III, and what an answer is worth without a judge."""
     names = (*study.quality, "declined")
     bare = runs_table(title, summaries)
-    rows = tuple((*row, *(results[row[0]].means.get(name) for name in names)) for row in bare.rows)
+    rows = tuple(
+        (*row, *(results[str(row[0])].means.get(name) for name in names)) for row in bare.rows
+    )
     return replace(bare, columns=(*bare.columns, *(LABELS[name] for name in names)), rows=rows)
 
 

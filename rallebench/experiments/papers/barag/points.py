@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rallebench.core.tables import Mean, Table
+from rallebench.core.tables import Cell, Mean, Table
 from rallebench.engine.statistics import means
 from rallebench.experiments.papers.barag.runs import AnswerRow, Run
 from rallebench.workflows.barag_uncertain import reads
@@ -268,5 +268,5 @@ def _tokens(row: AnswerRow) -> tuple[int, int]:
     return row.n_in or 0, row.n_out or 0
 
 
-def _row_of(name: str, point: CurvePoint) -> tuple[object, ...]:
+def _row_of(name: str, point: CurvePoint) -> tuple[Cell, ...]:
     return (name, f"{point.share:.0%}", point.n_in, point.n_out, point.quality, point.coin)

@@ -128,14 +128,18 @@ def _row(row: Mapping[str, Any], where: str) -> AnswerRow:
     for key in (*NUMBERS, "retrieved"):
         if must_be := _must_be(key, row.get(key)):
             raise BadFileError(f"{where}: {key!r} is {row[key]!r:.40}; it should be {must_be}.")
-    n_in, n_out, *scores = map(row.get, NUMBERS)
+    n_in, n_out, truthfulness, relevance = map(row.get, NUMBERS)
+    title, question, answer = (row[key] for key in NEEDED)
     return AnswerRow(
         "" if row.get("id") is None else str(row["id"]).strip(),
-        *(row[key] for key in NEEDED),
+        title,
+        question,
+        answer,
         None if n_in is None else int(n_in),
         None if n_out is None else int(n_out),
         bool(row.get("retrieved")),
-        *scores,
+        truthfulness,
+        relevance,
         str(row.get("context") or ""),
     )
 

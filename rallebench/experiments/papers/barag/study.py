@@ -266,15 +266,17 @@ def has_read(episode: Episode) -> bool:
 
 def rows_of(study: Study, result: RunResult) -> list[AnswerRow]:
     """A run's answers as a run file has them, with a judge's scores where it has any."""
-    scores = [result.values.get(name, {}) for name in SCORES]
+    truthfulness, relevance = (result.values.get(name, {}) for name in SCORES)
     return [
-        _row(study, example, result.episodes[qid], [of.get(qid) for of in scores])
+        _row(study, example, result.episodes[qid], (truthfulness.get(qid), relevance.get(qid)))
         for example in result.request.examples
         if (qid := example.question.qid) in result.episodes
     ]
 
 
-def _row(study: Study, example: Example, episode: Episode, scores: list[float | None]) -> AnswerRow:
+def _row(
+    study: Study, example: Example, episode: Episode, scores: tuple[float | None, float | None]
+) -> AnswerRow:
     """In the original the flag stays down where retrieval is no decision."""
     sent, written = tokens_of(episode.steps)
     read = has_read(episode)

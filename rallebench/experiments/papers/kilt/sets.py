@@ -175,12 +175,12 @@ def files_of(request: ExperimentRequest, sets: Sequence[KiltSet]) -> dict[str, t
             files[kilt_set.name] = own[kilt_set.name]
         elif path is not None:
             files[kilt_set.name] = (path.name.split(".jsonl")[0], path.resolve())
-        elif sets and folder is None:
-            raise UsageError(
-                f"No file has the questions of {kilt_set.label}: data is the folder of KILT's files, file is one file.",
-                hint=Hint("set", "data=FOLDER"),
-            )
         elif sets:
+            if folder is None:
+                raise UsageError(
+                    f"No file has the questions of {kilt_set.label}: data is the folder of KILT's files, file is one file.",
+                    hint=Hint("set", "data=FOLDER"),
+                )
             names = sorted(path.name for path in folder.glob("*.jsonl*"))
             raise NotFoundError(
                 f"{data} holds no {kilt_set.file_name(split)}, KILT's file of {kilt_set.label}. It holds: "

@@ -18,7 +18,7 @@ from rallebench.core.files import sha256_file
 from rallebench.core.runs import Backends, RunRequest, RunResult
 from rallebench.core.settings import Setting
 from rallebench.core.table_files import csv_table, latex
-from rallebench.core.tables import Figure, Table
+from rallebench.core.tables import Cell, Figure, Table
 from rallebench.datasets.tasks import DOMAINS, TASKS
 from rallebench.experiments import EXPERIMENTS
 from rallebench.experiments.papers.common import (
@@ -202,7 +202,9 @@ def _endings(
     reasons = {reason for _, reason in counts}
     ordered = sorted(reasons, key=lambda reason: (reason != "answered", reason))
     columns = ("system", *(reason.replace("_", " ") for reason in ordered))
-    rows = tuple((s.label, *(counts[s, reason] for reason in ordered)) for s in systems)
+    rows: tuple[tuple[Cell, ...], ...] = tuple(
+        (s.label, *(counts[s, reason] for reason in ordered)) for s in systems
+    )
     note = "Numbers of questions, over all tasks."
     return Table("How the episodes ended", columns, rows, note=note)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -318,7 +318,7 @@ def _report(
     testbed = next(iter(answered.values()))[0].testbed
     records = testbed.records
     counts: dict[str, dict[str, int]] = {}
-    files: dict[str, str] = {}
+    files: dict[str, str | Iterable[str]] = {}
     for label, (test, result) in answered.items():
         left_out = len(test.left_out)
         counts[label] = {"asked": test.number, "short": test.short, "left_out": left_out}

@@ -1,0 +1,224 @@
+"""The form of a reply, as ``response_format`` asks for it: what a prompt says of it, whether a text has it, and its grammar.
+
+OpenAI's ``json_schema``, ``json_object`` and ``text``, and three more: ``{"type": "choice", "choices": [texts]}``,
+``{"type": "regex", "regex": …}`` and ``{"type": "grammar", "grammar": …}``, a grammar in Lark, in which ``%json {…}``
+stands for the JSON of a schema. A backend may enforce the form while the model writes, by ``Format.grammar``; every other
+one describes it in the prompt and checks the reply.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from rallebench.core.errors import MissingPackageError, UsageError
+from rallebench.core.structured import in_form, schema_fault, shortened
+
+SCHEMA, CHOICE, REGEX, GRAMMAR = "schema", "choice", "regex", "grammar"
+
+WISHES = {
+    SCHEMA: "Answer with JSON that fits this JSON schema, and with nothing else:\n",
+    CHOICE: "Answer with one of these lines, and with nothing else:\n",
+    REGEX: "Answer with a text that this regular expression matches, and with nothing else:\n",
+    GRAMMAR: "Answer with a text of this grammar, and with nothing else:\n",
+}
+"""What a prompt says before the form."""
+
+NAMES = {
+    SCHEMA: "JSON schema",
+    CHOICE: "list of choices",
+    REGEX: "regular expression",
+    GRAMMAR: "grammar",
+}
+
+JSON_STYLE = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
+"""JSON as Python writes it: a model that is free to put white space may write nothing else."""
+
+_UNSATISFIABLE = "Unsatisfiable schema: "
+
+
+@dataclass(frozen=True)
+class Format:
+    """One form. ``kind``: SCHEMA, CHOICE, REGEX or GRAMMAR; ``value``: the schema, the texts, the pattern or the grammar."""
+
+    kind: str
+    value: Any
+
+    @property
+    def text(self) -> str:
+        """The form as a prompt shows it."""
+        if self.kind == SCHEMA:
+            return json.dumps(self.value, ensure_ascii=False)
+        return "\n".join(self.value) if self.kind == CHOICE else str(self.value)
+
+    @property
+    def wish(self) -> str:
+        """What a prompt says of it."""
+        return WISHES[self.kind] + self.text
+
+    @property
+    def grammar(self) -> str:
+        """The form as llguidance reads it; '' where it cannot enforce it. Raises MissingPackageError."""
+        return _compiled(self.kind, json.dumps(self.value))[0]
+
+    def read(self, text: str) -> tuple[str, str]:
+        """The part of a reply that has this form, else the whole; and what ``Reply.note`` should say.
+
+        >>> Format(CHOICE, ("yes", "no")).read(" yes\n")
+        ('yes', '')
+        >>> Format(CHOICE, ("yes", "no")).read("It depends.")
+        ('It depends.', 'The answer is none of the choices.')
+        """
+        if self.kind == SCHEMA:
+            return in_form(text, self.value)
+        for part in (text, text.strip()):
+            if not (fault := self.fault(part)):
+                return part, ""
+        return text, fault
+
+    def fault(self, text: str) -> str:
+        """'' if a text has this form from its beginning to its end, else one sentence."""
+        if self.kind == SCHEMA:
+            value, note = in_form(text, self.value)
+            whole = value == text
+            return note if whole else "The answer is not JSON from its beginning to its end."
+        if self.kind == CHOICE:
+            return "" if text in self.value else "The answer is none of the choices."
+        return "" if self._matches(text) else f"The answer does not fit the {NAMES[self.kind]}."
+
+    def _matches(self, text: str) -> bool:
+        from llguidance import LLMatcher
+
+        reader = _bytes()
+        matcher = LLMatcher(reader, self.grammar, log_level=0)
+        tokens = reader.tokenize_bytes(text.encode("utf-8", "replace"))
+        taken: int = matcher.try_consume_tokens(tokens)
+        return taken == len(tokens) and bool(matcher.is_accepting())
+
+
+def format_of(name: str, response_format: Any) -> Format | None:
+    """The form that ``response_format`` asks for; None if it asks for plain text. ``name``: the model's.
+
+    ``{"type": "json_object"}`` is any object. Raises UsageError for what is not of these shapes, and for a form that no text has.
+
+    >>> format_of("m", {"type": "choice", "choices": ["yes", "no"]})
+    Format(kind='choice', value=('yes', 'no'))
+    """
+    if response_format is None:
+        return None
+    wish = response_format if isinstance(response_format, Mapping) else {}
+    kind = wish.get("type")
+    if kind == "text":
+        return None
+    form = _schema_of(wish) or _other_of(wish)
+    if form is None:
+        raise UsageError(
+            f'{name!r}: response_format must be {{"type": "json_schema", "json_schema": {{"name": …, "schema": '
+            '…}}, {"type": "json_object"}, {"type": "text"}, {"type": "choice", "choices": [texts]}, {"type": '
+            '"regex", "regex": …} or {"type": "grammar", "grammar": …}.'
+        )
+    if form.kind == SCHEMA and (fault := schema_fault(form.value)):
+        raise UsageError(
+            f"{name!r}: the schema of response_format is no JSON schema ({fault}); mend the schema."
+        )
+    try:
+        fault = _compiled(form.kind, json.dumps(form.value))[1]
+    except MissingPackageError:
+        if form.kind != SCHEMA:
+            raise
+        fault = ""  # a schema is then described in the prompt, and checked
+    if fault:
+        raise UsageError(f"{name!r}: the {NAMES[form.kind]} of response_format {fault}.")
+    return form
+
+
+def _schema_of(wish: Mapping[str, Any]) -> Format | None:
+    inside = wish.get("json_schema")
+    if wish.get("type") == "json_object":
+        return Format(SCHEMA, {"type": "object"})
+    if wish.get("type") != "json_schema" or not isinstance(inside, Mapping):
+        return None
+    schema = inside.get("schema")
+    return Format(SCHEMA, schema) if isinstance(schema, Mapping) else None
+
+
+def _other_of(wish: Mapping[str, Any]) -> Format | None:
+    kind = wish.get("type")
+    if kind == CHOICE:
+        texts = wish.get("choices")
+        good = isinstance(texts, Sequence) and not isinstance(texts, str) and bool(texts)
+        if not good or not all(isinstance(text, str) and text.strip() for text in texts or ()):
+            return None
+        return Format(CHOICE, tuple(text.strip() for text in texts or ()))
+    value = wish.get(kind) if kind in (REGEX, GRAMMAR) else None
+    return Format(str(kind), value) if isinstance(value, str) and value else None
+
+
+# ── the grammar of a form ────────────────────────────────────────────────────
+
+
+def schema_rule(schema: Mapping[str, Any]) -> str:
+    """The JSON of a schema as a part of a grammar. Its texts hold no control characters, whose escapes are six letters each."""
+    style = {**JSON_STYLE, "lenient": True, "json_allowed_escapes": '"\\nt'}
+    return "%json " + json.dumps({**schema, "x-guidance": style})
+
+
+def quoted(text: str) -> str:
+    """A text as a part of a grammar.
+
+    >>> quoted('Say "yes"')
+    '"Say \\\\\\\\"yes\\\\\\\\""'
+    """
+    return json.dumps(text, ensure_ascii=False)
+
+
+@lru_cache(maxsize=256)
+def _compiled(kind: str, content: str) -> tuple[str, str]:
+    """(the grammar, '') of a form; ('', '') of a schema that cannot be enforced; ('', what is wrong) of one that nothing fits."""
+    try:
+        from llguidance import LLMatcher
+    except ImportError:
+        raise MissingPackageError("llguidance", "and this response_format needs it") from None
+    value = json.loads(content)
+    if kind == SCHEMA:
+        for lenient in (False, True):  # a keyword that cannot be enforced is checked afterwards
+            own = {**JSON_STYLE, "lenient": lenient}
+            grammar = str(LLMatcher.grammar_from_json_schema(content, overrides=own))
+            fault = str(LLMatcher.validate_grammar(grammar))
+            if _UNSATISFIABLE in fault:
+                reason = shortened(fault.partition(_UNSATISFIABLE)[2])
+                return "", f"fits no text ({reason}); mend the schema"
+            if not fault or fault.startswith("WARNING"):
+                return grammar, ""
+        return "", ""
+    if kind == CHOICE:
+        value = "start: " + " | ".join(map(quoted, value))
+    make = LLMatcher.grammar_from_regex if kind == REGEX else LLMatcher.grammar_from_lark
+    try:
+        grammar = str(make(value))
+        fault = str(LLMatcher.validate_grammar(grammar))
+    except UnicodeError:
+        return "", "holds half of a surrogate pair; mend it"
+    if fault and not fault.startswith("WARNING"):
+        return "", f"cannot be read ({shortened(_words(fault))}); mend it"
+    if LLMatcher(_bytes(), grammar, log_level=0).is_error():
+        return "", "is too large; write a smaller one"
+    return grammar, ""
+
+
+def _words(fault: str) -> str:
+    """What llguidance complains of, without the lines that draw where."""
+    reason = re.search(r"^error: (.+)", fault, re.MULTILINE)
+    return reason[1] if reason else fault.splitlines()[0]
+
+
+@lru_cache(maxsize=1)
+def _bytes() -> Any:
+    """A tokenizer of single bytes, which reads any text."""
+    from llguidance import LLTokenizer
+
+    return LLTokenizer("byte")
