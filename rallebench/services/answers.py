@@ -1,4 +1,4 @@
-"""One question at a time: templates, chains with overrides, agents, and steps as JSON."""
+"""One question at a time: templates, agents, answers, and steps as JSON."""
 
 from __future__ import annotations
 
