@@ -9,7 +9,6 @@ from typing import Any
 from rallebench.core.settings import Setting, checked
 from rallebench.gui.frame import Event
 from rallebench.gui.html import attributes, e, fold
-from rallebench.gui.wording import on_page
 from rallebench.render.numbers import plural
 
 Form = Mapping[str, Setting]
@@ -51,7 +50,7 @@ def control(
     """The label and the control of one setting."""
     title = name.replace("_", " ")
     title = title[:1].upper() + title[1:]
-    key, about = f"{prefix}{name}", on_page(setting.about)
+    key, about = f"{prefix}{name}", setting.about
     value = "" if value is None else value
     if setting.kind is not object and isinstance(value, (list, tuple)):
         value = ",".join(map(str, value))
@@ -62,7 +61,7 @@ def control(
     if setting.is_path:
         return _path(key, title, setting, value, choices or ())
     if choices is not None and setting.many:
-        return checks(key, choices, str(value).split(","), title, about)
+        return checks(key, choices, str(value).split(","), title, about, id="x")
     if choices is not None:
         field = select(key, choices, value, blank="" if setting.required else "–")
     elif setting.kind in (int, float):
@@ -100,10 +99,19 @@ def on_enter(do: str, **data: Any) -> str:
     return f"{attributes(do=do, on='enter', **data)} autofocus"
 
 
-def check(name: str, label: str, ticked: bool = False, *, value: str = "", about: str = "") -> str:
-    """A box to tick."""
-    more = f' value="{e(value)}"' if value else ""
-    box = f'<input type="checkbox" name="{e(name)}"{more}{" checked" if ticked else ""}>'
+def check(
+    name: str,
+    label: str,
+    ticked: bool = False,
+    *,
+    value: str = "",
+    about: str = "",
+    id: str = "",
+    kind: str = "checkbox",
+) -> str:
+    """A box to tick; ``kind`` "radio": of those with the same name only one is ticked."""
+    more = "".join(f' {key}="{e(words)}"' for key, words in (("id", id), ("value", value)) if words)
+    box = f'<input type="{kind}" name="{e(name)}"{more}{" checked" if ticked else ""}>'
     return f'<label class="check" title="{e(about)}">{box} {e(label)}</label>'
 
 
@@ -113,29 +121,38 @@ def checks(
     chosen: Iterable[str] = (),
     legend: str = "",
     about: str = "",
+    *,
+    abouts: Mapping[str, str] | None = None,
+    id: str = "",
+    kind: str = "checkbox",
 ) -> str:
-    """Boxes of which several may be ticked, each a text or (value, label); ``legend``: their heading, ``about`` a line on it."""
-    ticked = set(chosen)
-    pairs = [choice if isinstance(choice, tuple) else (choice, choice) for choice in choices]
-    boxes = "".join(check(name, label, value in ticked, value=value) for value, label in pairs)
+    """Boxes of which several may be ticked, each a text or (value, label); ``legend``: their heading, ``about`` a line on it;
+    ``abouts``: value → a line on it; ``id``: with what the ids of the boxes begin."""
+    ticked, boxes = set(chosen), ""
+    for value, label in pairs(choices):
+        more = {"id": f"{id}-{name}-{value}" if id else "", "about": (abouts or {}).get(value, "")}
+        boxes += check(name, label, value in ticked, value=value, kind=kind, **more)
     boxes = f'<div class="checks">{boxes}</div>'
     if not legend:
         return boxes
     return f'<fieldset class="plain" title="{e(about)}"><legend class="note">{e(legend)}</legend>{boxes}</fieldset>'
 
 
+def pairs(choices: Iterable[Any]) -> list[tuple[Any, Any]]:
+    """Choices as (value, label)."""
+    return [choice if isinstance(choice, tuple) else (choice, choice) for choice in choices]
+
+
 def select(
     name: str, choices: Sequence[Any], value: Any, *, blank: str = "", more: str = ""
 ) -> str:
     """A drop-down; ``blank``: the label of an empty choice, "" for none. A value that is no choice is named as missing."""
-    pairs = [choice if isinstance(choice, tuple) else (choice, choice) for choice in choices]
-    if blank:
-        pairs.insert(0, ("", blank))
-    if str(value) not in {str(v) for v, _ in pairs} and value not in ("", None):
-        pairs.append((value, f"{value} (missing)"))
+    offered = [("", blank), *pairs(choices)] if blank else pairs(choices)
+    if str(value) not in {str(v) for v, _ in offered} and value not in ("", None):
+        offered.append((value, f"{value} (missing)"))
     options = "".join(
         f'<option value="{e(v)}"{" selected" if str(v) == str(value) else ""}>{e(label)}</option>'
-        for v, label in pairs
+        for v, label in offered
     )
     return f'<select name="{e(name)}"{more}>{options}</select>'
 
@@ -205,7 +222,7 @@ def hidden(**values: Any) -> str:
 
 def labelled(title: str, field: str, about: str = "") -> str:
     """A field with its label."""
-    hint = f"<small>{e(on_page(about))}</small>" if about else ""
+    hint = f"<small>{e(about)}</small>" if about else ""
     return f'<label class="field"><span>{e(title)}</span>{field}{hint}</label>'
 
 
@@ -233,3 +250,9 @@ def read(form: Form, event: Event, *, prefix: str = "", owner: str = "form") -> 
         elif event.text(key):
             given[name] = ",".join(event.many(key)) if len(event.many(key)) > 1 else event.text(key)
     return checked(owner, form, given)
+
+
+def changed(form: Form, event: Event, *, prefix: str = "", owner: str = "form") -> dict[str, Any]:
+    """The chosen settings that differ from the defaults, checked. Raises UsageError."""
+    values = read(form, event, prefix=prefix, owner=owner)
+    return {name: value for name, value in values.items() if value != form[name].default}

@@ -105,6 +105,7 @@ class Page:
     def __init__(self, workbench: Workbench) -> None:
         self.workbench = workbench
         self.views: dict[str, Handler] = {}
+        self._backs: dict[str, str] = {}
         self._actions: dict[str, Handler] = {}
         self._rows: dict[str, RowsHandler] = {}
         self._windows: OrderedDict[str, dict[str, Any]] = OrderedDict()
@@ -120,9 +121,11 @@ class Page:
 
     # for places
 
-    def view(self, address: str, handler: Handler) -> None:
-        """Call ``handler`` whenever the address is ``#/PLACE/VIEW``; the first view of a place is its tab's."""
+    def view(self, address: str, handler: Handler, *, back: str = "") -> None:
+        """Call ``handler`` whenever the address is ``#/PLACE/VIEW``; the first view of a place is its tab's. ``back``: the view
+        that opens, with the error as a message, where what the address names cannot be opened."""
         self._file(self.views, address, handler)
+        self._backs[address] = back
 
     def action(self, name: str, handler: Handler) -> None:
         """Call ``handler`` for elements with ``data-do="name"``."""
@@ -165,17 +168,22 @@ class Page:
         query = {str(k): str(v) for k, v in (message.get("query") or {}).items()}
         event = Event(name, data, query, self.session(window))
         if name == "open":
-            handler = self.views.get(str(data.get("view", "")))
-            if handler is None:
-                first = self.first_view(self.places[0].name)
-                return {"go": f"#/{first}", "say": "The page has no such address; this is Build."}
-            return self._headed(event, handler(self, event))
+            return self._open(str(data.get("view", "")), event)
         if name not in self._actions:
             raise UsageError("The page is older than the program; reload it.")
         return self._actions[name](self, event)
 
-    def _headed(self, event: Event, answer: Answer) -> Answer:
+    def _open(self, view: str, event: Event) -> Answer:
         """What a view answers, with the chain in the header."""
+        if view not in self.views:
+            first = self.first_view(self.places[0].name)
+            return {"go": f"#/{first}", "say": "The page has no such address; this is Build."}
+        try:
+            answer = self.views[view](self, event)
+        except RalleError as error:
+            if not self._backs[view]:
+                raise
+            answer = {"go": f"#/{self._backs[view]}", "say": on_page(error)}
         header = self.header(event) if self.header is not None else {}
         if answer is None or isinstance(answer, dict):
             return {**header, **(answer or {})}

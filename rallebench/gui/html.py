@@ -8,6 +8,7 @@ from html import escape
 from typing import Any
 from urllib.parse import quote, urlencode
 
+from rallebench.core.errors import RalleError
 from rallebench.gui.wording import on_page
 
 SIGNS = dict(zip(("right", "wrong", "lost", "format", "failed", "none"), "✓✕✕≈!·"))
@@ -23,8 +24,8 @@ VERDICTS = {
 
 
 def e(value: Any) -> str:
-    """Text for HTML, also within an attribute."""
-    return escape(str(value), quote=True)
+    """Text for HTML, also within an attribute; an error in the words of the page."""
+    return escape(on_page(value) if isinstance(value, RalleError) else str(value), quote=True)
 
 
 def attributes(**values: Any) -> str:
@@ -77,7 +78,12 @@ def dotted(*words: str | None) -> str:
     return " · ".join(filter(None, words))
 
 
-def note(sentence: str) -> str:
+def named(label: str, view: str, **query: Any) -> str:
+    """The name of a thing, which opens its view."""
+    return link(label, address(view, **query), "nm")
+
+
+def note(sentence: object) -> str:
     """A remark, "" for none."""
     return f'<p class="note">{e(sentence)}</p>' if sentence else ""
 
@@ -88,9 +94,9 @@ def heading(title: str, about: str = "", *, first: bool = False) -> str:
     return f'<h3 class="sub{" first" if first else ""}">{e(title)}{small}</h3>'
 
 
-def bullets(lines: Iterable[str], kind: str = "") -> str:
+def bullets(lines: Iterable[object], kind: str = "") -> str:
     """A list of texts, "" for none."""
-    items = "".join(f"<li>{e(line)}</li>" for line in lines)
+    items = "".join(f"<li>{e(on_page(line))}</li>" for line in lines)
     return f'<ul class="{kind}">{items}</ul>' if items else ""
 
 
@@ -121,10 +127,27 @@ def defs(pairs: Iterable[tuple[str, str]]) -> str:
     return f'<dl class="defs">{rows}</dl>'
 
 
+def view(name: str, title: str, *parts: str, kind: str = "", more: str = "") -> dict[str, str]:
+    """The patch that opens a view: its parts below each other. ``kind``: "wide" for tables; ``more``: attributes of the whole."""
+    place, kind = f"#v-{name.replace('/', '-')}", f"wrap-page {kind}".strip()
+    return {place: f'<div class="{kind}"{more}>{"".join(parts)}</div>', "title": title}
+
+
+def follow(do: str) -> str:
+    """What calls an action whenever any job has news."""
+    return f"<span{attributes(follow='*', do=do)}></span>"
+
+
 def dialog(title: str, body: str, *buttons: str, keep: str = "Cancel") -> str:
     """A question to the user with its buttons; ``body`` is HTML whose fields the buttons send."""
     ends = button(keep, close="1") + "".join(buttons)
     return f'<h2>{e(title)}</h2><div data-form class="stack">{body}<div class="buttons">{ends}</div></div>'
+
+
+def ask_delete(thing: str, sentence: str, do: str, **data: str) -> dict[str, str]:
+    """The patch that asks before something is deleted; ``sentence``: what else breaks."""
+    yes = button("Delete", do, kind="danger", **data)
+    return {"dialog": dialog(f"Delete {thing}?", f"<p>{e(sentence)}</p>", yes, keep="Keep it")}
 
 
 def drawer(title: str, *parts: str) -> str:
@@ -153,6 +176,13 @@ def chips(
         counted = f" <b>{count:,}</b>" if count is not None else ""
         buttons += f'<button type="button" class="{"on" if on else ""}" aria-pressed="{str(on).lower()}"{attributes(do=do, **{name: value}, **data)}>{e(label)}{counted}</button>'
     return f'<div class="chips" role="group">{buttons}</div>'
+
+
+def choice(address: str, title: str, about: str, on: bool, kind: str = "") -> str:
+    """A link of several of which the present one is marked, with a line about it."""
+    current = " aria-current=true" if on else ""
+    names = f"{kind} on".strip() if on else kind
+    return f'<a href="{e(address)}" class="{names}"{current}><b>{e(title)}</b><small>{e(about)}</small></a>'
 
 
 def segments(items: Iterable[tuple[str, str]], chosen: str, label: str = "Mode") -> str:
@@ -210,9 +240,9 @@ def problem(error: object) -> str:
     return f'<p class="problem">{e(on_page(error))}</p>' if error else ""
 
 
-def warning(sentence: str) -> str:
+def warning(sentence: object) -> str:
     """A warning, "" for none."""
-    return f'<p class="warn">{e(sentence)}</p>' if sentence else ""
+    return f'<p class="warn">{e(on_page(sentence))}</p>' if sentence else ""
 
 
 def crumb(place: str, address: str, title: str, about: str = "", *, buttons: str = "") -> str:

@@ -6,8 +6,7 @@ import time
 from typing import Any
 
 from rallebench.core.events import Progress
-from rallebench.gui.html import button, dotted, e, progress
-from rallebench.gui.wording import on_page
+from rallebench.gui.html import button, doing, dotted, e, problem, progress
 from rallebench.render.numbers import plural, text
 from rallebench.services.jobs import Job
 from rallebench.services.workbench import Workbench
@@ -78,7 +77,7 @@ def row(job: Job) -> str:
     """A job in the list, with its stop."""
     title = f"{VERBS.get(job.kind, job.kind.capitalize())} {job.name}"
     if job.done:
-        end = {"failed": on_page(job.error), "stopped": "stopped"}.get(job.status, "done")
+        end = {"failed": job.error, "stopped": "stopped"}.get(job.status, "done")
         clock = time.strftime("%H:%M", time.localtime(job.ended))
         return f'<div class="job {job.status}"><span>{e(title)}</span><small>{e(end)} · {clock}</small></div>'
     words = dotted(
@@ -96,8 +95,15 @@ def counted(job: Job) -> str:
     return dotted(f"{news.done:,} of {news.total:,}", left(job, share))
 
 
-def stop_button(job: Job, do: str = "jobs.stop", id: str = "") -> str:
+def stop_button(job: Job, do: str = "jobs.stop", id: str = "", kind: str = "quiet") -> str:
     """The button that stops a job; ``id``: what ``do`` is told, the job's own where it is empty."""
     if job.stopping:
         return "<small>stopping</small>"
-    return button("Stop", do, kind="quiet", id=id or job.id)
+    return button("Stop", do, kind=kind, id=id or job.id)
+
+
+def going(job: Job | None, words: str = "") -> str:
+    """How far a job is, with its stop, or why it failed; "" for what is done. ``words``: in place of its newest message."""
+    if job is None or job.done:
+        return problem(job and job.error)
+    return doing(words or job.message or "starting", stop_button(job, kind=""))

@@ -34,6 +34,7 @@ __all__ = [
     "stage_file",
     "stage_files",
     "stage_row",
+    "writers",
 ]
 
 NOUN = BUILDERS.noun
@@ -103,6 +104,12 @@ def document(result: ExperimentResult) -> dict[str, Any]:
         "files": list(result.files),
         "folder": str(result.folder),
     }
+
+
+def writers(workspace: Workspace) -> list[str]:
+    """The models that can write a question: the built-in reader only copies."""
+    entries = workspace.llms().items()
+    return [name for name, entry in entries if entry.backend != "extractive-reader"]
 
 
 def builders_begun(workspace: Workspace) -> list[str]:

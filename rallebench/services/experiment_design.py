@@ -116,6 +116,33 @@ def request_of(workbench: Workbench, design: Design, chain: Chain) -> Experiment
     return runs.batch_request(workbench, _files(workbench, design), options, title=name, run=name)
 
 
+def take(workbench: Workbench, design: Design, name: str) -> None:
+    """Put the settings of an earlier experiment into a design, which keeps what that kind does not have. Raises NotFoundError."""
+    stored = designs.stored_request(workbench, name)
+    settings = stored.settings
+    design.kind = "suite" if designs.is_suite(stored.kind) else stored.kind
+    design.limit = "" if stored.limit is None else str(stored.limit)
+    design.seed, design.llm, design.name = str(stored.seed), stored.llm, ""
+    design.dataset = str(settings.get("dataset") or design.dataset)
+    if design.kind == "sweep":
+        varied = designs.stored_variation(settings)
+        design.prompts = dict(varied.prompts)
+        design.vary = {field: list(values) for field, values in varied.values.items()}
+        typed = [field for field in design.vary if not field.endswith("template")]
+        design.own = {field: list(design.vary[field]) for field in typed}
+        design.strategy, design.metric = str(settings["strategy"]), str(settings["metric"])
+        saved = varied.chain.name in workbench.workspace.chain_paths()
+        design.chain = varied.chain.name if saved else ""
+    elif design.kind == "suite":
+        design.suite = stored.kind
+        design.settings[stored.kind] = designs.written(stored.kind, settings)
+    elif design.kind == "tradeoff":
+        design.indexes, design.k = list(settings["indexes"]), str(settings["k"])
+        design.knobs = {key: [str(v) for v in values] for key, values in settings["sweep"].items()}
+    elif design.kind == "baselines":
+        design.run = str(settings["run"])
+
+
 def _files(workbench: Workbench, design: Design) -> list[Any]:
     workspace = workbench.workspace
     paths = workspace.chain_paths()

@@ -6,10 +6,11 @@ import re
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from difflib import SequenceMatcher
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rallebench.core.entries import Manifest
 from rallebench.core.errors import RalleError
@@ -23,10 +24,11 @@ from rallebench.services.gold_coverage import (
     STARTER_NAME,
     STARTER_PAGES,
     corpus_of_index,
+    coverage,
     pages_of,
 )
 from rallebench.workspace.indexes.cache import delete_stored, stored
-from rallebench.workspace.paths import STARTER, STARTER_INDEXES, Workspace
+from rallebench.workspace.paths import DEFAULT_DATASET, STARTER, STARTER_INDEXES, Workspace
 
 if TYPE_CHECKING:
     from rallebench.services.workbench import Workbench
@@ -269,13 +271,34 @@ def about_index(manifest: Manifest) -> str:
     'minilm, 384 dimensions, 100 words'
     """
     parts = [manifest.encoder_name, f"{manifest.dim} dimensions" if manifest.dim else ""]
-    if manifest.chunking:
-        cut = manifest.chunking
-        overlap = f", overlap {cut['overlap']}" if cut.get("overlap") else ""
-        parts.append(f"{cut['size']} {cut.get('unit', 'words')}{overlap}")
+    parts += [cut_words(manifest.chunking)] if manifest.chunking else []
     keys = ("m", "ef_construction", "nlist", "k1", "b")
     parts += [f"{key} {value}" for key, value in manifest.parameters.items() if key in keys]
     return ", ".join(filter(None, parts))
+
+
+def cut_words(chunking: Mapping[str, Any] | None) -> str:
+    """How documents were cut into chunks.
+
+    >>> cut_words(None), cut_words({"size": 100, "overlap": 20})
+    ('rows stay whole', '100 words, overlap 20')
+    """
+    if not chunking:
+        return "rows stay whole"
+    overlap = f", overlap {chunking['overlap']}" if chunking.get("overlap") else ""
+    return f"{chunking['size']} {chunking.get('unit', 'words')}{overlap}"
+
+
+def fitting_dataset(workbench: Workbench, corpus: str) -> str:
+    """The dataset whose gold pages a corpus holds best; of equals the usual one, then the one named most alike."""
+    lines = datasets(workbench)
+    known = {line.name: coverage(workbench, line.name, corpus) for line in lines}
+    shares = {name: value.share for name, value in known.items() if value and value.share}
+
+    def rank(name: str) -> tuple[float, bool, float]:
+        return shares[name], name == DEFAULT_DATASET, SequenceMatcher(None, name, corpus).ratio()
+
+    return max(shares, key=rank, default=DEFAULT_DATASET)
 
 
 # what else would break

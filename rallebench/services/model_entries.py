@@ -114,6 +114,14 @@ def save(workspace: Workspace, name: str, entry: LLMEntry, *, replace: bool = Fa
     return sentences
 
 
+def free_name(workspace: Workspace, wish: str) -> str:
+    """A name that no model and no retriever has, made of a model's name or path."""
+    stem = Path(wish.rstrip("/")).name or wish
+    taken = {*workspace.llms(), *workspace.retrievers()}
+    names = (stem, *(f"{stem}-{number}" for number in range(2, 10_000)))
+    return next(name for name in names if name not in taken)
+
+
 def check_name(workspace: Workspace, name: str) -> str:
     """A name for a model that nothing else has, without space around it. Raises UsageError."""
     name = (name or "").strip()

@@ -8,7 +8,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rallebench.core.errors import NotFoundError
+from rallebench.core.errors import NotFoundError, UsageError
 from rallebench.core.types import Example, Passage
 from rallebench.corpora.imported import read_card
 from rallebench.corpora.store import PassageStore
@@ -98,3 +98,17 @@ def records(workbench: Workbench, dataset: str, words: str = "") -> tuple[Exampl
         )
 
     return tuple(filter(holds, examples))
+
+
+def example_of(workbench: Workbench, dataset: str, words: str) -> Example | None:
+    """The question of a dataset with that id, else the first that holds the words; None for no words. Raises UsageError."""
+    if not words:
+        return None
+    questions = workbench.asking.questions(dataset)
+    for example in questions:
+        if example.question.qid == words:
+            return example
+    for example in questions:
+        if words.lower() in example.question.text.lower():
+            return example
+    raise UsageError(f"No question of {dataset} has the id or the words {words!r}.")

@@ -12,7 +12,6 @@ from rallebench.gui import form, html
 from rallebench.gui.frame import Event, Page, Patch
 from rallebench.gui.places._data_chunks import chunk_fields, chunking_of, encoder_options
 from rallebench.gui.places._data_import import PAGES, page_map_of, whole_path
-from rallebench.gui.wording import on_page
 from rallebench.render.numbers import text
 from rallebench.services import catalog, gold_coverage
 from rallebench.services.jobs import Job
@@ -33,7 +32,7 @@ def register(page: Page) -> None:
 def options(registry: str) -> list[tuple[str, str]]:
     """The things of a registry in the order of their use, with a line about each."""
     names = catalog.names("index kinds" if registry == "index_kinds" else registry)
-    return [(name, f"{name}: {on_page(catalog.entry(registry, name).about)}") for name in names]
+    return [(name, f"{name}: {catalog.entry(registry, name).about}") for name in names]
 
 
 # an index
@@ -44,12 +43,11 @@ def build_form(page: Page, event: Event) -> Patch:
     corpus = event.text("id")
     corpora = list(gold_coverage.indexed_corpora(page.workbench))
     follow = form.on_change("data.build_kind")
-    path = form.text("path", "… or a path", hint="a file or folder that is not imported")
     pages = form.text("pages", "File", hint=PAGES, about="Passage id → page id.")
     chunking, gist = chunk_fields(None), "for a corpus that is not imported"
     parts = (
         form.chooser("Corpus", "corpus", corpora, corpus or corpora[0]),
-        path,
+        form.text("path", "… or a path", hint="a file or folder that is not imported"),
         form.chooser("Kind", "kind", options("index_kinds"), FIRST_KIND, more=follow),
         f'<div id="build-settings" class="stack">{settings_of_kind(FIRST_KIND, corpus)}</div>',
         html.fold("Chunking", chunking, gist="rows stay whole", id="build-chunking"),
@@ -80,7 +78,7 @@ def settings_of_kind(kind: str, corpus: str) -> str:
         )
         inside += form.text("source", FOREIGN, "", hint, "Rows in the order of the corpus.")
         parts += html.fold("Another encoder, or foreign vectors", inside, id="build-foreign")
-    return parts + (form.draw(item.form, {}, {}, prefix="set-") if item.form else "")
+    return parts + form.draw(item.form, {}, {}, prefix="set-")
 
 
 def build_kind(page: Page, event: Event) -> Patch:
@@ -180,9 +178,8 @@ def combine_form(page: Page, event: Event) -> Patch:
 
 def settings_of_way(page: Page, way: str) -> str:
     """The settings of a way of combining."""
-    item = catalog.entry("composites", way)
-    choices = catalog.choices(page.workbench.workspace, item.form)
-    return form.draw(item.form, {}, choices, prefix="set-") if item.form else ""
+    known = catalog.entry("composites", way).form
+    return form.draw(known, {}, catalog.choices(page.workbench.workspace, known), prefix="set-")
 
 
 def combine_way(page: Page, event: Event) -> Patch:
@@ -193,11 +190,9 @@ def combine_way(page: Page, event: Event) -> Patch:
 def combine(page: Page, event: Event) -> Patch:
     """Save the combination; only settings that differ from the defaults are written."""
     way, known = event.text("way"), catalog.entry("composites", event.text("way")).form
-    values = form.read(known, event, prefix="set-", owner=f"way {way!r}")
-    own = {name: value for name, value in values.items() if value != known[name].default}
+    own = form.changed(known, event, prefix="set-", owner=f"way {way!r}")
     if not event.many("parts"):
         raise UsageError("No retriever is chosen; tick at least one.")
     name = event.text("name")
     page.workbench.data.combine(name, way, event.many("parts"), own)
-    go = html.address("data/index", id=name)
-    return {"drawer": "", "say": f"Saved {on_page(name)}.", "go": go}
+    return {"drawer": "", "say": f"Saved {name}.", "go": html.address("data/index", id=name)}

@@ -12,9 +12,9 @@ from rallebench.core.experiments import ExperimentRequest
 from rallebench.gui import form, html
 from rallebench.gui.frame import Event, Page, Patch
 from rallebench.gui.html import e
+from rallebench.gui.jobs import going
 from rallebench.gui.places._data_build import options, raise_at_once
 from rallebench.gui.places._data_import import whole_path
-from rallebench.gui.wording import on_page
 from rallebench.render.numbers import plural, text
 from rallebench.services import builders as service
 from rallebench.services import catalog, gold_coverage
@@ -40,7 +40,7 @@ WORTH_A_LOOK = {
 
 def register(page: Page) -> None:
     """The view and its actions."""
-    page.view("data/builder", open_builder)
+    page.view("data/builder", open_builder, back="data/builder")
     page.actions("builder", redraw, plan, pilot, start, continue_, follow, rows, edit, save, toggle)
 
 
@@ -56,11 +56,8 @@ def stage_name(label: str) -> str:
 def open_builder(page: Page, event: Event) -> Patch:
     """The form, or with an id the stages of what was begun."""
     name = event.query.get("id", "")
-    try:
-        body = stored_view(page, event, name) if name else new_view(page, event)
-    except RalleError as error:
-        return {"go": "#/data/builder", "say": on_page(error)}
-    return {"#v-data-builder": body, "title": name or "Build dataset"}
+    body = stored_view(page, event, name) if name else new_view(page, event)
+    return html.view("data/builder", name or "Build dataset", body)
 
 
 def new_view(page: Page, event: Event) -> str:
@@ -68,12 +65,10 @@ def new_view(page: Page, event: Event) -> str:
     about = "questions of your own articles, stage by stage"
     crumb = html.crumb("Data", "#/data/list", "Build dataset", about)
     names = service.builders_begun(page.workbench.workspace)
-    begun = "".join(
-        f"<li>{html.link(name, html.address('data/builder', id=name), 'nm')}</li>" for name in names
-    )
+    begun = "".join(f"<li>{html.named(name, 'data/builder', id=name)}</li>" for name in names)
     begun = f"<ul>{begun}</ul>" if begun else html.note("None yet.")
     head = html.heading("Begun or built", str(len(names)), first=True)
-    return f'<div class="wrap-page">{crumb}<div class="builder-cols"><div data-form data-problems id="builder-form">{draw(page, event)}</div><aside class="box">{head}{begun}</aside></div></div>'
+    return f'{crumb}<div class="builder-cols"><div data-form data-problems id="builder-form">{draw(page, event)}</div><aside class="box">{head}{begun}</aside></div>'
 
 
 # the form
@@ -81,7 +76,7 @@ def new_view(page: Page, event: Event) -> str:
 
 def draw(page: Page, event: Event) -> str:
     """The fields of a builder."""
-    builder, llms = event.text("maker", "barag"), writers(page)
+    builder, llms = event.text("maker", "barag"), service.writers(page.workbench.workspace)
     item = catalog.entry("builders", builder)
     follow = form.on_change("builder.redraw")
     limit, name = event.text("limit"), event.text("name")
@@ -110,12 +105,6 @@ def draw(page: Page, event: Event) -> str:
         + html.button("Build dataset", "builder.start", kind="primary")
     )
     return f'<div class="stack">{parts}<div id="builder-plan"></div><div class="buttons">{buttons}</div></div>'
-
-
-def writers(page: Page) -> list[str]:
-    """The models that can write: the built-in reader only copies."""
-    entries = page.workbench.workspace.llms().items()
-    return [name for name, entry in entries if entry.backend != "extractive-reader"]
 
 
 def redraw(page: Page, event: Event) -> Patch:
@@ -157,7 +146,7 @@ def plan_view(planned: Any, more: str = "") -> str:
     if planned.runs:
         asks = sum(run.generations.high for run in planned.runs)
         head = f"<p>{len(planned.runs)} runs, at most {asks:,} requests</p>"
-    notes = html.bullets(map(on_page, planned.notes))
+    notes = html.bullets(planned.notes)
     return f'<div class="box">{html.heading("Plan", first=True)}{head}{notes}{more}</div>'
 
 
@@ -183,7 +172,7 @@ def estimate_view(estimate: Any) -> str:
     facts = [f"about {text(seconds, 'duration')}"] if seconds is not None else []
     facts += [text(dollars, "usd")] if dollars else []
     words = ", ".join(facts) or "The time cannot be foreseen."
-    return f"<p><b>{e(words)}</b></p>{html.bullets(map(on_page, estimate.notes))}"
+    return f"<p><b>{e(words)}</b></p>{html.bullets(estimate.notes)}"
 
 
 def begin(page: Page, request: ExperimentRequest) -> Job:
@@ -220,8 +209,8 @@ def stored_view(page: Page, event: Event, name: str) -> str:
     news = html.attributes(follow=job_id, do="builder.follow", id=name)
     stage, which = event.query.get("stage", ""), event.query.get("which", "all")
     return (
-        f'<div class="wrap-page">{crumb}<div id="builder-stages">{stages_view(page, name)}</div>'
-        f'<div id="builder-rows">{rows_view(page, name, stage, which)}</div><span{news}></span></div>'
+        f'{crumb}<div id="builder-stages">{stages_view(page, name)}</div>'
+        f'<div id="builder-rows">{rows_view(page, name, stage, which)}</div><span{news}></span>'
     )
 
 
@@ -232,16 +221,12 @@ def follow(page: Page, event: Event) -> Patch:
 
 def stages_view(page: Page, name: str) -> str:
     """How far it is, a row a stage, and what came out."""
-    job = page.workbench.jobs.get(service.NOUN, name)
-    progress = ""
-    if job is not None and not job.done:
-        stop, words = html.button("Stop", "jobs.stop", id=job.id), "starting"
-        if news := next((x for x in reversed(job.events()) if isinstance(x, Progress)), None):
-            counts = f"{news.done:,} of {news.total or 0:,}"
-            words = f"{stage_name(news.task)}: {news.message or counts}"
-        progress = html.doing(words, stop)
-    elif job is not None:
-        progress = html.problem(job.error)
+    job, words = page.workbench.jobs.get(service.NOUN, name), "starting"
+    events = reversed(job.events() if job else [])
+    if news := next((x for x in events if isinstance(x, Progress)), None):
+        counts = f"{news.done:,} of {news.total or 0:,}"
+        words = f"{stage_name(news.task)}: {news.message or counts}"
+    progress = going(job, words)
     try:
         stored = service.open_builder(page.workbench.workspace, name)
     except RalleError as error:
@@ -262,7 +247,7 @@ def stage_cells(name: str, label: str, counts: Mapping[str, Any]) -> list[str]:
         calls = f"{counts['calls']:,}"
         tokens = f"{counts['prompt_tokens']:,} + {counts['completion_tokens']:,}"
     return [
-        html.link(stage_name(label), html.address("data/builder", id=name, stage=label), "nm"),
+        html.named(stage_name(label), "data/builder", id=name, stage=label),
         f"{counts.get('inputs', 0):,}",
         f"{counts.get('kept', 0):,}",
         e(left or "none"),
@@ -280,7 +265,7 @@ def ended(report: Mapping[str, Any]) -> str:
     if questions := counts.get("questions", 0):
         words = plural(questions, "question")
         links = html.link("Read records", html.address("data/dataset", id=name), "button")
-    notes = html.bullets(map(on_page, report.get("notes", ())), "note")
+    notes = html.bullets(report.get("notes", ()), "note")
     files = "".join(f"<li><code>{e(path)}</code></li>" for path in report.get("files", ()))
     fold = html.fold("Files", f"<ul>{files}</ul>", id="builder-files")
     came = "good" if records or questions else "bad"

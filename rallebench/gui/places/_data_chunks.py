@@ -15,14 +15,6 @@ WAYS = (("blocks", "blocks"), ("recursive", "at blank lines"), ("sentences", "wh
 SHOWN_TEXT = 20_000
 
 
-def words_of(chunking: Chunking | None) -> str:
-    """A cutting in a few words."""
-    if chunking is None:
-        return "rows stay whole"
-    overlap = f", overlap {chunking.overlap}" if chunking.overlap else ""
-    return f"{chunking.size} {chunking.unit}{overlap}"
-
-
 def chunk_fields(chunking: Chunking | None, more: str = "") -> str:
     """The fields; ``more``: attributes of each, to follow changes."""
     own = WHOLE if chunking is None else OWN

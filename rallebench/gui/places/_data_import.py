@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,9 @@ from rallebench.core.events import Progress
 from rallebench.gui import form, html
 from rallebench.gui.frame import Event, Page, Patch
 from rallebench.gui.html import e
-from rallebench.gui.places._data_chunks import chunk_fields, chunking_of, words_of
-from rallebench.gui.wording import on_page
+from rallebench.gui.places._data_chunks import chunk_fields, chunking_of
 from rallebench.render.numbers import plural
-from rallebench.services import catalog, imports, uploads
+from rallebench.services import catalog, imports, library, uploads
 from rallebench.services.imports import ImportRequest, ImportResult, Looked, Preview
 from rallebench.services.jobs import Job
 
@@ -54,7 +54,7 @@ def panel(page: Page, event: Event) -> str:
 
 def head(step: str) -> str:
     """The heading, and where one is."""
-    number, steps = [name for name, _ in STEPS].index(step) + 1, ""
+    number, steps = list(dict(STEPS)).index(step) + 1, ""
     for name, label in STEPS:
         on, current = ("on", ' aria-current="step"') if name == step else ("", "")
         steps += f'<li class="{on}"{current}>{label}</li>'
@@ -152,7 +152,7 @@ def first_rows(preview: Preview, noun: str, items: str) -> str:
     drawn = f'{html.heading(f"First {noun}s", more)}<div class="firsts">{items}</div>'
     if not preview.bad:
         return drawn
-    lines = html.bullets(on_page(problem.message) for problem in preview.problems[:5])
+    lines = html.bullets(problem.message for problem in preview.problems[:5])
     box = form.check("skip_bad", "Leave bad rows out") if preview.rows else ""
     return f'{drawn}<div class="warn"><b>{plural(preview.bad, "bad row")}.</b>{lines}{box}</div>'
 
@@ -160,7 +160,12 @@ def first_rows(preview: Preview, noun: str, items: str) -> str:
 def settings(state: dict[str, Any], chunking: Any) -> str:
     """The cutting and the page map, folded."""
     fields, path = chunk_fields(chunking, form.on_change("import.rechunk")), state.get("pages", "")
-    cut = html.fold("Chunking", fields, gist=words_of(chunking), id="import-chunking")
+    cut = html.fold(
+        "Chunking",
+        fields,
+        gist=library.cut_words(chunking and asdict(chunking)),
+        id="import-chunking",
+    )
     pages = form.text("pages", "File", path, PAGES, PAGE_MAP, more=ON_LOOK)
     pages += '<label class="drop small" data-upload="import.preview" data-as="pages"><span>Drop a page map, or click</span><input type="file" class="sr" aria-label="Page map"></label>'
     gist = Path(path).name if path else "none"

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from rallebench.core.errors import RalleError
 from rallebench.core.types import Example, Passage
 from rallebench.gui import form, html
 from rallebench.gui.frame import Event, Page, Patch
 from rallebench.gui.html import attributes, e
 from rallebench.gui.places._data_chunks import chunk_fields, chunking_of, marked
-from rallebench.gui.places._data_marks import badge
-from rallebench.gui.wording import on_page
+from rallebench.gui.places._data_search import badge
 from rallebench.render.numbers import plural
 from rallebench.services import gold_coverage, library, passages
 
@@ -22,8 +20,8 @@ NOUNS = {"corpus": "passage", "dataset": "question"}
 
 def register(page: Page) -> None:
     """Both views."""
-    page.view("data/corpus", open_corpus)
-    page.view("data/dataset", open_dataset)
+    page.view("data/corpus", open_corpus, back="data/list")
+    page.view("data/dataset", open_dataset, back="data/list")
     page.rows("data-corpus", passage_rows)
     page.rows("data-dataset", record_rows)
     page.actions("read", corpus, dataset, refilter, cut, covered)
@@ -63,11 +61,6 @@ def list_row(title: str, below: str) -> str:
     )
 
 
-def missing(error: Exception) -> Patch:
-    """Back to the lists, which say what is not there."""
-    return {"go": "#/data/list", "say": on_page(error)}
-
-
 def refilter(page: Page, event: Event) -> Patch:
     """The list with the words that are typed; the address keeps them."""
     view, name, find = event.text("view"), event.text("id"), event.text("find")
@@ -81,11 +74,8 @@ def refilter(page: Page, event: Event) -> Patch:
 def open_corpus(page: Page, event: Event) -> Patch:
     """The passages of a corpus."""
     name, find = event.query.get("id", ""), event.query.get("find", "")
-    try:
-        rows = passages.corpus_rows(page.workbench, name, find)
-        row = passages.row_of(page.workbench, name, event.query.get("q", ""))
-    except RalleError as error:
-        return missing(error)
+    rows = passages.corpus_rows(page.workbench, name, find)
+    row = passages.row_of(page.workbench, name, event.query.get("q", ""))
     at = list(rows).index(row) if row is not None and row in rows else 0
     first = passages.passages_at(page.workbench, name, [rows[at]]) if rows else []
     chosen = passage_view(first[0], name) if first else ""
@@ -153,10 +143,7 @@ def cut(page: Page, event: Event) -> Patch:
 def open_dataset(page: Page, event: Event) -> Patch:
     """The records of a dataset."""
     name, find = event.query.get("id", ""), event.query.get("find", "")
-    try:
-        examples = passages.records(page.workbench, name, find)
-    except RalleError as error:
-        return missing(error)
+    examples = passages.records(page.workbench, name, find)
     ids, qid = [example.question.qid for example in examples], event.query.get("q", "")
     at = ids.index(qid) if qid in ids else 0
     chosen = record_view(name, examples[at]) if examples else ""
@@ -215,7 +202,6 @@ def covered(page: Page, event: Event) -> Patch:
     """The coverage of a dataset by every retriever: read when the fold is opened."""
     rows = []
     for name, share in gold_coverage.index_coverage(page.workbench, event.text("id")).items():
-        link = html.link(name, html.address("data/index", id=name), "nm")
         count = f"{share.held:,} of {share.total:,}" if share else "–"
-        rows.append([link, badge(share), count])
+        rows.append([html.named(name, "data/index", id=name), badge(share), count])
     return {"#dataset-covered": html.rows(["Index", "Coverage", ">Gold pages"], rows, kind="covs")}

@@ -1,31 +1,77 @@
-"""One index: what it says of itself, and a search with its knobs."""
+"""One index: its kind, state and coverage in words, what it says of itself, and a search with its knobs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
-from difflib import SequenceMatcher
-from typing import Any
 
-from rallebench.core.errors import RalleError, UsageError
-from rallebench.core.types import Example, Gold
+from rallebench.core.errors import RalleError
+from rallebench.core.types import Gold
 from rallebench.gui import figures, form, html
 from rallebench.gui.frame import Event, Page, Patch
 from rallebench.gui.html import e
-from rallebench.gui.places._data_marks import KINDS, state, switch_button
-from rallebench.gui.wording import on_page
-from rallebench.services import catalog, gold_coverage, library
+from rallebench.services import library, passages
 from rallebench.services.data import Search
+from rallebench.services.gold_coverage import Coverage
 from rallebench.services.library import RetrieverLine
 
 OFFERED = 200
 """Questions of a dataset that a field offers."""
+KINDS = {
+    "bm25": "words",
+    "flat": "dense, exact",
+    "numpy-flat": "dense, exact",
+    "hnsw": "dense, graph",
+    "hnswlib": "dense, graph",
+    "ivf-sq8": "dense, 8-bit",
+    "diskann": "dense, on disk",
+    "rrf": "hybrid, by rank",
+    "scores": "hybrid, by score",
+    "union": "hybrid, sampled",
+    "rerank": "reranked",
+    "llm-rerank": "reranked by a model",
+}
+"""Kind of an index or way of combining → what it is called; the exact name is the tooltip."""
 
 
 def register(page: Page) -> None:
     """The view and its actions."""
-    page.view("data/index", open_index)
+    page.view("data/index", open_index, back="data/list")
     page.actions("index", search, offer, switch, refresh)
+
+
+def state(line: RetrieverLine) -> str:
+    """The state of an index in a word, and why if it is damaged."""
+    words = line.state or "ready"
+    about = line.about if words in ("damaged", "not built") else ""
+    return html.state(words, about)
+
+
+def switch_button(line: RetrieverLine) -> str:
+    """Load, or unload."""
+    if line.state == "loaded":
+        return html.button("Unload", "models.unload", id=line.name)
+    return html.button("Load", "models.load", id=line.name, what="retriever")
+
+
+def badge(share: Coverage | None, *, loading: bool = False) -> str:
+    """The coverage of a dataset by a corpus or an index."""
+    if loading:
+        return '<span class="cov">…</span>'
+    if share is None or share.share is None:
+        why = "not known before it is loaded" if share is None else "no gold pages are named"
+        return f'<span class="cov" title="{why}">–</span>'
+    level = "full" if share.share >= 0.95 else "some" if share.share >= 0.5 else "low"
+    words = f"{share.held:,} of {share.total:,} gold pages are there"
+    return f'<span class="cov {level}" title="{words}">{100 * share.share:.1f} %</span>'
+
+
+def delete_index(line: RetrieverLine, kind: str = "") -> str:
+    """The button that asks before an index or a combination is deleted, "" for what is not deletable."""
+    what = "combination" if line.parts else "index"
+    if not line.own or not (line.parts or line.bytes is not None or line.state == "damaged"):
+        return ""
+    return html.button("Delete…", "data.ask_delete", kind=kind, what=what, id=line.name)
 
 
 def line_of(page: Page, name: str) -> RetrieverLine:
@@ -41,18 +87,14 @@ def open_index(page: Page, event: Event) -> Patch:
     """The index that the address names, else the first; with the query of the address it is searched by the button."""
     names = [line.name for line in library.retrievers(page.workbench)]
     name = event.query.get("id") or next(iter(names), "")
-    try:
-        line = line_of(page, name)
-    except RalleError as error:
-        return {"go": "#/data/list", "say": on_page(error)}
+    line = line_of(page, name)
     hint = "Type a query, or choose a question, whose gold is then marked. The index is loaded if it is not."
     body = (
-        f'<div class="wrap-page wide" data-form data-problems><div id="index-head">{head(line)}</div>'
+        f'<div id="index-head">{head(line)}</div>'
         f'<div class="index-cols"><div class="stack">{search_form(page, event, name, names)}<div id="index-hits">{html.note(hint)}</div></div>'
-        f'<aside class="stack" id="index-about">{about(page, line)}</aside></div>'
-        '<span data-follow="*" data-do="index.refresh"></span></div>'
+        f'<aside class="stack" id="index-about">{about(page, line)}</aside></div>{html.follow("index.refresh")}'
     )
-    return {"#v-data-index": body, "title": name}
+    return html.view("data/index", name, body, kind="wide", more=" data-form data-problems")
 
 
 def switch(page: Page, event: Event) -> Patch:
@@ -83,7 +125,8 @@ def refresh(page: Page, event: Event) -> Patch:
 def search_form(page: Page, event: Event, name: str, names: list[str]) -> str:
     """Query, k, knobs, and the question whose gold is marked."""
     sets = list(page.workbench.workspace.dataset_paths())
-    chosen = event.query.get("set") or fitting(page, name)
+    corpus = line_of(page, name).corpus
+    chosen = event.query.get("set") or library.fitting_dataset(page.workbench, corpus)
     question = event.query.get("q", "")
     query = event.query.get("query", "")
     if question and not query:
@@ -108,21 +151,6 @@ def search_form(page: Page, event: Event, name: str, names: list[str]) -> str:
     )
 
 
-def fitting(page: Page, index: str) -> str:
-    """The dataset whose gold pages the index holds best; of equals the usual one, then the one named most alike."""
-    workbench = page.workbench
-    corpus = line_of(page, index).corpus
-    lines = library.datasets(workbench)
-    found = {line.name: gold_coverage.coverage(workbench, line.name, corpus) for line in lines}
-    shares = {name: value.share for name, value in found.items() if value and value.share}
-    usual = catalog.DEFAULT_DATASET
-
-    def rank(name: str) -> tuple[float, bool, float]:
-        return shares[name], name == usual, SequenceMatcher(None, name, corpus).ratio()
-
-    return max(shares, key=rank, default=usual)
-
-
 def question_field(page: Page, dataset: str, chosen: str) -> str:
     """A field that offers questions of a dataset."""
     offered: list[tuple[str, str]] = []
@@ -133,24 +161,9 @@ def question_field(page: Page, dataset: str, chosen: str) -> str:
     return f'<input name="q" list="index-questions" value="{e(chosen)}" placeholder="id, or words of it"{follow}>{options}'
 
 
-def example_of(page: Page, event: Event) -> Example | None:
-    """The question that is chosen by its id, or by words that it holds; None if none is. Raises UsageError."""
-    words = event.text("q")
-    if not words:
-        return None
-    questions = page.workbench.asking.questions(event.text("set"))
-    for example in questions:
-        if example.question.qid == words:
-            return example
-    for example in questions:
-        if words.lower() in example.question.text.lower():
-            return example
-    raise UsageError(f"No question of {event.text('set')} has the id or the words {words!r}.")
-
-
 def offer(page: Page, event: Event) -> Patch:
     """Take the chosen question as the query."""
-    example = example_of(page, event)
+    example = passages.example_of(page.workbench, event.text("set"), event.text("q"))
     query = {"set": event.text("set")}
     query |= {"q": example.question.qid} if example else {}
     address = html.address("data/index", id=event.text("id"), **query)
@@ -172,7 +185,7 @@ def query_field(query: str) -> str:
 
 def search(page: Page, event: Event) -> Iterator[Patch]:
     """Search, loading what is not loaded."""
-    example = example_of(page, event)
+    example = passages.example_of(page.workbench, event.text("set"), event.text("q"))
     gold = example.gold if example else Gold()
     query = event.text("query") or (example.question.text if example else "")
     name, k = event.text("id"), event.whole("k", "k")
@@ -222,7 +235,7 @@ def about(page: Page, line: RetrieverLine) -> str:
             ("Passages", f"{manifest.passages:,}"),
             ("Without a page", f"{manifest.passages_without_page:,}"),
             ("Encoder", encoder),
-            ("Chunking", words_of_cut(manifest.chunking)),
+            ("Chunking", library.cut_words(manifest.chunking)),
             ("Disk", figures.amount(manifest.bytes)),
             ("Built in", figures.duration(manifest.seconds)),
             ("Fingerprint", manifest.fingerprint),
@@ -232,17 +245,5 @@ def about(page: Page, line: RetrieverLine) -> str:
         ("Used by", ", ".join(library.users(page.workbench.workspace, line.name, "retriever")))
     )
     fold = html.fold(title, html.as_json(whole), id="index-manifest") if whole else ""
-    delete = ""
-    if line.own and (line.bytes is not None or line.parts or line.state == "damaged"):
-        what = "combination" if line.parts else "index"
-        delete = html.button("Delete…", "data.ask_delete", kind="danger", what=what, id=line.name)
-    head = html.heading("About", first=True)
+    head, delete = html.heading("About", first=True), delete_index(line, "danger")
     return f'{head}{html.defs(facts)}{fold}<div class="row">{delete}</div>'
-
-
-def words_of_cut(chunking: dict[str, Any] | None) -> str:
-    """The cutting of an index in a few words."""
-    if not chunking:
-        return "rows stay whole"
-    overlap = f", overlap {chunking['overlap']}" if chunking.get("overlap") else ""
-    return f"{chunking['size']} {chunking.get('unit', 'words')}{overlap}"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence, Set
+from functools import partial
 
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.settings import Setting
@@ -109,10 +110,9 @@ def request_of(page: Page, event: Event, design: Design) -> ExperimentRequest:
 def cards(chosen: str) -> str:
     """The kinds of experiment."""
     drawn = ""
-    for kind, (title, about) in KINDS.items():
-        on, current = (" on", " aria-current=true") if kind == chosen else ("", "")
+    for kind, about in KINDS.items():
         address = html.address("experiments/list", kind=kind)
-        drawn += f'<a class="card{on}" href="{address}"{current}><b>{e(title)}</b><small>{e(about)}</small></a>'
+        drawn += html.choice(address, *about, kind == chosen, "card")
     return f'<div class="x-cards" role="group" aria-label="Kind of experiment">{drawn}</div>'
 
 
@@ -139,18 +139,8 @@ def naming(design: Design) -> str:
     return html.fold("Name and logging", form.fields(fields), gist=gist, id="x-naming")
 
 
-def ticks(
-    name: str,
-    choices: Iterable[Choice],
-    chosen: Sequence[str],
-    about: Mapping[str, str] | None = None,
-) -> str:
-    """Boxes to tick, each with an id so that the focus stays."""
-    boxes = "".join(
-        f'<label class="check" title="{e((about or {}).get(value, ""))}"><input type="checkbox" name="{e(name)}" id="x-{e(name)}-{e(value)}" value="{e(value)}"{" checked" if value in chosen else ""}> {e(label)}</label>'
-        for value, label in choices
-    )
-    return f'<div class="checks">{boxes}</div>'
+ticks = partial(form.checks, id="x")
+"""Boxes to tick, each with an id so that the focus stays."""
 
 
 def three(*fields: str) -> str:
@@ -198,17 +188,11 @@ def _sweep(page: Page, event: Event, design: Design) -> Steps:
         blank=f"{bench_of(page, event).chain.name}, as in Build",
         more=' aria-label="Chain" class="x-chain"',
     )
-    how = "".join(
-        f'<label class="check"><input type="radio" name="strategy" id="x-way-{value}" value="{value}"{" checked" if value == design.strategy else ""}> {label}</label>'
-        for value, label in STRATEGIES
-    )
+    what = f"What to vary <small>of the chain</small> {source}"
     return (
-        (
-            f"What to vary <small>of the chain</small> {source}",
-            f'{rows}<div class="row">{first}{more}</div>',
-        ),
+        (what, f'{rows}<div class="row">{first}{more}</div>'),
         ("On which questions", questions(page, design, metric=True)),
-        ("How", f'<div class="checks">{how}</div>'),
+        ("How", ticks("strategy", STRATEGIES, [design.strategy], kind="radio")),
     )
 
 
@@ -268,15 +252,10 @@ def questions(
 def _suite(page: Page, event: Event, design: Design) -> Steps:
     about, asks, known = designs.suite_about(design.suite)
     paper, suites = design.suite.partition("-")[0], designs.papers()
-    tabs = "".join(
-        html.button(
-            designs.PAPERS.get(name, name),
-            "experiments.choose_paper",
-            kind="on" if name == paper else "",
-            paper=name,
-        )
-        for name in suites
-    )
+    tabs, do = "", "experiments.choose_paper"
+    for name in suites:
+        on = "on" if name == paper else ""
+        tabs += html.button(designs.PAPERS.get(name, name), do, kind=on, paper=name)
     parts = [
         (name, name.partition("-")[2].replace("-", " ").capitalize() or "All of it")
         for name in suites[paper]
@@ -303,25 +282,18 @@ def _suite(page: Page, event: Event, design: Design) -> Steps:
 
 
 def _settings(page: Page, design: Design, known: Mapping[str, Setting], names: Set[str]) -> str:
-    """Some settings of a benchmark: lists as boxes, a dataset or path with what the workspace has, the rest by its kind."""
+    """Some settings of a benchmark: lists first, then a dataset or path with what the workspace has, then the rest by its kind."""
     values = {"models": [design.llm], **experiment_design.typed(design)}
     choices, folded = catalog.choices(page.workbench.workspace, known), designs.advanced(known)
-    lists, paths, fields = "", "", {n: setting for n, setting in known.items() if n in names}
-    for name, setting in [(n, s) for n, s in fields.items() if n not in folded]:
-        if setting.is_path:
-            value = values.get(name, setting.default)
-            paths += form.control(name, fields.pop(name), value, choices.get(name), "s:")
-        if setting.is_path or not setting.many or name not in choices:
-            continue
-        fields.pop(name)
-        chosen = values.get(name, str(setting.default or "").split(","))
-        chosen = chosen if isinstance(chosen, list) else [chosen]
-        boxes = ticks(f"s:{name}", [(v, v) for v in choices[name]], chosen)
-        legend = e(name.replace("_", " ").capitalize())
-        lists += f'<fieldset class="x-vary" title="{e(setting.about)}"><legend>{legend}</legend>{boxes}</fieldset>'
+
+    def rank(name: str) -> int:
+        setting = known[name]
+        return 1 if setting.is_path else 0 if setting.many and name in choices else 2
+
+    fields = {name: known[name] for name in sorted((n for n in known if n in names), key=rank)}
     current = {n: values.get(n, "" if s.kind is bool else s.default) for n, s in fields.items()}
     rare = [name for name in folded if name in fields]
-    return f"{lists}{paths}{form.draw(fields, current, choices, prefix='s:', folded=rare)}"
+    return form.draw(fields, current, choices, prefix="s:", folded=rare)
 
 
 def _tradeoff(page: Page, event: Event, design: Design) -> Steps:
@@ -331,8 +303,7 @@ def _tradeoff(page: Page, event: Event, design: Design) -> Steps:
     knobs = ""
     for name, (setting, values) in designs.search_knobs(page.workbench, design.indexes).items():
         chosen = design.knobs.get(name) or values
-        offered = [(v, v) for v in dict.fromkeys([*values, *chosen])]
-        own = ""
+        offered, own = dict.fromkeys([*values, *chosen]), ""
         if setting.kind in (int, float):
             limits = f' step="any"{form.limits(setting)}'
             own = own_value(f"knob-own:{name}", name, "number", limits)
@@ -341,7 +312,7 @@ def _tradeoff(page: Page, event: Event, design: Design) -> Steps:
     if design.indexes:
         none = "The search of these indexes has no setting to vary."
     return (
-        ("Which indexes", ticks("indexes", [(n, n) for n in about], design.indexes, about)),
+        ("Which indexes", ticks("indexes", about, design.indexes, abouts=about)),
         ("On which questions", over),
         ("Which settings of their search", knobs or html.note(none)),
     )
@@ -350,18 +321,16 @@ def _tradeoff(page: Page, event: Event, design: Design) -> Steps:
 def _baselines(page: Page, event: Event, design: Design) -> Steps:
     names = [run.name for run in page.workbench.runs.list()[:100]]
     which = "The same chain with no passages, with random passages, and, where the questions name gold pages, with those."
+    run = form.chooser("Run", "run", names, design.run, blank="Choose a run")
     return (
-        (
-            "Of which run",
-            three(form.chooser("Run", "run", names, design.run, blank="Choose a run")),
-        ),
+        ("Of which run", three(run)),
         ("Over what", html.note("The questions, metrics and seed of that run.")),
         ("Which", html.note(which)),
     )
 
 
 def _batch(page: Page, event: Event, design: Design) -> Steps:
-    names = [(n, n) for n in page.workbench.workspace.chain_paths()]
+    names = page.workbench.workspace.chain_paths()
     hint = "path of a folder with chains, JSON or YAML"
     folder = form.text("folder", "Or a folder", design.folder, hint)
     llms = list(page.workbench.workspace.llms())

@@ -9,8 +9,8 @@ from rallebench.core.tables import Figure, Table
 from rallebench.gui import figures, form, html
 from rallebench.gui.frame import Event, Page, Patch
 from rallebench.gui.html import attributes, e, warning
+from rallebench.gui.jobs import stop_button
 from rallebench.gui.places import _experiment_files, _published, _runs_list
-from rallebench.gui.wording import on_page
 from rallebench.render import experiments, svg
 from rallebench.render.numbers import text
 from rallebench.services import experiment_groups, experiment_jobs, experiment_results
@@ -60,15 +60,15 @@ def open_one(page: Page, event: Event) -> Patch:
         body = _BODIES.get(stored.kind, _suite)(page, event, stored)
     buttons = _buttons(page, stored)
     crumb = html.crumb("Experiments", "#/experiments/list", title, about, buttons=buttons)
-    body = f'<div class="wrap-page wide x-one" data-on="none"{follow}>{crumb}{body}{_experiment_files.draw(page, stored)}</div>'
-    return {"#v-experiments-one": body, "title": title}
+    parts, more = (crumb, body, _experiment_files.draw(page, stored)), f' data-on="none"{follow}'
+    return html.view("experiments/one", title, *parts, kind="wide x-one", more=more)
 
 
 def _buttons(page: Page, stored: StoredExperiment) -> str:
     name = stored.name
     if stored.report is None:
         if job := _job(page, name):
-            return html.state("running") + html.button("Stop", "jobs.stop", id=job.id)
+            return html.state("running") + stop_button(job, kind="")
         return html.button("Continue", "experiments.resume", kind="primary", id=name)
     use = ""
     if variants := stored.report.get("variants"):
@@ -103,9 +103,7 @@ def say(sentence: str) -> str:
 
 def warnings_of(failed: Mapping[str, Any]) -> str:
     """What failed, and why."""
-    return "".join(
-        warning(f"{plain_label(label)}: {on_page(why)}") for label, why in failed.items()
-    )
+    return "".join(warning(f"{plain_label(label)}: {why}") for label, why in failed.items())
 
 
 def go_select(title: str, key: str, options: Sequence[Any], chosen: str, blank: str = "") -> str:
@@ -119,7 +117,7 @@ def go_select(title: str, key: str, options: Sequence[Any], chosen: str, blank: 
 def _ranked(page: Page, event: Event, stored: StoredExperiment) -> str:
     value = experiment_results.ranking(page.workbench, stored, event.query.get("by", ""))
     document, chooser = value.document, ""
-    warned = "".join(warning(on_page(sentence)) for sentence in document["warnings"])
+    warned = "".join(map(warning, document["warnings"]))
     if stored.kind == "sweep" and len(value.metrics) > 1:
         options = [(name, experiment_groups.label_of(name)) for name in value.metrics]
         field = go_select("Decided by", "by", options, document["metric"] or "")
@@ -231,7 +229,7 @@ def _suite(page: Page, event: Event, stored: StoredExperiment) -> str:
         drawn += f'<p class="note">{own}</p>'
     drawn += plots([Figure(**value) for value in document.get("plots", ())])
     if notes:
-        inside = "".join(warning(on_page(note)) for note in notes)
+        inside = "".join(map(warning, notes))
         gist = f"{len(notes)} sentences"
         drawn += html.fold("Notes", inside, gist=gist, id="x-notes", opened=len(notes) < 3)
     drawn += _beside(page, event, stored)

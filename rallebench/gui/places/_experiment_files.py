@@ -29,19 +29,18 @@ def register(page: Page) -> None:
 
 def draw(page: Page, stored: StoredExperiment) -> str:
     """The files with labels to fill in, then all files."""
-    names, drawn = experiment_results.files(page.workbench, stored.name), ""
-    for name in names:
+    names, drawn, lines = experiment_results.files(page.workbench, stored.name), "", []
+    for number, name in enumerate(names):
+        data = {"id": stored.name, "file": name}
         if "label" in name:
-            data = {"id": stored.name, "file": name}
             button = html.button("Label the errors", "experiments.edit_file", **data)
             drawn += f'<div class="row"><span>{e(name)}</span>{button}</div>'
+        if number < MOST_FILES:
+            save = html.button("Save", "experiments.save_file", kind="quiet", **data)
+            lines.append([save, e(name)])
     if drawn:
         hint = "Give each error a category, then run again: your counts stand beside the paper's."
         drawn = html.heading("Errors") + html.note(hint) + drawn
-    lines = []
-    for name in names[:MOST_FILES]:
-        data = {"id": stored.name, "file": name}
-        lines.append([html.button("Save", "experiments.save_file", kind="quiet", **data), e(name)])
     if not lines:
         return drawn
     table, gist = html.rows(("", "File"), lines, kind="x-files"), f"{len(names)} files"

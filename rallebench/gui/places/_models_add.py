@@ -12,6 +12,7 @@ from rallebench.core.memory import size
 from rallebench.gui import form, html
 from rallebench.gui.frame import Event, Page, Patch
 from rallebench.gui.html import attributes, e
+from rallebench.gui.places._data_import import whole_path
 from rallebench.gui.places._models_list import refresh
 from rallebench.gui.wording import on_page
 from rallebench.render.numbers import plural
@@ -86,14 +87,6 @@ def find(page: Page, event: Event) -> Patch:
     return {"#models-found": body}
 
 
-def free_name(page: Page, wish: str) -> str:
-    """A name that nothing has, made of a model's."""
-    stem = Path(wish.rstrip("/")).name or wish
-    taken = {*page.workbench.workspace.llms(), *page.workbench.workspace.retrievers()}
-    names = (stem, *(f"{stem}-{number}" for number in range(2, 10_000)))
-    return next(name for name in names if name not in taken)
-
-
 def add_server(page: Page, event: Event) -> Patch:
     """Add a model of the server and test it at once."""
     model = event.text("model")
@@ -103,7 +96,7 @@ def add_server(page: Page, event: Event) -> Patch:
         backend=model_entries.ELSEWHERE, settings={"model": model, **address_of(event)}
     )
     entry = priced(event, entry)
-    return added(page, event.text("model_name") or free_name(page, model), entry, test=True)
+    return added(page, event.text("model_name"), entry, wish=model, test=True)
 
 
 def price_fields(now: Mapping[str, float]) -> str:
@@ -122,9 +115,17 @@ def priced(event: Event, entry: LLMEntry) -> LLMEntry:
 
 
 def added(
-    page: Page, name: str, entry: LLMEntry, *, test: bool = False, load: bool = False
+    page: Page,
+    name: str,
+    entry: LLMEntry,
+    *,
+    wish: str = "",
+    test: bool = False,
+    load: bool = False,
 ) -> Patch:
-    """Save an entry, and begin to test or load it."""
+    """Save an entry, and begin to test or load it; without a name it has a free one made of ``wish``."""
+    if wish and not name:
+        name = model_entries.free_name(page.workbench.workspace, wish)
     _, *more = page.workbench.models.add(name, entry)
     if test:
         model_lines.start_test(page.workbench, name)
@@ -155,9 +156,15 @@ def memory_field(more: str = "") -> str:
     return form.chooser("Memory", "quantization", choices, "none", more=more)
 
 
+def quantization_of(event: Event) -> dict[str, str]:
+    """The chosen memory as a setting; a model as it is stored needs none."""
+    chosen = event.text("quantization", "none")
+    return {"quantization": chosen} if chosen != "none" else {}
+
+
 def add_folder(page: Page, event: Event) -> Patch:
     """Check a folder or a GGUF file, say what it needs, and add it."""
-    path = event.text("path").strip("\"'").strip()
+    path = whole_path(event.text("path"))
     if not path:
         raise UsageError("No folder is given; type the path of a model.")
     place = Path(path).expanduser()
@@ -165,15 +172,13 @@ def add_folder(page: Page, event: Event) -> Patch:
         raise UsageError(
             f"{place} is no folder; type the path of a transformers folder or a GGUF file."
         )
-    settings = {"model": str(place)}
-    if event.text("quantization", "none") != "none":
-        settings["quantization"] = event.text("quantization")
+    settings = {"model": str(place), **quantization_of(event)}
     needs = model_entries.needs(settings)
     if not needs.fits:
         raise UsageError(" ".join(needs.sentences))
     entry = LLMEntry(backend="transformers", settings=settings)
     stem = place if place.is_dir() else place.with_suffix("")
-    return added(page, event.text("name") or free_name(page, str(stem)), entry)
+    return added(page, event.text("name"), entry, wish=str(stem))
 
 
 # a preset
@@ -211,8 +216,7 @@ def facts(page: Page, name: str, quantization: str) -> str:
         )
     settings = {**item.settings, "quantization": quantization}
     try:
-        needs = model_entries.needs(settings)
-        lines += needs.sentences
+        lines += model_entries.needs(settings).sentences
     except RalleError as error:
         lines.append(on_page(error))
     return html.note(" ".join(lines))
@@ -225,11 +229,10 @@ def preset_facts(page: Page, event: Event) -> Patch:
 
 def add_preset(page: Page, event: Event) -> Patch:
     """Add a preset and begin to load it, which downloads it. One in a package that is not installed is refused."""
-    chosen, quantization = event.text("preset"), event.text("quantization", "none")
-    settings = {"quantization": quantization} if quantization != "none" else {}
-    entry = model_entries.entry_of(page.workbench, settings, preset=chosen)
+    chosen = event.text("preset")
+    entry = model_entries.entry_of(page.workbench, quantization_of(event), preset=chosen)
     model_entries.needs(entry.settings)
-    return added(page, free_name(page, chosen), entry, load=True)
+    return added(page, "", entry, wish=chosen, load=True)
 
 
 # another backend
@@ -237,10 +240,8 @@ def add_preset(page: Page, event: Event) -> Patch:
 
 def other() -> str:
     """Any backend with settings of one's own."""
-    backends, more = (
-        list(catalog.names("llms")),
-        ' class="mono" placeholder=\'{"decline_below": 0.3}\'',
-    )
+    backends = list(catalog.names("llms"))
+    more = ' class="mono" placeholder=\'{"decline_below": 0.3}\''
     inside = (
         form.chooser("Backend", "backend", backends, backends[0])
         + form.text("other_name", "Name", hint="what chains call it")

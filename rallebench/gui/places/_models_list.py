@@ -9,7 +9,6 @@ from rallebench.core.errors import RalleError
 from rallebench.gui import figures, html
 from rallebench.gui.frame import Event, Page, Patch
 from rallebench.gui.html import e
-from rallebench.gui.wording import on_page
 from rallebench.render.numbers import text
 from rallebench.services import model_lines
 from rallebench.services.model_lines import ModelLine, PartLine
@@ -60,10 +59,10 @@ def card(line: ModelLine) -> str:
     )
     news = html.problem(line.news)
     if line.state != "failed":
-        news = html.note(on_page(line.news) if line.news else "")
+        news = html.note(line.news)
     bar = progress(line.news) if line.state == "loading" or testing else ""
     return (
-        f'<article class="mc"><h4>{html.link(line.name, address, "nm")}{html.state(word(line))}</h4>'
+        f'<article class="mc"><h4>{html.named(line.name, "models/one", id=line.name)}{html.state(word(line))}</h4>'
         f'<p class="kind" title="{e(line.about)}">{e(line.about)}</p>{html.defs(facts(line))}{news}{bar}'
         f'<div class="mf">{buttons}<span class="gap"></span>{menu}</div></article>'
     )
@@ -118,7 +117,7 @@ def parts_table(lines: list[PartLine]) -> str:
     for line in lines:
         name, menu = f'<b class="nm">{e(line.name)}</b>', ""
         if line.kind == "retriever":
-            name = html.link(line.name, html.address("data/index", id=line.name), "nm")
+            name = html.named(line.name, "data/index", id=line.name)
             verb = verbs.get(line.state, ("Load", "models.load"))
             button = html.button(*verb, id=line.name, what="retriever")
             menu = html.menu(button, label=f"Actions for {line.name}")

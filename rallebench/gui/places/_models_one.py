@@ -11,9 +11,9 @@ from rallebench.core.memory import size
 from rallebench.gui import figures, form, html
 from rallebench.gui.frame import Event, Page, Patch
 from rallebench.gui.html import e
+from rallebench.gui.jobs import going
 from rallebench.gui.places._models_add import QUANTIZATIONS, key_field, price_fields, priced
 from rallebench.gui.places._models_list import refresh
-from rallebench.gui.wording import on_page
 from rallebench.services import catalog, model_entries, model_lines
 from rallebench.services.jobs import Job
 
@@ -27,18 +27,15 @@ FIRST = (
 
 def register(page: Page) -> None:
     """The view and its actions."""
-    page.view("models/one", open_one)
+    page.view("models/one", open_one, back="models/list")
     page.actions("models", try_, follow, change, price_form, price, key_form, key, forget_key)
 
 
 def open_one(page: Page, event: Event) -> Patch:
     """The model that the address names."""
     name = event.query.get("id", "")
-    try:
-        entry = page.workbench.workspace.llm(name)
-        own = name in page.workbench.models.own()
-    except RalleError as error:
-        return {"go": "#/models/list", "say": on_page(error)}
+    entry = page.workbench.workspace.llm(name)
+    own = name in page.workbench.models.own()
     buttons = ""
     if own and entry.backend == model_entries.ELSEWHERE:
         buttons += html.button("Key…", "models.key_form", id=name)
@@ -52,10 +49,10 @@ def open_one(page: Page, event: Event) -> Patch:
     news = html.attributes(follow=f"test {name}", do="models.follow", id=name)
     last = answer(page.workbench.jobs.get("test", name))
     body = (
-        f'<div class="wrap-page">{crumb}<div class="one-cols"><div class="stack">{part("Try it", prompt, ask)}<div id="model-answer">{last}</div></div>'
-        f'<div class="stack">{settings}{forms(page, name)}</div></div><span{news}></span></div>'
+        f'{crumb}<div class="one-cols"><div class="stack">{part("Try it", prompt, ask)}<div id="model-answer">{last}</div></div>'
+        f'<div class="stack">{settings}{forms(page, name)}</div></div><span{news}></span>'
     )
-    return {"#v-models-one": body, "title": name}
+    return html.view("models/one", name, body)
 
 
 def part(title: str, fields: str, button: str) -> str:
@@ -83,11 +80,8 @@ def answer(job: Job | None) -> str:
     """What the model answered, or how far it is."""
     if job is None:
         return html.note("The answer comes here; the model is loaded if it is not.")
-    if not job.done:
-        stop = html.button("Stop", "jobs.stop", id=job.id)
-        return html.doing(job.message or "starting", stop)
-    if job.error is not None:
-        return html.problem(job.error)
+    if not job.done or job.error is not None:
+        return going(job)
     result, tokens = job.result, "tokens not counted"
     if result.prompt_tokens is not None and result.completion_tokens is not None:
         tokens = f"{result.prompt_tokens:,} + {result.completion_tokens:,} tokens"
@@ -125,8 +119,7 @@ def change(page: Page, event: Event) -> Patch:
     name = event.text("id")
     before = page.workbench.models.entry(name)
     known = known_of(before) or {}
-    values = form.read(known, event, prefix="set-", owner=f"model {name!r}")
-    own = {key: value for key, value in values.items() if value != known[key].default}
+    own = form.changed(known, event, prefix="set-", owner=f"model {name!r}")
     entry = before.model_copy(update={"settings": own})
     if before.backend == model_entries.ELSEWHERE:
         entry = priced(event, entry)
@@ -147,7 +140,7 @@ def forms(page: Page, name: str) -> str:
     try:
         fits = page.workbench.models.room_in_every_form(name)
     except RalleError as error:
-        return html.note(on_page(error))
+        return html.note(error)
     rows = []
     for kind, fit in fits.items():
         fitting = "fits" if fit.fits else "does not fit"

@@ -9,8 +9,10 @@ from rallebench.core.events import Progress
 from rallebench.gui import html
 from rallebench.gui.frame import Event, Page
 from rallebench.gui.html import attributes, e, warning
+from rallebench.gui.jobs import stop_button
 from rallebench.gui.places._design import request_of
 from rallebench.gui.wording import on_page
+from rallebench.render.experiments import span
 from rallebench.render.numbers import plural, text
 from rallebench.services.experiment_design import Design, command
 from rallebench.services.experiment_jobs import PILOT
@@ -44,7 +46,7 @@ def _drawn(design: Design, value: Forecast, name: str, pilot: Job | None) -> str
     verb = "Start" if noun == "run" else "Run"
     if 0 < value.left < value.questions:
         verb = "Continue"
-    notes = [warning(on_page(note)) for note in value.notes]
+    notes = list(map(warning, value.notes))
     warned, more = "".join(notes[:MOST_NOTES]), notes[MOST_NOTES:]
     if more:
         warned += html.fold(f"{len(more)} more notes", "".join(more))
@@ -100,9 +102,8 @@ def facts(value: Forecast) -> list[str]:
     if value.questions and not value.left:
         lines.append("Every question is answered already, so this costs nothing.")
     if value.generations[0] or value.generations[1]:
-        lines.append(
-            f"{_span(value.generations, 'call')} to models, {_span(value.retrievals, 'search', 'searches')}."
-        )
+        calls = _span(value.generations, "call", "calls")
+        lines.append(f"{calls} to models, {_span(value.retrievals, 'search', 'searches')}.")
     if value.cached:
         are = "is" if value.cached == 1 else "are"
         lines.append(f"{plural(value.cached, 'answer')} {are} in the cache and cost nothing.")
@@ -119,13 +120,11 @@ def estimating(pilot: Job | None, *, measured: bool = False) -> str:
         newest, words = pilot.newest, "beginning"
         if isinstance(newest, Progress):
             words = f"{newest.task}: {newest.message or newest.done}"
-        stop = html.button("Stop", "jobs.stop", kind="quiet", id=pilot.id)
-        return (
-            f'<p class="note" role="status">Asking 3 questions of each run · {e(words)} {stop}</p>'
-        )
+        words = f"Asking 3 questions of each run · {words}"
+        return f'<p class="note" role="status">{e(words)} {stop_button(pilot)}</p>'
     failed = ""
     if pilot is not None and pilot.error is not None:
-        failed = f'<p class="x-failed">{e(on_page(pilot.error))}</p>'
+        failed = f'<p class="x-failed">{e(pilot.error)}</p>'
     label = "Estimate again" if measured else "Estimate the cost"
     title = "Asks 3 questions of each run; their answers are kept"
     return failed + html.button(label, "experiments.estimate", title=title, **FORM)
@@ -147,11 +146,7 @@ def _fields(sentence: str) -> str:
     )
 
 
-def _span(span: tuple[int, int | None], noun: str, nouns: str = "") -> str:
-    low, high = span
-    nouns = nouns or f"{noun}s"
+def _span(bounds: tuple[int, int | None], noun: str, nouns: str) -> str:
+    low, high = bounds
     most = low if high is None else high
-    words = f"{most:,} {noun if most == 1 else nouns}"
-    if high is None:
-        return f"at least {words}"
-    return words if low == high else f"{low:,} to {words}"
+    return f"{span({'low': low, 'high': high})} {noun if most == 1 else nouns}"

@@ -56,11 +56,11 @@ def open_table(page: Page, event: Event) -> Patch:
     benchmark = html.address("experiments/list", kind="suite", paper=SUITES[paper])
     about = f"{value.about[:1].upper()}{value.about[1:]}."
     body = (
-        f'<div class="wrap-page wide">{crumb}<div class="x-published"><nav aria-label="Published tables">{_list(chosen)}</nav>'
+        f'{crumb}<div class="x-published"><nav aria-label="Published tables">{_list(chosen)}</nav>'
         f"<div><p>{e(about)} <small>{e(units)}</small> {html.link('Run this benchmark', benchmark)}</p>"
-        f'<div class="wide">{html.rows(heads, lines, kind="x-paper")}</div>{doubts}</div></div></div>'
+        f'<div class="wide">{html.rows(heads, lines, kind="x-paper")}</div>{doubts}</div></div>'
     )
-    return {"#v-experiments-published": body, "title": title}
+    return html.view("experiments/published", title, body, kind="wide")
 
 
 def _tells(column: int, rows: Sequence[Sequence[object]]) -> bool:
@@ -99,8 +99,8 @@ def _list(chosen: str) -> str:
     for paper, tables in published.listed().items():
         items = ""
         for name, about in tables:
-            on, current = ("on", " aria-current=true") if name == chosen else ("", "")
-            items += f'<a href="{address(name)}" class="{on}"{current}><b>{e(_number(name).capitalize())}</b><small>{e(about)}</small></a>'
+            label = _number(name).capitalize()
+            items += html.choice(address(name), label, about, name == chosen)
         title, gist = published.PAPERS.get(paper, paper), f"{len(tables)} tables"
         opened = chosen.startswith(f"{paper}:")
         drawn += html.fold(title, items, gist=gist, id=f"x-paper-{paper}", opened=opened)

@@ -16,8 +16,8 @@ from rallebench.gui.places import (
     _data_search,
 )
 from rallebench.gui.places._bench import bench_of
-from rallebench.gui.places._data_marks import KINDS, badge, state, switch_button
-from rallebench.render.numbers import plural
+from rallebench.gui.places._data_search import KINDS, badge, delete_index, state, switch_button
+from rallebench.render.numbers import plural, text
 from rallebench.services import gold_coverage, library
 from rallebench.services.gold_coverage import Coverage
 from rallebench.services.library import CorpusLine, DatasetLine, RetrieverLine
@@ -51,12 +51,12 @@ def open_list(page: Page, event: Event) -> Patch:
         + html.link("Build dataset", html.address("data/builder"), "button")
     )
     panel = _data_import.panel(page, event)
-    body = (
-        f'<div class="wrap-page wide"><div class="crumb"><h1>Data<span data-lazy data-do="data.refresh"></span></h1><span class="gap"></span>{buttons}</div>'
-        f'<div class="data-cols">{lists}<aside class="box wiz" id="data-import" data-form data-problems>{panel}</aside></div>'
-        f'<div id="data-more">{more(page)}</div><span data-follow="*" data-do="data.refresh"></span></div>'
+    parts = (
+        f'<div class="crumb"><h1>Data<span data-lazy data-do="data.refresh"></span></h1><span class="gap"></span>{buttons}</div>',
+        f'<div class="data-cols">{lists}<aside class="box wiz" id="data-import" data-form data-problems>{panel}</aside></div>',
+        f'<div id="data-more">{more(page)}</div>{html.follow("data.refresh")}',
     )
-    return {"#v-data-list": body, "title": "Data"}
+    return html.view("data/list", "Data", *parts, kind="wide")
 
 
 def lists_of(page: Page, *, quick: bool = False) -> dict[str, str]:
@@ -91,7 +91,7 @@ def table(
 
 def named(name: str, view: str, about: str = "", title: str = "") -> str:
     """The name of a row, which opens it."""
-    link = html.link(name, html.address(f"data/{view}", id=name), "nm")
+    link = html.named(name, f"data/{view}", id=name)
     if about:
         return f"{link}<small>{e(about)}</small>"
     return f'<span class="nowrap" title="{e(title)}">{link}</span>'
@@ -115,8 +115,8 @@ def corpora_table(lines: list[CorpusLine]) -> str:
             delete_button("corpus", line.name, line.own),
             label=f"Actions for {line.name}",
         )
-        pages = "–" if line.pages is None else f"{line.pages:,}"
-        name, size = named(line.name, "corpus", line.about), figures.amount(line.bytes)
+        pages, size = text(line.pages, "count"), figures.amount(line.bytes)
+        name = named(line.name, "corpus", line.about)
         rows.append([name, f"{line.passages:,}", pages, size, menu])
     return table("Corpora", ["Name", ">Passages", ">Pages", ">Size", ""], rows)
 
@@ -128,22 +128,14 @@ def index_table(lines: list[RetrieverLine]) -> str:
         about = f"{line.kind}: {line.about or ' + '.join(line.parts)}"
         kind = KINDS.get(line.kind, line.kind) or "–"
         size = "–" if line.bytes is None else figures.amount(line.bytes)
-        rows.append(
-            [
-                named(line.name, "index"),
-                f'<span title="{e(about)}">{e(kind)}</span>',
-                f'<span class="nowrap">{e(line.corpus or "–")}</span>',
-                size,
-                state(line),
-                index_menu(line),
-            ]
-        )
+        cells = [f'<span title="{e(about)}">{e(kind)}</span>']
+        cells += [f'<span class="nowrap">{e(line.corpus or "–")}</span>', size, state(line)]
+        rows.append([named(line.name, "index"), *cells, index_menu(line)])
     return table("Indexes", ["Name", "Kind", "Corpus", ">Size", "State", ""], rows)
 
 
 def index_menu(line: RetrieverLine) -> str:
     """What can be done with an index or a combination."""
-    what = "combination" if line.parts else "index"
     built = line.bytes is not None or line.state == "damaged"
     return html.menu(
         html.link("Search", html.address("data/index", id=line.name), ""),
@@ -151,7 +143,7 @@ def index_menu(line: RetrieverLine) -> str:
         switch_button(line) if line.state != "damaged" else "",
         html.button("Verify", "data.verify", id=line.name) if built and not line.parts else "",
         html.button("Combine or rerank…", "data.combine_form", parts=line.name),
-        delete_button(what, line.name, line.own and bool(built or line.parts)),
+        delete_index(line),
         label=f"Actions for {line.name}",
     )
 
@@ -167,7 +159,7 @@ def dataset_table(page: Page, lines: list[DatasetLine], quick: bool) -> str:
         }
         if line.own:
             warnings.append(warning_of(line.name, shares))
-        count = "–" if line.questions is None else f"{line.questions:,}"
+        count = text(line.questions, "count")
         about = "" if line.own else library.SHIPPED if library.is_shipped(line.path) else "a file"
         kind = e(line.kind)
         if line.problem:
@@ -236,8 +228,7 @@ def ask_delete(page: Page, event: Event) -> Patch:
     if label is None:
         label = f"the {what} {name}"
         sentence = library.lost_with(page.workbench, what, name) or "Nothing else uses it."
-    yes = html.button("Delete", "data.delete", kind="danger", what=what, id=name)
-    return {"dialog": html.dialog(f"Delete {label}?", f"<p>{e(sentence)}</p>", yes, keep="Keep it")}
+    return html.ask_delete(label, sentence, "data.delete", what=what, id=name)
 
 
 def delete(page: Page, event: Event) -> Patch:

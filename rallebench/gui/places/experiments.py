@@ -26,7 +26,13 @@ from rallebench.gui.places._experiment import address
 from rallebench.gui.places._plan import estimating, plan
 from rallebench.gui.wording import on_page
 from rallebench.render.numbers import moment, text
-from rallebench.services import designs, experiment_groups, experiment_jobs, forecasts
+from rallebench.services import (
+    designs,
+    experiment_design,
+    experiment_groups,
+    experiment_jobs,
+    forecasts,
+)
 from rallebench.services.experiment_design import Design
 from rallebench.services.experiment_groups import ExperimentRow
 from rallebench.services.jobs import Job
@@ -54,13 +60,13 @@ def open_list(page: Page, event: Event) -> Iterator[Patch]:
     if not design.llm and design.kind == "suite":
         design.llm = designs.first_model(page.workbench)
     body = (
-        f'<div class="wrap-page wide x-page"><h1>Experiments</h1><div id="x-cards">{cards(design.kind)}</div>'
+        f'<h1>Experiments</h1><div id="x-cards">{cards(design.kind)}</div>'
         f'<div class="x-new"><div id="x-form" data-form{form.on_change("experiments.change")}>{steps(page, event, design)}</div>'
         f'<aside class="box x-plan" data-problems><div id="x-plan"><h3>Plan</h3>{html.note("Counting …")}</div></aside></div>'
         f'<div id="x-running" data-follow="*" data-do="experiments.news" data-on="none">{running(page)}</div>'
-        f'<div>{html.heading("Done")}<div id="x-done">{done(page)}</div></div></div>'
+        f'<div>{html.heading("Done")}<div id="x-done">{done(page)}</div></div>'
     )
-    yield {"#v-experiments-list": body, "title": "Experiments"}
+    yield html.view("experiments/list", "Experiments", body, kind="wide")
     event.session["design-shape"] = design.shape
     event.session["experiments-ended"] = _ended(page)
     yield {"#x-plan": plan(page, event, design)}
@@ -178,34 +184,8 @@ def resume(page: Page, event: Event) -> Patch:
 def again(page: Page, event: Event) -> Patch:
     """Put an earlier experiment's settings into the steps, to be run with a change."""
     design = design_of(page, event)
-    stored = designs.stored_request(page.workbench, event.text("id"))
-    settings = stored.settings
-    design.kind = "suite" if designs.is_suite(stored.kind) else stored.kind
-    design.limit = "" if stored.limit is None else str(stored.limit)
-    design.seed, design.llm, design.name = str(stored.seed), stored.llm, ""
-    design.dataset = str(settings.get("dataset") or design.dataset)
-    if design.kind == "sweep":
-        _again_sweep(page, event, design, settings)
-    elif design.kind == "suite":
-        design.suite = stored.kind
-        design.settings[stored.kind] = designs.written(stored.kind, settings)
-    elif design.kind == "tradeoff":
-        design.indexes, design.k = list(settings["indexes"]), str(settings["k"])
-        design.knobs = {key: [str(v) for v in values] for key, values in settings["sweep"].items()}
-    elif design.kind == "baselines":
-        design.run = str(settings["run"])
+    experiment_design.take(page.workbench, design, event.text("id"))
     return {"go": f"#/experiments/list?kind={design.kind}"}
-
-
-def _again_sweep(page: Page, event: Event, design: Design, settings: dict[str, object]) -> None:
-    varied = designs.stored_variation(settings)
-    design.prompts = dict(varied.prompts)
-    design.vary = {name: list(values) for name, values in varied.values.items()}
-    typed = [name for name in design.vary if not name.endswith("template")]
-    design.own = {name: list(design.vary[name]) for name in typed}
-    design.strategy, design.metric = str(settings["strategy"]), str(settings["metric"])
-    names = page.workbench.workspace.chain_paths()
-    design.chain = varied.chain.name if varied.chain.name in names else ""
 
 
 def running(page: Page) -> str:
@@ -287,7 +267,7 @@ def _line(group: ExperimentRow, active: bool, ended: Job | None) -> list[str]:
         return [name, html.state("running"), "", "", "", when]
     why, more = "not ended", html.button("Continue", "experiments.resume", id=group.name)
     if ended is not None and ended.status == "failed" and ended.error:
-        why = f'<span class="x-failed">{e(on_page(ended.error))}</span>'
+        why = f'<span class="x-failed">{e(ended.error)}</span>'
     return [name, more, "", "", why, when]
 
 

@@ -24,13 +24,12 @@ def open_list(page: Page, event: Event) -> Patch:
     """The cards, the ways to add, the list."""
     parts = drawn(page)
     body = (
-        f'<div class="wrap-page wide"><div class="crumb"><h1>Models</h1><small id="models-line">{parts["line"]}</small></div>'
+        f'<div class="crumb"><h1>Models</h1><small id="models-line">{parts["line"]}</small></div>'
         f'{html.heading("Language models", first=True)}<div class="cards four" id="models-cards">{parts["cards"]}</div>'
         f'{html.heading("Add a model")}<div class="cards three" id="models-add">{_models_add.draw(page)}</div>'
-        f'<div id="models-parts">{parts["parts"]}</div>{others(page)}'
-        '<span data-follow="*" data-do="models.refresh"></span></div>'
+        f'<div id="models-parts">{parts["parts"]}</div>{others(page)}{html.follow("models.refresh")}'
     )
-    return {"#v-models-list": body, "title": "Models"}
+    return html.view("models/list", "Models", body, kind="wide")
 
 
 def others(page: Page) -> str:
@@ -76,9 +75,8 @@ def ask_delete(page: Page, event: Event) -> Patch:
     """Say what else a deletion breaks, and ask."""
     name = event.text("id")
     lost = library.lost_with(page.workbench, "model", name)
-    yes = html.button("Delete", "models.delete", kind="danger", id=name)
-    body = f"<p>{e(f'{lost} Downloaded weights stay.'.strip())}</p>"
-    return {"dialog": html.dialog(f"Delete the model {name}?", body, yes, keep="Keep it")}
+    sentence = f"{lost} Downloaded weights stay.".strip()
+    return html.ask_delete(f"the model {name}", sentence, "models.delete", id=name)
 
 
 def delete(page: Page, event: Event) -> Patch:
