@@ -55,3 +55,23 @@ def pytest_collection_finish() -> None:
     """The modules and tests stay to the end: without them each garbage collection takes a third of the time."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture(scope="session")
+def smollm2_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The GGUF file of a real language model; tests that need it are slow, and skip where it cannot be had."""
+    from smollm2 import smollm2
+
+    return smollm2(tmp_path_factory.mktemp("smollm2"))
+
+
+@pytest.fixture(scope="session")
+def smollm2_cache(smollm2_file: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A workspace's cache that holds the real model converted."""
+    from rallebench.checkpoints.gguf import gguf_model
+    from rallebench.core.events import complete
+    from rallebench.llms._transformers.converting import converted
+
+    cache = tmp_path_factory.mktemp("smollm2-cache")
+    complete(converted(gguf_model(smollm2_file), cache))
+    return cache

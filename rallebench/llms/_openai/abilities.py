@@ -17,7 +17,6 @@ from rallebench.http.failures import Failure, counted
 from rallebench.llms import function_of
 from rallebench.llms._openai.requests import Settings, body_of
 
-PATH = "/chat/completions"
 SECONDS = 30.0
 """The longest wait for an answer about tools; without one the server is trusted."""
 
@@ -30,6 +29,7 @@ TOOL = function_of(
     {"type": "object", "properties": _WORD, "required": ["word"]},
 )
 IGNORED = "The server ignores response_format"
+PLAIN = "Plain completions take no response_format"
 
 
 class Abilities:
@@ -70,6 +70,8 @@ class Abilities:
 
     def why_no_format(self, form: Format) -> str:
         """Why this form is put into the prompt, '' if it is sent as ``response_format``."""
+        if self._settings.plain:
+            return PLAIN
         return IGNORED if self.ignores_format else self._formats_refused.get(digest(form.value), "")
 
     def learn_no_format(self, form: Format, reason: str) -> None:
@@ -86,6 +88,8 @@ class Abilities:
         compared, with a tool and without: they are equal if a chat template without tools drops the tool.
         """
         with self._probing:
+            if self.takes_tools is None and self._settings.plain:
+                self.takes_tools = False
             if self.takes_tools is None:
                 self.takes_tools = is_openai(self._settings.base_url) or self._found_to_take_tools()
             return self.takes_tools
@@ -104,7 +108,7 @@ class Abilities:
         alone = {**{field: body[field] for field in body if field not in LEFT_OUT}, "stream": False}
         counts = []
         for body in (alone, {**alone, "tools": [TOOL]}):
-            usage = self._answer("POST", PATH, body).get("usage")
+            usage = self._answer("POST", self._settings.path, body).get("usage")
             counts.append(counted(usage, "prompt_tokens"))
             if not counts[-1]:
                 return True
@@ -120,13 +124,15 @@ class Abilities:
 
 
 def in_prompt(body: Mapping[str, Any], form: Format) -> dict[str, Any]:
-    """``body`` with the form of the answer in its last message instead of in ``response_format``."""
+    """``body`` with the form of the answer in its last message, or before its plain prompt, instead of in ``response_format``."""
     alone = f"Answer with JSON alone, which must fit this JSON schema:\n{form.text}"
     wish = alone if form.kind == SCHEMA else form.wish
+    rest = {key: value for key, value in body.items() if key != "response_format"}
+    if "prompt" in body:  # its last line is often the beginning of the answer
+        return {**rest, "prompt": f"{wish}\n\n{body['prompt']}"}
     *before, last = body["messages"]
     if last["role"] in ("user", "system"):
         messages = [*before, {**last, "content": f"{last['content']}\n\n{wish}"}]
     else:
         messages = [*before, last, {"role": "user", "content": wish}]
-    rest = {key: value for key, value in body.items() if key != "response_format"}
     return {**rest, "messages": messages}

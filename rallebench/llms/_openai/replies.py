@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from rallebench.core.types import Reply, ToolCall
@@ -17,20 +17,26 @@ from rallebench.http.failures import (
     Failure,
     counted,
     parsed,
+    short,
     unrefused,
 )
 
 
 def read_answer(
-    answer: Answer, stream: bool, timeout: float, key: str, broken: tuple[type[Exception], ...]
+    answer: Answer,
+    stream: bool,
+    timeout: float,
+    key: str,
+    broken: tuple[type[Exception], ...],
+    served: Callable[[str], None] = lambda model: None,
 ) -> Iterator[str | Reply]:
     """Yield the pieces of text as they come (of a ``stream``), then the Reply.
 
     A server that streams unasked, or not where it is asked to, is understood too. ``broken``: the exceptions of a lost
-    connection. Signs of life alone do not keep a stream going. Raises Failure where a stream ends before the answer does.
+    connection. ``served`` hears the model that the server names. Signs of life alone do not keep a stream going. Raises Failure where a stream ends before the answer does.
     """
     start = answer.deadline.end - timeout
-    pieces, gathered = answer.pieces, Gathered(key)
+    pieces, gathered = answer.pieces, Gathered(key, served)
     if not (stream and "event-stream" in answer.headers.get("content-type", "").lower()):
         whole = answer.read()
         if not whole.lstrip().startswith((b"data:", b"event:", b":")):
@@ -84,8 +90,8 @@ def events(body: Iterator[bytes]) -> Iterator[bytes]:
 class Gathered:
     """The pieces of an answer, put together; a whole chat completion is a single piece."""
 
-    def __init__(self, key: str) -> None:
-        self._key = key
+    def __init__(self, key: str, served: Callable[[str], None] = lambda model: None) -> None:
+        self._key, self._served = key, served
         self._texts: list[str] = []
         self._refusal: list[str] = []
         self._calls: dict[int, dict[str, str]] = {}
@@ -104,6 +110,8 @@ class Gathered:
         the piece held anything (text, thoughts, calls)."""
         self.moved = False
         document = unrefused(document, self._key)
+        if isinstance(model := document.get("model"), str):
+            self._served(short(model, self._key, 100))
         if isinstance(usage := document.get("usage"), Mapping):
             self._usage = usage or self._usage
         choices = document.get("choices")
@@ -116,6 +124,8 @@ class Gathered:
         self.finish_reason = choices[0].get("finish_reason") or self.finish_reason
         self._add_logprobs(choices[0].get("logprobs"))
         message = choices[0].get("message" if whole else "delta")
+        if message is None and "text" in choices[0]:  # a plain completion
+            message = {"content": choices[0]["text"]}
         if not whole:
             message = message or {}
         if not isinstance(message, Mapping):
@@ -136,9 +146,10 @@ class Gathered:
         return text
 
     def _add_logprobs(self, logprobs: Any) -> None:
-        tokens = logprobs.get("content") if isinstance(logprobs, Mapping) else None
+        fields = logprobs if isinstance(logprobs, Mapping) else {}
+        tokens = fields.get("content") or fields.get("token_logprobs")  # of plain completions
         for token in tokens if isinstance(tokens, list) else ():
-            value = token.get("logprob") if isinstance(token, Mapping) else None
+            value = token.get("logprob") if isinstance(token, Mapping) else token
             if isinstance(value, (int, float)):
                 self._logprobs.append(float(value))
 

@@ -20,9 +20,13 @@ from rallebench.llms import (
     function_of,
     settings_from,
 )
+from rallebench.llms._transformers.templates import plain
 
-OURS = frozenset({"messages", "model", "n", "stream", "stream_options"})
+OURS = frozenset({"messages", "model", "n", "prompt", "stream", "stream_options"})
 """Fields of the request that ``extra_body`` and a request's options may not set."""
+
+PATHS = {"chat": "/chat/completions", "completions": "/completions"}
+"""What a model is asked by → where its server takes that."""
 
 SERVER_TEMPERATURE = 1.0
 """What a server samples with that is told nothing: OpenAI's default, and that of most."""
@@ -33,6 +37,12 @@ class Settings(Endpoint):
     """The settings of one model at one server."""
 
     model: str = declare(str, "", required=True, about="the model's name on the server")
+    api: str = declare(
+        str,
+        "chat",
+        choices=tuple(PATHS),
+        about="completions: the plain endpoint, for a base model; it has no chat template and takes no tools",
+    )
     timeout: float = declare(
         float, 120.0, 0.01, 86_400, about="seconds for an answer, or of silence in a stream"
     )
@@ -51,6 +61,16 @@ class Settings(Endpoint):
     prices: Mapping[str, float] | None = declare(
         object, None, about='US dollars per million tokens: {"prompt": 0.15, "completion": 0.6}'
     )
+
+    @property
+    def plain(self) -> bool:
+        """Whether the model is asked by the plain completion endpoint."""
+        return self.api == "completions"
+
+    @property
+    def path(self) -> str:
+        """Where requests go, below the address."""
+        return PATHS[self.api]
 
     @property
     def defaults(self) -> dict[str, Any]:
@@ -109,13 +129,40 @@ def body_of(name: str, request: Generate, ours: Settings) -> dict[str, Any]:
         body["seed"] = request.seed
     if request.stop:
         body["stop"] = list(request.stop)
+    if request.tools and ours.plain:
+        raise UsageError(
+            f"{name!r} is asked by plain completions, which take no tools; set api to chat, or call functions in text."
+        )
     if request.tools:
         body["tools"] = [function_of(tool, dict(tool.parameters)) for tool in request.tools]
     body = {field: value for field, value in body.items() if value is not None}
-    messages = [_message(message) for message in request.messages]
-    if ours.system and all(message["role"] != "system" for message in messages):
-        messages.insert(0, {"role": "system", "content": ours.system})
-    return {"model": ours.model, "messages": messages, **body}
+    messages = request.messages
+    if ours.system and all(message.role != "system" for message in messages):
+        messages = (Message("system", ours.system), *messages)
+    if ours.plain:
+        return {"model": ours.model, "prompt": plain(messages), **_plain_fields(body)}
+    return {"model": ours.model, "messages": [_message(message) for message in messages], **body}
+
+
+def prompt_of(body: Mapping[str, Any]) -> str:
+    """All the text that the model is sent in a body."""
+    if "prompt" in body:
+        return str(body["prompt"])
+    return "".join(message.get("content") or "" for message in body["messages"])
+
+
+def _plain_fields(body: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields as plain completions take them: the number of log-probabilities for each token instead of a flag.
+
+    >>> _plain_fields({"logprobs": True, "top_logprobs": 3}), _plain_fields({"logprobs": False, "seed": 1})
+    ({'logprobs': 3}, {'seed': 1})
+    """
+    fields = {
+        name: value for name, value in body.items() if name not in ("logprobs", "top_logprobs")
+    }
+    if body.get("logprobs"):
+        fields["logprobs"] = body.get("top_logprobs") or 1
+    return fields
 
 
 def _message(message: Message) -> dict[str, Any]:

@@ -140,6 +140,7 @@ def _load(
     # fresh process this takes 45 MB (scipy, torch.distributed, transformers' quantizers …) for good.
     with contextlib.suppress(Exception), torch.device("meta"):  # a model's own code comes later
         auto.from_config(config)
+    release()  # what is freed meanwhile would count as less memory of the model
     before = Memory.now()
     with counting_tensors(message):
         model, report = auto.from_pretrained(

@@ -1,0 +1,140 @@
+"""A real language model in this process, from GGUF, in three forms: whether the machinery is right, not the answers."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from asking import ask, reply_of, streamed
+from project import PROJECT
+from small_workspace import PASSAGES, environment
+
+from rallebench.core.errors import BackendError
+from rallebench.core.types import Evidence, Generate, Message, Passage
+from rallebench.llms import LLMS
+
+pytestmark = pytest.mark.slow
+
+CAPITAL = "Name the capital of France."
+COUNT = "Count from one to ten in words, with commas between."
+
+
+def opened(path: Path, cache: Path, **settings: Any) -> Any:
+    own = {"model": str(path), "device_map": "cpu", "max_tokens": 24, **settings}
+    *_, llm = LLMS.entry("transformers").traits["loading"]("smollm2", cache, **own)
+    return llm
+
+
+@pytest.fixture(scope="module", params=["none", "8bit", "4bit"])
+def llm(request: pytest.FixtureRequest, smollm2_file: Path, smollm2_cache: Path) -> Iterator[Any]:
+    """The model in bfloat16, and quantised to 8 and to 4 bits."""
+    with closing(opened(smollm2_file, smollm2_cache, quantization=request.param)) as loaded:
+        yield loaded
+
+
+def test_it_answers_and_counts_as_llama_cpp_does(llm: Any) -> None:
+    reply = reply_of(llm, ask(CAPITAL))
+    assert reply.text == "The capital of France is Paris."
+    assert (reply.prompt_tokens, reply.completion_tokens, reply.finish_reason) == (36, 8, "stop")
+
+
+def test_a_stream_equals_the_whole_reply(llm: Any) -> None:
+    parts, reply = streamed(llm, ask(COUNT))
+    whole = reply_of(llm, ask(COUNT))
+    assert len(parts) > 5 and "".join(parts) == reply.text == whole.text
+    assert reply.completion_tokens == whole.completion_tokens
+
+
+def test_a_batch_gives_what_each_request_gives_alone(llm: Any) -> None:
+    requests = [ask(CAPITAL), ask("Name a river of Europe, please, and say where it ends.")]
+    together = [reply.completion_tokens for reply in llm.generate(requests)]
+    assert together == [reply_of(llm, request).completion_tokens for request in requests]
+
+
+def test_stop_strings_end_the_text_and_the_work(llm: Any) -> None:
+    free = reply_of(llm, ask(COUNT))
+    stop = free.text.split()[2]
+    held = reply_of(llm, ask(COUNT, stop=(stop,)))
+    assert held.text == free.text.partition(stop)[0] and held.finish_reason == "stop"
+    assert held.completion_tokens < free.completion_tokens
+    assert streamed(llm, ask(COUNT, stop=(stop,)))[1].text == held.text
+
+
+def test_a_seed_repeats_a_sampled_text_and_another_gives_another(llm: Any) -> None:
+    first, again, other = (
+        reply_of(llm, ask("Tell a story.", temperature=1.0, seed=seed)).text for seed in (3, 3, 4)
+    )
+    assert first == again != other
+
+
+def test_a_prompt_longer_than_the_window_is_refused(llm: Any) -> None:
+    reply = reply_of(llm, ask("moon " * 9000))
+    assert isinstance(reply, BackendError)
+    assert "its context window holds 8192 (nothing was cut)" in str(reply)
+
+
+def test_a_prompt_longer_than_the_window_loses_its_last_passages_by_the_rule(
+    smollm2_file: Path, smollm2_cache: Path
+) -> None:
+    settings = {"context_rule": "cut", "context_window": 128}
+    passages = tuple(Passage(doc, text * 2, title) for doc, text, title, _ in PASSAGES)
+    text = "\n".join(passage.text for passage in passages) + "\nWhich moon has an atmosphere?"
+    evidence = Evidence("Which moon has an atmosphere?", passages)
+    with closing(opened(smollm2_file, smollm2_cache, **settings)) as llm:
+        reply = reply_of(llm, Generate("gpt", (Message("user", text),), evidence=evidence))
+    assert "passages were left out of the prompt" in reply.note and reply.prompt_tokens <= 104
+
+
+FORM = """
+import json, sys
+from pathlib import Path
+from rallebench.core.entries import LLMEntry
+from rallebench.services.jobs import JobManager
+from rallebench.services.models import ModelManager
+from rallebench.workspace.paths import Workspace
+
+workspace = Workspace(Path(sys.argv[1]))
+settings = {"model": sys.argv[2], "quantization": sys.argv[3], "device_map": "cpu"}
+workspace.save_llm("smollm2", LLMEntry(backend="transformers", settings=settings))
+loads, rows = ModelManager(workspace, JobManager()), []
+for _ in range(2):
+    estimate = loads.room("smollm2").need.loaded
+    list(loads.load("smollm2", "language model"))
+    (row,) = loads.status()
+    llm = loads.backends.llms["smollm2"]
+    loads.unload("smollm2")
+    rows.append([estimate, row.expected, row.ram, llm.freed.ram])
+print(json.dumps(rows))
+"""
+
+
+@pytest.mark.parametrize("quantization", ["none", "8bit", "4bit"])
+def test_it_takes_what_was_estimated_within_15_percent_and_gives_it_back(
+    smollm2_file: Path, smollm2_cache: Path, tmp_path: Path, quantization: str
+) -> None:
+    workspace = tmp_path / "workspace"
+    shutil.copytree(smollm2_cache, workspace / "cache", copy_function=hard_link)
+    child = subprocess.run(
+        [sys.executable, "-c", FORM, str(workspace), str(smollm2_file), quantization],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=600,
+        cwd=PROJECT,
+        env=environment(),
+    )
+    for estimate, expected, taken, freed in json.loads(child.stdout.splitlines()[-1]):
+        assert estimate == expected == pytest.approx(taken, rel=0.15)
+        assert freed >= 0.85 * taken
+
+
+def hard_link(source: str, target: str) -> None:
+    """270 MB are not copied."""
+    Path(target).hardlink_to(source)

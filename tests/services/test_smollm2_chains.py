@@ -1,0 +1,104 @@
+"""A real language model behind what people do with one: a chain, a chat, a re-ranker, the endpoint, a run."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from small_workspace import make_workspace
+from starlette.testclient import TestClient
+
+from rallebench.core.entries import LLMEntry
+from rallebench.core.events import complete
+from rallebench.core.types import Action, Chain, Episode, Generate, Message, Question
+from rallebench.server.endpoint import application
+from rallebench.services.data import Search
+from rallebench.services.workbench import Workbench
+
+pytestmark = pytest.mark.slow
+
+SHORT = {"max_tokens": 12}
+READ = Chain(
+    "read",
+    (
+        Action("retrieve", "{question}", "fstring", "tiny", 2),
+        Action(
+            "generate",
+            "Passages: {response[0]}\nQuestion: {question}\nAnswer in one word:",
+            target="smollm2",
+            generation=SHORT,
+        ),
+    ),
+)
+TALK = Chain(
+    "talk", (Action("generate", "{history}\n{question}", target="smollm2", generation=SHORT),)
+)
+
+
+@pytest.fixture(scope="module")
+def bench(
+    smollm2_file: Path, smollm2_cache: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Workbench]:
+    folder = make_workspace(tmp_path_factory.mktemp("real") / "workspace")
+    shutil.copytree(smollm2_cache, folder / "cache", dirs_exist_ok=True, copy_function=hard_link)
+    bench = Workbench(folder)
+    settings = {"model": str(smollm2_file), "quantization": "4bit", "device_map": "cpu"}
+    bench.workspace.save_llm("smollm2", LLMEntry(backend="transformers", settings=settings))
+    for name, kind in (("smollm2", "language model"), ("tiny", "retriever")):
+        complete(bench.models.load(name, kind))
+    yield bench
+    bench.close()
+
+
+def hard_link(source: str, target: str) -> None:
+    Path(target).hardlink_to(source)
+
+
+def test_a_chain_answers_from_its_passages_and_the_tokens_count(bench: Workbench) -> None:
+    *_, episode = bench.asking.execute_chain(READ, Question("q1", "Who discovered Titan in 1655?"))
+    assert isinstance(episode, Episode) and not episode.error
+    retrieved, written = episode.steps
+    assert isinstance(written.request, Generate)
+    assert retrieved.reply.hits[0].passage.text in written.request.messages[0].content
+    assert (
+        episode.answer and 0 < written.reply.completion_tokens <= 12 < written.reply.prompt_tokens
+    )
+
+
+def test_a_chat_of_three_turns_reads_the_earlier_ones(bench: Workbench) -> None:
+    history: list[Message] = []
+    for text in ("My cat is called Mia.", "I live by the Danube.", "What is my cat called?"):
+        *events, episode = bench.asking.chat(TALK, history, text)
+        assert isinstance(episode, Episode) and episode.answer and not episode.error
+        (step,) = episode.steps
+        assert isinstance(step.request, Generate)
+        sent = step.request.messages[-1].content
+        assert all(message.content in sent for message in history) and sent.endswith(text)
+        assert "".join(getattr(event, "text", "") for event in events) == episode.answer
+        history += [Message("user", text), Message("assistant", episode.answer)]
+    assert len(history) == 6
+
+
+def test_it_re_ranks_passages(bench: Workbench) -> None:
+    name, query = "llm-rerank:tiny?llm=smollm2&depth=3", "Which moon goes round Neptune backwards?"
+    *_, plain = bench.data.search("tiny", query, 3)
+    *_, ranked = bench.data.search(name, query, 3)
+    assert isinstance(plain, Search) and isinstance(ranked, Search)
+    first, second = ({hit.passage.doc_id for hit in found.hits} for found in (plain, ranked))
+    assert first == second and len(first) == 3, "the same passages, in an order of its own"
+    judged, unread = bench.models.backends.retrievers[name].judgements
+    assert 0 <= unread <= judged > 0
+
+
+def test_the_served_chain_answers_whole_and_streamed(bench: Workbench) -> None:
+    with TestClient(application(bench, {"read": READ}), base_url="http://localhost:8001") as client:
+        messages = [{"role": "user", "content": "Which moon of Saturn has a thick atmosphere?"}]
+        body: dict[str, Any] = {"model": "read", "messages": messages}
+        whole = client.post("/v1/chat/completions", json=body).json()
+        text = whole["choices"][0]["message"]["content"]
+        assert text and whole["usage"]["completion_tokens"] > 0
+        stream = client.post("/v1/chat/completions", json={**body, "stream": True}).text
+        assert stream.rstrip().endswith("[DONE]") and text.split()[0] in stream
