@@ -12,7 +12,7 @@ import pytest
 from page_views import ended, texts
 from small_workspace import make_workspace
 
-from rallebench.core.errors import RalleError, UsageError
+from rallebench.core.errors import Hint, RalleError, UsageError
 from rallebench.gui.frame import Page
 from rallebench.gui.places._bench import Bench
 from rallebench.gui.places._steps import excerpt
@@ -391,6 +391,18 @@ def test_a_chat_turn_that_fails_keeps_its_question(opened: Page) -> None:
     assert "Titan" in opened.call("chat.again", {"index": "0"})["#turns"]
     with pytest.raises(UsageError, match="no question"):
         opened.call("chat.send", {"text": " "})
+
+
+def test_a_chat_turn_that_fails_names_the_mend(
+    opened: Page, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: Any) -> Iterator[Any]:
+        raise UsageError("The index 'tiny' is not loaded", hint=Hint("load"))
+        yield
+
+    monkeypatch.setattr(opened.workbench.asking, "chat", refuse)
+    words = texts(opened.call("chat.send", {"text": "Which moon?"})["#turns"])
+    assert "The index &#x27;tiny&#x27; is not loaded; load it in Models." in words
 
 
 # agent
