@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -215,6 +216,15 @@ def suite_about(name: str) -> tuple[str, bool, Mapping[str, Setting]]:
     """(what a published benchmark is, whether it asks a model, its settings). Raises NotFoundError."""
     entry = SUITES.entry(name)
     return entry.about, bool(entry.traits.get("asks", True)), entry.form
+
+
+def sets_of(workbench: Workbench, suite: str, data: str) -> list[str]:
+    """The sets that a published benchmark can take of a folder, none where ``data`` names no folder."""
+    inside = SUITES.entry(suite).traits.get("sets")
+    with suppress(RalleError, OSError):
+        folder = workbench.workspace.data(data, "a folder")
+        return sorted(inside(folder)) if inside and folder.is_dir() else []
+    return []
 
 
 def advanced(form: Mapping[str, Setting]) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,9 @@ from rallebench.core.settings import Setting, checked
 from rallebench.core.types import Chain
 from rallebench.experiments import SUITES
 from rallebench.services import designs, experiment_requests, runs
-from rallebench.workspace.paths import DEFAULT_DATASET
+from rallebench.services.gold_coverage import corpus_of_index, coverage
+from rallebench.services.library import fitting_dataset
+from rallebench.workspace.paths import DEFAULT_DATASET, STARTER_INDEXES
 
 if TYPE_CHECKING:
     from rallebench.services.workbench import Workbench
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
 class Design:
     """What one window has chosen. ``vary``: field → values; ``own``: field → values that were typed; ``prompts``: name → text of
     a prompt that was written here; ``settings``: benchmark → setting → value as it was typed; ``auto``: the name if none is
-    typed; ``knobs``: search setting → values."""
+    typed; ``knobs``: search setting → values; ``searched``: the indexes for which the dataset was chosen last."""
 
     kind: str = "sweep"
     chain: str = ""
@@ -49,6 +51,7 @@ class Design:
     chains: list[str] = field(default_factory=list)
     folder: str = ""
     auto: str = field(default_factory=lambda: time.strftime("%Y%m%d-%H%M%S"))
+    searched: tuple[str, ...] = ()
 
     @property
     def shape(self) -> str:
@@ -60,6 +63,7 @@ class Design:
                 list(self.vary),
                 self.own,
                 self.suite,
+                self.settings.get(self.suite, {}).get("data", ""),
                 self.indexes if self.kind == "tradeoff" else 0,
             )
         )
@@ -133,14 +137,30 @@ def take(workbench: Workbench, design: Design, name: str) -> None:
         design.strategy, design.metric = str(settings["strategy"]), str(settings["metric"])
         saved = varied.chain.name in workbench.workspace.chain_paths()
         design.chain = varied.chain.name if saved else ""
+        design.searched = varied.chain.retrievers
     elif design.kind == "suite":
         design.suite = stored.kind
         design.settings[stored.kind] = designs.written(stored.kind, settings)
     elif design.kind == "tradeoff":
         design.indexes, design.k = list(settings["indexes"]), str(settings["k"])
+        design.searched = tuple(design.indexes)
         design.knobs = {key: [str(v) for v in values] for key, values in settings["sweep"].items()}
     elif design.kind == "baselines":
         design.run = str(settings["run"])
+
+
+def fit_dataset(workbench: Workbench, design: Design, indexes: Iterable[str]) -> None:
+    """For indexes that are new to the design, choose the dataset that fits their corpus where the chosen one has no gold page
+    in it. Once: another choice of the user stays."""
+    searched = tuple(indexes)
+    known = {**STARTER_INDEXES, **workbench.workspace.manifests()}
+    if searched == design.searched or not searched or searched[0] not in known:
+        return
+    design.searched = searched
+    corpus = corpus_of_index(searched[0], workbench.workspace.manifests())
+    chosen = coverage(workbench, design.dataset, corpus)
+    if chosen is not None and chosen.total and not chosen.held:
+        design.dataset = fitting_dataset(workbench, corpus, design.dataset)
 
 
 def _files(workbench: Workbench, design: Design) -> list[Any]:

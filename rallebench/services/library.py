@@ -289,8 +289,9 @@ def cut_words(chunking: Mapping[str, Any] | None) -> str:
     return f"{chunking['size']} {chunking.get('unit', 'words')}{overlap}"
 
 
-def fitting_dataset(workbench: Workbench, corpus: str) -> str:
-    """The dataset whose gold pages a corpus holds best; of equals the usual one, then the one named most alike."""
+def fitting_dataset(workbench: Workbench, corpus: str, default: str = DEFAULT_DATASET) -> str:
+    """The dataset whose gold pages a corpus holds best; of equals the usual one, then the one named most alike. ``default``:
+    where it holds none of any."""
     lines = datasets(workbench)
     known = {line.name: coverage(workbench, line.name, corpus) for line in lines}
     shares = {name: value.share for name, value in known.items() if value and value.share}
@@ -298,7 +299,7 @@ def fitting_dataset(workbench: Workbench, corpus: str) -> str:
     def rank(name: str) -> tuple[float, bool, float]:
         return shares[name], name == DEFAULT_DATASET, SequenceMatcher(None, name, corpus).ratio()
 
-    return max(shares, key=rank, default=DEFAULT_DATASET)
+    return max(shares, key=rank, default=default)
 
 
 # what else would break

@@ -23,9 +23,8 @@ from rallebench.engine.store import RunFolder
 from rallebench.metrics import METRICS, STANDARD_KS, card, read_card
 from rallebench.services.episodes import is_agents
 from rallebench.services.workbench import Workbench
-from rallebench.workspace.flows import chain_flow
 
-__all__ = ["TEST", "MultiRunComparison", "RunFolder", "chain_flow", "is_agents", "verdict"]
+__all__ = ["TEST", "MultiRunComparison", "RunFolder", "is_agents", "verdict"]
 
 HEADLINES = (
     ("em", "EM", "exact match with an accepted answer"),

@@ -57,26 +57,28 @@ class BenchmarkOptions:
 
 def changed_chain(
     workbench: Workbench,
-    reference: str,
+    reference: str | Chain,
     llm: str | None,
     retriever: str | None,
     settings: Sequence[str],
 ) -> Chain:
-    """The chain of a name or file with another model, retriever and ``key=value`` settings. Raises UsageError."""
-    return overridden(workbench.workspace.chain(reference), llm, retriever, settings)
+    """A chain, or that of a name or file, with another model, retriever and ``key=value`` settings. Raises UsageError."""
+    chain = workbench.workspace.chain(reference) if isinstance(reference, str) else reference
+    return overridden(chain, llm, retriever, settings)
 
 
 def of_chain(
     workbench: Workbench,
-    reference: str,
+    reference: str | Chain,
     options: BenchmarkOptions,
     *,
     run: str = "",
     resume: bool = False,
 ) -> PreparedRun:
-    """The checked benchmark of a chain. Raises UsageError."""
+    """The checked benchmark of a chain, or of that of a name or file. Raises UsageError."""
     chain = changed_chain(workbench, reference, options.llm, options.retriever, options.settings)
-    options = _as_in_file(workbench, reference, options)
+    if isinstance(reference, str):
+        options = _as_in_file(workbench, reference, options)
     return of_flow(workbench, chain_flow(chain), options, run=run, resume=resume)
 
 

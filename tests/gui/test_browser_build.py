@@ -152,6 +152,15 @@ def test_nothing_is_wider_than_the_window(build: Any, width: int) -> None:
     assert_fits(build, width, "#/build/one", "#/build/few", "#/build/chat", "#/build/agent")
 
 
+def test_what_an_action_gave_never_cuts_the_k_of_the_action(build: Any) -> None:
+    line = """() => {
+        document.querySelector('#gist-0').textContent = '5 passages · gold at rank 1 · '.repeat(9);
+        const what = document.querySelector('#act-0 .what');
+        return [what.textContent.endsWith('k 5'), what.scrollWidth - what.clientWidth];
+    }"""
+    assert build.evaluate(line) == [True, 0]
+
+
 def test_every_control_has_a_name_for_screen_readers(build: Any) -> None:
     nameless = """() => [...document.querySelectorAll('.view:not([hidden]) :is(input, select, textarea, button)')]
         .filter(el => el.offsetParent && el.type !== 'hidden' && !el.labels?.length && !el.ariaLabel && !el.textContent.trim() && !el.title)

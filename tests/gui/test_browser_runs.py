@@ -50,6 +50,20 @@ def tick(page: Any, *names: str) -> None:
         page.get_by_label(f"Choose {name} to compare").check()
 
 
+def test_the_heads_of_two_columns_are_told_apart(listed: Any) -> None:
+    gap = """() => {
+        const ends = [...document.querySelectorAll('.runrow.head span')].map(head => {
+            const words = document.createRange();
+            words.selectNodeContents(head);
+            return words.getBoundingClientRect();
+        });
+        const at = [...document.querySelectorAll('.runrow.head span')]
+            .findIndex(head => head.textContent.startsWith('Where'));
+        return [ends[at].left - ends[at - 1].right, ends[at + 1].left - ends[at].right];
+    }"""
+    assert min(listed.evaluate(gap)) >= 16
+
+
 def test_ticked_runs_stay_ticked_and_are_compared(listed: Any) -> None:
     tick(listed, "first", "third")
     listed.evaluate("document.querySelector('#list-runs').redraw()")

@@ -256,7 +256,7 @@ def test_the_list_filters_by_words_and_verdict(opened: Page) -> None:
 
 
 def test_a_question_of_ones_own_has_no_verdict(opened: Page) -> None:
-    patch = opened.call("build.pick_own", {"words": "Is Titan a moon?"})
+    patch = opened.call("build.pick", {"words": "Is Titan a moon?"})
     assert (
         "No verdict" in texts(patch["#build-result"])
         and "Your own question" in patch["#v-build-one"]

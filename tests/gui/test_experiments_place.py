@@ -76,6 +76,41 @@ def test_a_new_window_begins_with_a_sweep_of_k_of_the_chain_in_build(page: Page)
     assert "Index trade-off" in drawn and "Published benchmark" in drawn
 
 
+def test_a_chain_over_another_corpus_is_swept_on_a_dataset_that_its_corpus_covers(
+    page: Page,
+) -> None:
+    chosen = '<option value="{}" selected>'.format
+    drawn = page.open("experiments/list")["#v-experiments-list"]
+    assert chosen("starter-qa") in drawn
+    fields = {**SWEEP, "v:k": ["3"], "dataset": "starter-qa", "chain": "read"}
+    assert chosen("tiny-qa") in page.call("experiments.change", fields)["#x-form"]
+    page.call("experiments.change", fields)
+    drawn = page.open("experiments/list")["#v-experiments-list"]
+    assert chosen("starter-qa") in drawn  # chosen by the user, for the same index
+    page.open("experiments/list?kind=tradeoff", window="other")
+    fields = {"indexes": ["tiny"], "dataset": "starter-qa", "k": "5", "limit": ""}
+    drawn = page.call("experiments.change", fields, window="other")["#x-form"]
+    assert chosen("tiny-qa") in drawn
+
+
+def test_the_sets_of_the_chosen_folder_are_offered(page: Page, tmp_path: Path) -> None:
+    for name in ("en_fact.jsonl", "zh_int.json.gz", "articles_A_f.jsonl", "notes.txt"):
+        (tmp_path / name).write_text("{}")
+    page.open("experiments/list?kind=suite&paper=rgb")
+    for suite, sets in (
+        ("rgb-noise", ["en_fact", "zh_int"]),
+        ("barag-modes", ["A_f"]),
+    ):
+        fields = {"suite": suite, "shown": suite, "s:data": str(tmp_path)}
+        page.call("experiments.change", {"suite": suite})
+        drawn = page.call("experiments.change", fields)["#x-form"]
+        offered = drawn.partition('<select name="s:set">')[2].partition("</select>")[0]
+        assert all(f'<option value="{name}">' in offered for name in sets)
+        assert "notes" not in offered
+        drawn = page.call("experiments.change", {**fields, "s:data": "starter-qa"})["#x-form"]
+        assert '<select name="s:set">' not in drawn and 'name="s:set"' in drawn
+
+
 def test_the_plan_names_runs_questions_calls_and_price_before_anything_starts(page: Page) -> None:
     plan = sweep(page)
     assert "2 variants 16 questions" in plan and "none local model" in plan
@@ -154,6 +189,7 @@ def test_what_cannot_run_is_a_sentence_in_the_plan_and_the_button_does_nothing(
 
 
 def test_an_index_without_the_gold_pages_is_told_in_the_plan(page: Page) -> None:
+    sweep(page)
     assert "gold pages are in this index" in sweep(page, dataset="starter-qa", limit="10")
 
 

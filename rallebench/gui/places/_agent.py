@@ -13,7 +13,7 @@ from rallebench.gui.frame import Event, Page, Patch
 from rallebench.gui.html import e
 from rallebench.gui.places._bench import PAUSE, bench_of
 from rallebench.gui.places._one import columns, status
-from rallebench.gui.places._steps import answer_of, numbers_box, output, price, tokens
+from rallebench.gui.places._steps import asked, numbers_box, price, requests, verdict_box
 from rallebench.services import agents, catalog
 from rallebench.services.episodes import (
     EpisodeRequest,
@@ -23,7 +23,7 @@ from rallebench.services.episodes import (
     save_episode,
 )
 from rallebench.services.runs import BenchmarkOptions, of_flow
-from rallebench.services.transcript import actions, before, beginning, edit_text, pieces
+from rallebench.services.transcript import Piece, actions, before, beginning, edit_text, pieces
 
 FIRST, FIRST_ENV = "react", "wikipedia"
 
@@ -99,16 +99,14 @@ def draw(page: Page, event: Event) -> str:
     offers = catalog.choices(page.workbench.workspace, settings)
     groups = {"Environment settings": "", "Workflow settings": ""}
     for name, setting in settings.items():
-        value, title = chosen["settings"].get(name, setting.default), name.removeprefix("env.")
-        prefix = "env." if title != name else ""
-        group = "Environment settings" if prefix else "Workflow settings"
+        value, prefix = chosen["settings"].get(name, setting.default), name.rpartition("env.")[1]
+        group, title = list(groups)[not prefix], name.removeprefix(prefix)
         groups[group] += form.control(title, setting, value, offers.get(name), prefix)
-    folds = "".join(
-        html.fold(title, f'<div class="stack">{fields}</div>', id=f"agent-{title[:3]}")
-        for title, fields in groups.items()
-        if fields
-    )
-    return f'<div class="stack">{parts}</div>{folds}'
+    stacks = {
+        title: f'<div class="stack">{fields}</div>' for title, fields in groups.items() if fields
+    }
+    folds = [html.fold(title, stack, id=f"agent-{title[:3]}") for title, stack in stacks.items()]
+    return f'<div class="stack">{parts}</div>{"".join(folds)}'
 
 
 def remember(event: Event) -> dict[str, Any]:
@@ -197,7 +195,8 @@ def episode_html(page: Page, state: EpisodeState | None) -> str:
         )
     request = state.episode_request
     where = f" in {request.env}" if request.env else ""
-    head = f'<div class="asked-question"><h1 dir="auto">{e(request.example.question.text)}</h1><p><small>{e(f"{request.workflow}{where} · {request.llm}")}</small></p></div>'
+    about = f"<small>{e(f'{request.workflow}{where} · {request.llm}')}</small>"
+    head = asked(request.example.question.text, about)
     tree = ""
     if nodes := _branch(agents.search_tree(state.steps), 0):
         tree = html.fold("The tree of the search", nodes, id="agent-tree", opened=True)
@@ -212,26 +211,25 @@ def _pieces(state: EpisodeState) -> str:
         change = ""
         if piece.at in known and piece.kind in ("action", "program") and not state.going:
             change = html.button("Edit", "agent.edit", kind="quiet", at=piece.at)
-        rows += f'<div class="piece {piece.kind}"><small>{e(piece.label)}</small><div><span class="text" dir="auto">{e(piece.text)}</span> {change}</div></div>'
+        rows += _piece(piece, piece.label, change)
     if state.request is not None:
         for piece in beginning(state.request, state.writing, workflow):
-            rows += f'<div class="piece {piece.kind}"><small>{e(piece.label)} …</small><div class="text" dir="auto">{e(piece.text)}</div></div>'
+            rows += _piece(piece, f"{piece.label} …")
     return rows
+
+
+def _piece(piece: Piece, label: str, more: str = "") -> str:
+    text = f'<span class="text" dir="auto">{e(piece.text)}</span>'
+    return (
+        f'<div class="piece {piece.kind}"><small>{e(label)}</small><div>{text} {more}</div></div>'
+    )
 
 
 def _requests(page: Page, state: EpisodeState) -> str:
     gold, prices = state.episode_request.example.gold, page.workbench.models.prices()
-    steps = "".join(
-        html.fold(
-            f"{n} {type(step.request).__name__}",
-            output(step, gold, None, prices),
-            gist=html.dotted(figures.duration(step.seconds), tokens(step)),
-        )
-        for n, step in enumerate(state.steps, 1)
-    )
+    steps, gist = requests(state.steps, gold, prices), f"{len(state.steps)} steps"
     if not steps:
         return ""
-    gist = f"{len(state.steps)} steps"
     return html.fold("Every request and reply", steps, gist=gist, id="agent-requests")
 
 
@@ -261,22 +259,17 @@ def outcome(page: Page, state: EpisodeState | None) -> str:
         kind, title = "failed", "Failed"
     elif right is not None:
         kind, title = ("right", "Right") if right else ("wrong", "Wrong")
-    pairs = f'<dt>answer</dt><dd dir="auto">{answer_of(episode.answer if episode else "")}</dd>'
-    if gold.answers:
-        pairs += f'<dt>gold</dt><dd class="good">{e(gold.answers[0])}</dd>'
-    price_of_all = price(state.steps, page.workbench.models.prices())
     facts = numbers_box(
         (f"{len(state.steps)}", "steps"),
         (figures.duration(state.seconds), "time"),
-        (price_of_all, "price"),
+        (price(state.steps, page.workbench.models.prices()), "price"),
     )
     kept = html.button("Keep as a run", "agent.keep", disabled=episode is None)
     if state.run:
         kept = html.link(f"Run {state.run}", html.address("runs/run", id=state.run))
-    return (
-        f'<section class="verdict {kind}"><h2>{html.mark(kind)}{title}</h2><dl>{pairs}</dl>{html.problem(state.error)}'
-        f'{html.note(agents.meaning(reason))}{facts}</section><div class="row">{kept}</div>'
-    )
+    answer, below = episode.answer if episode else "", (html.note(agents.meaning(reason)), facts)
+    box = verdict_box(kind, title, gold, answer, state.error, *below)
+    return f'{box}<div class="row">{kept}</div>'
 
 
 def known_state(page: Page, event: Event) -> EpisodeState:
@@ -316,9 +309,9 @@ def keep(page: Page, event: Event) -> Patch:
 def ask_dataset(page: Page, event: Event) -> Patch:
     """On which dataset the agent is run."""
     remember(event)
-    datasets = list(page.workbench.workspace.dataset_paths())
+    bench, names = bench_of(page, event), list(page.workbench.workspace.dataset_paths())
     fields = form.fields(
-        form.chooser("Dataset", "dataset", datasets, bench_of(page, event).dataset),
+        form.chooser("Dataset", "dataset", names, bench.dataset),
         form.number("limit", "Questions at most", low=1, hint="all"),
         form.text("as", "Name", hint="made from workflow, model and time"),
     )

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from rallebench.core.types import Action, Chain, Episode, Example, Step
 from rallebench.gui import html
 from rallebench.gui.frame import Event, Meanwhile, Page, Patch
 from rallebench.gui.html import e
+from rallebench.gui.places._chain import read_chain
 from rallebench.render.numbers import text
 from rallebench.services.chain_forms import DEFAULT_CHAIN, DEFAULT_DATASET
 from rallebench.services.verdicts import Verdict
@@ -38,11 +40,32 @@ class Execution:
 
 
 @dataclass
-class Bench:
+class Busy:
+    """What executes for a window. ``running``: the execution that goes on."""
+
+    running: Execution | None = field(default=None, kw_only=True)
+
+    @contextmanager
+    def executing(self, action: str) -> Iterator[Execution]:
+        """An execution from its beginning to its end."""
+        self.running = going = Execution(action)
+        try:
+            yield going
+        finally:
+            self.end(going)
+
+    def end(self, going: Execution) -> bool:
+        """End an execution; whether it still went on. A newer one is left alone."""
+        was_running = self.running is going
+        self.running = None if was_running else self.running
+        return was_running
+
+
+@dataclass
+class Bench(Busy):
     """``steps`` and ``before``: action → its step now, and of the chain as it was executed before. ``ran``: action → the
     action that gave its step. ``executed``: the chain that was executed last, ``answered``: the chain of ``episode``.
-    ``running``: the execution that goes on. ``past``: chains to which undo returns. ``verdicts``: (dataset, question) →
-    (verdict, answer). ``draft``: the edited chain as the browser keeps it. ``left_behind``: the edited chain that a crash
+    ``past``: chains to which undo returns. ``verdicts``: (dataset, question) → (verdict, answer). ``draft``: the edited chain as the browser keeps it. ``left_behind``: the edited chain that a crash
     left in the browser, until it is restored or discarded."""
 
     chain: Chain
@@ -52,7 +75,6 @@ class Bench:
     words: str = ""
     executed: Chain | None = None
     answered: Chain | None = None
-    running: Execution | None = None
     steps: dict[int, Step] = field(default_factory=dict)
     ran: dict[int, Action] = field(default_factory=dict)
     before: dict[int, Step] = field(default_factory=dict)
@@ -112,6 +134,14 @@ def bench_of(page: Page, event: Event) -> Bench:
     return bench
 
 
+def read_bench(page: Page, event: Event) -> Bench:
+    """What Build keeps for the window, with the chain of the fields where the event brings it. Raises UsageError."""
+    bench = bench_of(page, event)
+    if event.text("count"):
+        bench.edit(read_chain(event))
+    return bench
+
+
 def meanwhile(
     page: Page,
     at: str,
@@ -133,13 +163,12 @@ def meanwhile(
     return show
 
 
-def followed(page: Page, at: str, now: Callable[[], Execution | None]) -> Iterator[Patch]:
+def followed(page: Page, at: str, busy: Busy) -> Iterator[Patch]:
     """What goes on in another stream of this window, in the element ``at``, until it ends."""
-    first = going = now()
-    while going is not None and going is first:
+    going = busy.running
+    while going is not None and busy.running is going:
         yield {at: going.words(page, ())}
         time.sleep(PAUSE)
-        going = now()
 
 
 def example_of(page: Page, bench: Bench) -> Example:

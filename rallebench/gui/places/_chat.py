@@ -15,7 +15,8 @@ from rallebench.gui.markdown import safe_markdown
 from rallebench.gui.places._bench import PAUSE, bench_of
 from rallebench.gui.places._chain import summary
 from rallebench.gui.places._one import MODES, columns
-from rallebench.gui.places._steps import output, passage, price, tokens
+from rallebench.gui.places._steps import passage, price, requests, tokens
+from rallebench.gui.wording import on_page
 from rallebench.render.numbers import plural, text
 from rallebench.services.chain_forms import variables
 from rallebench.services.steps import Delta, StepDone, StepStarted, citations, is_span, sources
@@ -76,11 +77,10 @@ def open_chat(page: Page, event: Event) -> Iterator[Patch]:
     """The three columns; an answer that is being written is followed."""
     talk = talk_of(event)
     yield {"title": "Chat", **drawn(page, event)}
-    if talk.is_busy:
-        while talk.is_busy and talk is talk_of(event):
-            yield {"#turns": turns_html(page, talk)}
-            time.sleep(PAUSE)
-        yield parts(page, event)
+    while talk.is_busy and talk is talk_of(event):
+        yield {"#turns": turns_html(page, talk)}
+        time.sleep(PAUSE)
+    yield parts(page, event)
 
 
 def drawn(page: Page, event: Event) -> Patch:
@@ -164,10 +164,7 @@ def steps_fold(page: Page, index: int, turn: Turn) -> str:
         f"price {price(turn.steps, prices)}",
         f"{len(sources(turn.question, turn.steps))} sources",
     )
-    steps = "".join(
-        html.fold(f"{n} {type(step.request).__name__}", output(step, Gold(), None, prices))
-        for n, step in enumerate(turn.steps, 1)
-    )
+    steps = requests(turn.steps, Gold(), prices)
     return html.fold("Steps", steps, gist=facts, id=f"turn-{index}")
 
 
@@ -212,28 +209,21 @@ def send(page: Page, event: Event) -> Iterator[Patch]:
         raise UsageError("There is no question; type one.")
     if talk.is_busy:
         raise UsageError("The last question is still being answered; wait for it, or stop it.")
-    turn = Turn(question)
-    earlier = list(talk.turns)
-    talk.turns.append(turn)
-    yield {**drawn(page, event), **BOTTOM}
-    yield from answered(page, event, talk, turn, earlier)
+    yield from answered(page, event, question, len(talk.turns))
 
 
 def again(page: Page, event: Event) -> Iterator[Patch]:
     """Ask a question again, of the chain as it is now; later turns go."""
     talk, index = talk_of(event), int(event.text("index"))
-    question, earlier = talk.turns[index].question, talk.turns[:index]
-    turn = Turn(question)
-    talk.turns[index:] = [turn]
-    yield drawn(page, event)
-    yield from answered(page, event, talk, turn, earlier)
+    yield from answered(page, event, talk.turns[index].question, index)
 
 
-def answered(
-    page: Page, event: Event, talk: Talk, turn: Turn, earlier: Sequence[Turn]
-) -> Iterator[Patch]:
-    """The turn as it grows. What goes wrong ends in the turn, so that the question stays."""
+def answered(page: Page, event: Event, question: str, index: int) -> Iterator[Patch]:
+    """A question as the turn ``index``, as it grows. What goes wrong ends in the turn, so that the question stays."""
     chain, workbench = bench_of(page, event).chain, page.workbench
+    talk, turn = talk_of(event), Turn(question)
+    earlier, talk.turns[index:] = talk.turns[:index], [turn]
+    yield {**drawn(page, event), **BOTTOM}
     last = sum(1 for action in chain.actions if action.template) - 1
     yield {"meanwhile": waiting(page, talk, turn, chain)}
     try:
@@ -257,7 +247,7 @@ def answered(
                     workbench.tracking.trace(piece, turn.question, "chat")
                 yield {"#turns": turns_html(page, talk), **BOTTOM}
     except RalleError as error:
-        turn.error, turn.state = str(error), "failed"
+        turn.error, turn.state = on_page(error), "failed"
     finally:
         turn.state = "stopped" if turn.state == "running" else turn.state
     yield {**parts(page, event), **BOTTOM}

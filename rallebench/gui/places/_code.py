@@ -7,8 +7,7 @@ from pathlib import Path
 from rallebench.core.types import Chain
 from rallebench.gui import form, html
 from rallebench.gui.frame import Event, Page, Patch
-from rallebench.gui.places._bench import bench_of
-from rallebench.gui.places._chain import read_chain
+from rallebench.gui.places._bench import bench_of, read_bench
 from rallebench.gui.places._one import chain_patch
 from rallebench.services import chain_forms
 
@@ -28,9 +27,7 @@ def register(page: Page) -> None:
 
 def show(page: Page, event: Event) -> Patch:
     """The drawer, with one form shown."""
-    bench, shape = bench_of(page, event), event.text("shape", "json")
-    if event.text("count"):
-        bench.edit(read_chain(event))
+    bench, shape = read_bench(page, event), event.text("shape", "json")
     tabs = "".join(
         html.button(label, "code.show", kind="on" if key == shape else "", shape=key)
         for key, label in LABELS.items()

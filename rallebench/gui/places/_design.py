@@ -118,7 +118,10 @@ def cards(chosen: str) -> str:
 
 def steps(page: Page, event: Event, design: Design) -> str:
     """The three steps of a kind."""
-    drawn = ""
+    drawn, searched = "", design.indexes if design.kind == "tradeoff" else ()
+    if design.kind == "sweep":
+        searched = chain_of(page, event, design).retrievers
+    experiment_design.fit_dataset(page.workbench, design, searched)
     parts = [step for step in _STEPS[design.kind](page, event, design) if step[1]]
     for number, (title, part) in enumerate(parts, 1):
         drawn += f'<section class="x-step"><h3><b>{number}</b>{title}</h3><div class="x-fields">{part}</div></section>'
@@ -285,6 +288,8 @@ def _settings(page: Page, design: Design, known: Mapping[str, Setting], names: S
     """Some settings of a benchmark: lists first, then a dataset or path with what the workspace has, then the rest by its kind."""
     values = {"models": [design.llm], **experiment_design.typed(design)}
     choices, folded = catalog.choices(page.workbench.workspace, known), designs.advanced(known)
+    if sets := designs.sets_of(page.workbench, design.suite, str(values.get("data") or "")):
+        choices["set"] = sets
 
     def rank(name: str) -> int:
         setting = known[name]

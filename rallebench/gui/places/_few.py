@@ -12,15 +12,14 @@ from rallebench.core.types import Chain, Example
 from rallebench.gui import figures, form, html
 from rallebench.gui.frame import Event, Page, Patch
 from rallebench.gui.html import e
-from rallebench.gui.places._bench import Bench, Execution, bench_of, followed, meanwhile
+from rallebench.gui.places._bench import Bench, Busy, bench_of, followed, meanwhile
 from rallebench.gui.places._chain import editor, hidden_fields, read_chain
 from rallebench.gui.places._one import header, is_edited, status
 from rallebench.gui.places._questions import all_rows
-from rallebench.gui.places._versions import all_versions
+from rallebench.gui.places._versions import all_versions, clock
 from rallebench.render.numbers import plural
 from rallebench.services.run_questions import filtered
-from rallebench.services.run_views import chain_flow
-from rallebench.services.runs import BenchmarkOptions, of_flow
+from rallebench.services.runs import BenchmarkOptions, of_chain
 from rallebench.services.variants import (
     FEW,
     PairedComparison,
@@ -49,10 +48,9 @@ SAMPLES = (
 
 
 @dataclass
-class Grid:
-    """``variants``: beside the base. ``picked``: ids chosen by hand. ``running``: what asks them now."""
+class Grid(Busy):
+    """``variants``: beside the base. ``picked``: ids chosen by hand."""
 
-    running: Execution | None = None
     variants: list[Chain] = field(default_factory=list)
     sample: str = "10"
     picked: list[str] = field(default_factory=list)
@@ -67,9 +65,7 @@ def register(page: Page) -> None:
 
 def grid_of(event: Event) -> Grid:
     """The grid of this window."""
-    grid = event.session.get("few")
-    if not isinstance(grid, Grid):
-        grid = event.session["few"] = Grid()
+    grid: Grid = event.session.setdefault("few", Grid())
     return grid
 
 
@@ -101,7 +97,7 @@ def open_few(page: Page, event: Event) -> Iterator[Patch]:
         grid.sample, grid.picked = "picked", event.query["q"].split(",")
     yield {"title": "A few questions", **drawn(page, bench, grid)}
     if grid.running is not None:
-        for patch in followed(page, "#few-status", lambda: grid.running):
+        for patch in followed(page, "#few-status", grid):
             yield {**patch, **cells_of(page, bench, grid)}
         yield drawn(page, bench, grid)
 
@@ -227,32 +223,26 @@ def run(page: Page, event: Event) -> Iterator[Patch]:
     bench, grid = bench_of(page, event), grid_of(event)
     chains = columns(page, bench, grid)
     jobs = list(missing(chains, chosen(page, bench, grid), grid.cells))
-    grid.running = going = Execution(event.action)
+    llms, lease_of = tuple({x: None for c in chains for x in c.llms}), page.workbench.models.lease
+    with grid.executing(event.action) as going, lease_of("a grid of a few questions") as lease:
 
-    def stopped() -> Patch:
-        grid.running = None if grid.running is going else grid.running
-        return drawn(page, bench, grid)
+        def stopped() -> Patch:
+            grid.end(going)
+            return drawn(page, bench, grid)
 
-    llms = tuple({llm: None for chain in chains for llm in chain.llms})
-    yield {
-        **drawn(page, bench, grid),
-        "meanwhile": meanwhile(page, "#few-status", going, llms, stopped),
-    }
-    try:
-        with page.workbench.models.lease("a grid of a few questions") as lease:
-            for chain in chains:
-                for news in lease.load_for(chain.llms, chain.retrievers):
-                    going.doing = news.message
-                    yield {"#few-status": going.words(page, ())}
-            for done, (chain, x) in enumerate(jobs):
-                going.doing, going.began = f"{done} of {len(jobs)}", time.time()
-                yield {"#few-status": going.words(page, ()), **cells_of(page, bench, grid)}
-                answer = ask(page.workbench, chain, x)
-                if grid.running is not going:
-                    return
-                grid.cells[key_of(chain), x.question.qid] = answer
-    finally:
-        grid.running = None if grid.running is going else grid.running
+        silent = meanwhile(page, "#few-status", going, llms, stopped)
+        yield {**drawn(page, bench, grid), "meanwhile": silent}
+        for chain in chains:
+            for news in lease.load_for(chain.llms, chain.retrievers):
+                going.doing = news.message
+                yield {"#few-status": going.words(page, ())}
+        for done, (chain, x) in enumerate(jobs):
+            going.doing, going.began = f"{done} of {len(jobs)}", time.time()
+            yield {"#few-status": going.words(page, ()), **cells_of(page, bench, grid)}
+            answer = ask(page.workbench, chain, x)
+            if grid.running is not going:
+                return
+            grid.cells[key_of(chain), x.question.qid] = answer
     yield drawn(page, bench, grid)
 
 
@@ -262,7 +252,7 @@ def run_all(page: Page, event: Event) -> Patch:
     chains, stamp = columns(page, bench, grid), time.strftime("%Y%m%d-%H%M%S")
     options = BenchmarkOptions(dataset=bench.dataset)
     planned = [
-        of_flow(page.workbench, chain_flow(c), options, run=f"{c.name}-{bench.dataset}-{stamp}-{i}")
+        of_chain(page.workbench, c, options, run=f"{c.name}-{bench.dataset}-{stamp}-{i}")
         for i, c in enumerate(chains, 1)
     ]
     for value in planned:
@@ -309,9 +299,8 @@ def starting_points(page: Page, bench: Bench) -> list[tuple[str, Chain]]:
     points = [("the chain in Build", bench.chain)]
     for source, version, _, _ in all_versions(page, bench):
         if version.chain.actions != bench.chain.actions:
-            clock = time.strftime("%d %b %H:%M", time.localtime(version.time))
             different = difference_label(bench.chain, version.chain)
-            points.append((f"version {clock}, {source}: {different}", version.chain))
+            points.append((f"version {clock(version)}, {source}: {different}", version.chain))
     for name in page.workbench.workspace.chain_paths():
         with suppress(RalleError):  # one that cannot be read is not offered
             points.append((f"the chain {name}", page.workbench.workspace.chain(name)))

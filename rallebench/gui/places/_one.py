@@ -13,7 +13,7 @@ from rallebench.gui.html import e
 from rallebench.gui.places._bench import Bench, example_of
 from rallebench.gui.places._chain import draw
 from rallebench.gui.places._questions import left
-from rallebench.gui.places._steps import gist, output, result
+from rallebench.gui.places._steps import asked, gist, output, result
 from rallebench.services.chain_forms import chain_from_json, chain_to_json
 from rallebench.services.chain_versions import is_saved
 
@@ -92,7 +92,8 @@ def question(page: Page, bench: Bench) -> str:
         else f"{OWN}: nothing to compare with"
     )
     pick = '<a class="link" href="#/build/few" data-do="few.pick">Pick for a few questions</a>'
-    return f'<div class="asked-question"><h1 dir="auto">{e(example.question.text)}</h1><p>{parts}<small>{e(where)}</small>{pick if known else ""}</p></div>'
+    below = f"{parts}<small>{e(where)}</small>{pick if known else ''}"
+    return asked(example.question.text, below)
 
 
 def chain_html(page: Page, bench: Bench, opened: int | None = None) -> str:

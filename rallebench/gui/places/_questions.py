@@ -43,6 +43,12 @@ def position(listed: Sequence[QuestionRow], qid: str) -> int:
     return next((i for i, row in enumerate(listed) if row.qid == qid), -1)
 
 
+def listed_row(row: QuestionRow, below: str) -> str:
+    """A row of a list; ``below``: what stands below the question, HTML."""
+    text = " ".join(row.text.split())[:240]
+    return f'{html.mark(row.kind)}<span><em dir="auto">{e(text)}</em><small dir="auto">{below}</small></span>'
+
+
 def filter_field(
     id: str, words: str, do: str, hint: str = "Filter", kind: str = "", **data: Any
 ) -> str:
@@ -96,7 +102,7 @@ def listed(page: Page, bench: Bench) -> str:
     shown = filtered(all_rows(page, bench), bench.only, bench.words)
     own = ""
     if words := bench.words.strip():
-        own = html.button(f"Ask “{words[:60]}”", "build.pick_own", kind="own", words=words)
+        own = html.button(f"Ask “{words[:60]}”", "build.pick", kind="own", words=words)
     key = {"dataset": bench.dataset, "only": bench.only, "words": bench.words}
     at = position(shown, bench.question)
     rows = html.window("build-questions", key, len(shown), "build.pick", at=at, row=74)
@@ -114,11 +120,5 @@ def question_rows(page: Page, key: dict[str, Any], start: int, count: int) -> li
         shown = filtered(rows_of(page, bench, examples), key["only"], key["words"])[part]
     else:
         shown = rows_of(page, bench, examples[part])
-    return [(row.qid, _row(row)) for row in shown]
-
-
-def _row(row: QuestionRow) -> str:
-    text, answer = " ".join(row.text.split())[:200], row.answer[:120]
-    if row.kind == "none":
-        answer = answer or "not asked yet"
-    return f'{html.mark(row.kind)}<span><em dir="auto">{e(text)}</em><small dir="auto">{e(answer)}</small></span>'
+    none = {"none": html.VERDICTS["none"]}
+    return [(x.qid, listed_row(x, e(x.answer[:120] or none.get(x.kind, "")))) for x in shown]

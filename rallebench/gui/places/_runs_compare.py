@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from rallebench.core.errors import UsageError
@@ -10,7 +10,7 @@ from rallebench.gui import figures, form, html
 from rallebench.gui.figures import gap_words
 from rallebench.gui.frame import Event, Page, Patch
 from rallebench.gui.html import VERDICTS, e
-from rallebench.gui.places._runs_list import address, metric_label, unread
+from rallebench.gui.places._runs_list import address, lost_of, metric_label, unread
 from rallebench.gui.places._runs_more import agents
 from rallebench.gui.places._steps import marked
 from rallebench.gui.places._versions import difference, words_changed
@@ -35,13 +35,10 @@ def open_compare(page: Page, event: Event) -> Patch:
     while f"r{len(several)}" in query:
         several.append(query[f"r{len(several)}"])
     metric = query.get("metric", "")
-    if several:
-        body = ranking(page, several, metric)
-    else:
-        body = pair(page, query.get("a", ""), query.get("b", ""), metric)
+    two = query.get("a", ""), query.get("b", "")
+    body = ranking(page, several, metric) if several else pair(page, *two, metric)
     crumb = html.crumb("Runs", "#/runs/list", "Compare")
-    body = f'<div class="wrap-page" data-problems>{crumb}{body}</div>'
-    return {"#v-runs-compare": body, "title": "Compare"}
+    return html.view("runs/compare", "Compare", crumb, body, more=" data-problems")
 
 
 def judgement(sentence: str, reason: str, more: str = "") -> str:
@@ -65,15 +62,10 @@ def pair(page: Page, a: str, b: str, metric: str) -> str:
             for row in (first, second)
         )
     both = (first, second)
-    verdict = judgement(
-        sentence(compared, *both), reason(compared, *both), duel(page, compared, both)
-    )
-    choice = metric_choice([*compared.runs.measures], compared.metric)
-    notes = "".join(map(html.warning, compared.runs.warnings))
-    return (
-        f'{verdict}{notes}<div class="row">{choice}</div>'
-        f"{flips(page, compared, both)}{different(compared, *both)}{folds(page, compared, both)}"
-    )
+    words = sentence(compared, *both), reason(compared, *both), duel(page, compared, both)
+    decided = metric_choice(compared.runs.measures, compared.metric, compared.runs.warnings)
+    below = flips(page, compared, both), different(compared, *both), folds(page, compared, both)
+    return "".join((judgement(*words), decided, *below))
 
 
 def sentence(compared: run_views.Comparison, first: RunRow, second: RunRow) -> str:
@@ -174,10 +166,8 @@ def different(compared: run_views.Comparison, first: RunRow, second: RunRow) -> 
 def folds(page: Page, compared: run_views.Comparison, both: Sequence[RunRow]) -> str:
     """Every metric, where questions were lost, and time: folded, with their gist."""
     first, second = both
-    names = [first.name, second.name]
     every, _ = run_views.tables_of(compared.runs)
-    runs = [page.workbench.runs.open(name) for name in names]
-    parts = [run_questions.lost_parts(run_questions.questions(page.workbench, run)) for run in runs]
+    parts = [lost_of(page, row.name) for row in both]
     bars = "".join(
         f"<p>{e(row.title)}</p>{figures.waterfall_bar(lost, tall=True)}"
         for row, lost in zip(both, parts)
@@ -197,14 +187,16 @@ def folds(page: Page, compared: run_views.Comparison, both: Sequence[RunRow]) ->
         html.fold("Every metric", figures.table(every), gist=gist, id="compare-metrics"),
         html.fold("Where questions were lost", bars, gist=moved, id="compare-lost"),
         html.fold("Time and price", f"<p>{took}</p>", gist=took, id="compare-cost"),
-        *plots(page, names, compared.metric),
-        agents(page, names),
     )
-    return f"<div>{''.join(drawn)}</div>"
+    return f"<div>{''.join(drawn)}{plots(page, [first.name, second.name], compared.metric)}</div>"
 
 
-def plots(page: Page, names: Sequence[str], metric: str) -> Iterator[str]:
-    """Means by kind of question, and quality against time, tokens or price, as folds."""
+def plots(page: Page, names: Sequence[str], metric: str) -> str:
+    """Means by kind of question, quality against time, tokens or price, and the analysis of agents, as folds."""
+    return "".join(_plots(page, names, metric)) + agents(page, names)
+
+
+def _plots(page: Page, names: Sequence[str], metric: str) -> Iterator[str]:
     for axes, figure, value in run_views.kinds_of(page.workbench, names, metric):
         shown = svg.figure(figure) if figure.series else ""
         title = f"By {axes.removeprefix('meta.').replace('_', ' ')}"
@@ -217,11 +209,12 @@ def plots(page: Page, names: Sequence[str], metric: str) -> Iterator[str]:
             yield html.fold(f"Quality against {label}", drawn, id=f"compare-{key}")
 
 
-def metric_choice(metrics: Sequence[str], chosen: str) -> str:
-    """The metric that decides, kept in the address."""
+def metric_choice(metrics: Iterable[str], chosen: str, warnings: Iterable[str]) -> str:
+    """What is to be known of a comparison, and the metric that decides, kept in the address."""
     options = [(name, metric_label(name)) for name in metrics]
     more = f' class="short"{form.on_change("runs.decide")}'
-    return form.chooser("Decided by", "metric", options, chosen, more=more)
+    chooser = form.chooser("Decided by", "metric", options, chosen, more=more)
+    return f'{"".join(map(html.warning, warnings))}<div class="row">{chooser}</div>'
 
 
 def decide(page: Page, event: Event) -> Patch:
@@ -235,22 +228,17 @@ def ranking(page: Page, names: Sequence[str], metric: str) -> str:
     if run_views.share_nothing(page.workbench, names):
         head = f"{len(names)} runs of different datasets"
         why = "They share no question, so only their means stand side by side."
-        return judgement(head, why) + "".join(plots(page, names, metric or "em"))
+        return judgement(head, why) + plots(page, names, metric or "em")
     compared = run_views.compare_several(page.workbench, names, metric)
     titles = {name: run_list.row_of(page.workbench, name).title for name in names}
     every, _ = run_views.tables_of(compared)
     labels = tuple(titles.get(x, x) if isinstance(x, str) else x for x in every.columns)
     table, gist = figures.table(replace(every, columns=labels)), f"{len(compared.cells)} metrics"
     why = f"{len(names)} runs on {len(compared.common):,} shared questions, against {e(titles[names[0]])}; p is corrected for {len(names) - 1} comparisons (Holm)."
-    drawn = (
-        html.fold("Every metric", table, gist=gist, id="rank-metrics"),
-        *plots(page, names, compared.metric),
-        agents(page, names),
-    )
-    return (
-        f'{judgement(winner(compared, titles), why)}<div class="row">{metric_choice([*compared.cells], compared.metric)}</div>'
-        f"{''.join(map(html.warning, compared.warnings))}{ranked(compared, titles)}<div>{''.join(drawn)}</div>"
-    )
+    decided = metric_choice(compared.cells, compared.metric, compared.warnings)
+    metrics = html.fold("Every metric", table, gist=gist, id="rank-metrics")
+    head = f"{judgement(winner(compared, titles), why)}{decided}{ranked(compared, titles)}"
+    return f"{head}<div>{metrics}{plots(page, names, compared.metric)}</div>"
 
 
 def winner(compared: run_views.MultiRunComparison, titles: Mapping[str, str]) -> str:

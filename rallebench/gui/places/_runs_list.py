@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import Any
 
 from rallebench.core.errors import RalleError, UsageError
@@ -59,10 +60,9 @@ def open_list(page: Page, event: Event) -> Patch:
     """The list; ``new=1`` in the address opens the dialog of a new run."""
     from rallebench.gui.places._runs_new import new
 
-    patch: Patch = {"#v-runs-list": view(page, event), "title": "Runs"}
     if event.query.get("new"):
-        patch |= {**new(page, event), "address": "#/runs/list"}
-    return patch
+        return {**view(page, event), **new(page, event), "address": "#/runs/list"}
+    return view(page, event)
 
 
 def chosen(event: Event) -> dict[str, str]:
@@ -71,7 +71,7 @@ def chosen(event: Event) -> dict[str, str]:
     return filters
 
 
-def view(page: Page, event: Event) -> str:
+def view(page: Page, event: Event) -> Patch:
     """Heading, what is running, the table."""
     datasets = {row.dataset for row in run_list.rows(page.workbench) if row.dataset}
     filters, names = chosen(event), [("", "All datasets"), *sorted(datasets)]
@@ -87,10 +87,12 @@ def view(page: Page, event: Event) -> str:
         html.button("Compare", "runs.compare", title="Tick two or more runs"),
         html.button("New run", "runs.new", kind="primary"),
     )
-    return (
-        f'<div class="wrap-page wide" data-form data-problems><div class="row"><h1>Runs</h1><span class="gap"></span>{"".join(bar)}</div>'
-        f'<div id="runs-now" data-follow="*" data-do="runs.refresh">{now(page)}</div><div id="runs-rows">{table(page, event)}</div></div>'
+    parts = (
+        f'<div class="row"><h1>Runs</h1><span class="gap"></span>{"".join(bar)}</div>',
+        f'<div id="runs-now" data-follow="*" data-do="runs.refresh">{now(page)}</div>',
+        f'<div id="runs-rows">{table(page, event)}</div>',
     )
+    return html.view("runs/list", "Runs", *parts, kind="wide", more=" data-form data-problems")
 
 
 def now(page: Page) -> str:
@@ -197,7 +199,7 @@ def run_row(page: Page, row: RunRow) -> str:
         f'<span class="n">{figures.percent(row.mean) if row.mean else "–"}<small>{e(metric_label(row.metric))}</small></span>',
         f"<span>{figures.interval_bar(row.mean)}</span>",
         f'<span class="n">{figures.percent(row.precision)}</span>',
-        f"<span>{lost(page, row)}</span>",
+        f"<span>{lost_bar(page, row.name)}</span>",
         f'<span class="n">{figures.duration(row.seconds)}</span>',
         f'<span class="n">{price}</span>',
         f"<span>{more}</span>",
@@ -223,14 +225,18 @@ def delete_button(row: RunRow) -> str:
     )
 
 
-def lost(page: Page, row: RunRow) -> str:
-    """The bar of a run; "" where its answers cannot be read."""
-    try:
-        run = page.workbench.runs.open(row.name)
-        parts = run_questions.lost_parts(run_questions.questions(page.workbench, run))
-    except RalleError:
-        return ""
-    return figures.waterfall_bar(parts, address=f"{address(row.name)}&only={{verdict}}")
+def lost_of(page: Page, name: str) -> list[tuple[str, str, int]]:
+    """Where the questions of a run were lost. Raises RalleError."""
+    run = page.workbench.runs.open(name)
+    return run_questions.lost_parts(run_questions.questions(page.workbench, run))
+
+
+def lost_bar(page: Page, name: str, *, tall: bool = False) -> str:
+    """Where the questions of a run were lost as a bar whose parts open them; "" where its answers cannot be read."""
+    target = f"{address(name)}&only={{verdict}}"
+    with suppress(RalleError):
+        return figures.waterfall_bar(lost_of(page, name), tall=tall, address=target)
+    return ""
 
 
 # actions
@@ -263,12 +269,9 @@ def rename(page: Page, event: Event) -> Patch:
 def delete(page: Page, event: Event) -> Patch:
     """Move a run into the bin."""
     run_list.delete(page.workbench, event.text("id"))
-    return {
-        "#v-runs-list": view(page, event),
-        "say": "The run is in the bin.",
-        "go": "#/runs/list",
-        "event": {"name": "rb-gone", "run": event.text("id")},
-    }
+    gone = {"name": "rb-gone", "run": event.text("id")}
+    say = "The run is in the bin."
+    return {**view(page, event), "say": say, "go": "#/runs/list", "event": gone}
 
 
 def open_bin(page: Page, event: Event) -> Patch:
@@ -288,27 +291,20 @@ def open_bin(page: Page, event: Event) -> Patch:
         confirm="Delete all runs in the bin for good? They cannot be brought back.",
         confirm_verb="Delete for good",
     )
-    return {
-        "drawer": html.drawer(
-            "Bin", html.rows(["Run", ">"], lines), f'<div class="row">{gone}</div>'
-        )
-    }
+    listed = html.rows(["Run", ">"], lines)
+    return {"drawer": html.drawer("Bin", listed, f'<div class="row">{gone}</div>')}
 
 
 def restore(page: Page, event: Event) -> Patch:
     """Bring a run back."""
     run_list.restore(page.workbench, event.text("id"))
-    return {"#v-runs-list": view(page, event), **open_bin(page, event)}
+    return {**view(page, event), **open_bin(page, event)}
 
 
 def empty_bin(page: Page, event: Event) -> Patch:
     """Delete what is in the bin."""
-    count = run_list.empty_bin(page.workbench)
-    return {
-        "#v-runs-list": view(page, event),
-        "drawer": "",
-        "say": f"Deleted {numbers.plural(count, 'run')}.",
-    }
+    say = f"Deleted {numbers.plural(run_list.empty_bin(page.workbench), 'run')}."
+    return {**view(page, event), "drawer": "", "say": say}
 
 
 def stop(page: Page, event: Event) -> Patch:
@@ -324,6 +320,5 @@ def compare(page: Page, event: Event) -> Patch:
     if len(names) < 2:
         raise UsageError("Tick two or more runs of the list, then press Compare.")
     names.reverse()  # the oldest one is the base
-    if len(names) == 2:
-        return {"go": html.address("runs/compare", a=names[0], b=names[1])}
-    return {"go": html.address("runs/compare", **{f"r{i}": name for i, name in enumerate(names)})}
+    keys = "ab" if len(names) == 2 else [f"r{i}" for i in range(len(names))]
+    return {"go": html.address("runs/compare", **dict(zip(keys, names)))}

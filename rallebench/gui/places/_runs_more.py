@@ -167,6 +167,6 @@ def agents(page: Page, names: Sequence[str]) -> str:
             inside += "".join(map(svg.figure, result.figures.values()))
             inside += "".join(map(html.warning, result.notes))
         except RalleError as error:
-            inside = html.note(str(error))
+            inside = html.note(error)
         parts += html.fold(label, inside, id=f"agents-{aspect}")
     return html.heading("The agent") + parts

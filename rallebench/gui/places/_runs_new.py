@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from rallebench.core.errors import RalleError
 from rallebench.gui import form, html
 from rallebench.gui.frame import Event, Page, Patch
@@ -13,8 +11,7 @@ from rallebench.gui.places._runs_more import chosen_metrics, metric_fields
 from rallebench.render import numbers
 from rallebench.services import run_list
 from rallebench.services.chain_versions import is_saved
-from rallebench.services.run_views import chain_flow
-from rallebench.services.runs import BenchmarkOptions, PreparedRun, of_flow
+from rallebench.services.runs import BenchmarkOptions, PreparedRun, of_chain
 
 SAMPLES = (
     ("", "all questions"),
@@ -53,10 +50,8 @@ def new(page: Page, event: Event) -> Patch:
         form.check("track", "Log to MLflow", True),
     )
     more += metric_fields(page, "the usual ones of the dataset")
-    gist = "model, metrics, name"
-    settings = html.fold(
-        "More settings", f'<div class="stack">{more}</div>', gist=gist, id="new-more"
-    )
+    more, gist = f'<div class="stack">{more}</div>', "model, metrics, name"
+    settings = html.fold("More settings", more, gist=gist, id="new-more")
     box = f'<div class="box" id="new-plan" data-problems>{plan(page, event)}</div>'
     run = html.button("Run", "runs.start", kind="primary")
     return {"dialog": html.dialog("New run", fields + settings + box, run)}
@@ -67,8 +62,6 @@ def benchmark(page: Page, event: Event) -> PreparedRun:
     bench = bench_of(page, event)
     name = event.text("chain")
     chain = page.workbench.workspace.chain(name) if name else bench.chain
-    targets = {"generate": event.text("llm"), "retrieve": event.text("retriever")}
-    actions = tuple(replace(a, target=targets.get(a.kind) or a.target) for a in chain.actions)
     options = BenchmarkOptions(
         dataset=event.text("dataset") or bench.dataset,
         limit=event.whole("limit", "Questions"),
@@ -77,9 +70,10 @@ def benchmark(page: Page, event: Event) -> PreparedRun:
         max_errors=event.whole("max_errors", "Stop after failures"),
         seed=event.whole("seed", "Seed") or 0,
         track=event.flag("track") if "dataset" in event.data else True,
+        llm=event.text("llm"),
+        retriever=event.text("retriever"),
     )
-    flow = chain_flow(replace(chain, actions=actions))
-    return of_flow(page.workbench, flow, options, run=event.text("name"))
+    return of_chain(page.workbench, chain, options, run=event.text("name"))
 
 
 def plan(page: Page, event: Event) -> str:
@@ -90,12 +84,11 @@ def plan(page: Page, event: Event) -> str:
         return html.problem(error)
     request, count = value.request, len(value.request.examples)
     names = " → ".join([*request.flow.retrievers, *request.flow.llms])
-    minutes = "time unknown: no run of this model yet"
-    for row in run_list.rows(page.workbench):
-        if row.seconds and row.chain and row.chain.llms == request.flow.llms:
-            took = numbers.text(row.seconds * count, "duration")
-            minutes = f"about {took}, as the last run of this model"
-            break
+    minutes, rows = "time unknown: no run of this model yet", run_list.rows(page.workbench)
+    of_model = (row for row in rows if row.chain and row.chain.llms == request.flow.llms)
+    if seconds := next((row.seconds for row in of_model if row.seconds), None):
+        took = numbers.text(seconds * count, "duration")
+        minutes = f"about {took}, as the last run of this model"
     notes = "".join(map(html.warning, value.warnings))
     notes = notes or html.note("All gold pages are in the index.")
     return f"<b>{count:,} questions</b> of {e(html.dotted(request.dataset.name, names, minutes))}{notes}"
@@ -110,9 +103,5 @@ def start(page: Page, event: Event) -> Patch:
     """Start the run as a job and show it."""
     value = benchmark(page, event)
     page.workbench.runs.start(value)
-    go = html.address("runs/run", id=value.name)
-    return {
-        "dialog": "",
-        "go": go,
-        "say": "The run has started; it continues when you close the page.",
-    }
+    say = "The run has started; it continues when you close the page."
+    return {"dialog": "", "go": html.address("runs/run", id=value.name), "say": say}

@@ -12,21 +12,29 @@ from rallebench.core.types import Generate, Gold, Retrieve, Step
 from rallebench.gui import figures, html
 from rallebench.gui.frame import Event, Page, Patch
 from rallebench.gui.html import attributes, e
-from rallebench.gui.places._questions import filter_field, position, verdict_chips
+from rallebench.gui.places._questions import (
+    filter_field,
+    listed_row,
+    position,
+    verdict_chips,
+)
 from rallebench.gui.places._runs_list import (
     READING,
     STATES,
     address,
     delete_button,
+    lost_bar,
+    lost_of,
     metric_label,
     questions_of,
     running,
 )
 from rallebench.gui.places._runs_more import agents
-from rallebench.gui.places._steps import gist, marked, output, passages, price
+from rallebench.gui.places._steps import answer_line, gist, marked, output, passages, price
 from rallebench.render import numbers
 from rallebench.services import run_list, run_questions, run_views
 from rallebench.services.jobs import Job
+from rallebench.services.run_questions import QuestionRow
 from rallebench.services.run_views import RunFolder
 
 PARTS = (("questions", "Questions"), ("metrics", "Metrics"), ("cost", "Cost"), ("config", "Config"))
@@ -52,22 +60,21 @@ def open_run(page: Page, event: Event) -> Patch:
     name = event.query.get("id", "")
     job = page.workbench.jobs.get("run", name)
     if job is not None and not job.done and page.workbench.runs.folder_of(job) is None:
-        return {"#v-runs-run": starting(page, job), "title": name}
+        return html.view("runs/run", name, starting(page, job), kind="wide")
     run = folder(page, event)
     row = run_list.row_of(page.workbench, run.name)
     part = event.query.get("part", "questions")
     inside = {"metrics": metrics, "cost": cost, "config": config}.get(part)
     body = inside(page, run) if inside else questions_part(page, run, event.query)
     head = f'<div id="run-head">{heading(page, row, part)}</div>'
-    body = f'<div class="wrap-page wide" data-problems>{head}{body}</div>'
-    return {"#v-runs-run": body, "title": row.title}
+    return html.view("runs/run", row.title, head, body, kind="wide", more=" data-problems")
 
 
 def starting(page: Page, job: Job) -> str:
     """A run whose index and models are being made ready."""
     head = html.crumb("Runs", "#/runs/list", job.name, "starting")
     follow = attributes(follow="*", do="runs.begun", run=job.name)
-    return f'<div class="wrap-page wide">{head}<div{follow} data-on="none">{running(page, job)}</div></div>'
+    return f'{head}<div{follow} data-on="none">{running(page, job)}</div>'
 
 
 def begun(page: Page, event: Event) -> Patch:
@@ -129,11 +136,8 @@ def tiles(page: Page, run: RunFolder, report: Mapping[str, Any]) -> str:
             below = f"{round((tile.mean.get('value') or 0) * n):,} of {n:,} right"
         boxes += _tile(tile.label, figures.percent(tile.mean, share=tile.share), below, tile.about)
     if mean := run_views.seconds_of(report):
-        half = ""
-        if mean.get("low") is not None and mean["high"] - mean["low"] >= 0.01:
-            half = f" <small>± {(mean['high'] - mean['low']) / 2:.2f}</small>"
         whole = f"{numbers.text(report.get('seconds') or 0, 'duration')} in all"
-        boxes += _tile("Time a question", figures.number(mean["value"], 2, "s") + half, whole)
+        boxes += _tile("Time a question", figures.quantity(mean, "seconds"), whole)
     boxes += _tile("Price", *price_of(page, report))
     return f'<div class="tiles">{boxes}</div>'
 
@@ -180,13 +184,11 @@ def top(page: Page, run: RunFolder) -> str:
 
 def bar(page: Page, run: RunFolder) -> str:
     """Where questions were lost; read from the steps when it is first seen."""
+    legend = "".join(f"<span>{e(text)}</span>" for _, text, _ in lost_of(page, run.name))
     shown = run_questions.questions(page.workbench, run)
-    parts = run_questions.lost_parts(shown)
-    legend = "".join(f"<span>{e(text)}</span>" for _, text, _ in parts)
     if shown and not is_going(run) and not run_questions.stages_known(page.workbench, run):
         legend += READING.format(do="runs.stages", more=attributes(run=run.name))
-    target = f"{address(run.name)}&only={{verdict}}"
-    return f'{figures.waterfall_bar(parts, tall=True, address=target)}<div class="legend">{legend}</div>'
+    return f'{lost_bar(page, run.name, tall=True)}<div class="legend">{legend}</div>'
 
 
 def is_going(run: RunFolder) -> bool:
@@ -210,37 +212,36 @@ def chips(page: Page, run: RunFolder, only: str) -> str:
 
 def listing(page: Page, run: RunFolder, query: Mapping[str, str]) -> str:
     """The questions that fit the filter."""
-    only, words = query.get("only", ""), query.get("words", "")
-    shown = run_questions.questions(page.workbench, run)
-    fitting = run_questions.filtered(shown, only, words)
-    if not fitting:
+    shown, count = fitting(page, run, query), len(run_questions.questions(page.workbench, run))
+    if not shown:
         return html.note("No question fits the filter.")
     known = run_questions.stages_known(page.workbench, run)
-    key = {"run": run.name, "only": only, "words": words, "n": len(shown), "known": known}
-    at = position(fitting, opened_first(page, run, query))
-    return html.window("run-questions", key, len(fitting), "runs.question", at=at, row=66)
+    chosen = {"only": query.get("only", ""), "words": query.get("words", "")}
+    key = {"run": run.name, **chosen, "n": count, "known": known}
+    at = position(shown, opened_first(page, run, query))
+    return html.window("run-questions", key, len(shown), "runs.question", at=at, row=66)
+
+
+def fitting(page: Page, run: RunFolder, query: Mapping[str, Any]) -> list[QuestionRow]:
+    """The questions that fit the filter."""
+    every = run_questions.questions(page.workbench, run)
+    return run_questions.filtered(every, query.get("only", ""), query.get("words", ""))
 
 
 def opened_first(page: Page, run: RunFolder, query: Mapping[str, str]) -> str:
     """The question of the address, else the first one of the list that was answered wrong, else the first one."""
     if query.get("q") or is_going(run):
         return query.get("q", "")
-    shown = run_questions.questions(page.workbench, run)
-    fitting = run_questions.filtered(shown, query.get("only", ""), query.get("words", ""))
-    wrong = (row.qid for row in fitting if row.kind in run_questions.WRONG)
-    return next(wrong, fitting[0].qid if fitting else "")
+    shown = fitting(page, run, query)
+    wrong = (row.qid for row in shown if row.kind in run_questions.WRONG)
+    return next(wrong, shown[0].qid if shown else "")
 
 
 def question_rows(page: Page, key: dict[str, Any], start: int, count: int) -> list[tuple[str, str]]:
     """Rows of the list."""
-    run = page.workbench.runs.open(key["run"])
-    shown = run_questions.questions(page.workbench, run)
-    rows = run_questions.filtered(shown, key["only"], key["words"])[start : start + count]
+    rows = fitting(page, page.workbench.runs.open(key["run"]), key)[start : start + count]
     return [
-        (
-            row.qid,
-            f'{html.mark(row.kind)}<span><em dir="auto">{e(row.text[:240])}</em><small dir="auto">{e(row.answer[:120]) or "–"} <s>gold</s> {e(row.gold[:80])}</small></span>',
-        )
+        (row.qid, listed_row(row, f"{e(row.answer[:120]) or '–'} <s>gold</s> {e(row.gold[:80])}"))
         for row in rows
     ]
 
@@ -273,7 +274,7 @@ def detail(page: Page, run: RunFolder, qid: str) -> str:
     record = html.fold("Record of the dataset", html.as_json(dict(example.record)), id="run-record")
     return (
         f'<div class="dh"><h3 dir="auto">{e(example.question.text)}</h3>{html.link("Open in Build", build) if build else ""}</div>'
-        f'<p class="ans" dir="auto">{html.mark(kind)}<span>{marked(answer, gold.answers)}</span> {accepted}</p>'
+        f"{answer_line(kind, marked(answer, gold.answers), accepted)}"
         f"{html.note(html.dotted(qid, spent))}{steps}{record}"
     )
 
@@ -303,19 +304,11 @@ def metrics(page: Page, run: RunFolder) -> str:
         if is_share and mean.get("low") is not None:
             interval = f"{100 * mean['low']:.1f} to {100 * mean['high']:.1f}"
         about = f"<small>{e(run_views.definition(report, name))}</small>"
+        title = f'<b class="nm" title="{e(name)}">{e(metric_label(name))}</b>{about}'
         figure = figures.percent(mean, share=is_share)
-        lines.append(
-            [
-                f'<b class="nm" title="{e(name)}">{e(metric_label(name))}</b>{about}',
-                figure,
-                interval,
-                f"{mean.get('n', 0):,}",
-            ]
-        )
-    cards = "".join(
-        f"<h4>{e(name)}</h4>{html.defs(facts.items())}"
-        for name, facts in run_views.cards(report).items()
-    )
+        lines.append([title, figure, interval, f"{mean.get('n', 0):,}"])
+    about = run_views.cards(report).items()
+    cards = "".join(f"<h4>{e(name)}</h4>{html.defs(facts.items())}" for name, facts in about)
     scorer = html.button("Score by more metrics", "runs.ask_metrics", run=run.name)
     clusters = independence(report.get("clusters"), report.get("n", 0))
     table = html.rows(["Metric", ">Mean", ">95 % interval", ">Questions"], lines)
@@ -338,14 +331,8 @@ def cost(page: Page, run: RunFolder) -> str:
         ["Tokens", f"{total['prompt_tokens'] or 0:,} + {total['completion_tokens'] or 0:,}"],
         ["Price", price_of(page, report)[0]],
     ]
-    heads = [
-        "Action",
-        ">Mean",
-        ">Median",
-        ">95th percentile",
-        ">Tokens in + out",
-        ">From the cache",
-    ]
+    heads = ["Action", ">Mean", ">Median", ">95th percentile", ">Tokens in + out"]
+    heads.append(">From the cache")
     return (
         f"{html.heading('In all', first=True)}{html.rows(['', '>'], facts, kind='narrow')}"
         f"{html.heading('Each action, time a question')}{html.rows(heads, lines)}"

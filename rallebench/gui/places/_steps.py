@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 from rallebench.core.types import Example, Generate, Gold, Hit, Retrieve, Step
 from rallebench.gui import figures, html
 from rallebench.gui.html import e
-from rallebench.gui.wording import on_page
 from rallebench.render.numbers import text as in_words
 from rallebench.services.steps import Prices, is_span, prompt_of, spans, wiki_id_title
 from rallebench.services.steps import price as price_of
@@ -131,18 +130,12 @@ def output(
     versions = _version("Now", step, facts, verdicts[0])
     if before is not None:
         versions += _version("Before", before, figures.duration(before.seconds), verdicts[1])
-    system = ""
-    if isinstance(step.request, Generate):
-        system = "".join(
-            f"<h5>{e(m.role.capitalize())}</h5><p class=pre>{e(m.content)}</p>"
-            for m in step.request.messages[:-1]
-        )
-    sent = f'{system}<p class="pre" dir="auto">{marked(prompt_of(step.request), gold.answers)}</p>'
+    earlier = step.request.messages[:-1] if isinstance(step.request, Generate) else ()
+    system = "".join(_part(e(m.role.capitalize()), e(m.content)) for m in earlier)
+    sent = system + _part("", marked(prompt_of(step.request), gold.answers))
     counted = tokens_of([step])
     gist_of = f"{counted[0]:,} tokens" if counted else ""
-    reply = (
-        f'<p class="pre" dir="auto">{answer_of(step.reply.text)}</p>{html.note(step.reply.note)}'
-    )
+    reply = _part("", answer_of(step.reply.text)) + html.note(step.reply.note)
     ended = step.reply.finish_reason
     whole = "whole" if ended in ("stop", "") else f"ended: {ended}"
     prompt = html.fold("Prompt as sent", sent, gist=gist_of, opened=True)
@@ -154,18 +147,30 @@ def _retrieval(step: Step, query: str, gold: Gold) -> str:
         f'<li class="{"g" if hit.passage.page_id in gold.pages else ""}" dir="auto">{e(hit.passage.title or hit.passage.doc_id)}</li>'
         for hit in step.reply.hits
     )
-    texts = f'<h5>{{response}}</h5><p class="pre">{e(step.reply.text)}</p><h5>{{wiki_id_title}}</h5><p class="pre">{e(wiki_id_title(step))}</p>'
+    texts = _part("{response}", e(step.reply.text))
+    texts += _part("{wiki_id_title}", e(wiki_id_title(step)))
     size = f"{len(step.reply.text):,} characters"
     return (
-        f'<h5>Query as sent</h5><p class="q" dir="auto">{e(query)}</p>'
-        f'<h5>Passages <small>{figures.duration(step.seconds)}</small></h5><ol class="tiny">{listed}</ol>'
+        f'{_part("Query as sent", e(query), "q")}<h5>Passages <small>{figures.duration(step.seconds)}</small></h5><ol class="tiny">{listed}</ol>'
         f"{html.fold('As later templates see it', texts, gist=size)}"
     )
 
 
-def _version(title: str, step: Step, facts: str, verdict: str) -> str:
+def _part(title: str, text: str, kind: str = "pre") -> str:
+    """A text as it is, below its title; both are HTML."""
+    head = f"<h5>{title}</h5>" if title else ""
+    return f'{head}<p class="{kind}" dir="auto">{text}</p>'
+
+
+def answer_line(verdict: str, answer: str, more: str = "") -> str:
+    """An answer with the mark of its verdict, if it has one, and what stands behind it; both are HTML."""
     sign = html.mark(verdict) if verdict else ""
-    return f'<section><h5>{title}</h5><p class="ans" dir="auto">{sign}{answer_of(step.reply.text)}</p><small>{facts}</small></section>'
+    return f'<p class="ans" dir="auto">{sign}<span>{answer}</span>{more}</p>'
+
+
+def _version(title: str, step: Step, facts: str, verdict: str) -> str:
+    answer = answer_line(verdict, answer_of(step.reply.text))
+    return f"<section><h5>{title}</h5>{answer}<small>{facts}</small></section>"
 
 
 def result(
@@ -178,19 +183,41 @@ def result(
 ) -> str:
     """The verdict, the answer over the gold, where it was lost, five numbers, and the passages."""
     gold = example.gold
+    why = "The question has no gold answer to compare with." if verdict.kind == "none" else ""
+    retrievals = [s for s in steps if isinstance(s.request, Retrieve)]
+    found = _passages(retrievals[-1], gold, answer, verdict) if retrievals else ""
+    below = html.note(why), stations(verdict), facts(steps, verdict, prices)
+    return verdict_box(verdict.kind, TITLES[verdict.kind], gold, answer, error, *below) + found
+
+
+def verdict_box(kind: str, title: str, gold: Gold, answer: str, error: object, *below: str) -> str:
+    """A verdict, the answer or the error over the gold, and below it what stands beside them."""
     pairs = f'<dt>answer</dt><dd dir="auto">{answer_of(answer)}</dd>'
     if error:
-        pairs = f'<dt>error</dt><dd class="bad">{e(on_page(error))}</dd>'
+        pairs = f'<dt>error</dt><dd class="bad">{e(error)}</dd>'
     if gold.answers:
         others = " or ".join(f"“{e(a)}”" for a in gold.answers[1:4])
         more = f"<small>or {others}</small>" if others else ""
         pairs += f'<dt>gold</dt><dd class="good" dir="auto">{e(gold.answers[0])} {more}</dd>'
-    why = "The question has no gold answer to compare with." if verdict.kind == "none" else ""
-    retrievals = [s for s in steps if isinstance(s.request, Retrieve)]
-    found = _passages(retrievals[-1], gold, answer, verdict) if retrievals else ""
-    return (
-        f'<section class="verdict {verdict.kind}" aria-live="polite"><h2>{html.mark(verdict.kind)}{TITLES[verdict.kind]}</h2>'
-        f"{html.note(why)}<dl>{pairs}</dl>{stations(verdict)}{facts(steps, verdict, prices)}</section>{found}"
+    head = f"<h2>{html.mark(kind)}{title}</h2><dl>{pairs}</dl>"
+    return f'<section class="verdict {kind}" aria-live="polite">{head}{"".join(below)}</section>'
+
+
+def asked(question: str, below: str) -> str:
+    """The question that is answered; ``below``: its gold and where it is from, HTML."""
+    title = f'<h1 dir="auto">{e(question)}</h1>'
+    return f'<div class="asked-question">{title}<p>{below}</p></div>'
+
+
+def requests(steps: Sequence[Step], gold: Gold, prices: Prices) -> str:
+    """Every request with its reply, each folded."""
+    return "".join(
+        html.fold(
+            f"{n} {type(step.request).__name__}",
+            output(step, gold, None, prices),
+            gist=html.dotted(figures.duration(step.seconds), tokens(step)),
+        )
+        for n, step in enumerate(steps, 1)
     )
 
 

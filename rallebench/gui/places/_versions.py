@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import difflib
 import re
-import time
+from datetime import datetime
+from itertools import zip_longest
 
 from rallebench.core.types import Action, Chain
 from rallebench.gui import form, html
 from rallebench.gui.frame import Event, Page, Patch
 from rallebench.gui.html import e
-from rallebench.gui.places._bench import Bench, bench_of
-from rallebench.gui.places._chain import KINDS, read_chain
+from rallebench.gui.places._bench import Bench, bench_of, read_bench
+from rallebench.gui.places._chain import KINDS
 from rallebench.gui.places._one import chain_patch
+from rallebench.gui.places._steps import answer_line
+from rallebench.render.numbers import moment
 from rallebench.services import chain_versions
 from rallebench.services.chain_versions import Version
 
@@ -32,19 +35,22 @@ def all_versions(page: Page, bench: Bench) -> list[tuple[str, Version, str, str]
     return [*listed, *(("saved", version, "", "") for version in saved)]
 
 
+def clock(version: Version) -> str:
+    """When a version was executed or saved."""
+    return moment(datetime.fromtimestamp(version.time))
+
+
 def show(page: Page, event: Event) -> Patch:
     """The drawer."""
-    bench = bench_of(page, event)
-    bench.edit(read_chain(event))
+    bench = read_bench(page, event)
     rows = ""
     for index, (source, version, answer, kind) in enumerate(all_versions(page, bench)):
-        clock = time.strftime("%d %b %H:%M", time.localtime(version.time))
-        said = f'<p class="ans" dir="auto">{html.mark(kind)}{e(answer)}</p>' if kind else ""
+        reply = answer_line(kind, e(answer)) if kind else ""
         back, changes = "<small>as it is now</small>", ""
         if version.chain.actions != bench.chain.actions:
             back = html.button("Bring back", "versions.restore", index=index)
             changes = difference(version.chain, bench.chain)
-        rows += f'<section class="version"><h4>{clock} <small>{source}</small><span class="gap"></span>{back}</h4>{said}{changes}</section>'
+        rows += f'<section class="version"><h4>{clock(version)} <small>{source}</small><span class="gap"></span>{back}</h4>{reply}{changes}</section>'
     note = html.note("Marked: what changed from that version to the chain as it is now.")
     nothing = html.note("No earlier version yet. Every run and every save adds one.")
     return {"drawer": html.drawer(f"Versions of {bench.chain.name}", note, rows or nothing)}
@@ -60,13 +66,10 @@ def restore(page: Page, event: Event) -> Patch:
 def difference(old: Chain, new: Chain) -> str:
     """What changed from one chain to another, action by action."""
     rows = ""
-    for index in range(max(len(old.actions), len(new.actions))):
-        before = old.actions[index] if index < len(old.actions) else None
-        after = new.actions[index] if index < len(new.actions) else None
-        if before == after:
-            continue
-        name = KINDS[(after or before).kind]  # type: ignore[union-attr]
-        rows += f"<div><small>{index + 1} {name}</small><p>{_changed(before, after)}</p></div>"
+    for number, (before, after) in enumerate(zip_longest(old.actions, new.actions), 1):
+        if before != after:
+            name = KINDS[(after or before).kind]
+            rows += f"<div><small>{number} {name}</small><p>{_changed(before, after)}</p></div>"
     return f'<div class="diff">{rows or "<small>The same actions.</small>"}</div>'
 
 
@@ -105,8 +108,7 @@ def words_changed(old: str, new: str) -> str:
 
 def save(page: Page, event: Event) -> Patch:
     """Under which name to save."""
-    bench = bench_of(page, event)
-    bench.edit(read_chain(event))
+    bench = read_bench(page, event)
     body = form.text("as", "Name", bench.chain.name, more=form.on_enter("versions.save_as"))
     body += html.note(
         "A chain of this name is kept as an earlier version. Runs keep the chain they were made with."

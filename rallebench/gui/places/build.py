@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 
 from rallebench.core.errors import RalleError, UsageError
@@ -19,6 +20,7 @@ from rallebench.gui.places._bench import (
     example_of,
     followed,
     meanwhile,
+    read_bench,
 )
 from rallebench.gui.places._chain import edited, read_chain
 from rallebench.gui.places._one import (
@@ -46,7 +48,7 @@ def build(page: Page) -> None:
     page.header = lambda event: header(page, bench_of(page, event))
     page.actions("build", run, run_action, show_prompt, edit, undo, restore_edits, discard_edits)
     page.actions("build", load_chain, replace_chain, benchmark)
-    page.actions("build", choose_dataset, filter_list, pick, pick_own)
+    page.actions("build", choose_dataset, filter_list, pick)
     for verb in ("add", "move", "remove"):
         page.action(f"build.{verb}", restructure)
     page.rows("build-questions", question_rows)
@@ -71,7 +73,7 @@ def open_one(page: Page, event: Event) -> Iterator[Patch]:
     if asks:
         yield {"dialog": asks}
     elif bench.running is not None:  # begun before the view was left
-        yield from followed(page, "#one-status", lambda: bench.running)
+        yield from followed(page, "#one-status", bench)
         yield {"#v-build-one": view(page, bench), **stale(bench)}
     elif bench.executed is None and bench.question:
         yield from execute(page, bench, event, heavy=False)
@@ -118,23 +120,17 @@ def replace_question(mine: Chain, other: Chain, source: dict[str, str]) -> str:
 
 def replace_chain(page: Page, event: Event) -> Iterator[Patch]:
     """Put the chain of the address in place of the edited one."""
-    bench = bench_of(page, event)
     names = {key: event.text(f"source_{key}") for key in ("run", "chain")}
     source = {key: name for key, name in names.items() if name}
-    bench.edit(chain_from(page, **source))
     event.session["build-source"] = source
-    yield {"dialog": "", **chain_patch(page, bench)}
-    yield from execute(page, bench, event)
+    yield from opened_chain(page, event, chain_from(page, **source), dialog="")
 
 
 def restore_edits(page: Page, event: Event) -> Iterator[Patch]:
     """Take up the edits that a crash left in the browser."""
     bench = bench_of(page, event)
-    if bench.left_behind is not None:
-        bench.edit(bench.left_behind)
-        bench.left_behind = None
-    yield chain_patch(page, bench)
-    yield from execute(page, bench, event)
+    chain, bench.left_behind = bench.left_behind or bench.chain, None
+    yield from opened_chain(page, event, chain)
 
 
 def discard_edits(page: Page, event: Event) -> Patch:
@@ -154,31 +150,28 @@ def execute(page: Page, bench: Bench, event: Event, *, heavy: bool = True) -> It
     if bench.answered is not None and not bench.is_answered_by(chain):
         bench.before, bench.verdict_before = bench.steps, bench.verdict_kind
     bench.steps, bench.ran, bench.executed = {}, {}, chain
-    bench.running = going = Execution(event.action)
+    with bench.executing(event.action) as going:
 
-    def stopped() -> Patch:
-        if bench.running is going:
-            bench.running = None
-            bench.executed = None if going.action == "open" else bench.executed
-        return {"#one-status": "Stopped", "#chain-form": chain_html(page, bench), **stale(bench)}
+        def stopped() -> Patch:
+            if bench.end(going) and going.action == "open":
+                bench.executed = None
+            form = chain_html(page, bench)
+            return {"#one-status": "Stopped", "#chain-form": form, **stale(bench)}
 
-    shown = "#one-status", going, chain.llms
-    yield {
-        "#one-status": going.words(page, ()),
-        "meanwhile": meanwhile(page, *shown, stopped, lambda: f"#out-{len(bench.steps)}"),
-    }
-    try:
-        for patch in executed(page, bench, example, going, heavy):
-            if bench.running is not going:  # stopped, or another question was asked meanwhile
-                return
-            yield patch
-    except RalleError:
-        bench.executed = None
-        yield {"#one-status": ""}
-        raise
-    finally:
-        if bench.running is going:
-            bench.running = None
+        shown = "#one-status", going, chain.llms
+        yield {
+            "#one-status": going.words(page, ()),
+            "meanwhile": meanwhile(page, *shown, stopped, lambda: f"#out-{len(bench.steps)}"),
+        }
+        try:
+            for patch in executed(page, bench, example, going, heavy):
+                if bench.running is not going:  # stopped, or another question was asked meanwhile
+                    return
+                yield patch
+        except RalleError:
+            bench.executed = None
+            yield {"#one-status": ""}
+            raise
 
 
 def executed(
@@ -244,16 +237,14 @@ def ended(page: Page, bench: Bench, example: Example, episode: Episode) -> Patch
 
 def run(page: Page, event: Event) -> Iterator[Patch]:
     """Run the chain as it is in the fields."""
-    bench = bench_of(page, event)
-    bench.edit(read_chain(event))
+    bench = read_bench(page, event)
     yield header(page, bench)
     yield from execute(page, bench, event)
 
 
 def run_action(page: Page, event: Event) -> Iterator[Patch]:
     """Run one action on what the earlier ones answered."""
-    bench, index = bench_of(page, event), int(event.text("index"))
-    bench.edit(read_chain(event))
+    bench, index = read_bench(page, event), int(event.text("index"))
     example, workbench = example_of(page, bench), page.workbench
     action = bench.chain.actions[index]
     yield {f"#gist-{index}": "running …", **header(page, bench)}
@@ -296,12 +287,9 @@ def show_prompt(page: Page, event: Event) -> Patch:
 
 def edit(page: Page, event: Event) -> Patch:
     """Take over what was typed; a chain that cannot be read yet waits until it can."""
-    bench = bench_of(page, event)
-    try:
-        bench.edit(read_chain(event))
-    except RalleError:
-        return {}
-    return header(page, bench)
+    with suppress(RalleError):
+        return header(page, read_bench(page, event))
+    return {}
 
 
 def restructure(page: Page, event: Event) -> Patch:
@@ -327,20 +315,25 @@ def undo(page: Page, event: Event) -> Patch:
 
 def load_chain(page: Page, event: Event) -> Iterator[Patch]:
     """Another saved chain. An edited one is in Undo, and in Versions."""
-    bench, name = bench_of(page, event), event.text("chain")
-    chain = page.workbench.workspace.chain(name)
-    lost = is_edited(page, bench.chain)
+    chain = page.workbench.workspace.chain(event.text("chain"))
+    lost = is_edited(page, bench_of(page, event).chain)
+    say = {"say": "Your edited chain is in Undo."} if lost else {}
+    yield from opened_chain(page, event, chain, heavy=False, **say)
+
+
+def opened_chain(
+    page: Page, event: Event, chain: Chain, *, heavy: bool = True, **more: str
+) -> Iterator[Patch]:
+    """Another chain in place of the present one, executed; Undo returns."""
+    bench = bench_of(page, event)
     bench.edit(chain)
-    said = {"say": "Your edited chain is in Undo."} if lost else {}
-    yield {**chain_patch(page, bench), **said}
-    yield from execute(page, bench, event, heavy=False)
+    yield {**chain_patch(page, bench), **more}
+    yield from execute(page, bench, event, heavy=heavy)
 
 
 def benchmark(page: Page, event: Event) -> Patch:
     """Run the chain on a dataset: the dialog of Runs takes it from here."""
-    bench = bench_of(page, event)
-    if event.text("count"):
-        bench.edit(read_chain(event))
+    read_bench(page, event)
     return {"go": "#/runs/list?new=1"}
 
 
@@ -363,13 +356,9 @@ def filter_list(page: Page, event: Event) -> Patch:
 
 
 def pick(page: Page, event: Event) -> Iterator[Patch]:
-    """Another question; the chain stays as it is."""
-    yield from opened_question(page, bench_of(page, event), event, event.text("id"), redraw=False)
-
-
-def pick_own(page: Page, event: Event) -> Iterator[Patch]:
-    """A question that the user typed."""
-    yield from opened_question(page, bench_of(page, event), event, event.text("words"))
+    """Another question of the list, else one that the user typed; the chain stays as it is."""
+    bench, qid = bench_of(page, event), event.text("id")
+    yield from opened_question(page, bench, event, qid or event.text("words"), redraw=not qid)
 
 
 def opened_question(

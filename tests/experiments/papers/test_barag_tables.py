@@ -56,6 +56,14 @@ def test_the_published_rows_give_their_sums_to_the_digit(shared_data: Path) -> N
     assert all(sum(one.histogram.values()) == one.n for one in found.values())
 
 
+def test_a_limit_cuts_the_rows_of_every_table(rallebench: CommandLine, shared_data: Path) -> None:
+    runs = f"runs={shared_data / 'barag' / 'runs'}"
+    report = rallebench.report("barag-tables", runs, run="t", flags=("--limit", "5"))
+    titles = [table["title"] for table in report["tables"]]
+    assert "What the decision is worth, Table III: 5 questions" in titles
+    assert all(run["n"] == 5 for run in report["runs"].values())
+
+
 def test_tables_show_present_whole_and_printed_and_name_what_disagrees(
     rallebench: CommandLine, shared_data: Path
 ) -> None:

@@ -53,11 +53,16 @@ def _name(path: Path) -> str:
     return path.name.split(".json")[0].removeprefix(PREFIX)
 
 
+def sets_in(folder: Path) -> dict[str, Path]:
+    """Name of a set in a folder → its file."""
+    return {_name(file): file for file in sorted(folder.glob(f"{PREFIX}*.jsonl*"))}
+
+
 def find_file(path: Path, name: str) -> Path:
     """The file itself, or the file of the set ``name`` in a folder. Raises NotFoundError."""
     if path.is_file():
         return path
-    sets = {_name(file): file for file in sorted(path.glob(f"{PREFIX}*.jsonl*"))}
+    sets = sets_in(path)
     if (file := sets.get(name.removeprefix(PREFIX))) is not None:
         return file
     known = ", ".join(sets) or "none"

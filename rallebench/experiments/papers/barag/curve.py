@@ -19,6 +19,7 @@ from rallebench.core.tables import Figure, Table
 from rallebench.core.types import Episode, Example, Step
 from rallebench.experiments import EXPERIMENTS
 from rallebench.experiments.papers.barag import PAPER, points
+from rallebench.experiments.papers.barag.articles import sets_in
 from rallebench.experiments.papers.barag.judged import JUDGE, JUDGING, judge_of, notes_of, report_of
 from rallebench.experiments.papers.barag.points import BranchedCase, CurvePoint
 from rallebench.experiments.papers.barag.runs import total_of
@@ -67,6 +68,7 @@ COLUMNS = ("Input tokens", "Output tokens", "Tokens a question", "Quality", "Coi
     "barag-curve",
     place="suites",
     paper=PAPER,
+    sets=sets_in,
     form={
         **DATA,
         **ASKING,

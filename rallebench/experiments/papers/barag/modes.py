@@ -14,6 +14,7 @@ from rallebench.core.settings import Setting
 from rallebench.core.tables import Table
 from rallebench.experiments import EXPERIMENTS
 from rallebench.experiments.papers.barag import PAPER
+from rallebench.experiments.papers.barag.articles import sets_in
 from rallebench.experiments.papers.barag.judged import JUDGE, JUDGING, judge_of, notes_of, report_of
 from rallebench.experiments.papers.barag.runs import (
     Summary,
@@ -53,6 +54,7 @@ DECIDING = frozenset(("basic", "advanced"))
     place="suites",
     paper=PAPER,
     named_by=("modes",),
+    sets=sets_in,
     form={
         **DATA,
         "modes": Setting(

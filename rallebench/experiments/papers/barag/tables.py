@@ -8,6 +8,7 @@ the cell's digits gives the cell.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from decimal import ROUND_HALF_EVEN, ROUND_HALF_UP, Decimal
 from typing import Any, NamedTuple
 
@@ -191,10 +192,8 @@ def rounded(cell: str, value: Any, how: str = ROUND_HALF_UP) -> str:
 )
 def tables(request: ExperimentRequest) -> Experiment:
     """BARAG, Tables I to III from run files: means, tokens, retrievals, beside the whole runs' and the printed figures."""
-    runs = {
-        run.name: (run, summary_of(run.rows[: request.limit]))
-        for run in read_runs(request.settings["runs"])
-    }
+    read = (replace(r, rows=r.rows[: request.limit]) for r in read_runs(request.settings["runs"]))
+    runs = {run.name: (run, summary_of(run.rows)) for run in read}
     printed = [name for name, rows in RUNS.items() if runs.keys() & set(rows.values())]
     summaries = {name: summary for name, (_, summary) in runs.items()}
     whole = any(run.whole for run, _ in runs.values())

@@ -194,6 +194,12 @@ def _texts(value: Any, key: str, where: str) -> tuple[str, ...]:
     return tuple(value)
 
 
+def sets_in(folder: Path) -> set[str]:
+    """The names of the sets in a folder."""
+    names = (file.name for file in folder.iterdir())
+    return {name.split(".json")[0] for name in names if name.endswith(SUFFIXES)}
+
+
 def find_file(path: Path, set_name: str, names: tuple[str, ...]) -> Path:
     """The file itself, or ``set_name``, else the first of ``names``, in a folder. Raises NotFoundError."""
     if path.is_file():
@@ -201,7 +207,7 @@ def find_file(path: Path, set_name: str, names: tuple[str, ...]) -> Path:
     stems = (set_name,) if set_name else names
     if file := in_folder(path, (f"{stem}{suffix}" for stem in stems for suffix in SUFFIXES)):
         return file
-    have = {file.name.split(".json")[0] for file in path.iterdir() if file.name.endswith(SUFFIXES)}
+    have = sets_in(path)
     missed = set_name or f"{' or '.join(names)}, which this test is made for"
     raise NotFoundError(
         f"{path} holds no {missed}; it holds {', '.join(sorted(have)) or 'no JSON lines'}.",

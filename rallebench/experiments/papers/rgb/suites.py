@@ -23,7 +23,7 @@ from rallebench.experiments.papers.common import (
     values_in,
 )
 from rallebench.experiments.papers.rgb import PAPER, tables
-from rallebench.experiments.papers.rgb.records import RgbRecord
+from rallebench.experiments.papers.rgb.records import RgbRecord, sets_in
 from rallebench.experiments.papers.rgb.scoring import as_scored, assess, is_right, labels_of, named
 from rallebench.experiments.papers.rgb.tables import (
     FILE,
@@ -182,6 +182,7 @@ LABELS = {
     "rgb-noise",
     place="suites",
     paper=PAPER,
+    sets=sets_in,
     form={
         **SETTINGS,
         **LABELS,
@@ -197,6 +198,7 @@ def noise(request: ExperimentRequest) -> Experiment:
     "rgb-integration",
     place="suites",
     paper=PAPER,
+    sets=sets_in,
     form={**SETTINGS, **LABELS, "noise": replace(NOISE, default="0,0.2,0.4")},
 )
 def integration(request: ExperimentRequest) -> Experiment:
@@ -204,7 +206,9 @@ def integration(request: ExperimentRequest) -> Experiment:
     return (yield from _over_noise(_testbed(request, "integration")))
 
 
-@EXPERIMENTS.register("rgb-rejection", place="suites", paper=PAPER, form={**SETTINGS, **JUDGE})
+@EXPERIMENTS.register(
+    "rgb-rejection", place="suites", paper=PAPER, sets=sets_in, form={**SETTINGS, **JUDGE}
+)
 def rejection(request: ExperimentRequest) -> Experiment:
     """RGB, negative rejection: nothing but noise, and the model should say so. Lucky hits stand apart."""
     testbed = _testbed(request, "rejection")
@@ -222,6 +226,7 @@ def rejection(request: ExperimentRequest) -> Experiment:
     "rgb-counterfactual",
     place="suites",
     paper=PAPER,
+    sets=sets_in,
     form={
         **SETTINGS,
         **JUDGE,
