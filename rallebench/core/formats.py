@@ -68,7 +68,7 @@ class Format:
     def read(self, text: str) -> tuple[str, str]:
         """The part of a reply that has this form, else the whole; and what ``Reply.note`` should say.
 
-        >>> Format(CHOICE, ("yes", "no")).read(" yes\n")
+        >>> Format(CHOICE, ("yes", "no")).read(" yes ")
         ('yes', '')
         >>> Format(CHOICE, ("yes", "no")).read("It depends.")
         ('It depends.', 'The answer is none of the choices.')
@@ -168,10 +168,10 @@ def schema_rule(schema: Mapping[str, Any]) -> str:
 
 
 def quoted(text: str) -> str:
-    """A text as a part of a grammar.
+    r"""A text as a part of a grammar.
 
     >>> quoted('Say "yes"')
-    '"Say \\\\\\\\"yes\\\\\\\\""'
+    '"Say \\"yes\\""'
     """
     return json.dumps(text, ensure_ascii=False)
 
