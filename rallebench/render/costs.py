@@ -30,6 +30,7 @@ QUANTITIES: Mapping[str, tuple[str, Format]] = {
 }
 """Quantity → a few words with its unit, and the format of its numbers."""
 _ABSENT = {"prompt_tokens": NOT_COUNTED, "completion_tokens": NOT_COUNTED, "usd": UNKNOWN}
+NOT_RECORDED = "Cost unknown: imported predictions do not say it."
 _BESIDE = ("model_calls", "retrievals", "seconds", "prompt_tokens", "completion_tokens", "usd")
 
 
@@ -67,8 +68,8 @@ def sentence(total: Mapping[str, Any]) -> str:
 
 def blocks(cost: Mapping[str, Any]) -> tuple[Table | str, ...]:
     """A run's cost: its totals, then the distributions per question."""
-    if not _is_recorded(cost):
-        return ("Cost unknown: imported predictions do not say it.",)
+    if not is_recorded(cost):
+        return (NOT_RECORDED,)
     totals = [
         f"{label} ({about}), n = {cost[key]['questions']}: {sentence(cost[key])}"
         for key, label, about in TOTALS
@@ -86,7 +87,7 @@ def blocks(cost: Mapping[str, Any]) -> tuple[Table | str, ...]:
     return (*totals, Table("Cost", columns, tuple(rows), note=note))
 
 
-def _is_recorded(cost: Mapping[str, Any]) -> bool:
+def is_recorded(cost: Mapping[str, Any]) -> bool:
     """Whether anything is known of what a run cost; imported predictions do not say it."""
     return bool(cost.get("recorded", True))
 
@@ -101,7 +102,7 @@ def beside(names: Sequence[str], costs: Sequence[Mapping[str, Any]]) -> Table:
     notes = (
         f"* US dollars of {name}: {price(cost['total'])}."
         for name, cost in zip(names, costs)
-        if cost["total"]["usd"] is None and _is_recorded(cost)
+        if cost["total"]["usd"] is None and is_recorded(cost)
     )
     columns = tuple(Column(name, "text") for name in ("", *names))
     return Table("Cost", columns, tuple(rows), note=" ".join(notes))
@@ -111,7 +112,7 @@ def _total(cost: Mapping[str, Any], name: str) -> str:
     value = cost["total"][name]
     if value is not None:
         return text(value, QUANTITIES.get(name, ("", "count"))[1])
-    if not _is_recorded(cost):
+    if not is_recorded(cost):
         return UNKNOWN
     if name == "usd":
         return f"{text(cost['total']['usd_known'] or None, 'usd', UNKNOWN)} *"

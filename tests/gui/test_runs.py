@@ -302,7 +302,10 @@ def test_predictions_of_another_program_become_a_run(ran: Page, tmp_path: Path) 
     files = [{"path": str(file), "name": "guess.jsonl"}]
     patch = ran.call("runs.import_file", {"files": files, "dataset": "tiny-qa", "as": "theirs"})
     assert patch["go"] == "#/runs/run?id=theirs"
-    assert "EM 12.5 %" in texts(ran.open("runs/run?id=theirs")["#v-runs-run"])
+    words = texts(ran.open("runs/run?id=theirs")["#v-runs-run"])
+    assert "EM 12.5 %" in words and "Price unknown imported predictions do not say it" in words
+    cost = texts(ran.open("runs/run?id=theirs&part=cost")["#v-runs-run"])
+    assert "Cost unknown: imported predictions do not say it." in cost
     ran.call("runs.delete", {"id": "theirs"})
 
 

@@ -31,7 +31,7 @@ from rallebench.gui.places._runs_list import (
 )
 from rallebench.gui.places._runs_more import agents
 from rallebench.gui.places._steps import answer_line, gist, marked, output, passages, price
-from rallebench.render import numbers
+from rallebench.render import costs, numbers
 from rallebench.services import run_list, run_questions, run_views
 from rallebench.services.jobs import Job
 from rallebench.services.run_questions import QuestionRow
@@ -146,6 +146,8 @@ def price_of(page: Page, report: Mapping[str, Any]) -> tuple[str, str]:
     """The price of a run, and what is to be said of it."""
     cost = report.get("cost") or {}
     total = cost.get("total") or {}
+    if not costs.is_recorded(cost):
+        return "unknown", "imported predictions do not say it"
     if usd := total.get("usd"):
         each = f"{numbers.text(usd / max(1, total['questions']), 'usd')} a question"
         return numbers.text(usd, "usd"), each
@@ -321,6 +323,8 @@ def cost(page: Page, run: RunFolder) -> str:
     report = run.report()
     if report is None or not report.get("cost"):
         return html.empty("The cost is known once the run is scored.")
+    if not costs.is_recorded(report["cost"]):
+        return html.empty(costs.NOT_RECORDED)
     lines = [_action_cost(part) for part in report["cost"].get("per_action", [])]
     total = report["cost"]["total"]
     facts = [
@@ -328,7 +332,7 @@ def cost(page: Page, run: RunFolder) -> str:
         ["Time of all steps", numbers.text(total["seconds"], "duration")],
         ["Calls to models", f"{total['model_calls']:,}"],
         ["Retrievals", f"{total['retrievals']:,}"],
-        ["Tokens", f"{total['prompt_tokens'] or 0:,} + {total['completion_tokens'] or 0:,}"],
+        ["Tokens", costs.tokens(total)],
         ["Price", price_of(page, report)[0]],
     ]
     heads = ["Action", ">Mean", ">Median", ">95th percentile", ">Tokens in + out"]
