@@ -50,21 +50,21 @@ def made_up(count: int, seed: int = _report.SEED) -> list[dict[str, Any]]:
 def directly(path: Path) -> dict[tuple[float, str], bool]:
     """(share, record) → right: documents, prompt, model and label in plain Python."""
     from rallebench.core.types import Generate, Passage, Question
-    from rallebench.experiments.papers.rgb import documents, scoring, testing
-    from rallebench.experiments.papers.rgb.records import read_records
+    from rallebench.experiments.papers.rgb import scoring, testbed
+    from rallebench.experiments.papers.rgb.records import base_documents, read_records
     from rallebench.llms.scripted import Scripted, echo
 
-    model, prompt, found = Scripted(echo, MODEL), testing.read_prompt("en"), {}
+    model, prompt, found = Scripted(echo, MODEL), testbed.read_prompt("en"), {}
     for share in SHARES:
         for record in read_records(path).records:
-            texts = documents.base(record, 5, share).texts
+            texts = base_documents(record, 5, share).texts
             asked = Question(
                 record.id,
                 record.query,
                 tuple(Passage(str(n), text) for n, text in enumerate(texts)),
             )
             (reply,) = model.generate(
-                [Generate(MODEL, testing.messages(prompt, asked), max_tokens=256)]
+                [Generate(MODEL, testbed.messages(prompt, asked), max_tokens=256)]
             )
             found[share, record.id] = scoring.is_right(
                 scoring.labels_of(reply.text, record.required)
