@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from rallebench.analysis.paired import PairedComparison, Sides, compare_all
@@ -61,14 +60,3 @@ def _row(label: str, name: str, pair: PairedComparison) -> tuple[Any, ...]:
     difference = Mean(pair.difference, pair.low, pair.high, pair.n)
     p = pair.note or pair.corrected
     return (label, name, difference, p, pair.wins, pair.ties, pair.losses)
-
-
-def by_question(
-    values: Mapping[str, Mapping[str, float | None]],
-) -> dict[str, dict[str, float | None]]:
-    """Metric → question → value turned about: question → metric → value."""
-    questions: dict[str, dict[str, float | None]] = {}
-    for name, column in values.items():
-        for qid, value in column.items():
-            questions.setdefault(qid, {})[name] = value
-    return questions

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from in_memory import InMemory
 from listed import Listed, ids
 from tiny_bert import save_cross_encoder
 
@@ -13,7 +14,6 @@ from rallebench.core.types import Example, Gold, Passage, Question
 from rallebench.llms.scripted import Scripted
 from rallebench.retrievers import COMBINATIONS
 from rallebench.retrievers.composites import check_settings
-from rallebench.retrievers.in_memory import InMemory
 from rallebench.workspace.opening import open_combination
 
 NAMES = ("Titan", "Rhea", "Triton", "Io", "Europa")

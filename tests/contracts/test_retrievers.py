@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from building import built
+from in_memory import InMemory
 
 from rallebench.core.entries import Manifest
 from rallebench.core.errors import BackendError, MismatchError, NotFoundError, UsageError
@@ -16,7 +17,6 @@ from rallebench.corpora.imported import import_corpus
 from rallebench.encoders import ENCODERS
 from rallebench.encoders.hashing import Hashing
 from rallebench.retrievers import INDEX_KINDS
-from rallebench.retrievers.in_memory import InMemory
 from rallebench.workspace.entries import read_manifest
 from rallebench.workspace.indexes.build import build_index
 from rallebench.workspace.indexes.recipes import index_recipe, kinds

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from in_memory import InMemory
 
 from rallebench.chains.chain import as_flow
 from rallebench.core.errors import BackendError, BackendMemoryError
@@ -31,7 +32,6 @@ from rallebench.core.types import (
 from rallebench.engine import loop
 from rallebench.engine.reply_cache import ReplyCache
 from rallebench.engine.single import Delta, StepDone, run_one
-from rallebench.retrievers.in_memory import InMemory
 
 PASSAGES = [
     Passage("1", "Titan is the largest moon of Saturn.", "Titan", "p1"),

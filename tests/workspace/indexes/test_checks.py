@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 from building import built
+from in_memory import InMemory
 from small_workspace import make_workspace
 
 from rallebench.corpora.store import PassageStore
-from rallebench.retrievers.in_memory import InMemory
 from rallebench.workspace.entries import read_manifest
 from rallebench.workspace.indexes import checks
 

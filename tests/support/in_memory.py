@@ -1,4 +1,4 @@
-"""A retriever over a handful of passages, without files: for tests and for given passages."""
+"""A retriever over a handful of passages, without files."""
 
 from __future__ import annotations
 
