@@ -21,7 +21,12 @@ from rallebench.tracking.server import start_ui
 OLDER = "0584bdc529eb"
 """The revision before the tables of logged models."""
 
-SET_UP = "import sys; from rallebench.tracking.connection import connect; connect(sys.argv[1])"
+SET_UP = """
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it
+from rallebench.tracking.connection import connect
+connect(sys.argv[1])
+"""
 
 
 def upgraded(path: Path, revision: str) -> Path:
