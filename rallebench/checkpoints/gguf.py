@@ -124,7 +124,7 @@ def _in_package(name: str, model: str) -> Path:
         if path.name == file and (place := Path(str(path.locate()))).is_file():
             return place.resolve()
     raise MissingPackageError(
-        package, f"and {name!r} is the model in it", f"--no-deps {package}=={version}"
+        package, "(the model comes with it)", f"--no-deps {package}=={version}"
     )
 
 
