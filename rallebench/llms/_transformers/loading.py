@@ -109,13 +109,7 @@ def _load(
     place = str(folder or settings.model)
     config = AutoConfig.from_pretrained(place, **common)
     tokenizer = AutoTokenizer.from_pretrained(place, **common)
-    words, known = getattr(tokenizer, "vocab_size", 0), vocabulary(config)
-    # Added tokens may lie beyond it: many tokenizers have such a padding token.
-    if known is not None and words > known:
-        raise BadFileError(
-            f"The tokenizer in {where} has {words} tokens, but the model knows only {known}, so they belong "
-            "to different models; put the model's own tokenizer there."
-        )
+    _check_vocabulary(where, tokenizer, config)
     device_map = settings.device_map or ("cuda" if torch.cuda.is_available() else "cpu")
     dtype = dtype_of(settings.dtype, getattr(config, "dtype", None), device_of(device_map))
     form = dtype if settings.quantization == "none" else f"{settings.quantization} with {dtype}"
@@ -128,14 +122,6 @@ def _load(
     yield message
     auto = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
     quantized = _quantized(settings, dtype)
-    attention, more = settings.attn_implementation, dict[str, Any]()
-    if attention != "auto":
-        more["attn_implementation"] = attention
-    if isinstance(settings.max_memory, Mapping):
-        # accelerate knows GPUs by number; JSON has only texts for names.
-        more["max_memory"] = {
-            int(d) if str(d).isdigit() else d: most for d, most in settings.max_memory.items()
-        }
     # Import the model's class and create it once without weights, so that neither counts as the model's memory: in a
     # fresh process this takes 45 MB (scipy, torch.distributed, transformers' quantizers …) for good.
     with contextlib.suppress(Exception), torch.device("meta"):  # a model's own code comes later
@@ -150,7 +136,7 @@ def _load(
             output_loading_info=True,
             tqdm_class=download_bar(),
             **quantized,
-            **more,
+            **_placement(settings),
             **common,
         )
     if missing := sorted(report["missing_keys"]):
@@ -172,6 +158,30 @@ def _load(
     loaded = LoadedModel(model, tokenizer, source, dtype, _device(model), Memory.now() - before)
     note_use(settings.quantization)
     return loaded
+
+
+def _check_vocabulary(where: str, tokenizer: Any, config: Any) -> None:
+    """BadFileError for a tokenizer of another model."""
+    words, known = getattr(tokenizer, "vocab_size", 0), vocabulary(config)
+    # Added tokens may lie beyond it: many tokenizers have such a padding token.
+    if known is not None and words > known:
+        raise BadFileError(
+            f"The tokenizer in {where} has {words} tokens, but the model knows only {known}, so they belong "
+            "to different models; put the model's own tokenizer there."
+        )
+
+
+def _placement(settings: TransformersSettings) -> dict[str, Any]:
+    """The attention and the memory of each device, as ``from_pretrained`` takes them."""
+    values: dict[str, Any] = {}
+    if settings.attn_implementation != "auto":
+        values["attn_implementation"] = settings.attn_implementation
+    if isinstance(settings.max_memory, Mapping):
+        # accelerate knows GPUs by number; JSON has only texts for names.
+        values["max_memory"] = {
+            int(d) if str(d).isdigit() else d: most for d, most in settings.max_memory.items()
+        }
+    return values
 
 
 def vocabulary(config: Any) -> int | None:
