@@ -168,7 +168,9 @@ def judge(mutant: Mutant) -> dict[str, str]:
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder) / "project"
         shutil.copytree(
-            PROJECT, root, ignore=shutil.ignore_patterns(".git", "__pycache__", "runs", "cache")
+            PROJECT,
+            root,
+            ignore=shutil.ignore_patterns(".git", ".venv", "__pycache__", "runs", "cache"),
         )
         shutil.copytree(PROJECT / "tests" / "golden", root / "tests" / "golden", dirs_exist_ok=True)
         place = places(root).get(mutant)

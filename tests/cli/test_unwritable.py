@@ -131,6 +131,7 @@ def test_a_run_where_runs_cannot_be_written_is_one_sentence(
     assert "runs" in ran.last and "choose another" in ran.last
 
 
+@pytest.mark.slow
 def test_a_file_in_place_of_the_cache_folder_is_said_on_standard_error_and_no_obstacle(
     workspace: Path,
 ) -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from rallebench.core.answers import dpr_tokens, find_answers, normalize_answer, passage_has_answer
 
-LAW = settings(database=None, max_examples=300)
+LAW = settings(database=None, max_examples=150)
 WORDS = st.sampled_from(
     [
         "art",

@@ -127,6 +127,7 @@ def test_a_pdf_that_takes_too_long_is_refused_and_the_next_one_is_read(tmp_path:
         reader.close()
 
 
+@pytest.mark.slow
 def test_pdfs_that_unpack_to_gigabytes_or_say_too_much_are_that_files_problem(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -81,6 +81,7 @@ def test_ralles_pickle_is_read_without_the_pages_it_did_not_find_and_nothing_in_
         read_page_map(tmp_path / "none.p")
 
 
+@pytest.mark.slow
 def test_a_long_table_gives_what_a_dict_would_and_takes_a_fraction_of_its_memory(
     tmp_path: Path,
 ) -> None:

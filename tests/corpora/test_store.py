@@ -142,6 +142,7 @@ print(anonymous() - before)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(
     not Path("/proc/self/status").exists(), reason="needs /proc to see anonymous memory"
 )

@@ -390,6 +390,7 @@ def single_retrieval(using: Backends, query: str, k: int) -> Reply:
     return episode.steps[0].reply
 
 
+@pytest.mark.slow
 def test_processes_that_open_a_new_memory_at_the_same_moment_all_get_it(tmp_path: Any) -> None:
     code = (
         "import sys, time; from rallebench.engine.reply_cache import ReplyCache\n"

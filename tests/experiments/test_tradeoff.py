@@ -144,6 +144,7 @@ def test_a_measurement_is_made_once_and_never_replaced_by_another_request(
     assert bench.experiments.open_tradeoff("again").k == 3
 
 
+@pytest.mark.slow
 def test_an_index_that_was_built_anew_is_measured_anew(bench: Workbench) -> None:
     corpus = bench.workspace.path / "corpus.tsv"
     list(bench.data.build_index("other", corpus, "bm25"))

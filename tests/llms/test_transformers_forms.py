@@ -61,7 +61,11 @@ def ask(text: str = QUESTIONS[0], **fields: Any) -> Generate:
 
 @pytest.mark.parametrize("which", ["bytes", "bytes, t5"])
 @pytest.mark.parametrize(
-    "settings", [{}, {"temperature": 1.0, "seed": 3}], ids=["greedy", "sampled"]
+    "settings",
+    [
+        pytest.param({}, id="greedy"),
+        pytest.param({"temperature": 1.0, "seed": 3}, id="sampled", marks=pytest.mark.slow),
+    ],
 )
 def test_a_random_model_writes_json_of_the_schema_alone_in_a_batch_and_in_a_stream(
     tiny: Any, which: str, settings: Any

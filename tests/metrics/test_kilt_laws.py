@@ -25,7 +25,7 @@ from rallebench.core.types import (
 from rallebench.metrics import metric
 from rallebench.metrics.rank_list import rank_list
 
-LAW = settings(database=None, max_examples=200)
+LAW = settings(database=None, max_examples=100)
 ANSWERS = ["accuracy", "em", "f1", "rougel", "has_answer", "has_answer_all"]
 PAGES = st.sampled_from(["1", "2", "3", "4", "5", "6"])
 RANKS = st.lists(PAGES, max_size=12)

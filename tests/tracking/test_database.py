@@ -86,6 +86,7 @@ def test_a_new_database_appears_whole_and_alone(tmp_path: Path) -> None:
     assert {p.name for p in tmp_path.iterdir()} == {"mlflow.db", "mlflow.db.lock"}
 
 
+@pytest.mark.slow
 def test_a_half_made_database_without_a_run_is_made_anew(tmp_path: Path) -> None:
     half_migrated(upgraded(tmp_path / "mlflow.db", OLDER))
     beside(tmp_path / "mlflow.db").write_bytes(b"half")
@@ -94,6 +95,7 @@ def test_a_half_made_database_without_a_run_is_made_anew(tmp_path: Path) -> None
     assert not beside(tmp_path / "mlflow.db").exists()
 
 
+@pytest.mark.slow
 def test_an_older_database_is_migrated_with_its_runs(tmp_path: Path) -> None:
     with_a_run(upgraded(tmp_path / "mlflow.db", OLDER))
     client = connect(default_uri(tmp_path))

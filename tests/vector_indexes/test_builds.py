@@ -69,6 +69,7 @@ complete(VECTOR_INDEXES["diskann-memory"].build(Path(sys.argv[1]), numpy.load(sy
 """
 
 
+@pytest.mark.slow
 def test_a_diskann_build_ends_with_the_process_that_asked_for_it_even_when_that_is_killed(
     tmp_path: Path,
 ) -> None:

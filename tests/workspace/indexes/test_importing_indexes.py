@@ -202,6 +202,7 @@ def test_a_value_that_is_no_number_is_refused_with_its_file_and_row(
     assert not list(tmp_path.glob("indexes/*"))
 
 
+@pytest.mark.slow
 def test_a_diskann_folder_that_ranks_by_distance_alone_or_is_cut_is_refused(
     corpus: Path, vectors: Any, tmp_path: Path
 ) -> None:
