@@ -25,7 +25,6 @@ settings.register_profile("unhurried", deadline=None, suppress_health_check=[Hea
 settings.load_profile("unhurried")
 
 
-
 class Loggers(dict[str, Any]):
     """The loggers of this process, which can be gone through while another thread makes one.
 

@@ -154,7 +154,9 @@ class LLMReranked(Combined):
             return []
         longest = 8 if self._settings["way"] == "pointwise" else 8 * self._settings["window"]
         requests = [
-            Generate("", (Message("user", prompt),), max_tokens=longest, temperature=0.0, forced=form)
+            Generate(
+                "", (Message("user", prompt),), max_tokens=longest, temperature=0.0, forced=form
+            )
             for prompt, form in zip(prompts, forms)
         ]
         self.requests += len(requests)

@@ -240,7 +240,9 @@ def check_entry(name: str, entry: LLMEntry) -> None:
         close(open_llm(name, entry))
         return
     traits["settings"](name, **settings)
-    if "need" in traits:  # it reads the headers of the model's files, and needs the package that they are in
+    if (
+        "need" in traits
+    ):  # it reads the headers of the model's files, and needs the package that they are in
         traits["need"](name, **settings)
 
 
