@@ -34,15 +34,15 @@ def _record(task: str, row: Record) -> Record | None:
 
 
 def _records(
-    source: Source, task: str, wanted: Callable[[int], bool]
+    source: Source, task: str, belongs: Callable[[int], bool]
 ) -> Iterator[tuple[int, Record]]:
-    """Those of a file, or of the files of a folder that are ``wanted`` by their number; ids are file and line."""
+    """Those of a file, or of the files of a folder that ``belongs`` takes by their number; ids are file and line."""
     files = [source.path]
     if source.path.is_dir():
         numbered = {
             int(file.stem): file for file in source.path.glob("*.jsonl") if file.stem.isdigit()
         }
-        files = [file for number, file in sorted(numbered.items()) if wanted(number)]
+        files = [file for number, file in sorted(numbered.items()) if belongs(number)]
         if not files:
             raise BadFileError(
                 f"{source.path} has no files such as {EASY}.jsonl and {FIRST_HARD}.jsonl; name the folder soayBench_v1-2."

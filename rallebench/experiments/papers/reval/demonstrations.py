@@ -23,12 +23,12 @@ LONGEST = 600
 
 
 def drawn(
-    every: Sequence[Example], asked: Sequence[Example], number: int, seed: int, task: str
+    every: Sequence[Example], questions: Sequence[Example], number: int, seed: int, task: str
 ) -> tuple[Example, ...]:
     """So many questions of the pool that are not asked, the same for the same seed. Raises UsageError if there are fewer."""
     if not number:
         return ()
-    ids = {example.question.qid for example in asked}
+    ids = {example.question.qid for example in questions}
     rest = [example for example in every if example.question.qid not in ids]
     if len(rest) < number:
         raise UsageError(

@@ -114,12 +114,12 @@ def _task(request: ExperimentRequest, name: str, path: Path, form: str) -> TaskQ
     every, instances = read_questions(path, form=form), request.settings["instances"]
     examples = tuple(sampled(every, instances)) if instances else every
     examples = examples[: request.limit]
-    shown = drawn(every, examples, request.settings["demonstrations"], request.seed, name)
+    demonstrations = drawn(every, examples, request.settings["demonstrations"], request.seed, name)
     if is_original(request):
         examples = tuple(map(_with_first_answer, examples))
     task, env = task_named(name, examples), common_field(examples, "environment")
     environments = _fitting(name, task.domain, env)
-    return TaskQuestions(task, name, path, examples, environments, len(every), shown)
+    return TaskQuestions(task, name, path, examples, environments, len(every), demonstrations)
 
 
 def _fitting(name: str, domain: str, env: str) -> tuple[str, ...]:

@@ -227,11 +227,11 @@ def _pools(cells: Sequence[GridCell]) -> Table:
     known = {task.name: task for task in TASKS}
     rows: list[tuple[Cell, ...]] = []
     for questions in {cell.task: cell.questions for cell in cells}.values():
-        task, asked = known.get(questions.task.name), len(questions.examples)
+        task = known.get(questions.task.name)
         level = LEVELS.get(questions.task.level, "")
         papers = printed[task.number] if task else None
-        shown = len(questions.demonstrations)
-        rows.append((questions.task.name, level, asked, shown, questions.pool, papers))
+        counts = (len(questions.examples), len(questions.demonstrations), questions.pool)
+        rows.append((questions.task.name, level, *counts, papers))
     count = [Column(c, "count") for c in ("asked", "shown", "pool", "pool in the paper")]
     note = "The paper draws 100 questions of each pool, and prints the pools rounded."
     heads = (Column("task", "text"), Column("level", "text"), *count)
