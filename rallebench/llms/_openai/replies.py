@@ -22,7 +22,6 @@ from rallebench.http.failures import (
     unrefused,
 )
 
-
 THOUGHTS = ("reasoning_content", "reasoning")
 """Where servers put what a model thinks, if they part it from the text."""
 
