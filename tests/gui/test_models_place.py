@@ -239,12 +239,13 @@ def test_a_file_that_holds_no_language_model_is_not_added(
 
 
 def test_a_load_that_fails_says_the_other_way_on_the_card(page: Page, tmp_path: Path) -> None:
-    path = save_gguf(tmp_path / "odd.gguf", architecture="strange")
-    page.call("models.add_folder", {"path": str(path)})
+    settings = {"model": str(save_gguf(tmp_path / "x.gguf", template=None)), "chat_template": "on"}
+    fields = {"backend": "transformers", "other_name": "odd", "settings": json.dumps(settings)}
+    page.call("models.add_other", fields)
     page.call("models.load", {"id": "odd"})
     ended(page, "load", "odd")
     words = texts(card(page, "odd"))
-    assert "does not read the architecture strange" in words and "llama-server -m" in words
+    assert "has no chat template; set chat_template to off, or serve it with llama.cpp" in words
 
 
 def test_a_small_real_model_to_try_is_offered_first_and_says_its_install_line_where_it_is_absent(
