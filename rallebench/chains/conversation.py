@@ -160,8 +160,7 @@ def leans(text: str) -> bool:
     chinese = len(CJK_CHARACTER.findall(text))
     if chinese:
         return chinese <= SHORT_CHINESE
-    telling = [word for word in _WORD.findall(text) if word.lower() not in _OPENING]
-    return not names(text) or (len(telling) <= SHORT_QUESTION and len(_WORD.findall(text)) <= 3)
+    return not names(text) or len(_WORD.findall(text)) <= SHORT_QUESTION
 
 
 def names(text: str) -> list[str]:

@@ -45,7 +45,7 @@ class Citation:
 
 
 @dataclass(frozen=True, slots=True)
-class Sentence:
+class CitedSentence:
     """A sentence of an answer with the space behind it, without the marks that the model wrote."""
 
     text: str
@@ -54,17 +54,17 @@ class Sentence:
 
 def cited(
     answer: str, hits: Sequence[Hit], note: str = "", *, copies: bool = False
-) -> tuple[Sentence, ...]:
+) -> tuple[CitedSentence, ...]:
     """The sentences of an answer, which join to it, with the passages that support them; none where no passage does.
 
     ``note``: of the reply; that of a reader which ``copies`` names the sentence that it read.
     """
     whole = answer.strip()
     if copies and len(whole) <= LONGEST and (places := _places(whole, hits)):
-        return (Sentence(answer, (_read(places, hits, note),)),)
+        return (CitedSentence(answer, (_read(places, hits, note),)),)
     if copies and (places := _places(sentence_read(note), hits)) and len(sentences(whole)) == 1:
         number, *place = places[0]
-        return (Sentence(answer, (Citation(number, "read", (place[0], place[1])),)),)
+        return (CitedSentence(answer, (Citation(number, "read", (place[0], place[1])),)),)
     moved = _BEHIND.sub(lambda match: f"{match[2]}{match[1]}", answer)
     parts = [_cited(text, hits) for text in sentences(moved)]
     if not copies:
@@ -78,7 +78,7 @@ def cited(
     return tuple(quoted)
 
 
-def _cited(text: str, hits: Sequence[Hit]) -> Sentence:
+def _cited(text: str, hits: Sequence[Hit]) -> CitedSentence:
     """A sentence with its citations."""
     numbers: list[int] = []
 
@@ -92,14 +92,16 @@ def _cited(text: str, hits: Sequence[Hit]) -> Sentence:
     plain = _MARK.sub(taken, text)
     if numbers:
         places = ((n, _support(plain, hits[n - 1], 1)[1]) for n in dict.fromkeys(numbers))
-        return Sentence(plain, tuple(Citation(n, "cited", place) for n, place in places))
+        return CitedSentence(plain, tuple(Citation(n, "cited", place) for n, place in places))
     core = plain.strip().rstrip(".!?。！？")
     if places_of_words := _places(core, hits) if 1 < len(core) <= LONGEST else []:
         first = {n: (start, end) for n, start, end in reversed(places_of_words)}
-        return Sentence(plain, tuple(Citation(n, "same", first[n]) for n in sorted(first)[:MOST]))
+        return CitedSentence(
+            plain, tuple(Citation(n, "same", first[n]) for n in sorted(first)[:MOST])
+        )
     scores = [(*_support(plain, hit), -n) for n, hit in enumerate(hits, 1)]
     score, place, n = max(scores, key=lambda score: (score[0], score[2]), default=(0.0, None, 0))
-    return Sentence(plain, (Citation(-n, "similar", place),) if score >= SUPPORT else ())
+    return CitedSentence(plain, (Citation(-n, "similar", place),) if score >= SUPPORT else ())
 
 
 def _numbers(mark: str) -> list[int]:

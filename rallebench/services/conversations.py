@@ -12,7 +12,7 @@ from rallebench.core.errors import UsageError
 from rallebench.core.types import Chain, Episode, Hit, Message, Question, Retrieve, Step
 from rallebench.engine.single import Delta, Event, StepDone, StepStarted
 from rallebench.services.asking import REWRITING, Asking
-from rallebench.services.citations import Sentence, cited
+from rallebench.services.citations import CitedSentence, cited
 from rallebench.services.steps import sources
 
 HISTORY_TURNS, HISTORY_CHARACTERS, MESSAGE_CHARACTERS = 10, 8_000, 2_000
@@ -74,7 +74,7 @@ class Turn:
         return sources(self.standalone, self.steps)
 
     @property
-    def cited(self) -> tuple[Sentence, ...]:
+    def cited(self) -> tuple[CitedSentence, ...]:
         """The sentences of the answer, each with the passages that support it."""
         note = self.steps[-1].reply.note if self.steps else ""
         return cited(self.answer, self.sources, note, copies=self.copies)
@@ -101,7 +101,7 @@ def activity(event: StepStarted) -> str:
 
 
 @dataclass(eq=False)
-class Conversation:
+class Talk:
     """Turns that form a tree: a question that is asked again, or edited, begins a branch beside the earlier one.
 
     ``turns``: all of them as they were asked; ``last``: the last turn of the branch that is open.
