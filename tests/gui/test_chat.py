@@ -100,7 +100,7 @@ def test_a_mark_shows_its_passage_with_the_span(opened: Page) -> None:
         and patch["event"]["name"] == "rb-cited"
     )
     status = re.search(r'role="status"[^>]*>([^<]*)<', side)
-    assert status and status[1].startswith("[1] ") and "Titan is the largest moon" in status[1]
+    assert status and status[1].startswith("[1] ") and status[1].endswith(": “Titan”")
     whole = opened.call("chat.sources", {"index": "1"})["#chat-side"]
     assert "cited" not in whole and "<mark" in whole
     with pytest.raises(UsageError, match="no such turn"):
