@@ -230,3 +230,14 @@ def test_the_answer_cannot_smuggle_marks_or_html(opened: Page) -> None:
     assert "&lt;b onclick=x&gt;" in said and "<b onclick" not in said
     assert "\ue000" not in said and "Titan 7" in said
     assert labels(said)[0].startswith("Source 2, "), "a mark that the model wrote"
+
+
+def test_a_refused_question_leaves_the_running_answer_alone(opened: Page) -> None:
+    begun = opened.handle({"action": "chat.send", "data": {"text": MOON}, "window": "w"})
+    assert isinstance(begun, Iterator) and MOON in next(begun)["#v-build-chat"]
+    refused = opened.act({"action": "chat.send", "data": {"text": "Another?"}, "window": "w"})
+    assert "stream" not in refused and "is still being answered" in refused["problem"]
+    last: dict[str, Any] = {}
+    for patch in begun:
+        last |= patch
+    assert "Titan" in texts(last["#turns"]) and "Send" in last["#chat-buttons"]

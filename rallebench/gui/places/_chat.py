@@ -126,13 +126,13 @@ def conversations(event: Event) -> str:
 
 def send(page: Page, event: Event) -> Iterator[Patch]:
     """Ask the chain; the answer appears as it is written."""
-    yield from answered(page, event, event.text("text"), talk_of(event).last)
+    return begun(page, event, event.text("text"), talk_of(event).last)
 
 
 def regenerate(page: Page, event: Event) -> Iterator[Patch]:
     """Ask a question again, of the chain as it is now and past the reply cache; the earlier answer stays as a branch."""
     turn = turn_of(event)
-    yield from answered(page, event, turn.question, turn.before, fresh=True)
+    return begun(page, event, turn.question, turn.before, fresh=True)
 
 
 def edit(page: Page, event: Event) -> Patch:
@@ -146,18 +146,30 @@ def edit(page: Page, event: Event) -> Patch:
 
 def resend(page: Page, event: Event) -> Iterator[Patch]:
     """Ask the edited question in the place of the earlier one, which stays as a branch."""
-    patches = answered(page, event, event.text("edited"), turn_of(event).before)
-    yield {**next(patches), "dialog": ""}
-    yield from patches
+    return begun(page, event, event.text("edited"), turn_of(event).before, dialog="")
+
+
+def begun(
+    page: Page,
+    event: Event,
+    question: str,
+    before: Turn | None,
+    *,
+    fresh: bool = False,
+    **more: str,
+) -> Iterator[Patch]:
+    """A question as a new turn. What refuses it is raised at once, so that an answer that is being written goes on."""
+    chain, talk = bench_of(page, event).chain, talk_of(event)
+    turn = talk.ask(page.workbench.asking, chain, question, before)
+    return answered(page, event, talk, turn, fresh, {**drawn(page, event), **BOTTOM, **more})
 
 
 def answered(
-    page: Page, event: Event, question: str, before: Turn | None, *, fresh: bool = False
+    page: Page, event: Event, talk: Talk, turn: Turn, fresh: bool, first: Patch
 ) -> Iterator[Patch]:
-    """A question as a new turn, as it grows. What goes wrong ends in the turn, so that the question stays."""
-    chain, workbench, talk = bench_of(page, event).chain, page.workbench, talk_of(event)
-    turn = talk.ask(workbench.asking, chain, question, before)
-    yield {**drawn(page, event), **BOTTOM}
+    """A turn as it grows. What goes wrong ends in the turn, so that the question stays."""
+    chain, workbench = turn.chain, page.workbench
+    yield first
     yield {"meanwhile": waiting(page, talk, turn)}
     try:
         with workbench.models.lease(f"a chat turn of the chain {chain.name!r}") as lease:

@@ -137,7 +137,7 @@ def steps_fold(page: Page, turn: Turn) -> str:
 
 def sources_html(turn: Turn | None, cite: int | None = None) -> str:
     """The sources of an answer with what it cites of them; the chosen citation first in sight, its span marked."""
-    if turn is None:
+    if turn is None or (turn.state == "running" and not turn.sources):
         return html.empty("The sources of an answer appear here.")
     citations = [citation for sentence in turn.cited for citation in sentence.citations]
     chosen = citations[cite] if cite is not None and 0 <= cite < len(citations) else None
@@ -149,8 +149,13 @@ def sources_html(turn: Turn | None, cite: int | None = None) -> str:
                 marks.append((citation.place[0], "", citation.place[1]))
         kinds = "" if chosen is None else "cited" if chosen.number == number else "far"
         rows += article(number, hit, marks, kinds=kinds)
-    head = html.heading("Sources", "as they stood in the prompt", first=True)
+    head = html.heading("Sources", f"of “{cut(turn.question)}”", first=True)
     return head + status(turn, chosen) + (rows or html.empty("No passage stood in the prompt."))
+
+
+def cut(question: str) -> str:
+    """The beginning of a question."""
+    return question if len(question) <= 60 else f"{question[:58].rstrip()} …"
 
 
 def status(turn: Turn, chosen: Citation | None) -> str:
