@@ -148,7 +148,7 @@ def test_a_run_of_the_command_line_is_scored_judged_stored_and_tracked(
         "prompt.txt",
     }
     for line in read_lines(folder / "episodes.jsonl"):
-        assert line["outcome"]["answer"] and line["steps"][-1]["reply"]["completion_tokens"] > 0
+        assert line["answer"] and line["steps"][-1]["reply"]["completion_tokens"] > 0
     assert "/4bit/" in (folder / "run.json").read_text(), "the run records the quantised model"
     logged = connect(default_uri(bench.workspace.path)).get_run(read_link(folder)["run_id"])
     assert logged.data.metrics["f1"] == pytest.approx(report["metrics"]["f1"]["value"])
