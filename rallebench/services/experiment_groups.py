@@ -17,7 +17,7 @@ from rallebench.experiments import BUILDERS, SUITES
 from rallebench.experiments.baselines import baseline_name
 from rallebench.experiments.sweeps.running import variants_of
 from rallebench.metrics import metric
-from rallebench.services.designs import PAPERS, base_chain
+from rallebench.services.designs import base_chain, paper_name
 from rallebench.services.experiments import suite_name
 from rallebench.services.library import listed
 
@@ -113,7 +113,7 @@ def title_of(stored: StoredExperiment) -> str:
     if stored.kind in NAMED:
         of = settings.get("run") or settings.get("title") or ""
         return f"{NAMED[stored.kind]}{f' of {of}' if of else ''}"
-    paper = PAPERS.get(stored.kind.partition("-")[0], stored.kind)
+    paper = paper_name(stored.kind.partition("-")[0])
     part = stored.kind.partition("-")[2].replace("-", " ")
     return f"{paper}, {part}" if part else paper
 

@@ -21,7 +21,7 @@ KINDS = {
     "sweep": ("Sweep", "Vary k, the index, the model or a prompt, and see which setting wins."),
     "suite": (
         "Published benchmark",
-        "Run RGB, CRUD-RAG, BARAG, KILT or R-Eval as its paper did, beside its table.",
+        "Run RGB, CRUD-RAG, BARAG, KILT, R-Eval, BEIR, MTRAG or BrowseComp-Plus, beside its paper's table.",
     ),
     "tradeoff": ("Index trade-off", "Compare indexes by recall, speed, memory and disk."),
     "baselines": (
@@ -258,7 +258,7 @@ def _suite(page: Page, event: Event, design: Design) -> Steps:
     tabs, do = "", "experiments.choose_paper"
     for name in suites:
         on = "on" if name == paper else ""
-        tabs += html.button(designs.PAPERS.get(name, name), do, kind=on, paper=name)
+        tabs += html.button(designs.paper_name(name), do, kind=on, paper=name)
     parts = [
         (name, name.partition("-")[2].replace("-", " ").capitalize() or "All of it")
         for name in suites[paper]

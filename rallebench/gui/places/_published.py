@@ -16,6 +16,9 @@ FIRST_TABLES = {
     "crud": "crud:2",
     "barag": "barag:1",
     "reval": "reval:2",
+    "beir": "beir:2",
+    "mtrag": "mtrag:1",
+    "browsecomp": "browsecomp:1",
 }
 """Paper of a benchmark → the printed table to show beside its results."""
 SUITES = {table.partition(":")[0]: suite for suite, table in FIRST_TABLES.items()}
