@@ -26,7 +26,7 @@ KINDS = {
     "tradeoff": ("Index trade-off", "Compare indexes by recall, speed, memory and disk."),
     "baselines": (
         "Baselines",
-        "Run a chain with no, random and gold passages: what retrieval gains.",
+        "Run a chain with no, random and gold passages, or whole pages: what retrieval gains.",
     ),
     "batch": ("Folder of chains", "Run every chain of a folder on its questions, and rank them."),
 }
@@ -94,6 +94,8 @@ def read(page: Page, event: Event) -> Design:
             name: [*event.many(f"knob:{name}"), *event.many(f"knob-own:{name}")]
             for name in designs.search_knobs(page.workbench, design.indexes)
         }
+    elif design.kind == "baselines" and "run" in event.data:
+        design.long_context = event.flag("long_context")
     elif design.kind == "batch":
         design.chains = event.many("chains")
     return design
@@ -326,11 +328,12 @@ def _tradeoff(page: Page, event: Event, design: Design) -> Steps:
 def _baselines(page: Page, event: Event, design: Design) -> Steps:
     names = [run.name for run in page.workbench.runs.list()[:100]]
     which = "The same chain with no passages, with random passages, and, where the questions name gold pages, with those."
+    long = form.check("long_context", "Whole pages, too (long prompts)", design.long_context)
     run = form.chooser("Run", "run", names, design.run, blank="Choose a run")
     return (
         ("Of which run", three(run)),
         ("Over what", html.note("The questions, metrics and seed of that run.")),
-        ("Which", html.note(which)),
+        ("Which", html.note(which) + long),
     )
 
 
