@@ -46,6 +46,6 @@ def test_fewer_passages_give_a_prefix_of_the_pages(cli: CommandLine) -> None:
 
 def test_the_pages_of_a_combination_are_those_of_its_list(cli: CommandLine) -> None:
     (found,) = cli.json("search", "--index", "pages:(rrf:towns,tiny)", "-k", 4, "Danube Black Sea")
-    assert {hit["page_id"] for hit in found["hits"]} >= {"p4", "ulm"} or found["hits"]
+    assert "p4" in {hit["page_id"] for hit in found["hits"]} and len(found["hits"]) > 1
     assert all(hit["text"] == TEXTS.get(hit["page_id"], hit["text"]) for hit in found["hits"])
     assert "takes 1" in cli("search --index pages:towns,tiny Danube").last
