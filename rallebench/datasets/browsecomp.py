@@ -32,12 +32,12 @@ def _record(row: Record) -> Record:
         raise ValueError("still encrypted")
     gold = {str(document["docid"]) for document in row["gold_docs"]}
     evidence = dict.fromkeys([*(str(d["docid"]) for d in row["evidence_docs"]), *sorted(gold)])
-    made = record(row["query"], [row.get("answer")], id=str(row["query_id"]))
-    made["output"] += [
+    kilt_record = record(row["query"], [row.get("answer")], id=str(row["query_id"]))
+    kilt_record["output"] += [
         {"provenance": [{"wikipedia_id": page, **({"gold": True} if page in gold else {})}]}
         for page in evidence
     ]
-    return made
+    return kilt_record
 
 
 def gold_of(record: Mapping[str, Any]) -> frozenset[str]:

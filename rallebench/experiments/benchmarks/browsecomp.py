@@ -99,14 +99,14 @@ def browsecomp(request: ExperimentRequest) -> Experiment:
     """BrowseComp-Plus: retrieval alone by evidence and by gold documents; with a model, agents over the fixed corpus."""
     file, questions = _questions(request)
     systems, workflows = _systems(request), _workflows(request) if request.llm else []
-    found: dict[str, RunResult] = {}
+    searched: dict[str, RunResult] = {}
     acted: dict[str, RunResult] = {}
     indexes: dict[str, str] = {}
     for system, recipe in systems.items():
         indexes[system] = system
         if recipe is not None:
             indexes[system] = (yield IndexRequest(f"corpus {system}", recipe)).name
-        found[system] = yield _retrieval(request, system, indexes[system], file, questions)
+        searched[system] = yield _retrieval(request, system, indexes[system], file, questions)
     for (
         system,
         index,
@@ -115,7 +115,7 @@ def browsecomp(request: ExperimentRequest) -> Experiment:
             label = f"{workflow} {request.llm} {system}"
             acted[label] = yield _agent(request, label, workflow, index, file, questions)
         yield Release((index,))
-    results = {**found, **acted}
+    results = {**searched, **acted}
     if any(result.simulated for result in results.values()):
         return Report()
     notes = [
@@ -123,7 +123,7 @@ def browsecomp(request: ExperimentRequest) -> Experiment:
         for label, result in results.items()
         for note in failed_note(label, result, "counted here and in no mean")
     ]
-    return _report(request, found, acted, notes)
+    return _report(request, searched, acted, notes)
 
 
 def _questions(request: ExperimentRequest) -> tuple[Path, tuple[Example, ...]]:
@@ -230,13 +230,13 @@ def _seen(example: Example, episode: Episode) -> Values:
 
 def _report(
     request: ExperimentRequest,
-    found: Mapping[str, RunResult],
+    searched: Mapping[str, RunResult],
     acted: Mapping[str, RunResult],
     notes: Sequence[str],
 ) -> Report:
-    columns = list(next(iter(found.values())).means)
+    columns = list(next(iter(searched.values())).means)
     printed = published_table(RETRIEVERS)
-    ours = ((label, *(r.means.get(c) for c in columns)) for label, r in found.items())
+    ours = ((label, *(r.means.get(c) for c in columns)) for label, r in searched.items())
     theirs = (
         (f"{row.system}, printed", *(printed.shares(row).get(c) for c in columns))
         for row in printed.rows
@@ -247,10 +247,10 @@ def _report(
     if acted:
         tables.append(_agents(acted))
     series = {
-        name: [(label, result.means.get(name)) for label, result in {**found, **acted}.items()]
+        name: [(label, result.means.get(name)) for label, result in {**searched, **acted}.items()]
         for name in dict.fromkeys(("evidence R@5", "evidence recall"))
     }
-    means = {label: result.mean("evidence R@5") for label, result in found.items()}
+    means = {label: result.mean("evidence R@5") for label, result in searched.items()}
     means |= {label: result.mean("evidence recall") for label, result in acted.items()}
     return Report(
         {"headline": "evidence recall" if acted else "evidence R@5", "means": means},

@@ -151,12 +151,12 @@ def _questions(
                 output += [{"answer": answers[qid]}] if qid in answers else []
                 yield line, {"id": qid, "input": turns(text), "output": output}
 
-    found = tuple(examples(source, records()))
-    if not found:
+    questions = tuple(examples(source, records()))
+    if not questions:
         raise BadFileError(
             f"No question of {file} has a passage in {qrels}; fetch both again: `{FETCH}`."
         )
-    return found
+    return questions
 
 
 def turns(text: str) -> str:
