@@ -119,6 +119,7 @@ def read_sets(request: ExperimentRequest) -> list[BeirSet]:
     paper=PAPER,
     title="BEIR",
     needs_llm=False,
+    asks=False,
     form=SETTINGS,
     named_by=("datasets", "kinds", "retriever"),
 )

@@ -257,9 +257,10 @@ def _report(
         {result.request.dataset.name.split("-")[1] for r in results.values() for result in r}
     )
     note = (
-        f"Means over the questions of {', '.join(names)}; printed ones are over all four domains. Answers are compared with MTRAG's "
-        "own, not judged as in its paper."
+        f"Means over the questions of {', '.join(names)}; printed ones are over all four domains."
     )
+    if answers:
+        note += " Answers are compared with MTRAG's own, not judged as in its paper."
     heads = (
         Column("system", "text"),
         Column("questions", "count"),

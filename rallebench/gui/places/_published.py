@@ -104,7 +104,10 @@ def _list(chosen: str) -> str:
         for name, about in tables:
             label = _number(name).capitalize()
             items += html.choice(address(name), label, about, name == chosen)
-        title, gist = published.PAPERS.get(paper, paper), f"{len(tables)} tables"
+        title, gist = (
+            published.PAPERS.get(paper, paper),
+            f"{len(tables)} table{'s' * (len(tables) != 1)}",
+        )
         opened = chosen.startswith(f"{paper}:")
         drawn += html.fold(title, items, gist=gist, id=f"x-paper-{paper}", opened=opened)
     return drawn
