@@ -192,7 +192,8 @@ class Page:
     def call(
         self, action: str, data: Mapping[str, Any] | None = None, *, window: str = "w", **query: str
     ) -> Patch:
-        """Do an action to its end and return all its patches in one: for tests and scripts. Raises RalleError."""
+        """Do an action to its end and return all its patches in one: for tests, scripts, and handlers that show what another
+        part draws. Raises RalleError."""
         answer = self.handle(
             {"action": action, "data": data or {}, "window": window, "query": query}
         )
