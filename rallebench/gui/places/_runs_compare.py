@@ -10,8 +10,8 @@ from rallebench.gui import figures, form, html
 from rallebench.gui.figures import gap_words
 from rallebench.gui.frame import Event, Page, Patch
 from rallebench.gui.html import VERDICTS, e
+from rallebench.gui.places._runs_figures import agents
 from rallebench.gui.places._runs_list import address, lost_of, metric_label, unread
-from rallebench.gui.places._runs_more import agents
 from rallebench.gui.places._steps import marked
 from rallebench.gui.places._versions import difference, words_changed
 from rallebench.render import numbers, svg
