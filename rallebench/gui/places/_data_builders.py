@@ -13,8 +13,7 @@ from rallebench.gui import form, html
 from rallebench.gui.frame import Event, Page, Patch
 from rallebench.gui.html import e
 from rallebench.gui.jobs import going
-from rallebench.gui.places._data_build import options, raise_at_once
-from rallebench.gui.places._data_import import whole_path
+from rallebench.gui.places._data_build import options, place_of, raise_at_once
 from rallebench.render.numbers import plural, text
 from rallebench.services import builders as service
 from rallebench.services import catalog, gold_coverage
@@ -114,8 +113,7 @@ def request_of(page: Page, event: Event) -> ExperimentRequest:
         raise UsageError("The dataset needs a name.")
     articles = ""
     if item.traits.get("articles", True):
-        path = whole_path(event.text("path"))
-        articles = path or gold_coverage.place_of(page.workbench, event.text("articles"))
+        articles = place_of(page, event, "articles")
     return service.builder_request(
         page.workbench.workspace,
         builder,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from rallebench.core.entries import LLMEntry
@@ -12,7 +11,6 @@ from rallebench.core.memory import size
 from rallebench.gui import form, html
 from rallebench.gui.frame import Event, Page, Patch
 from rallebench.gui.html import attributes, e
-from rallebench.gui.places._data_import import whole_path
 from rallebench.gui.wording import on_page
 from rallebench.render.numbers import plural
 from rallebench.services import catalog, model_entries, model_lines
@@ -147,10 +145,8 @@ def quantization_of(event: Event) -> dict[str, str]:
 
 def add_folder(page: Page, event: Event) -> Patch:
     """Check a folder or a GGUF file, say what it needs, and add it."""
-    path = whole_path(event.text("path"))
-    if not path:
+    if (place := event.path("path")) is None:
         raise UsageError("No folder is given; type the path of a model.")
-    place = Path(path).expanduser()
     if not place.is_dir() and place.suffix.lower() != ".gguf":
         raise UsageError(
             f"{place} is no folder; type the path of a transformers folder or a GGUF file."

@@ -16,7 +16,14 @@ from rallebench.gui.places import (
     _data_search,
 )
 from rallebench.gui.places._bench import bench_of
-from rallebench.gui.places._data_search import KINDS, badge, delete_index, state, switch_button
+from rallebench.gui.places._data_search import (
+    KINDS,
+    badge,
+    delete_button,
+    delete_index,
+    state,
+    switch_button,
+)
 from rallebench.render.numbers import plural, text
 from rallebench.services import gold_coverage, library
 from rallebench.services.gold_coverage import Coverage
@@ -95,11 +102,6 @@ def named(name: str, view: str, about: str = "", title: str = "") -> str:
     if about:
         return f"{link}<small>{e(about)}</small>"
     return f'<span class="nowrap" title="{e(title)}">{link}</span>'
-
-
-def delete_button(what: str, name: str, able: bool) -> str:
-    """The button that asks before it deletes, "" for what is not deletable."""
-    return html.button("Delete…", "data.ask_delete", what=what, id=name) if able else ""
 
 
 def corpora_table(lines: list[CorpusLine]) -> str:
