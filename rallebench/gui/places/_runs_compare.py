@@ -11,7 +11,7 @@ from rallebench.gui.figures import gap_words
 from rallebench.gui.frame import Event, Page, Patch
 from rallebench.gui.html import VERDICTS, e
 from rallebench.gui.places._runs_figures import agents
-from rallebench.gui.places._runs_list import address, lost_of, metric_label, unread
+from rallebench.gui.places._runs_list import address, lost_of, metric_label, pair_address, unread
 from rallebench.gui.places._steps import marked
 from rallebench.gui.places._versions import difference, words_changed
 from rallebench.render import numbers, svg
@@ -275,7 +275,7 @@ def ranked(compared: run_views.MultiRunComparison, titles: Mapping[str, str]) ->
         line += [figures.gap(delta, unit) + words, numbers.text(pair.corrected, "p")]
         line.append(f"{pair.wins:,} / {pair.ties:,} / {pair.losses:,}")
         line.append(f"{pair.needed:,}" if pair.needed else "–")
-        lines.append([*line, html.link("compare", html.address("runs/compare", a=base, b=name))])
+        lines.append([*line, html.link("compare", pair_address(base, name))])
     heads = ("Run", f">{metric_label(compared.metric)}", "", *HEADS)
     test = run_views.TEST[:1].upper() + run_views.TEST[1:]
     return f'<div class="wide">{html.rows(heads, lines)}</div>{html.note(f"{test} {POWER}")}'

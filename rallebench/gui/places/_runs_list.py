@@ -51,6 +51,11 @@ def address(name: str, **query: str) -> str:
     return html.address("runs/run", id=name, **query)
 
 
+def pair_address(a: str, b: str) -> str:
+    """The address of a comparison, its base first."""
+    return html.address("runs/compare", a=a, b=b)
+
+
 def reading(do: str, **data: str) -> str:
     """The words beside a legend while it is read where questions were lost; the action begins when they are seen."""
     return f'<span class="note" data-lazy{attributes(do=do, **data)}>reading where questions were lost …</span>'

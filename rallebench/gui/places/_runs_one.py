@@ -24,6 +24,7 @@ from rallebench.gui.places._runs_list import (
     delete_button,
     lost_bar,
     lost_of,
+    pair_address,
     questions_of,
     reading,
     running,
@@ -108,7 +109,7 @@ def compare_menu(page: Page, row: run_list.RunRow) -> str:
     links = ""
     for other in others:
         title = html.dotted(other.title, numbers.moment(other.created))
-        links += html.link(title, html.address("runs/compare", a=other.name, b=row.name), "")
+        links += html.link(title, pair_address(other.name, row.name), "")
     summary = '<summary class="button">Compare with …</summary>'
     return f'<details class="menu wide-menu">{summary}<div>{links}</div></details>' if links else ""
 

@@ -12,7 +12,7 @@ from rallebench.gui import figures, form, html
 from rallebench.gui.frame import PLACES, Event, Page, Patch
 from rallebench.gui.html import e
 from rallebench.gui.jobs import counted, share_of, stop_button
-from rallebench.gui.places import _experiment, _experiment_files, _published
+from rallebench.gui.places import _experiment, _published
 from rallebench.gui.places._design import (
     KINDS,
     cards,
@@ -43,7 +43,7 @@ def experiments(page: Page) -> None:
     page.view("experiments/list", open_list)
     page.actions("experiments", change, show_plan, add_field, drop_field, ask_prompt, add_prompt)
     page.actions("experiments", choose_paper, run, estimate, resume, again, news)
-    for part in (_experiment, _experiment_files, _published):
+    for part in (_experiment, _published):
         part.register(page)
 
 
