@@ -28,7 +28,6 @@ AT_ONCE = 0.4
 
 
 def register(page: Page) -> None:
-    """The actions of both drawers."""
     page.actions(
         "data", build_form, build_kind, estimate, build, combine_form, combine_way, combine
     )
@@ -44,7 +43,6 @@ def options(registry: str) -> list[tuple[str, str]]:
 
 
 def build_form(page: Page, event: Event) -> Patch:
-    """The drawer that builds an index over a corpus."""
     corpus = event.text("id")
     corpora = list(gold_coverage.indexed_corpora(page.workbench))
     follow = form.on_change("data.build_kind")
@@ -65,7 +63,6 @@ def build_form(page: Page, event: Event) -> Patch:
 
 
 def drawer(title: str, fields: str, buttons: str) -> Patch:
-    """The drawer with a form."""
     inside = f'{fields}<div class="buttons">{buttons}</div>'
     inside = f'<div data-form data-problems class="stack">{inside}</div>'
     return {"drawer": html.drawer(title, inside)}
@@ -118,7 +115,6 @@ def estimate(page: Page, event: Event) -> Iterator[Patch]:
 
 
 def estimated(piece: Any) -> str:
-    """What a build will take."""
     about = "" if piece.counted else "about "
     dim = f" × {piece.dim} dimensions" if piece.dim else ""
     time = text(piece.seconds, "duration")
@@ -162,7 +158,6 @@ def raise_at_once(page: Page, job: Job | None) -> None:
 
 
 def combine_form(page: Page, event: Event) -> Patch:
-    """The drawer that gives a hybrid or a reranked retriever a name."""
     way = event.text("way", FIRST_WAY)
     try:
         names = list(page.workbench.workspace.retrievers())
@@ -178,7 +173,6 @@ def combine_form(page: Page, event: Event) -> Patch:
 
 
 def settings_of_way(page: Page, way: str) -> str:
-    """The settings of a way of combining."""
     known = catalog.entry("composites", way).form
     return form.draw(known, {}, catalog.choices(page.workbench.workspace, known), prefix="set-")
 

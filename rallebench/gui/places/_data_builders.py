@@ -68,7 +68,6 @@ def open_builder(page: Page, event: Event) -> Patch:
 
 
 def draw(page: Page, event: Event) -> str:
-    """The fields of a builder."""
     builder, llms = event.text("maker", "barag"), service.writers(page.workbench.workspace)
     item = catalog.entry("builders", builder)
     follow = form.on_change("builder.redraw")
@@ -126,7 +125,6 @@ def request_of(page: Page, event: Event) -> ExperimentRequest:
 
 
 def plan(page: Page, event: Event) -> Patch:
-    """What the builder would ask, without asking."""
     return drawn_plan(page.workbench.experiments.plan(request_of(page, event)))
 
 
@@ -171,7 +169,6 @@ def start(page: Page, event: Event) -> Patch:
 
 
 def continue_(page: Page, event: Event) -> Patch:
-    """Continue what was begun; its files may have been edited meanwhile."""
     begin(page, service.open_builder(page.workbench.workspace, event.text("id")).request)
     return follow(page, event)
 
@@ -259,7 +256,6 @@ def rows(page: Page, event: Event) -> Patch:
 
 
 def rows_view(page: Page, name: str, stage: str, which: str) -> str:
-    """The first rows of a stage, each with what was asked and replied, and its edit."""
     if not stage:
         return html.note("Choose a stage to see its rows.")
     space = page.workbench.workspace
@@ -280,7 +276,6 @@ def rows_view(page: Page, name: str, stage: str, which: str) -> str:
 
 
 def state(row: Mapping[str, Any]) -> str:
-    """Whether a row is kept, and why not."""
     words = "kept" if row["keep"] else str(row.get("why") or "left out")
     more = " · verdict not read" if row.get("unknown") else ""
     hand = " · by hand" if row.get("edited") else ""
@@ -288,7 +283,6 @@ def state(row: Mapping[str, Any]) -> str:
 
 
 def row_view(row: Mapping[str, Any]) -> str:
-    """What a row holds, its long texts cut."""
     parts = f"<b>{e(str(row.get('title') or row['id'])[:90])}</b>"
     for key in ("question", "answers", "content", "error"):
         if value := row.get(key):

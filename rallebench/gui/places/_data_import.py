@@ -27,7 +27,6 @@ CHARACTERS = 280
 
 
 def register(page: Page) -> None:
-    """The actions of the panel."""
     page.actions("import", preview, rechunk, again, show, start)
 
 
@@ -57,7 +56,6 @@ def head(step: str) -> str:
 
 
 def choose() -> str:
-    """The drop zone and the path."""
     return f"""<label class="drop" data-upload="import.preview"><span aria-hidden="true">⇪</span><span>Drop files or a folder, or click</span>
 <input type="file" multiple class="sr" aria-label="Files to import"></label>
 <label class="drop small" data-upload="import.preview"><span>or choose a whole folder</span><input type="file" webkitdirectory class="sr" aria-label="Folder to import"></label>
@@ -101,7 +99,6 @@ ON_LOOK = form.on_change("import.preview")
 
 
 def chunks(corpus: Preview, chunking: Any) -> str:
-    """The first passages as an index would hold them, and the bad rows."""
     items = "".join(
         bit(f'{e(p.title or p.doc_id)}<span class="n">{e(p.doc_id)}</span>', e(short(p.text)))
         for p, _ in imports.first_chunks(corpus.rows, chunking)
@@ -110,7 +107,6 @@ def chunks(corpus: Preview, chunking: Any) -> str:
 
 
 def questions(preview: Preview) -> str:
-    """The first questions with their gold."""
     items = ""
     for x in preview.rows[:5]:
         pages = f'<span class="note"> {plural(len(x.gold.pages), "gold page")}</span>'
@@ -120,7 +116,6 @@ def questions(preview: Preview) -> str:
 
 
 def bit(title: str, text: str) -> str:
-    """The beginning of a row; both are HTML."""
     return f'<article class="bit"><h4 dir="auto">{title}</h4><p dir="auto">{text}</p></article>'
 
 
@@ -144,7 +139,6 @@ def first_rows(preview: Preview, noun: str, items: str) -> str:
 
 
 def settings(state: dict[str, Any]) -> str:
-    """The cutting and the page map, folded."""
     chunking, path = state["chunking"], state.get("pages", "")
     fields = chunk_fields(chunking, form.on_change("import.rechunk"))
     gist = library.cut_words(chunking and asdict(chunking))
@@ -179,7 +173,6 @@ def building(job: Job) -> str:
 
 
 def done(name: str, result: ImportResult) -> str:
-    """What an import has brought, and what can be done with it."""
     parts, links = [], ""
     if (corpus := result.corpus) is not None:
         parts.append(counted(corpus.passages, "passages", corpus.skipped))
@@ -199,7 +192,6 @@ def done(name: str, result: ImportResult) -> str:
 
 
 def counted(count: int, noun: str, skipped: int) -> str:
-    """How many rows came in, and how many did not."""
     return f"{count:,} {noun}" + (f", {skipped:,} bad rows left out" if skipped else "")
 
 
@@ -285,7 +277,6 @@ def again(page: Page, event: Event) -> Patch:
 
 
 def show(page: Page, event: Event) -> Patch:
-    """The panel as it is, or at another step."""
     if event.text("step"):
         event.session["import"]["step"] = event.text("step")
     return {"#data-import": panel(page, event)}

@@ -161,7 +161,6 @@ def dataset(page: Page, event: Event) -> Patch:
 
 
 def record_view(dataset: str, example: Example) -> str:
-    """A question with its gold, the coverage of the dataset, and the record as it is."""
     gold, question = example.gold, example.question
     pages = [f"{gold.titles.get(p, '')} ({p})".strip() for p in sorted(gold.pages)]
     facts = [

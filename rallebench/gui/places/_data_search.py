@@ -40,7 +40,6 @@ def register(page: Page) -> None:
 
 
 def state(line: RetrieverLine) -> str:
-    """The state of an index in a word, and why if it is damaged."""
     words = line.state or "ready"
     about = line.about if words in ("damaged", "not built") else ""
     return html.state(words, about)
@@ -99,13 +98,11 @@ def open_index(page: Page, event: Event) -> Patch:
 
 
 def switch(page: Page, event: Event) -> Patch:
-    """Open another index with the same question."""
     query = {name: event.text(name) for name in ("id", "set", "q", "query")}
     return {"go": html.address("data/index", **query)}
 
 
 def head(line: RetrieverLine) -> str:
-    """The name, the state and the buttons."""
     buttons = state(line) + switch_button(line)
     if line.bytes is not None and not line.parts:
         buttons += html.button("Verify", "data.verify", id=line.name)
@@ -153,7 +150,6 @@ def search_form(page: Page, event: Event, name: str, names: list[str]) -> str:
 
 
 def question_field(page: Page, dataset: str, chosen: str) -> str:
-    """A field that offers questions of a dataset."""
     offered: list[tuple[str, str]] = []
     with suppress(RalleError):
         questions = (x.question for x in page.workbench.asking.questions(dataset)[:OFFERED])
@@ -218,7 +214,6 @@ def hits(result: Search, gold: Gold, k: int) -> str:
 
 
 def about(page: Page, line: RetrieverLine) -> str:
-    """What an index is: facts, then its whole manifest."""
     manifest = page.workbench.workspace.manifests().get(line.name)
     if manifest is None:
         entry = page.workbench.workspace.combinations().get(line.name)

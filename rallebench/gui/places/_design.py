@@ -159,7 +159,6 @@ def vary(title: str, about: str, values: str, more: str = "", drop: str = "") ->
 
 
 def own_value(name: str, title: str, kind: str, more: str = "") -> str:
-    """A field for a value that is no box."""
     return f'<input class="x-own" type="{kind}" name="{e(name)}" placeholder="other" aria-label="Another value of {e(title)}"{more}>'
 
 

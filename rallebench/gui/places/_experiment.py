@@ -79,7 +79,6 @@ def _buttons(page: Page, stored: StoredExperiment) -> str:
 
 
 def unfinished(page: Page, event: Event, stored: StoredExperiment) -> str:
-    """What was begun, and why it has not ended."""
     job, drawn = experiment_jobs.newest(page.workbench, stored.name), ""
     if job is None or job.done:
         drawn = html.problem(job and job.error)
@@ -98,7 +97,6 @@ def say(sentence: str) -> str:
 
 
 def warnings_of(failed: Mapping[str, Any]) -> str:
-    """What failed, and why."""
     return "".join(warning(f"{plain_label(label)}: {why}") for label, why in failed.items())
 
 
@@ -330,7 +328,6 @@ def save_labels(page: Page, event: Event) -> Patch:
 
 
 def tables_of(document: Mapping[str, Any]) -> list[Table]:
-    """The tables of a report."""
     return [Table.from_json(value) for value in document.get("tables", ())]
 
 

@@ -20,12 +20,10 @@ KEY_NOTE = "Kept in memory until rallebench ends, in no file, log or run."
 
 
 def register(page: Page) -> None:
-    """The actions of the cards."""
     page.actions("models", find, add_server, add_folder, preset_facts, add_preset, add_other)
 
 
 def draw() -> str:
-    """The three cards."""
     cards = (server(), folder() + other(), preset())
     return "".join(f'<div class="mc" data-form data-problems>{card}</div>' for card in cards)
 
@@ -51,7 +49,6 @@ def added(page: Page, name: str, entry: LLMEntry, *, wish: str = "", then: str =
 
 
 def server() -> str:
-    """Address and key, then what the server has."""
     known = [p for p in catalog.presets().values() if p.group == "servers"]
     follow = f' list="models-servers"{attributes(on="enter", do="models.find")}'
     address = form.text("base_url", "Address", "http://127.0.0.1:11434/v1", more=follow)
@@ -76,7 +73,6 @@ def address_of(event: Event) -> dict[str, Any]:
 
 
 def find(page: Page, event: Event) -> Patch:
-    """Ask the server for its models and offer them."""
     names = model_entries.served(address_of(event))
     if not names:
         raise UsageError(
@@ -94,7 +90,6 @@ def find(page: Page, event: Event) -> Patch:
 
 
 def add_server(page: Page, event: Event) -> Patch:
-    """Add a model of the server and test it at once."""
     if not (model := event.text("model")):
         raise UsageError("Choose a model of the server.")
     settings = {"model": model, **address_of(event)}
@@ -120,7 +115,6 @@ def priced(event: Event, entry: LLMEntry) -> LLMEntry:
 
 
 def folder() -> str:
-    """A folder of a transformers model, or a GGUF file."""
     follow = attributes(on="enter", do="models.add_folder")
     path = form.text("path", "Path", hint="/models/qwen3-4b", more=follow)
     name = form.text("name", "Name", hint="made of the folder")
@@ -144,7 +138,6 @@ def quantization_of(event: Event) -> dict[str, str]:
 
 
 def add_folder(page: Page, event: Event) -> Patch:
-    """Check a folder or a GGUF file, say what it needs, and add it."""
     if (place := event.path("path")) is None:
         raise UsageError("No folder is given; type the path of a model.")
     if not place.is_dir() and place.suffix.lower() != ".gguf":
@@ -164,7 +157,6 @@ def add_folder(page: Page, event: Event) -> Patch:
 
 
 def preset() -> str:
-    """A tested open model that is downloaded; its size is that of its weights in 16 bits, to compare presets by."""
     items = [
         (name, f"{item.title} · {size(2 * item.parameters)}")
         for name, item in catalog.presets().items()
@@ -210,7 +202,6 @@ def add_preset(page: Page, event: Event) -> Patch:
 
 
 def other() -> str:
-    """Any backend with settings of one's own."""
     backends = list(catalog.names("llms"))
     more = ' class="mono" placeholder=\'{"decline_below": 0.3}\''
     fields = (

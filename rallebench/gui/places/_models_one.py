@@ -22,13 +22,11 @@ FIRST = (
 
 
 def register(page: Page) -> None:
-    """The view and its actions."""
     page.view("models/one", open_one, back="models/list")
     page.actions("models", try_, follow, change, price_form, price, key_form, key, forget_key)
 
 
 def open_one(page: Page, event: Event) -> Patch:
-    """The model that the address names."""
     name = event.query.get("id", "")
     entry = page.workbench.workspace.llm(name)
     own, buttons = name in page.workbench.models.own(), ""
@@ -66,7 +64,6 @@ def try_(page: Page, event: Event) -> Patch:
 
 
 def follow(page: Page, event: Event) -> Patch:
-    """How far the question is."""
     return {"#model-answer": answer(page.workbench.jobs.get("test", event.text("id")))}
 
 
@@ -129,7 +126,6 @@ def saved(page: Page, name: str, entry: LLMEntry) -> Patch:
 
 
 def forms(page: Page, name: str) -> str:
-    """What the model takes in every quantisation."""
     try:
         fits = page.workbench.models.room_in_every_form(name)
     except RalleError as error:

@@ -65,7 +65,6 @@ def _drawn(design: Design, value: Forecast, name: str, pilot: Job | None) -> str
 
 
 def _big(value: Forecast, noun: str) -> str:
-    """Runs, questions, minutes, price."""
     duration, about = "–", "time not known yet"
     if value.questions and not value.left:
         duration, about = "0 s", "all answered"

@@ -25,7 +25,6 @@ ASPECTS = {
 
 
 def tiles(page: Page, report: Mapping[str, Any]) -> str:
-    """Six figures."""
     boxes = ""
     for tile in run_views.tiles(report):
         n, below = tile.mean.get("n", 0), tile.about[:60]
@@ -40,7 +39,6 @@ def tiles(page: Page, report: Mapping[str, Any]) -> str:
 
 
 def _tile(title: str, figure: str, below: str, about: str = "") -> str:
-    """A figure, HTML, between its name and what it says."""
     return f'<div title="{e(about)}"><span>{e(title)}</span><b>{figure}</b><small>{e(below)}</small></div>'
 
 
@@ -56,7 +54,6 @@ def price_of(page: Page, report: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def metrics(page: Page, run: RunFolder) -> str:
-    """Every metric."""
     report = run.report()
     if report is None:
         return html.empty("The run is not scored yet.")

@@ -47,7 +47,6 @@ def register(page: Page) -> None:
 
 
 def address(name: str, **query: str) -> str:
-    """The address of a run."""
     return html.address("runs/run", id=name, **query)
 
 
@@ -93,7 +92,6 @@ def chosen(event: Event) -> dict[str, str]:
 
 
 def now(page: Page) -> str:
-    """The runs that are running in this program."""
     jobs = page.workbench.jobs.list("run", active=True)
     return "".join(running(page, job, html.link("Open", address(job.name))) for job in jobs)
 
@@ -119,7 +117,6 @@ def so_far(page: Page, job: Job) -> str:
 
 
 def shown_rows(page: Page, filters: dict[str, Any]) -> list[RunRow]:
-    """The runs that fit a filter."""
     listed = run_list.rows(page.workbench)
     return run_list.filtered(listed, filters["words"], filters["dataset"])
 
@@ -199,7 +196,6 @@ def run_row(page: Page, row: RunRow) -> str:
 
 
 def questions_of(row: RunRow) -> str:
-    """How many questions a run has answered of how many."""
     return f"{row.done:,} of {row.total:,}" if row.done != row.total else f"{row.total:,} questions"
 
 
@@ -209,7 +205,6 @@ def metric_label(name: str) -> str:
 
 
 def delete_button(row: RunRow) -> str:
-    """Into the bin, after a question."""
     ask = f"Move the run {row.title} into the bin? It can be brought back."
     return html.button(
         "Delete", "runs.delete", kind="danger", id=row.name, confirm=ask, confirm_verb="Delete"
@@ -255,7 +250,6 @@ def rename(page: Page, event: Event) -> Patch:
 
 
 def delete(page: Page, event: Event) -> Patch:
-    """Move a run into the bin."""
     run_list.delete(page.workbench, event.text("id"))
     gone = {"name": "rb-gone", "run": event.text("id")}
     patch = {"say": "The run is in the bin.", "go": "#/runs/list", "event": gone}

@@ -49,7 +49,6 @@ def open_list(page: Page, event: Event) -> Patch:
 
 
 def new(page: Page, event: Event) -> Patch:
-    """The dialog of a new run."""
     bench, space = bench_of(page, event), page.workbench.workspace
     change, as_is = form.on_change("runs.check"), "as in the chain"
     name, chains = bench.chain.name, [(name, name) for name in space.chain_paths()]
@@ -118,7 +117,6 @@ def check(page: Page, event: Event) -> Patch:
 
 
 def start(page: Page, event: Event) -> Patch:
-    """Start the run as a job and show it."""
     value = benchmark(page, event)
     page.workbench.runs.start(value)
     say = "The run has started; it continues when you close the page."
@@ -154,7 +152,6 @@ def ask_metrics(page: Page, event: Event) -> Patch:
 
 
 def rescore(page: Page, event: Event) -> Patch:
-    """Score the run as a job."""
     name, metrics = event.text("run"), chosen_metrics(event)
     if not metrics:
         raise UsageError("No metric is chosen; tick one, or choose a judge.")
@@ -195,7 +192,6 @@ def import_file(page: Page, event: Event) -> Patch:
 
 
 def ask_form(page: Page, event: Event) -> Patch:
-    """In which form the run is taken away."""
     name = event.text("run")
     report = html.button("Download", "runs.report", run=name)
     lines = [["HTML report, one file that opens offline", report]]
@@ -239,7 +235,6 @@ def mlflow(page: Page, event: Event) -> Iterator[Patch]:
 
 
 def track(page: Page, event: Event) -> Iterator[Patch]:
-    """Send a run to MLflow."""
     yield {"say": "Logging the run …"}
     value = exchange.track(page.workbench, event.text("run"), "run")
     yield {"say": f"The run is in MLflow as {value['mlflow_run_id']}."}

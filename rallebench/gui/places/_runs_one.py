@@ -75,7 +75,6 @@ def open_run(page: Page, event: Event) -> Patch:
 
 
 def heading(page: Page, row: run_list.RunRow, part: str) -> str:
-    """Name, what it is about, what can be done with it."""
     when, state = numbers.moment(row.created), STATES.get(row.state, row.state)
     counted = f"{questions_of(row).removesuffix(' questions')} questions"
     about = html.dotted(f"on {row.dataset}", counted, when, state)
@@ -147,7 +146,6 @@ def is_going(run: RunFolder) -> bool:
 
 
 def listed(page: Page, run: RunFolder, query: Mapping[str, str]) -> str:
-    """Chips with counts, a filter by words, and the list."""
     only, hint = query.get("only", ""), "Filter by words"
     data = {"run": run.name, "only": only}
     field = filter_field("run-words", query.get("words", ""), "runs.choose", hint, **data)
@@ -195,7 +193,6 @@ def question_rows(page: Page, key: dict[str, Any], start: int, count: int) -> li
 
 
 def detail(page: Page, run: RunFolder, qid: str) -> str:
-    """One question: its answer over the gold, and every step as it was asked and answered."""
     if not qid:
         return html.empty(
             "Choose a question: its steps appear here. J and K move through the list."

@@ -37,7 +37,6 @@ NOTHING_KEPT = "Nothing is kept yet. Dense builds keep their vectors here, so th
 
 @PLACES.register("data", label="Data", order=4)
 def data(page: Page) -> None:
-    """Import, look, index, search, delete."""
     page.view("data/list", open_list)
     page.actions("data", refresh, ask_delete, delete, verify, use)
     for part in (_data_import, _data_build, _data_search, _data_read, _data_builders):
@@ -97,7 +96,6 @@ def table(
 
 
 def named(name: str, view: str, about: str = "", title: str = "") -> str:
-    """The name of a row, which opens it."""
     link = html.named(name, f"data/{view}", id=name)
     if about:
         return f"{link}<small>{e(about)}</small>"
@@ -105,7 +103,6 @@ def named(name: str, view: str, about: str = "", title: str = "") -> str:
 
 
 def corpora_table(lines: list[CorpusLine]) -> str:
-    """The corpora."""
     rows = []
     for line in lines:
         menu = html.menu(
@@ -124,7 +121,6 @@ def corpora_table(lines: list[CorpusLine]) -> str:
 
 
 def index_table(lines: list[RetrieverLine]) -> str:
-    """The indexes, and what is made of several."""
     rows = []
     for line in lines:
         about = f"{line.kind}: {line.about or ' + '.join(line.parts)}"
@@ -234,7 +230,6 @@ def ask_delete(page: Page, event: Event) -> Patch:
 
 
 def delete(page: Page, event: Event) -> Patch:
-    """Delete it."""
     workbench, name = page.workbench, event.text("id")
     verbs = {
         "corpus": workbench.data.delete_corpus,
@@ -252,7 +247,6 @@ def delete(page: Page, event: Event) -> Patch:
 
 
 def verify(page: Page, event: Event) -> Patch:
-    """Compare an index with its manifest, as a job."""
     page.workbench.data.verify_index(event.text("id"))
     return {**refresh(page, event), "say": f"Verifying {event.text('id')}."}
 

@@ -164,7 +164,6 @@ def _start(page: Page, request: ExperimentRequest, track: bool = True) -> None:
 
 
 def estimate(page: Page, event: Event) -> Patch:
-    """Ask three questions of each run, to know what all will cost."""
     design = read(page, event)
     request = request_of(page, event, design)
     experiment_jobs.estimate(page.workbench, request, forecasts.planned(page.workbench, request))
@@ -229,7 +228,6 @@ def _ended(page: Page) -> str:
 
 
 def done(page: Page) -> str:
-    """A line an experiment."""
     listed = experiment_groups.groups(page.workbench)
     if not listed:
         return html.empty(

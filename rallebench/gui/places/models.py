@@ -18,7 +18,6 @@ from rallebench.services.model_lines import ModelLine, PartLine
 
 @PLACES.register("models", label="Models", order=5)
 def models(page: Page) -> None:
-    """Look, test, load, add, change, delete."""
     page.view("models/list", open_list)
     page.actions("models", refresh, test, load, cancel, unload, ask_delete, delete, delete_copy)
     for part in (_models_add, _models_one):
@@ -161,7 +160,6 @@ def load(page: Page, event: Event) -> Patch:
 
 
 def cancel(page: Page, event: Event) -> Patch:
-    """Cancel a load, for everybody who waits for it."""
     sentence = page.workbench.models.cancel(event.text("id"))
     return {**refresh(page, event), "say": sentence}
 
@@ -179,7 +177,6 @@ def ask_delete(page: Page, event: Event) -> Patch:
 
 
 def delete(page: Page, event: Event) -> Patch:
-    """Forget an added model."""
     sentence = page.workbench.models.delete(event.text("id"))
     page.workbench.jobs.forget(f"test {event.text('id')}")
     return {**refresh(page, event), "dialog": "", "say": sentence, "go": "#/models/list"}
