@@ -251,4 +251,4 @@ def marked(text: str, chunking: Chunking | None, document: str = "") -> str:
         kind = "both" if len(holding) > 1 else "ab"[holding[0] % 2] if holding else ""
         pieces += f'<span class="chunk {kind}">{e(seen[start:end])}</span>'
     cut = f" The first {SHOWN_TEXT:,} characters." if len(text) > SHOWN_TEXT else ""
-    return f'{html.note(f"{facts}.{cut}")}<div class="cuts">{pieces}</div>'
+    return f"{html.note(f'{facts}.{cut}')}<div>{pieces}</div>"

@@ -57,7 +57,7 @@ def open_one(page: Page, event: Event) -> Patch:
     buttons = _buttons(page, stored)
     crumb = html.crumb("Experiments", "#/experiments/list", title, about, buttons=buttons)
     parts = crumb, draw(page, event, stored), files(page, stored)
-    return html.view("experiments/one", title, *parts, kind="wide x-one", more=follow)
+    return html.view("experiments/one", title, *parts, kind="wide", more=follow)
 
 
 def _buttons(page: Page, stored: StoredExperiment) -> str:

@@ -121,7 +121,7 @@ def questions_part(page: Page, run: RunFolder, query: Mapping[str, str]) -> str:
         inside = "" if job.done else running(page, job)
         live_part = f'<div id="run-live"{follow}>{inside}</div>'
     return (
-        f'{live_part}<div id="run-top">{top(page, run)}</div><div class="cols two runcols">'
+        f'{live_part}<div id="run-top">{top(page, run)}</div><div class="cols two">'
         f'<div class="leftlist" id="run-list" data-form>{listed(page, run, query)}</div>'
         f'<div class="detail" id="run-question" data-problems>{detail(page, run, opened_first(page, run, query))}</div></div>'
     )
