@@ -22,6 +22,7 @@ from typing import Any, Union
 
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.registry import Registry
+from rallebench.core.stopping import Stop, obey
 from rallebench.gui.wording import on_page
 from rallebench.services.workbench import Workbench
 
@@ -252,6 +253,13 @@ class Page:
             stream.stop()
         return {}
 
+    def close(self) -> None:
+        """End all streams, of a program that ends."""
+        with self._lock:
+            streams = list(self._streams.values())
+        for stream in streams:
+            stream.stop(shows=False)
+
     def list_rows(self, message: dict[str, Any]) -> Patch:
         """Rows ``start`` to ``start + count`` of a windowed list."""
         try:
@@ -301,7 +309,7 @@ class Stream:
         self._change = threading.Condition()
         self._stopped = False
         self._ended = False
-        self._taken = 0.0
+        self._hang_up = Stop()
 
     @property
     def over(self) -> bool:
@@ -314,14 +322,15 @@ class Stream:
         threading.Thread(target=self._read, name="page stream", daemon=True).start()
 
     def stop(self, *, shows: bool = True) -> None:
-        """End it: the page gets its last patch at once, the generator ends at its next value. ``shows``: not so for a
-        stream that a newer one of the same action replaces."""
+        """End it: the page gets its last patch at once, the generator waits for no server any more and ends at its next value.
+        ``shows``: not so for a stream that a newer one of the same action replaces."""
         with self._change:
             if not self._ended:
                 last = self._meanwhile(True)
                 self._waiting = {**self._waiting, **last} if shows else {}
             self._stopped = self._ended = True
             self._change.notify_all()
+        self._hang_up.set()
 
     def take(self) -> Patch:
         """All patches that came since the last call, merged. Waits up to PATIENCE seconds for the first."""
@@ -344,6 +353,7 @@ class Stream:
                 self._change.notify_all()
 
     def _read(self) -> None:
+        obey(self._hang_up)
         try:
             for patch in self._patches:
                 if self._stopped:
