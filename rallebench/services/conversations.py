@@ -9,6 +9,7 @@ from typing import Literal
 
 from rallebench.chains.conversation import reads_history, standalone
 from rallebench.core.errors import UsageError
+from rallebench.core.stopping import Stop
 from rallebench.core.types import Chain, Episode, Generate, Hit, Message, Question, Retrieve, Step
 from rallebench.engine.single import Delta, Event, StepDone, StepStarted
 from rallebench.services.asking import REWRITING, Asking
@@ -26,8 +27,9 @@ State = Literal["running", "done", "stopped", "failed"]
 class Turn:
     """A question and its answer so far. ``number``: in its conversation, from 0; ``before``: the turn that it follows.
 
-    ``rewriting``: the step that put the question so that it stands alone; ``steps``: those of the chain's actions. ``copies``: whether the model that
-    answers copies from the passages. ``support``: sources and citations, once they are worked out.
+    ``rewriting``: the step that put the question so that it stands alone; ``steps``: those of the chain's actions.
+    ``copies``: whether the model that answers copies from the passages. ``support``: sources and citations, once they are
+    worked out. ``hang_up``: of the thread that answers.
     """
 
     chain: Chain
@@ -44,6 +46,7 @@ class Turn:
     state: State = "running"
     copies: bool = False
     support: Support | None = field(default=None, repr=False)
+    hang_up: Stop = field(default_factory=Stop, repr=False)
 
     def take(self, event: Event) -> str:
         """Take over what happened; returns what was added to the answer."""
@@ -175,7 +178,9 @@ class Talk:
     def stop(self) -> None:
         """Stop the answer that is being written; what has come stays."""
         for turn in self.turns:
-            turn.state = "stopped" if turn.state == "running" else turn.state
+            if turn.state == "running":
+                turn.state = "stopped"
+                turn.hang_up.set()
 
     def repeats(self, turn: Turn) -> bool:
         """Whether an earlier branch has the same answer to the same question."""
