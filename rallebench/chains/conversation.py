@@ -207,7 +207,8 @@ def _names_of(answer: str) -> list[str]:
     """An answer that is a name, else the first names of its first sentence."""
     answer = answer.strip().rstrip(".。")
     named = sum(map(len, names(answer)))
-    if 1 < len(answer) <= LONGEST_NAME and 2 * named >= len(answer):
+    opens = set(answer.lower().split()[:1]) & _OPENING
+    if 1 < len(answer) <= LONGEST_NAME and 2 * named >= len(answer) and not opens:
         return [answer]
     return names(next(iter(sentences(answer)), ""))[:NAMES_OF_ANSWER]
 
