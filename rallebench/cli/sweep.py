@@ -11,7 +11,7 @@ from rallebench.cli import flags
 from rallebench.cli.flags import flag, many, switch
 from rallebench.cli.printing import say
 from rallebench.cli.verbs import VERBS, Result, failed_parts, workbench_of
-from rallebench.core.errors import BackendError, UsageError
+from rallebench.core.errors import UsageError
 from rallebench.core.runs import RunOptions
 from rallebench.core.tables import Column, Table
 from rallebench.render.numbers import interval
@@ -86,8 +86,6 @@ def sweep(args: argparse.Namespace) -> Result:
     options = RunOptions(args.batch_size, args.max_errors, track=not args.no_mlflow)
     result = flags.run_experiment(workbench, request, options)
     failed = result.report.failed
-    if len(failed) == variants:
-        raise BackendError(f"Every variant failed. {next(iter(failed.values()))}")
     mend = (
         f"Start the sweep again with --name {name} when it is mended: only what is missing is run."
     )

@@ -6,7 +6,7 @@ import time
 from typing import Any
 
 from rallebench.core.events import Progress
-from rallebench.gui.html import button, doing, dotted, e, problem, progress
+from rallebench.gui.html import button, doing, dotted, e, problem, progress, state
 from rallebench.render.numbers import plural, text
 from rallebench.services.jobs import Job
 from rallebench.services.workbench import Workbench
@@ -44,7 +44,7 @@ def chip(workbench: Workbench) -> dict[str, Any]:
 def _chip(active: list[Job], ended: list[Job]) -> str:
     if not active:
         failed = ended and ended[0].status == "failed"
-        return "Last job failed" if failed else "Jobs"
+        return '<span class="bad">Last job failed</span>' if failed else "Jobs"
     words = plural(len(active), "job")
     share = share_of(active[0])
     if share is not None and len(active) == 1:
@@ -77,9 +77,10 @@ def row(job: Job) -> str:
     """A job in the list, with its stop."""
     title = f"{VERBS.get(job.kind, job.kind.capitalize())} {job.name}"
     if job.done:
-        end = {"failed": job.error, "stopped": "stopped"}.get(job.status, "done")
         clock = time.strftime("%H:%M", time.localtime(job.ended))
-        return f'<div class="job {job.status}"><span>{e(title)}</span><small>{e(end)} · {clock}</small></div>'
+        end = state("done", kind="good") if job.status == "finished" else state(job.status)
+        kind, reason = ("bad", f" · {e(job.error)}") if job.status == "failed" else ("", "")
+        return f'<div class="job"><span>{e(title)}</span>{end}<small class="{kind}">{clock}{reason}</small></div>'
     words = dotted(
         counted(job), job.message or str(getattr(job.newest, "message", job.newest) or "")
     )

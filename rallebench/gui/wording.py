@@ -47,14 +47,15 @@ def on_page(text: object) -> str:
     """An error or a sentence in the words of the page; the mend of an error comes last.
 
     >>> on_page(RalleError("It needs a language model.", hint=Hint("choose", "llm", "questions=0 answerable=false")))
-    'It needs a language model; choose one, or do without: questions=0, answerable not ticked.'
+    'It needs a language model; choose one, or do without: Questions (0), Answerable not ticked.'
     """
     hint = text.hint if isinstance(text, RalleError) else None
     return hint.after(str(text), _CLAUSES) if hint else str(text)
 
 
 def _field(pair: str) -> str:
-    """``name=value`` as a field; a box is ticked or not."""
+    """``name=value`` as a field with its label; a box is ticked or not, and a value in capitals is the user's own."""
     name, _, value = pair.partition("=")
-    boxes = {"false": f"{name} not ticked", "true": f"{name} ticked"}
-    return boxes.get(value, pair)
+    label = name.replace("_", " ").capitalize()
+    boxes = {"false": f"{label} not ticked", "true": f"{label} ticked"}
+    return boxes.get(value, label if value.isupper() else f"{label} ({value})")

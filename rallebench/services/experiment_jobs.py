@@ -59,6 +59,11 @@ def ended(workbench: Workbench) -> list[Job]:
     return sorted((job for job in _all(workbench) if job.done), key=lambda job: -(job.ended or 0.0))
 
 
+def newest(workbench: Workbench, name: str) -> Job | None:
+    """The job of an experiment that goes on, or else ended last; None if there is none since the program began."""
+    return next((job for job in (*active(workbench), *ended(workbench)) if job.name == name), None)
+
+
 def _all(workbench: Workbench) -> list[Job]:
     nouns = nouns_of_experiments()
     return [job for job in workbench.jobs.list() if job.kind in nouns]

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from rallebench.checkpoints.files import dtype_of
-from rallebench.checkpoints.gguf import gguf_file, gguf_model
+from rallebench.checkpoints.gguf import converted_copy, gguf_file, gguf_model
 from rallebench.checkpoints.memory import device_of, free_on, need_of
 from rallebench.core.entries import LLMEntry
 from rallebench.core.errors import Hint, NotFoundError, RalleError, UsageError
@@ -240,6 +240,17 @@ def check_entry(name: str, entry: LLMEntry) -> None:
         check(name, **settings)
     else:
         close(open_llm(name, entry))
+
+
+def converted(workspace: Workspace, name: str, entry: LLMEntry) -> Path | None:
+    """The converted copy of the entry's GGUF file, None for another model or where there is none."""
+    model, inside = (str(entry.settings.get(key) or "") for key in ("model", "gguf_file"))
+    if entry.backend != "transformers" or not model:
+        return None
+    with contextlib.suppress(RalleError):
+        if file := gguf_file(name, model, inside):
+            return converted_copy(workspace.cache, file)
+    return None
 
 
 # made of a preset, a backend or an entry

@@ -45,7 +45,7 @@ PROMPT = (
 class ModelLine:
     """A language model. ``state``: ``loaded``, ``loading``, ``waiting``, ``cancelling``, ``testing``, ``failed``, ``answers`` (its server
     did when it was tested last) or ``ready``; ``news``: how far a load is, or why it failed. ``prices``: US dollars per million
-    tokens, None if unknown or local. ``test``: the job of its last test."""
+    tokens, None if unknown or local. ``test``: the job of its last test. ``converted``: bytes of the copy of its GGUF file."""
 
     name: str
     backend: str
@@ -58,6 +58,7 @@ class ModelLine:
     prices: Mapping[str, float] | None
     test: Job | None
     loaded: bool = False
+    converted: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +97,7 @@ def _model(workbench: Workbench, name: str, entry: LLMEntry, own: bool) -> Model
         prices(entry),
         test,
         workbench.models.is_loaded(name),
+        workbench.models.converted_bytes(name),
     )
 
 

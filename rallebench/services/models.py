@@ -13,6 +13,8 @@ from functools import partial
 from rallebench.core.entries import Combination, LLMEntry
 from rallebench.core.errors import Hint, NotFoundError, RalleError, StoppedError, UsageError
 from rallebench.core.events import Operation
+from rallebench.core.memory import size
+from rallebench.core.parts import delete
 from rallebench.core.runs import Backends
 from rallebench.encoders.references import encoder_need, quantizations
 from rallebench.engine.cost import prices_of
@@ -257,3 +259,29 @@ class ModelManager:
         if self.is_loaded(name) or name in self.loading():
             raise UsageError(f"{name!r} is loaded.", hint=Hint("unload", name))
         return model_entries.delete(self._workspace, name)
+
+    def converted_bytes(self, name: str) -> int:
+        """Bytes of the converted copy of a model's GGUF file; 0 where there is none."""
+        copy = model_entries.converted(self._workspace, name, self._workspace.llm(name))
+        return sum(file.stat().st_size for file in copy.iterdir()) if copy else 0
+
+    def delete_converted(self, name: str) -> str:
+        """Delete the converted copy of a model's GGUF file; returns a sentence.
+
+        Raises UsageError while a model of that file is loaded, NotFoundError where there is no copy.
+        """
+        entries = self._workspace.llms()
+        copies = {
+            key: model_entries.converted(self._workspace, key, entry)
+            for key, entry in entries.items()
+        }
+        if (copy := copies.get(name)) is None:
+            raise NotFoundError(f"The model {name!r} has no converted copy.")
+        for other in (key for key, folder in copies.items() if folder == copy):
+            if self.is_loaded(other) or other in self.loading():
+                raise UsageError(f"{other!r} is loaded.", hint=Hint("unload", other))
+        freed = size(self.converted_bytes(name))
+        delete(copy)
+        return (
+            f"Deleted the converted copy of {name}, {freed}. The next load converts the file again."
+        )

@@ -87,10 +87,8 @@ def register(store: MlflowStore, chain: Mapping[str, Any]) -> dict[str, str]:
 def _version(store: MlflowStore, name: str, text: str, tags: dict[str, str]) -> str:
     """The version with this text (of the newest hundred), created if there is none."""
     client, experiment_id = store.client, store.experiment_id
-    prompt = client.get_prompt(name)
-    if prompt is None:
-        client.create_prompt(name, tags={_EXPERIMENTS: f",{experiment_id},"})
-    else:
+    prompt = client.get_prompt(name) or _created(client, name, experiment_id)
+    if prompt is not None:
         ids = [known for known in prompt.tags.get(_EXPERIMENTS, "").split(",") if known]
         if experiment_id not in ids:
             client.set_prompt_tag(name, _EXPERIMENTS, f",{','.join([*ids, experiment_id])},")
@@ -98,3 +96,14 @@ def _version(store: MlflowStore, name: str, text: str, tags: dict[str, str]) -> 
             if version.template == text:
                 return str(version.version)
     return str(client.create_prompt_version(name, text, tags=tags).version)
+
+
+def _created(client: Any, name: str, experiment_id: str) -> Any:
+    """Create a prompt: None, or the prompt where another run has created it since it was looked for."""
+    try:
+        client.create_prompt(name, tags={_EXPERIMENTS: f",{experiment_id},"})
+    except Exception as error:
+        if getattr(error, "error_code", "") != "RESOURCE_ALREADY_EXISTS":
+            raise
+        return client.get_prompt(name)
+    return None

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from loopback import Loopback, models, serving
 from small_workspace import CommandLine
+from tiny_gguf import save_gguf, write_converted
 
 from rallebench.chains.saved import save_chain
 from rallebench.core.entries import Combination
@@ -41,6 +42,17 @@ def test_a_preset_is_listed_added_changed_and_deleted(rallebench: CommandLine) -
     assert saved(rallebench)["tiny"]["settings"] == {**made["settings"], "max_tokens": 9}
     assert "tiny" in [row["name"] for row in rallebench.json("list llms")["llms"]]
     assert rallebench.json("models delete tiny")["users"] == [] and saved(rallebench) == {}
+
+
+def test_only_the_converted_copy_of_a_model_is_deleted(
+    rallebench: CommandLine, tmp_path: Path
+) -> None:
+    file = save_gguf(tmp_path / "river.gguf")
+    rallebench.json("models add river --backend transformers --set", f"model={file}")
+    copy = write_converted(rallebench.workspace / "cache", file)
+    assert rallebench.json("models delete river --converted")["name"] == "river"
+    assert "river" in saved(rallebench) and not copy.exists()
+    assert rallebench("models delete river --converted").code == 2
 
 
 def test_an_added_model_answers_at_once(rallebench: CommandLine) -> None:

@@ -9,7 +9,8 @@ import pytest
 from performing import sweep
 from small_workspace import CommandLine, make_workspace, read_lines, record, write_lines
 
-from rallebench.core.errors import UsageError
+from rallebench.core.errors import Hint, UsageError
+from rallebench.core.files import DiskError
 from rallebench.core.types import Action, Chain
 from rallebench.engine.driver import ExperimentResult
 from rallebench.engine.experiment_store import run_name
@@ -209,6 +210,19 @@ def test_a_variant_that_fails_is_told_and_the_others_go_on(rallebench: CommandLi
     printed = rallebench("sweep", "--name", "s").out.splitlines()
     (line,) = [line for line in printed if line.startswith("  llm=titan")]
     assert line.split()[1] == "0.1250" and "n=8" in line
+
+
+def test_a_sweep_whose_every_variant_fails_ends_with_the_mend(
+    rallebench: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: Any) -> Any:
+        raise DiskError("The disk is full.", hint=Hint("free-space"))
+        yield
+
+    monkeypatch.setattr("rallebench.engine.driver.execute", full)
+    ran = rallebench(*SWEEP, "--vary", "k=1,2")
+    mend = "free space or choose another --workspace."
+    assert (ran.code, ran.last) == (1, f"Every variant failed. The disk is full; {mend}")
 
 
 def test_a_sweep_that_is_being_run_is_refused_a_second_time_and_goes_on(

@@ -288,7 +288,8 @@ def test_an_experiment_that_failed_says_why_in_its_line(page: Page) -> None:
     page.call("experiments.run", {**SWEEP, "v:llm": ["mute"]})
     ended(page)
     one = page.open("experiments/one?id=ks")["#v-experiments-one"]
-    assert "k 1, model mute" in texts(one) and "warn" in one
+    assert "k 1, model mute" in texts(one) and "Every variant failed. " in texts(one)
+    assert "Continue" in texts(one)
 
 
 def test_the_list_of_what_is_done_is_read_again_only_after_an_end(page: Page) -> None:

@@ -12,7 +12,7 @@ import pytest
 from loopback import Loopback, fail, hang, models, serving
 from page_views import ended, texts
 from small_workspace import make_workspace
-from tiny_gguf import save_gguf
+from tiny_gguf import save_gguf, write_converted
 
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.gui.frame import Page
@@ -205,6 +205,12 @@ def test_a_gguf_file_is_added_like_a_folder_and_a_damaged_one_names_the_mend(
     entry = page.workbench.models.entry("river")
     assert entry.settings == {"model": str(path), "quantization": "8bit"}
     assert "GGUF file" in card(page, "river") and "fits" in card(page, "river")
+    assert "converted copy" not in card(page, "river")
+    copy = write_converted(page.workbench.workspace.cache, path)
+    assert "Delete the converted copy (2.0 MB)" in card(page, "river")
+    patch = page.call("models.delete_copy", {"id": "river"})
+    assert "converts the file again" in patch["say"] and not copy.exists()
+    assert "converted copy" not in patch["#models-cards"]
     path.write_text("no model")
     with pytest.raises(UsageError, match="is no GGUF file"):
         page.call("models.add_folder", {"path": str(path)})

@@ -13,10 +13,12 @@ from project import PROJECT
 from small_workspace import make_workspace
 
 from rallebench.core.errors import UsageError
+from rallebench.core.events import Operation, Warned
 from rallebench.gui import frame
 from rallebench.gui.app import script, server_functions, style
 from rallebench.gui.frame import Event, Page, Patch, Stream
 from rallebench.gui.skeleton import skeleton
+from rallebench.services.jobs import Job
 from rallebench.services.workbench import Workbench
 
 
@@ -238,3 +240,15 @@ def test_jobs_are_listed_with_their_end(page: Page) -> None:
     list(page.workbench.models.load("titan", "language model"))
     state = jobs({})
     assert state["any"] and "Load titan" in state["list"] and state["versions"]
+
+
+def test_a_job_that_failed_is_marked_by_word_and_colour(page: Page) -> None:
+    def failing(job: Job) -> Operation[None]:
+        yield Warned("", "soon")
+        raise UsageError("The file <x> is empty.")
+
+    page.workbench.jobs.submit("import", "moons", "", failing).wait(5)
+    chip = server_functions(page)[-1]({})
+    assert chip["chip"] == '<span class="bad">Last job failed</span>'
+    assert re.search(r'class="state bad"[^>]*>failed</span><small class="bad">', chip["list"])
+    assert "The file &lt;x&gt; is empty." in chip["list"]

@@ -11,10 +11,10 @@ from rallebench.gui.wording import on_page
 @pytest.mark.parametrize(
     ("hint", "mend"),
     [
-        (Hint("set", "data=PATH"), "fill in data=PATH"),
-        (Hint("set", "answerable=false"), "fill in answerable not ticked"),
+        (Hint("set", "data=PATH"), "fill in Data"),
+        (Hint("set", "answerable=false"), "fill in Answerable not ticked"),
         (Hint("choose", "llm"), "choose one"),
-        (Hint("choose", "llm", "questions=0"), "choose one, or do without: questions=0"),
+        (Hint("choose", "llm", "questions=0"), "choose one, or do without: Questions (0)"),
         (Hint("leave-out", "page-map"), "leave the field page map empty"),
     ],
 )

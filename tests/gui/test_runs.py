@@ -15,6 +15,7 @@ from small_workspace import make_workspace
 from rallebench.core.errors import UsageError
 from rallebench.core.events import complete
 from rallebench.gui.frame import Page
+from rallebench.gui.places import _runs_list
 from rallebench.services.runs import BenchmarkOptions, of_chain
 from rallebench.services.workbench import Workbench
 
@@ -304,6 +305,8 @@ def test_predictions_of_another_program_become_a_run(ran: Page, tmp_path: Path) 
     assert patch["go"] == "#/runs/run?id=theirs"
     words = texts(ran.open("runs/run?id=theirs")["#v-runs-run"])
     assert "EM 12.5 %" in words and "Price unknown imported predictions do not say it" in words
+    (row,) = _runs_list.run_rows(ran, {"words": "theirs", "dataset": ""}, 0, 1)
+    assert row[0] == "theirs" and "none" not in texts(row[1]), "no price is known"
     cost = texts(ran.open("runs/run?id=theirs&part=cost")["#v-runs-run"])
     assert "Cost unknown: imported predictions do not say it." in cost
     ran.call("runs.delete", {"id": "theirs"})

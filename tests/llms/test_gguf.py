@@ -18,7 +18,7 @@ from project import PROJECT
 from small_workspace import environment
 from tiny_gguf import save_gguf, weights
 
-from rallebench.checkpoints.gguf import gguf_model
+from rallebench.checkpoints.gguf import converted_copy, gguf_model
 from rallebench.checkpoints.memory import need_of
 from rallebench.core import locks
 from rallebench.core.entries import LLMEntry
@@ -75,6 +75,7 @@ def test_the_conversion_reports_its_steps_and_happens_once(
     assert [step.rsplit(": ")[-1].split()[0] for step in steps] == [
         "the", "the", "the", "writing"
     ]  # fmt: skip
+    assert converted_copy(cache, path) == folders(cache)[0]
     again, second = opened(path, cache)
     assert not [line for line in again if line.startswith("Converting")]
     assert len(folders(cache)) == 1

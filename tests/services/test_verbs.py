@@ -13,6 +13,7 @@ from loopback import Loopback, serving
 from performing import prepared
 from small_suites import small_suites  # noqa: F401 - a fixture
 from small_workspace import QUESTIONS, RECORDS, copy_workspace, make_workspace, write_lines
+from tiny_gguf import save_gguf, write_converted
 
 from rallebench.core.errors import Hint, NotFoundError, UsageError
 from rallebench.core.events import complete
@@ -162,6 +163,29 @@ def test_entries_are_read_added_once_and_deleted_with_what_breaks(bench: Workben
     assert refusal.value.hint == Hint("unload", "mine")
     assert "The chain closed, the chain read can no longer run" in models.delete("titan")
     assert "titan" not in models.own()
+
+
+def test_the_converted_copy_of_a_gguf_file_is_deleted_unless_a_model_of_it_is_loaded(
+    bench: Workbench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file, models = save_gguf(tmp_path / "river.gguf"), bench.models
+    river = LLMEntry(backend="transformers", settings={"model": str(file)})
+    for name in ("river", "small"):
+        models.add(name, river)
+    assert models.converted_bytes("river") == 0
+    with pytest.raises(NotFoundError, match="'river' has no converted copy"):
+        models.delete_converted("river")
+    copy = write_converted(bench.workspace.cache, file)
+    assert models.converted_bytes("river") == models.converted_bytes("small") > 2_000_000
+    monkeypatch.setattr(models, "is_loaded", lambda name: name == "small")
+    with pytest.raises(UsageError) as refusal:
+        models.delete_converted("river")
+    assert refusal.value.hint == Hint("unload", "small") and copy.is_dir()
+    monkeypatch.undo()
+    assert models.delete_converted("river").startswith(
+        "Deleted the converted copy of river, 2.0 MB"
+    )
+    assert not copy.exists() and file.exists()
 
 
 def test_a_servers_models_are_listed(bench: Workbench) -> None:

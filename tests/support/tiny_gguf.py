@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from rallebench.checkpoints.gguf import CONVERTED, SOURCE
 
 HIDDEN, LAYERS, HEADS, KEY_HEADS, WINDOW = 32, 2, 4, 2, 64
 SPECIAL = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
@@ -144,3 +147,12 @@ def _add_tokenizer(writer: Any, template: str | None) -> None:
     writer.add_pad_token_id(2)
     if template:
         writer.add_chat_template(template)
+
+
+def write_converted(cache: Path, file: Path) -> Path:
+    """A folder in the cache like that of the converted file, 2 MB of it."""
+    folder = cache / CONVERTED / "0-1"
+    folder.mkdir(parents=True)
+    (folder / SOURCE).write_text(json.dumps({"file": str(file)}))
+    (folder / "model.safetensors").write_bytes(bytes(2_000_000))
+    return folder

@@ -69,6 +69,19 @@ def test_a_prompt_is_listed_in_every_experiment_that_uses_it(client: Any) -> Non
     assert client.get_prompt("shared.1").tags["_mlflow_experiment_ids"] == ",7,17,"
 
 
+def test_runs_that_begin_together_share_a_prompt(
+    client: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    versions(client, "7", chain("together", "A"))
+    known, looks = client.get_prompt, iter([True, False])
+    monkeypatch.setattr(
+        client, "get_prompt", lambda name: None if next(looks, False) else known(name)
+    )
+    assert versions(client, "17", chain("together", "A")) == [("together.1", "1")]
+    assert client.get_prompt("together.1").tags["_mlflow_experiment_ids"] == ",7,17,"
+    assert not caplog.records
+
+
 def test_identities_empty_templates_and_those_beyond_mlflows_limit_are_left_out() -> None:
     made = chain("c", "", "x" * 100_001, "kept")
     made["actions"].append({"kind": "identity", "template": "{response[0]}"})

@@ -8,7 +8,7 @@ from typing import Any
 
 from rallebench.chains.overrides import override
 from rallebench.chains.saved import chain_from_json, chain_to_json
-from rallebench.core.errors import RalleError, UsageError
+from rallebench.core.errors import BackendError, RalleError, UsageError
 from rallebench.core.experiments import (
     Experiment,
     ExperimentRequest,
@@ -73,7 +73,7 @@ def sweep(request: ExperimentRequest) -> Experiment:
     if any(recipes):
         yield IndexCosts(tuple(filter(None, recipes)))
     ended: dict[str, str] = {}
-    failed: dict[str, str] = {}
+    errors: dict[str, RalleError] = {}
     for variant, prepared, recipe in zip(variants, runs, recipes):
         run = prepared.request
         try:
@@ -82,7 +82,11 @@ def sweep(request: ExperimentRequest) -> Experiment:
                 run = replace(run, flow=chain_flow(override(variant.chain, retriever=index.name)))
             ended[(yield run).run] = variant.label
         except RalleError as error:
-            failed[variant.label] = str(error)
+            errors[variant.label] = error
+    if errors and not ended:
+        cause = next(iter(errors.values()))
+        raise BackendError(f"Every variant failed. {cause}", hint=cause.hint)
+    failed = {label: str(error) for label, error in errors.items()}
     document = ranked(workspace, request.name, ended, failed, settings["metric"])
     return Report(document, failed=failed)
 

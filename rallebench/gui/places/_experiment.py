@@ -17,7 +17,6 @@ from rallebench.services import experiment_groups, experiment_jobs, experiment_r
 from rallebench.services.experiment_groups import plain_label
 from rallebench.services.experiment_results import AXES, Ranking
 from rallebench.services.experiments import StoredExperiment
-from rallebench.services.jobs import Job
 
 EXPORTS = (("CSV", "csv"), ("LaTeX", "tex"), ("HTML report", "html"), ("JSON", "json"))
 
@@ -67,7 +66,8 @@ def open_one(page: Page, event: Event) -> Patch:
 def _buttons(page: Page, stored: StoredExperiment) -> str:
     name = stored.name
     if stored.report is None:
-        if job := _job(page, name):
+        job = experiment_jobs.newest(page.workbench, name)
+        if job is not None and not job.done:
             return html.state("running") + stop_button(job, kind="")
         return html.button("Continue", "experiments.resume", kind="primary", id=name)
     use = ""
@@ -80,20 +80,19 @@ def _buttons(page: Page, stored: StoredExperiment) -> str:
     return again + use + html.menu(*saves, label="Export")
 
 
-def _job(page: Page, name: str) -> Job | None:
-    """The job of an experiment that goes on."""
-    return next((job for job in experiment_jobs.active(page.workbench) if job.name == name), None)
-
-
 def unfinished(page: Page, stored: StoredExperiment) -> str:
-    """What was begun."""
-    if job := _job(page, stored.name):
-        lines = [
-            [e(plain_label(p.label)), e(p.state), f"{p.done:,}", f"{p.total:,}" if p.total else "–"]
-            for p in experiment_jobs.parts(job)
-        ]
-        return html.rows(("Run", "State", ">Done", ">Of"), lines)
-    return say("It has not ended. Continue: what was answered is kept and is not asked again.")
+    """What was begun, and why it has not ended."""
+    job, drawn = experiment_jobs.newest(page.workbench, stored.name), ""
+    if job is None or job.done:
+        drawn = html.problem(job and job.error)
+        drawn += say(
+            "It has not ended. Continue: what was answered is kept and is not asked again."
+        )
+    lines = [
+        [e(plain_label(p.label)), e(p.state), f"{p.done:,}", f"{p.total:,}" if p.total else "–"]
+        for p in (experiment_jobs.parts(job) if job else ())
+    ]
+    return drawn + (html.rows(("Run", "State", ">Done", ">Of"), lines) if lines else "")
 
 
 def say(sentence: str) -> str:

@@ -6,6 +6,7 @@ import re
 import time
 
 from rallebench.core.errors import RalleError
+from rallebench.core.memory import size
 from rallebench.gui import figures, html
 from rallebench.gui.frame import Event, Page, Patch
 from rallebench.gui.html import e
@@ -49,11 +50,13 @@ def card(line: ModelLine) -> str:
         buttons += html.button("Unload", "models.unload", **data)
     elif line.local:
         buttons += html.button("Load", "models.load", **data)
+    copy = f"Delete the converted copy ({size(line.converted)})"
     menu = html.menu(
         html.link("Open", address, ""),
         html.link("Change…", address, "") if line.own else "",
         html.button("Price…", "models.price_form", **data) if priced else "",
         html.button("Key…", "models.key_form", **data) if priced else "",
+        html.button(copy, "models.delete_copy", **data) if line.converted else "",
         html.button("Delete…", "models.ask_delete", **data) if line.own else "",
         label=f"Actions for {line.name}",
     )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 from rallebench.core.errors import RalleError
 from rallebench.core.events import Progress
 from rallebench.gui import html
@@ -11,7 +9,6 @@ from rallebench.gui.frame import Event, Page
 from rallebench.gui.html import attributes, e, warning
 from rallebench.gui.jobs import stop_button
 from rallebench.gui.places._design import request_of
-from rallebench.gui.wording import on_page
 from rallebench.render.experiments import span
 from rallebench.render.numbers import plural, text
 from rallebench.services.experiment_design import Design, command
@@ -32,8 +29,7 @@ def plan(page: Page, event: Event, design: Design) -> str:
         value = forecast(page.workbench, request)
     except RalleError as error:
         run = html.button("Run", "experiments.run", kind="primary", disabled=True)
-        lacks = e(_fields(on_page(error)))
-        return f'<h3>Plan</h3><p class="x-lacks" role="status">{lacks}</p>{run}'
+        return f'<h3>Plan</h3><p class="x-lacks" role="status">{e(error)}</p>{run}'
     pilot = page.workbench.jobs.get(PILOT, request.name)
     words = command(request)
     shell = f'<p class="pre">{e(words)}</p>'
@@ -128,22 +124,6 @@ def estimating(pilot: Job | None, *, measured: bool = False) -> str:
     label = "Estimate again" if measured else "Estimate the cost"
     title = "Asks 3 questions of each run; their answers are kept"
     return failed + html.button(label, "experiments.estimate", title=title, **FORM)
-
-
-def _fields(sentence: str) -> str:
-    """A sentence in which ``data=PATH`` is a field.
-
-    >>> _fields("give the folder, with data=PATH.")
-    'give the folder in the field Data.'
-    """
-    return re.sub(
-        r"(,? with )?\b([a-z_]+)=(\w+)",
-        lambda m: (
-            f"{' in ' if m[1] else ''}the field {m[2].capitalize()}"
-            f"{'' if m[3].isupper() else f' ({m[3]})'}"
-        ),
-        sentence,
-    )
 
 
 def _span(bounds: tuple[int, int | None], noun: str, nouns: str) -> str:

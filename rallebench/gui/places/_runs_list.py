@@ -184,8 +184,11 @@ def run_row(page: Page, row: RunRow) -> str:
         STATES.get(row.state, row.state),
         f"{row.errors} failed" if row.errors else "",
     )
-    unpriced = run_views.is_unpriced(page.workbench, row.chain.llms if row.chain else ())
-    price = numbers.text(row.usd, "usd") if row.usd else "unknown" if unpriced else "none"
+    price = numbers.text(row.usd, "usd") if row.usd else "none"
+    if run_list.is_imported(row):
+        price = ""
+    elif not row.usd and run_views.is_unpriced(page.workbench, row.chain.llms if row.chain else ()):
+        price = "unknown"
     tick = f'<input type="checkbox" value="{e(row.name)}" aria-label="Choose {e(row.title)} to compare">'
     more = html.menu(
         html.link("Open", place, ""),

@@ -16,6 +16,7 @@ def models(page: Page) -> None:
     """Look, test, load, add, change, delete."""
     page.view("models/list", open_list)
     page.actions("models", refresh, test, load, cancel, unload, ask_delete, delete)
+    page.actions("models", delete_copy)
     for part in (_models_add, _models_one):
         part.register(page)
 
@@ -84,3 +85,9 @@ def delete(page: Page, event: Event) -> Patch:
     sentence = page.workbench.models.delete(event.text("id"))
     page.workbench.jobs.forget(f"test {event.text('id')}")
     return {**refresh(page, event), "dialog": "", "say": sentence, "go": "#/models/list"}
+
+
+def delete_copy(page: Page, event: Event) -> Patch:
+    """Delete the converted copy of a GGUF file; the file stays."""
+    sentence = page.workbench.models.delete_converted(event.text("id"))
+    return {**refresh(page, event), "say": sentence}

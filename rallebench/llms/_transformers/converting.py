@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from rallebench.checkpoints.failures import is_out_of_memory
-from rallebench.checkpoints.gguf import GgufModel, gguf_file, gguf_model, served
+from rallebench.checkpoints.gguf import CONVERTED, SOURCE, GgufModel, gguf_file, gguf_model, served
 from rallebench.checkpoints.memory import free_on
 from rallebench.core.errors import (
     BackendError,
@@ -21,15 +21,12 @@ from rallebench.core.errors import (
     RalleError,
     UsageError,
 )
-from rallebench.core.files import DiskError, disk_error, free_bytes, is_full
+from rallebench.core.files import DiskError, disk_error, free_bytes, is_full, write_json
 from rallebench.core.locks import turn
 from rallebench.core.memory import forget_frames, release, size
 from rallebench.core.parts import beside, move_in
 from rallebench.llms._transformers.settings import TransformersSettings
 from rallebench.llms.load_progress import counting, counting_tensors
-
-CACHE = "gguf"
-"""The folder of the converted models inside a workspace's cache."""
 
 FORM = 1
 """A number for how models are converted; part of the folder's name."""
@@ -61,7 +58,7 @@ def converted(model: GgufModel, cache: Path) -> Generator[str, None, Path]:
     Two that convert the same file do it once; the second waits.
     """
     yield f"Reading {model.path}"
-    folder = cache / CACHE / f"{model.sha256[:32]}-{FORM}"
+    folder = cache / CONVERTED / f"{model.sha256[:32]}-{FORM}"
     if folder.is_dir():
         return folder
     _check_room(model, folder)
@@ -73,6 +70,7 @@ def converted(model: GgufModel, cache: Path) -> Generator[str, None, Path]:
             if not folder.is_dir():
                 with beside(folder.parent, folder.name) as part:
                     yield from _convert(model, part)
+                    write_json(part / SOURCE, {"file": str(model.path)})
                     move_in(part, folder)
     except OSError as error:
         raise _disk_error(model, folder, error) from error

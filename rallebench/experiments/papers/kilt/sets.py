@@ -209,7 +209,8 @@ def _written(file: str, sets: Sequence[KiltSet]) -> dict[str, str]:
     if not pairs:
         if file.strip() and len(sets) != 1:
             raise UsageError(
-                "With several sets, file says which file is whose: file=nq=FILE,hopo=FILE."
+                "With several sets, file says which file is whose.",
+                hint=Hint("set", "file=nq=FILE,hopo=FILE"),
             )
         return {sets[0].name: file.strip()} if file.strip() else {}
     files = {set_of(name).name: path.strip() for name, path in zip(pairs[::2], pairs[1::2])}

@@ -18,8 +18,8 @@ from rallebench.core.files import sha256_file
 from rallebench.core.runs import Backends, RunRequest, RunResult
 from rallebench.core.settings import Setting
 from rallebench.core.table_files import csv_table, latex
-from rallebench.core.tables import Cell, Figure, Table
-from rallebench.datasets.tasks import DOMAINS, TASKS
+from rallebench.core.tables import Cell, Column, Figure, Table
+from rallebench.datasets.tasks import DOMAINS, LEVELS, TASKS
 from rallebench.experiments import EXPERIMENTS
 from rallebench.experiments.papers.common import (
     bars,
@@ -34,8 +34,10 @@ from rallebench.experiments.papers.common import (
 )
 from rallebench.experiments.papers.reval import PAPER
 from rallebench.experiments.papers.reval.grid import GridCell, grid, read_tasks
+from rallebench.experiments.published import published_table
 from rallebench.metrics import metric
 
+POOLS = "reval_table1"
 REWARD = "f1_yes_no"
 Grid = Generator["RunRequest | Release", Any, Report]
 NAMED_BY = ("workflows", "models", "tasks")
@@ -56,7 +58,10 @@ SETTINGS = {
         names="dataset",
         many=True,
     ),
-    "data": string("folder with R-Eval's files (1-1_high_freq_ent.jsonl …)", names="folder"),
+    "data": string(
+        "folder with R-Eval's files (1-1_high_freq_ent.jsonl …), or with the public sets of its tasks",
+        names="folder",
+    ),
     "env": string(
         "environments to act in; default: each task's own", names="environment", many=True
     ),
@@ -73,6 +78,12 @@ SETTINGS = {
     "more": string("further settings of workflows and environments: max_tokens=64;env.similar=5"),
     "instances": Setting(
         int, 0, 0, 1_000_000, about="questions drawn of each task as R-Eval draws its 100; 0: all"
+    ),
+    "demonstrations": Setting(
+        int,
+        0,
+        *(0, 50),
+        about="shown questions, drawn by the seed from those that are not asked; 0: the workflow's own",
     ),
     "tokenizer": string(
         "folder with the tokenizer whose tokens position match compares (the paper: GPT-2's)",
@@ -134,7 +145,8 @@ register_each(
 def _run(request: ExperimentRequest, cell: GridCell, names: Sequence[str]) -> RunRequest:
     agent, questions, s = cell.agent, cell.questions, request.settings
     assert agent is not None
-    whole = not s["instances"] and not is_original(request)  # the file says which questions
+    all_of_file = not s["instances"] and questions.file.is_file()
+    whole = all_of_file and not is_original(request)  # the file says which questions
     return scored_run(
         cell.label,
         agent.workflow,
@@ -183,7 +195,7 @@ def _report(
             "ranks.csv": csv_table(tables[1]),
             "table.tex": latex(tex_of(leaderboard)),
         },
-        tables=(*tables, _endings(systems, scored, results)),
+        tables=(*tables, _endings(systems, scored, results), _pools(cells)),
         figures=(_figure(leaderboard),),
         failed=failed,
     )
@@ -207,6 +219,23 @@ def _endings(
     )
     note = "Numbers of questions, over all tasks."
     return Table("How the episodes ended", columns, rows, note=note)
+
+
+def _pools(cells: Sequence[GridCell]) -> Table:
+    """How many questions each task has, beside the paper's."""
+    printed = {row.settings["id"]: row.values["pool"] for row in published_table(POOLS).rows}
+    known = {task.name: task for task in TASKS}
+    rows: list[tuple[Cell, ...]] = []
+    for questions in {cell.task: cell.questions for cell in cells}.values():
+        task = known.get(questions.task.name)
+        level = LEVELS.get(questions.task.level, "")
+        papers = printed[task.number] if task else None
+        counts = (len(questions.examples), len(questions.demonstrations), questions.pool)
+        rows.append((questions.task.name, level, *counts, papers))
+    count = [Column(c, "count") for c in ("asked", "shown", "pool", "pool in the paper")]
+    note = "The paper draws 100 questions of each pool, and prints the pools rounded."
+    heads = (Column("task", "text"), Column("level", "text"), *count)
+    return Table("Questions", heads, tuple(rows), note=note)
 
 
 def _as_json(cell: GridCell, result: RunResult | None, failed: Mapping[str, str]) -> dict[str, Any]:

@@ -196,12 +196,12 @@ def _check(request: ExperimentRequest) -> None:
     s = request.settings
     if bool(s["data"]) == bool(s["articles"]) or not s["index"]:
         raise UsageError(
-            "A testbed needs a dataset (or articles=CORPUS) and an index.",
+            "A testbed needs a dataset, or articles, and an index.",
             hint=Hint("set", "data=FILE index=NAME"),
         )
     if s["prompts"] and not s["articles"]:
         raise UsageError(
-            "prompts goes with articles=CORPUS, whose questions a model writes; leave it out."
+            "prompts goes with articles, whose questions a model writes; leave it out."
         )
     request.workspace.retriever(s["index"])
 

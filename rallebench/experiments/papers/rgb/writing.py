@@ -77,7 +77,8 @@ def questions_of(
         )
     if s["known"]:
         raise UsageError(
-            "known goes with questions that are there: write them first, then give their file as data=FILE."
+            "known goes with questions that are there: write them first.",
+            hint=Hint("set", "data=FILE"),
         )
     request.workspace.llm(request.llm)
     fields = ("ARTICLE", "PARTS") if s["parts"] > 1 else ("ARTICLE",)
