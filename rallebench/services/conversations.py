@@ -9,6 +9,7 @@ from typing import Literal
 
 from rallebench.chains.conversation import reads_history, standalone
 from rallebench.core.errors import UsageError
+from rallebench.core.stopping import Stop
 from rallebench.core.types import Chain, Episode, Hit, Message, Question, Retrieve, Step
 from rallebench.engine.single import Delta, Event, StepDone, StepStarted
 from rallebench.services.asking import REWRITING, Asking
@@ -26,6 +27,7 @@ class Turn:
     """A question and its answer so far. ``number``: in its conversation, from 0; ``before``: the turn that it follows.
 
     ``rewriting``: the step that put the question so that it stands alone; ``steps``: those of the chain's actions.
+    ``hang_up``: of the thread that answers.
     """
 
     chain: Chain
@@ -41,6 +43,7 @@ class Turn:
     activity: str = "Starting …"
     state: State = "running"
     copies: bool = False
+    hang_up: Stop = field(default_factory=Stop)
 
     def take(self, event: Event) -> str:
         """Take over what happened; returns what was added to the answer."""
@@ -152,7 +155,9 @@ class Talk:
     def stop(self) -> None:
         """Stop the answer that is being written; what has come stays."""
         for turn in self.turns:
-            turn.state = "stopped" if turn.state == "running" else turn.state
+            if turn.state == "running":
+                turn.state = "stopped"
+                turn.hang_up.set()
 
     def repeats(self, turn: Turn) -> bool:
         """Whether an earlier branch has the same answer to the same question."""

@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from loopback import Loopback, hang
 from page_views import ended, texts
 from small_workspace import make_workspace
 
+from rallebench.core.entries import LLMEntry
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.gui.frame import Page
 from rallebench.gui.places._bench import Bench
@@ -88,6 +90,23 @@ def test_what_an_edit_made_out_of_date_is_still_marked_after_a_reload(opened: Pa
     assert opened.open("build/one")["event"] == {"name": "rb-stale", "index": 1}
     opened.call("build.undo")
     assert "event" not in opened.open("build/one")
+
+
+def test_a_stop_lets_go_of_a_server_that_hangs_and_the_question_counts_as_stopped(
+    opened: Page,
+) -> None:
+    with Loopback(hang(60)) as server:
+        settings = {"base_url": server.url, "model": "m"}
+        far = LLMEntry(backend="openai_compatible", settings=settings)
+        opened.workbench.workspace.save_llm("far", far)
+        message = {"action": "build.run", "window": "w", "data": {**FIELDS, "a1_target": "far"}}
+        stream = opened.act(message)["stream"]
+        assert server.until(lambda: bool(server.bodies), 10)
+        opened.stop(message)
+        patch = opened.more({"stream": stream})
+        assert patch["over"] and patch["#one-status"] == "Stopped"
+        assert opened.workbench.models.leases.wait(5)
+    assert bench(opened).running is None and bench(opened).verdict_kind == "right"
 
 
 def test_an_edit_keeps_the_output_before_beside_the_new_one(opened: Page) -> None:

@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from loopback import Loopback, hang
 from page_views import texts
 from small_workspace import make_workspace, read_lines, scripted
 
+from rallebench.core.entries import LLMEntry
 from rallebench.core.errors import Hint, UsageError
 from rallebench.core.files import read_json, write_json
 from rallebench.gui.frame import Page
@@ -79,6 +81,19 @@ def test_a_follow_up_shows_what_was_searched_for_and_the_rewriting_is_a_step(ope
     assert "1 Rewritten question" in texts(html) and "Last question: Who discovered it?" in html
     about = texts(opened.open("build/chat")["#v-build-chat"])
     assert "writer rewrites a follow-up question so that it stands alone." in about
+
+
+def test_a_stopped_turn_lets_go_of_a_server_that_hangs(opened: Page) -> None:
+    with Loopback(hang(60)) as server:
+        settings = {"base_url": server.url, "model": "m"}
+        far = LLMEntry(backend="openai_compatible", settings=settings)
+        opened.workbench.workspace.save_llm("far", far)
+        opened.call("build.edit", {**FIELDS, "a1_target": "far"})
+        opened.act({"action": "chat.send", "window": "w", "data": {"text": MOON}})
+        assert server.until(lambda: bool(server.bodies), 10)
+        assert "Stopped by you" in opened.call("chat.stop")["#turns"]
+        assert opened.workbench.models.leases.wait(5)
+    assert "Stopped by you" in opened.open("build/chat")["#v-build-chat"]
 
 
 def test_marks_stand_beside_the_sentences_that_a_passage_supports(opened: Page) -> None:

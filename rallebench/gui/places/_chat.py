@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 
 from rallebench.core.errors import RalleError
+from rallebench.core.stopping import stop_of_thread
 from rallebench.core.types import Chain, Episode, Example, Gold
 from rallebench.gui import form, html
 from rallebench.gui.frame import Event, Meanwhile, Page, Patch
@@ -168,7 +169,7 @@ def answered(
     page: Page, event: Event, talk: Talk, turn: Turn, fresh: bool, first: Patch
 ) -> Iterator[Patch]:
     """A turn as it grows. What goes wrong ends in the turn, so that the question stays."""
-    chain, workbench = turn.chain, page.workbench
+    chain, workbench, turn.hang_up = turn.chain, page.workbench, stop_of_thread()
     yield first
     yield {"meanwhile": waiting(page, talk, turn)}
     try:
@@ -184,7 +185,8 @@ def answered(
                     workbench.tracking.trace(piece, turn.question, "chat")
                 yield {"#turns": turns_html(page, talk), **BOTTOM}
     except RalleError as error:
-        turn.error, turn.state = on_page(error), "failed"
+        if turn.state == "running":
+            turn.error, turn.state = on_page(error), "failed"
     finally:
         turn.state = "stopped" if turn.state == "running" else turn.state
     yield {**parts(page, event), **BOTTOM}
