@@ -219,7 +219,7 @@ def main() -> int:
     flags.add_argument("--model", default=SMOLLM2, help="a model's folder or GGUF file")
     flags.add_argument("--workspace", type=Path, help="kept, so that a second call goes on with it")
     arguments = flags.parse_args()
-    size = Size(2, 2) if arguments.quick else Size(30, 100)
+    size = Size(2, 2) if arguments.quick else Size(30, 60)
     with tempfile.TemporaryDirectory() as folder:
         place = arguments.workspace or Path(folder)
         model = arguments.model
