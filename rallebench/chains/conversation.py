@@ -13,15 +13,17 @@ from rallebench.chains.chain import as_flow, history_text
 from rallebench.chains.template import names_used
 from rallebench.core.errors import TemplateError
 from rallebench.core.prompts import filled
-from rallebench.core.text import CJK_CHARACTER, tokenize
+from rallebench.core.text import CJK_CHARACTER, sentences, tokenize
 from rallebench.core.types import Chain, Flow, Generate, Message, Note, Question
 
 MESSAGES, MESSAGE_CHARACTERS = 6, 400
 """How much of the conversation the model reads that rewrites a question."""
 MAX_TOKENS, LONGEST = 96, 400
 """Of a rewritten question: tokens, and characters. A longer reply is no question."""
-LONGEST_NAME = 40
-"""Characters. A longer answer is a sentence and no name."""
+SHARE, PREFIX = 1 / 3, 5
+"""How many of the telling words of a question its rewriting must hold, and the letters by which they are compared."""
+LONGEST_NAME, NAMES_OF_ANSWER = 40, 2
+"""Characters: a longer answer is a sentence and no name; the first names of it that are joined."""
 MOST_NAMES = 6
 SHORT_QUESTION, SHORT_CHINESE = 2, 8
 """A question of so few words, or of so few Chinese characters, leans on what was said before."""
@@ -104,15 +106,24 @@ def standalone(question: Question, reply: str) -> str:
     >>> standalone(Question("", "When did she die?", history=told), 'Question: "When did Marie Curie die?"')
     'When did Marie Curie die?'
     >>> standalone(Question("", "When did she die?", history=told), "In 1934.")
-    'When did she die? (Marie Curie)'
+    'When did she die? (Marie Curie, Warsaw)'
     """
     lines = (_LABEL.sub("", line).strip().strip(_QUOTES).strip() for line in reply.splitlines())
     text = next(filter(None, lines), "")
-    is_question = not question.text.rstrip().endswith(("?", "？")) or text.endswith(("?", "？"))
-    shared = set(tokenize(text)) & set(tokenize(question.text))
-    if is_question and shared and len(text) <= LONGEST:
+    asks = not question.text.rstrip().endswith(("?", "？")) or text.endswith(("?", "？"))
+    earlier = {message.content.strip() for message in question.history} - {question.text.strip()}
+    if text and asks and len(text) <= LONGEST and text not in earlier and _keeps(text, question):
         return text
     return with_names(question)
+
+
+def _keeps(text: str, question: Question) -> bool:
+    """Whether a rewritten question holds enough of the telling words of the question."""
+    telling, held = (
+        {word[:PREFIX] for word in tokenize(words) if word not in _OPENING}
+        for words in (_REFERRING.sub(" ", question.text), text)
+    )
+    return len(telling & held) >= SHARE * len(telling)
 
 
 def with_names(question: Question) -> str:
@@ -137,7 +148,7 @@ def with_names(question: Question) -> str:
             answer = message.content
             continue
         topic = message.content.strip()
-        collected += [*names(topic), *_name_of(answer)]
+        collected += [*names(topic), *_names_of(answer)]
         answer = ""
         if not leans(topic):
             break
@@ -176,7 +187,7 @@ def names(text: str) -> list[str]:
     for match in matches:
         word = match[0]
         opens = word[0].isupper() and word != "I" and word.lower() not in _OPENING
-        goes_on = not gap and (word[0].isupper() or word in _JOINING)
+        goes_on = not gap and (word[0].isupper() or word[0].isdigit() or word in _JOINING)
         if opens and gap:
             runs.append([match])
         elif goes_on:
@@ -192,15 +203,14 @@ def names(text: str) -> list[str]:
     return list(dict.fromkeys([*_QUOTED.findall(text), *parts]))
 
 
-def _name_of(answer: str) -> list[str]:
-    """An answer that is a name."""
+def _names_of(answer: str) -> list[str]:
+    """An answer that is a name, else the first names of its first sentence."""
     answer = answer.strip().rstrip(".。")
-    is_name = (
-        1 < len(answer) <= LONGEST_NAME
-        and bool(names(answer))
-        and not _OPENING & set(answer.lower().split()[:1])
-    )
-    return [answer] if is_name else []
+    named = sum(map(len, names(answer)))
+    opens = set(answer.lower().split()[:1]) & _OPENING
+    if 1 < len(answer) <= LONGEST_NAME and 2 * named >= len(answer) and not opens:
+        return [answer]
+    return names(next(iter(sentences(answer)), ""))[:NAMES_OF_ANSWER]
 
 
 def _cut(text: str) -> str:

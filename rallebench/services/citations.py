@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Literal
 
 from rallebench.core.text import CJK_CHARACTER, sentences, tokenize
@@ -26,12 +27,13 @@ HOW: dict[How, str] = {
 
 MOST = 3
 """Passages that are cited for words that many hold."""
-SUPPORT, LEAST = 0.6, 3
+SUPPORT, LEAST = 2 / 3, 3
 """The share of a sentence's telling words that a passage must hold, and how many they must be at least."""
 LONGEST = 400
 """Characters. A longer sentence is not looked for word for word."""
 
 _MARK = re.compile(r"\s?[\[【](\d{1,2}(?:\s*[,，、;–-]\s*\d{1,2})*)[\]】](?!\()")
+_NAME = re.compile(r"\b[A-Z][^\W\d_]*")
 _BEHIND = re.compile(r"([.!?。！？]+[\"'”’)\]」』]*)((?:\s*[\[【]\d[\d\s,，、;–-]*[\]】](?!\())+)")
 
 
@@ -137,19 +139,21 @@ def _read(places: Sequence[tuple[int, int, int]], hits: Sequence[Hit], note: str
     return Citation(number, "quoted", (start, end))
 
 
-def _telling(text: str) -> set[str]:
+@lru_cache(maxsize=4096)  # every sentence of an answer is compared with the same passages
+def _telling(text: str) -> frozenset[str]:
     """The words of a text that say what it is about, by their stems; of Chinese the pairs of characters."""
     words = (word for word in tokenize(text) if word not in FUNCTION_WORDS)
-    return {word if CJK_CHARACTER.match(word) else stem(word) for word in words}
+    return frozenset(word if CJK_CHARACTER.match(word) else stem(word) for word in words)
 
 
 def _support(sentence: str, hit: Hit, least: int = LEAST) -> tuple[float, tuple[int, int] | None]:
     """(share of the sentence's telling words that a place of the passage holds, that place): a sentence, or two in a row.
 
-    The title counts, too. 0 without ``least`` of them, and where a number of the sentence is not there.
+    The title counts, too. 0 without ``least`` of them, and where a number or a name of the sentence is not there.
     """
     telling = _telling(sentence)
-    numbers = {word for word in telling if any(letter.isdigit() for letter in word)}
+    names = _telling(" ".join(_NAME.findall(sentence.strip()[1:])))
+    needed = {word for word in telling if word in names or any(map(str.isdigit, word))}
     title, parts = _telling(hit.passage.title), sentences(hit.passage.text)
     best: tuple[float, tuple[int, int] | None] = (0.0, None)
     ends = [sum(map(len, parts[: i + 1])) for i in range(len(parts))]
@@ -158,7 +162,7 @@ def _support(sentence: str, hit: Hit, least: int = LEAST) -> tuple[float, tuple[
             text = "".join(parts[first : first + count])
             held = telling & (_telling(text) | title)
             share = len(held) / len(telling) if telling else 0.0
-            if len(held) >= least and numbers <= held and share > best[0]:
+            if len(held) >= least and needed <= held and share > best[0]:
                 start = ends[first] - len(parts[first])
                 best = share, (start, start + len(text.rstrip()))
     return best

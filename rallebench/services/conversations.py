@@ -10,7 +10,7 @@ from typing import Literal
 from rallebench.chains.conversation import reads_history, standalone
 from rallebench.core.errors import UsageError
 from rallebench.core.stopping import Stop
-from rallebench.core.types import Chain, Episode, Hit, Message, Question, Retrieve, Step
+from rallebench.core.types import Chain, Episode, Generate, Hit, Message, Question, Retrieve, Step
 from rallebench.engine.single import Delta, Event, StepDone, StepStarted
 from rallebench.services.asking import REWRITING, Asking
 from rallebench.services.citations import CitedSentence, cited
@@ -19,6 +19,7 @@ from rallebench.services.steps import sources
 HISTORY_TURNS, HISTORY_CHARACTERS, MESSAGE_CHARACTERS = 10, 8_000, 2_000
 """How much of a conversation a chain is given: about 2,000 tokens, so small models keep room to answer."""
 
+Support = tuple[list[Hit], tuple[CitedSentence, ...]]
 State = Literal["running", "done", "stopped", "failed"]
 
 
@@ -27,7 +28,8 @@ class Turn:
     """A question and its answer so far. ``number``: in its conversation, from 0; ``before``: the turn that it follows.
 
     ``rewriting``: the step that put the question so that it stands alone; ``steps``: those of the chain's actions.
-    ``hang_up``: of the thread that answers.
+    ``copies``: whether the model that answers copies from the passages. ``support``: sources and citations, once they are
+    worked out. ``hang_up``: of the thread that answers.
     """
 
     chain: Chain
@@ -43,7 +45,8 @@ class Turn:
     activity: str = "Starting …"
     state: State = "running"
     copies: bool = False
-    hang_up: Stop = field(default_factory=Stop)
+    support: Support | None = field(default=None, repr=False)
+    hang_up: Stop = field(default_factory=Stop, repr=False)
 
     def take(self, event: Event) -> str:
         """Take over what happened; returns what was added to the answer."""
@@ -72,15 +75,35 @@ class Turn:
         return standalone(question, self.rewriting.reply.text)
 
     @property
+    def is_rewriting_refused(self) -> bool:
+        """Whether the model's rewriting was no question of this conversation, so that names were joined instead."""
+        step = self.rewriting
+        return (
+            step is not None
+            and isinstance(step.request, Generate)
+            and self.standalone not in step.reply.text
+        )
+
+    @property
     def sources(self) -> list[Hit]:
         """The passages that stood in the prompt of the answer."""
-        return sources(self.standalone, self.steps)
+        return self._support()[0]
 
     @property
     def cited(self) -> tuple[CitedSentence, ...]:
         """The sentences of the answer, each with the passages that support it."""
+        return self._support()[1]
+
+    def _support(self) -> Support:
+        """Sources and citations; worked out once when the turn has ended, for a page draws all turns again and again."""
+        if self.support is not None:
+            return self.support
+        hits = sources(self.standalone, self.steps)
         note = self.steps[-1].reply.note if self.steps else ""
-        return cited(self.answer, self.sources, note, copies=self.copies)
+        if self.state == "running":
+            return hits, ()
+        self.support = hits, cited(self.answer, hits, note, copies=self.copies)
+        return self.support
 
     @property
     def in_build(self) -> tuple[Question, tuple[Step, ...]]:

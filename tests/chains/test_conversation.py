@@ -68,22 +68,39 @@ def test_a_follow_up_is_rewritten_by_the_model_and_then_answered_like_any_questi
 
 @pytest.mark.parametrize(
     "reply",
-    ["", "She died in 1934.", "In 1934?", "x" * 500 + " die?", "\n \n", "Bonjour, ça va ?"],
+    [
+        "",
+        "She died in 1934.",
+        "In 1934?",
+        "x" * 500 + " die?",
+        "\n \n",
+        "Where was Marie Curie born?",
+        "Who is it?",
+    ],
 )
 def test_a_reply_that_is_no_question_is_replaced_by_the_joined_question(reply: str) -> None:
     requests, _ = played(FOLLOW_UP, reply, "a passage", "1934")
-    assert requests[1] == Retrieve("index", "When did she die? (Marie Curie)", 1)
+    assert requests[1] == Retrieve("index", "When did she die? (Marie Curie, Warsaw)", 1)
 
 
 def test_without_a_model_that_writes_the_joined_question_is_a_note() -> None:
     requests, _ = played(
-        FOLLOW_UP, "When did she die? (Marie Curie)", "p", "1934", rewriter=Rewriter()
+        FOLLOW_UP, "When did she die? (Marie Curie, Warsaw)", "p", "1934", rewriter=Rewriter()
     )
-    assert requests[0] == Note("When did she die? (Marie Curie)")
-    assert requests[1] == Retrieve("index", "When did she die? (Marie Curie)", 1)
+    assert requests[0] == Note("When did she die? (Marie Curie, Warsaw)")
+    assert requests[1] == Retrieve("index", "When did she die? (Marie Curie, Warsaw)", 1)
     other = Question("q", "Which two streams join to form the Danube?", history=BORN)
     requests, _ = played(other, "p", "Breg and Brigach", rewriter=Rewriter())
     assert requests[0] == Retrieve("index", other.text, 1), "it stands alone"
+
+
+def test_a_sentence_as_answer_gives_its_first_names() -> None:
+    told = (
+        Message("user", "Which probe was the first to fly past Jupiter?"),
+        Message("assistant", "Pioneer 10 was the first. Voyager 1 came later."),
+    )
+    joined = with_names(Question("q", "When was it launched?", history=told))
+    assert joined == "When was it launched? (Jupiter, Pioneer 10)"
 
 
 def test_a_chain_that_reads_the_history_is_left_alone() -> None:
@@ -96,7 +113,7 @@ def test_a_chain_that_reads_the_history_is_left_alone() -> None:
 def test_the_names_of_the_last_question_that_stands_alone_are_joined() -> None:
     earlier = (*BORN, Message("user", "And Pierre Curie?"), Message("assistant", "in Paris"))
     question = Question("q", "When did he die?", history=earlier)
-    assert with_names(question) == "When did he die? (Pierre Curie, Marie Curie)"
+    assert with_names(question) == "When did he die? (Pierre Curie, Paris, Marie Curie, Warsaw)"
     hamlet = (Message("user", "Who wrote Hamlet?"), Message("assistant", "William Shakespeare"))
     joined = with_names(Question("q", "Where was he born?", history=hamlet))
     assert joined == "Where was he born? (Hamlet, William Shakespeare)"

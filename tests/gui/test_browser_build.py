@@ -149,6 +149,57 @@ def test_a_chat_answer_comes_with_its_sources(build: Any) -> None:
     expect(build.locator("#chat-side article").first).to_be_visible()
 
 
+def asked(build: Any, question: str) -> None:
+    """Ask in Chat, and wait for the answer."""
+    build.fill("#chat-text", question)
+    build.keyboard.press("Control+Enter")
+    says(build, "#turns", question)
+    expect(build.locator("#chat-buttons").get_by_role("button", name="Send")).to_be_visible(
+        timeout=PATIENCE
+    )
+
+
+def test_a_conversation_of_three_turns_is_cited_branched_opened_and_saved(
+    build: Any, served: tuple[str, Path]
+) -> None:
+    go(build, "#/build/chat")
+    asked(build, "Which planet has a moon called Titan?")
+    expect(build.locator(".searched")).to_have_count(0)
+    asked(build, "Who discovered it?")
+    searched = "Who discovered it? (Titan, Mercury, Sun)"
+    says(build, "#t1 .searched", searched)
+    asked(build, "Which two streams join to form the Danube?")
+
+    mark = build.locator("#t1 .cite").first
+    mark.focus()
+    build.keyboard.press("Enter")
+    expect(build.locator("#chat-side .cited mark").first).to_be_visible()
+    says(build, "#chat-side [role=status]", "its words are the closest")
+    assert mark.get_attribute("aria-label").endswith("Show the passage")
+
+    build.locator("#t1").get_by_role("button", name="Edit").click()
+    build.fill("#dialog textarea", "Who was Huygens?")
+    build.keyboard.press("Control+Enter")
+    says(build, "#t3", "2 of 2")
+    expect(build.locator("#t2")).to_have_count(0)
+    build.locator("#t3").get_by_role("button", name="Earlier branch").click()
+    says(build, "#t2", "Danube")
+    build.locator("#t2").get_by_role("button", name="Regenerate").click()
+    says(build, "#t4", "This is the same answer as before.")
+
+    build.locator("#t1").get_by_role("button", name="Save to a dataset").click()
+    build.fill("#dialog [name=dataset]", "from-chat")
+    build.fill("#dialog [name=answers]", "Christiaan Huygens")
+    press(build, "Save the question")
+    says(build, "#toasts", "Saved in from-chat, which holds 1 question now.")
+    (line,) = (served[1] / "datasets" / "from-chat.jsonl").read_text("utf-8").splitlines()
+    assert json.loads(line)["input"] == searched
+
+    build.locator("#t1").get_by_role("button", name="Open in Build").click()
+    says(build, ".asked-question", searched)
+    says(build, RESULT, "No verdict")
+
+
 @pytest.mark.parametrize("width", [820, 1280, 1920])
 def test_nothing_is_wider_than_the_window(build: Any, width: int) -> None:
     assert_fits(build, width, "#/build/one", "#/build/few", "#/build/chat", "#/build/agent")

@@ -56,11 +56,24 @@ def test_a_model_that_writes_rewrites_a_follow_up(bench: Workbench, read: Chain)
     prompt = second.rewriting.request.messages[0].content
     assert "User: Which moon of Saturn" in prompt and "Assistant: Titan" in prompt
     assert second.standalone == REWRITTEN and len(second.steps) == 2
+    assert not first.is_rewriting_refused and not second.is_rewriting_refused
     search = second.steps[0].request
     assert isinstance(search, Retrieve) and search.query == REWRITTEN
     assert second.episode is not None and len(second.episode.steps) == 3
     question, steps = second.in_build
     assert question.text == REWRITTEN and steps == second.steps and question.history == ()
+
+
+def test_a_rewriting_that_repeats_an_earlier_question_is_refused(
+    bench: Workbench, read: Chain
+) -> None:
+    question = "Which moon of Saturn has a thick atmosphere?"
+    script(bench, "Titan", question, "Huygens")
+    talk = Talk()
+    ask(bench, talk, read, question)
+    second = ask(bench, talk, read, "Who discovered it?")
+    assert second.is_rewriting_refused
+    assert second.standalone == "Who discovered it? (Saturn, Titan)"
 
 
 def test_the_embedded_reader_copies_so_the_question_is_joined(
@@ -77,7 +90,7 @@ def test_without_a_model_the_joined_question_is_a_note(bench: Workbench) -> None
     ask(bench, talk, chain, "Which moon of Saturn has a thick atmosphere?")
     second = ask(bench, talk, chain, "Who discovered it?")
     assert second.rewriting is None, "the first turn had no answer, so there is no history"
-    talk.turns[0].answer = "Titan"
+    talk.turns[0].answer = "Titan"  # as if a model had given it
     third = ask(bench, talk, chain, "Who discovered it?", talk.turns[0])
     assert third.rewriting is not None and isinstance(third.rewriting.request, Note)
     assert third.standalone == "Who discovered it? (Saturn, Titan)"
@@ -186,3 +199,15 @@ def test_a_file_without_a_last_line_end_is_continued(bench: Workbench) -> None:
     path.write_bytes(path.read_bytes().rstrip(b"\n"))
     assert bench.data.add_question("tiny-qa", "New?", ["x"]) == 9
     assert read_lines(path)[-1]["id"] == "own-9"
+
+
+def test_citations_are_worked_out_once_and_only_when_the_turn_has_ended(
+    bench: Workbench, read: Chain
+) -> None:
+    talk = Talk()
+    turn = talk.ask(bench.asking, read, "Which moon of Saturn has a thick atmosphere?", None)
+    for event in bench.asking.chat(read, (), turn.question):
+        assert turn.cited == () and turn.support is None
+        turn.take(event)
+    (sentence,) = turn.cited
+    assert sentence.text == "Titan" and sentence.citations and turn.cited is turn.cited

@@ -50,7 +50,10 @@ def searched(turn: Turn) -> str:
     """What was searched for where that is not the question as it was typed."""
     if turn.rewriting is None or turn.standalone == turn.question:
         return ""
-    return f'<p class="note searched">Searched for: <q dir="auto">{e(turn.standalone)}</q></p>'
+    refused = ""
+    if turn.is_rewriting_refused:
+        refused = "The model's rewriting could not be used, so the earlier names are joined."
+    return f'<p class="note searched">Searched for: <q dir="auto">{e(turn.standalone)}</q> {e(refused)}</p>'
 
 
 def buttons(talk: Talk, turn: Turn) -> str:
