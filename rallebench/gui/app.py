@@ -10,6 +10,7 @@ import signal
 import socket
 import time
 from collections.abc import Callable, Sequence
+from functools import wraps
 from pathlib import Path
 from typing import Any
 
@@ -47,24 +48,15 @@ def build_app(page: Page) -> gr.Blocks:
 
 
 def server_functions(page: Page) -> list[Callable[[dict[str, Any]], dict[str, Any]]]:
-    """What the script may call. Gradio marks the functions, which it cannot do with methods."""
-
-    def act(message: dict[str, Any]) -> dict[str, Any]:
-        return page.act(message)
-
-    def more(message: dict[str, Any]) -> dict[str, Any]:
-        return page.more(message)
-
-    def stop(message: dict[str, Any]) -> dict[str, Any]:
-        return page.stop(message)
-
-    def list_rows(message: dict[str, Any]) -> dict[str, Any]:
-        return page.list_rows(message)
+    """What the script may call, by name. Gradio marks the functions, which it cannot do with methods."""
 
     def jobs(message: dict[str, Any]) -> dict[str, Any]:
         return chip(page.workbench)
 
-    return [act, more, stop, list_rows, jobs]
+    def function(method: Callable[[dict[str, Any]], dict[str, Any]]) -> Any:
+        return wraps(method)(lambda message: method(message))
+
+    return [*map(function, (page.act, page.more, page.stop, page.list_rows)), jobs]
 
 
 def script(page: Page) -> str:

@@ -17,6 +17,7 @@ import uuid
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Union
 
 from rallebench.core.errors import RalleError, UsageError
@@ -63,6 +64,11 @@ class Event:
         value = self.data.get(name, default)
         value = value[0] if isinstance(value, list) and value else value
         return default if value is None or value == [] else str(value).strip()
+
+    def path(self, name: str) -> Path | None:
+        """A field as a path, without the quotes that file managers put around it; None if it is empty."""
+        text = self.text(name).strip("\"'").strip()
+        return Path(text).expanduser() if text else None
 
     def many(self, name: str) -> list[str]:
         """All values of a field, the empty ones left out."""
@@ -193,7 +199,8 @@ class Page:
     def call(
         self, action: str, data: Mapping[str, Any] | None = None, *, window: str = "w", **query: str
     ) -> Patch:
-        """Do an action to its end and return all its patches in one: for tests and scripts. Raises RalleError."""
+        """Do an action to its end and return all its patches in one: for tests, scripts, and handlers that show what another
+        part draws. Raises RalleError."""
         answer = self.handle(
             {"action": action, "data": data or {}, "window": window, "query": query}
         )

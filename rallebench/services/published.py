@@ -15,6 +15,9 @@ PAPERS: Mapping[str, str] = {
     "crud": "CRUD-RAG",
     "barag": "BARAG",
     "reval": "R-Eval",
+    "beir": "BEIR",
+    "mtrag": "MTRAG",
+    "browsecomp": "BrowseComp-Plus",
 }
 TEXT = "text"
 """The number of the table with figures from a paper's running text."""

@@ -16,6 +16,9 @@ FIRST_TABLES = {
     "crud": "crud:2",
     "barag": "barag:1",
     "reval": "reval:2",
+    "beir": "beir:2",
+    "mtrag": "mtrag:1",
+    "browsecomp": "browsecomp:1",
 }
 """Paper of a benchmark → the printed table to show beside its results."""
 SUITES = {table.partition(":")[0]: suite for suite, table in FIRST_TABLES.items()}
@@ -101,7 +104,10 @@ def _list(chosen: str) -> str:
         for name, about in tables:
             label = _number(name).capitalize()
             items += html.choice(address(name), label, about, name == chosen)
-        title, gist = published.PAPERS.get(paper, paper), f"{len(tables)} tables"
+        title, gist = (
+            published.PAPERS.get(paper, paper),
+            f"{len(tables)} table{'s' * (len(tables) != 1)}",
+        )
         opened = chosen.startswith(f"{paper}:")
         drawn += html.fold(title, items, gist=gist, id=f"x-paper-{paper}", opened=opened)
     return drawn
