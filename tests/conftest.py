@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import gc
+import logging
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
@@ -22,6 +23,21 @@ if TYPE_CHECKING:
 # A busy machine is no failure.
 settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("unhurried")
+
+
+class Loggers(dict[str, Any]):
+    """The loggers of this process, which can be gone through while another thread makes one.
+
+    Before each phase of a test pytest goes through them, and a library that is imported in the background (MLflow, for the
+    traces of an episode) makes its own meanwhile.
+    """
+
+    def values(self) -> Any:
+        """A copy, made in one step."""
+        return list(super().values())
+
+
+logging.root.manager.loggerDict = Loggers(logging.root.manager.loggerDict)
 
 PROJECT = Path(__file__).resolve().parent.parent
 

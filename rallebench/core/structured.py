@@ -21,7 +21,7 @@ AROUND = "What the answer said around its JSON was left out."
 """The note about a text that is more than its JSON."""
 
 FENCE = re.compile(r"```[\w-]*[ \t]*\n(.*?)```", re.DOTALL)
-THOUGHT_ENDS = "</think>"
+THOUGHT_BEGINS, THOUGHT_ENDS = "<think>", "</think>"
 
 
 # ── JSON in a text ───────────────────────────────────────────────────────────
@@ -34,6 +34,17 @@ def without_reasoning(text: str) -> str:
     '上海'
     """
     return text.rpartition(THOUGHT_ENDS)[2]
+
+
+def only_thinks(text: str) -> bool:
+    """Whether a reasoning model wrote thoughts and no answer after them.
+
+    >>> only_thinks("<think>Rome? Or"), only_thinks("Rome?</think> "), only_thinks("<think>Rome?</think>Rome")
+    (True, True, False)
+    """
+    if THOUGHT_ENDS in text:
+        return not without_reasoning(text).strip()
+    return text.lstrip().startswith(THOUGHT_BEGINS)
 
 
 def json_of(text: str) -> Any:

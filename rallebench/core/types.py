@@ -203,7 +203,7 @@ class Retrieve:
 class Generate:
     """Ask a language model. ``None`` leaves a setting to the model's own default.
 
-    ``forced``: options that say what form the reply has, for a model that enforces forms while it writes; the engine puts
+    ``forced``: options that say what form the reply has, for a model that enforces forms while it writes; ``settled`` puts
     them among the ``options`` for such a model, and drops them for any other.
     """
 
@@ -217,6 +217,13 @@ class Generate:
     options: Mapping[str, Any] = field(default_factory=dict)
     evidence: Evidence | None = None
     forced: Mapping[str, Any] = field(default_factory=dict)
+
+    def settled(self, model: Any) -> Generate:
+        """The request as ``model`` is sent it: with the forced options if it enforces forms, without them if not."""
+        if not self.forced:
+            return self
+        more = self.forced if getattr(model, "forces_formats", False) else {}
+        return replace(self, options={**self.options, **more}, forced={})
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,10 +40,7 @@ def settled(request: Request, backends: Backends) -> Request:
     """The request as it is sent: with its forced options for a model that enforces forms, without them for any other."""
     if not isinstance(request, Generate) or not request.forced:
         return request
-    able = getattr(backends.of(request), "forces_formats", False)
-    return replace(
-        request, options={**request.options, **(request.forced if able else {})}, forced={}
-    )
+    return request.settled(backends.of(request))
 
 
 def batch_key(request: Request) -> tuple[Any, ...]:

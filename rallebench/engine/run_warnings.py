@@ -64,6 +64,8 @@ class ReplyCounts:
                 self._count(request.llm, "logprobs", bool(reply.text) and not reply.logprobs)
             if request.options.get("response_format"):
                 self._count(request.llm, "response_format", "response_format" in reply.note)
+            if request.options.get("tool_choice") not in (None, "auto", "none"):
+                self._count(request.llm, "tool_choice", "holds no call" in reply.note)
             if request.seed is not None:
                 self._count(request.llm, "seed", " seed, so " in reply.note)
             if request.stop:
@@ -103,6 +105,9 @@ LACKING: Mapping[str, str] = {
     ),
     "seed": (
         "show that the server ignores seed or temperature, so their sampled texts cannot be repeated, or are not sampled."
+    ),
+    "tool_choice": (
+        "hold no call although tool_choice demands one; choose a model or a server that calls tools, or call functions in text."
     ),
     "stop": (
         "went on after a stop string, which the server ignores; they were cut there, but all their tokens took time and count."

@@ -57,6 +57,7 @@ NO_COUNTS = "The server reported no token counts."
 IGNORES_STOP = (
     "The server ignores stop: it wrote on, and what came after the stop string was cut off."
 )
+NO_CALL = "The server ignores tool_choice: the answer holds no call."
 LONGEST_STOP = 60
 """Characters of a stop string and the rest of its token, which some servers leave at the end of the text."""
 
@@ -70,6 +71,7 @@ class _PendingRequest:
     def __init__(self, request: Generate, body: Mapping[str, Any], name: str, stream: bool) -> None:
         self.body, self.stream = body, stream
         self.tools = {tool.name for tool in request.tools}
+        self.must_call = bool(self.tools) and body.get("tool_choice") not in (None, "auto", "none")
         self.form = format_of(name, body.get("response_format"))
         other = self.form is not None and self.form.kind != SCHEMA
         self.why = NO_SUCH_FORMAT if other else ""
@@ -253,6 +255,8 @@ def _finished(reply: Reply, pending: _PendingRequest, why: str) -> tuple[Reply, 
             text, fault = pending.form.read(reply.text)
             reply = replace(reply, text=text)
             notes.append("" if fault == AROUND else fault)
+    if pending.must_call and not reply.tool_calls:
+        notes.append(NO_CALL)
     if pending.lost is not None:
         reply = replace(
             reply,

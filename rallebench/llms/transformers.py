@@ -25,6 +25,7 @@ from rallebench.checkpoints.memory import MemoryNeed
 from rallebench.core.errors import BackendError, BackendMemoryError, Hint, NotFoundError, RalleError
 from rallebench.core.memory import Memory, release
 from rallebench.core.settings import form_of
+from rallebench.core.structured import only_thinks
 from rallebench.core.types import Generate, Reply
 from rallebench.llms import LLMS
 from rallebench.llms._stops import cut_at, cut_stream
@@ -188,7 +189,7 @@ class TransformersLLM:
         prompts: Sequence[PreparedPrompt],
         listener: Callable[[int], None] | None = None,
         *cancelled: threading.Event,
-    ) -> list[Reply]:
+    ) -> list[Reply | RalleError]:
         """Replies to prompts of one ``decoding``; the caller holds the lock. ``listener``: see :class:`StopRows`."""
         import torch
 
@@ -228,7 +229,16 @@ class TransformersLLM:
         first = watch.first_token_at - started if watch.first_token_at else None
         logprobs = keeper.rows(output) if keeper else [[]] * len(prompts)
         rows = zip(prompts, output[:, start:].tolist(), logprobs, watch.ends, strict=True)
-        return [self._reply(decode, *row, first) for row in rows]
+        return [self._answered(self._reply(decode, *row, first)) for row in rows]
+
+    def _answered(self, reply: Reply) -> Reply | RalleError:
+        """The reply, or the error of one without an answer."""
+        if reply.tool_calls or not only_thinks(reply.text):
+            return reply
+        return BackendError(
+            f"{self.name!r} only thought and gave no answer; raise max_tokens, or turn its thinking off "
+            '(chat_template_kwargs {"enable_thinking": false}).'
+        )
 
     def _padded(self, rows: Sequence[Sequence[int]]) -> tuple[Any, Any]:
         """int64 tokens and mask (rows, longest), padded on the left; for an encoder on the right."""

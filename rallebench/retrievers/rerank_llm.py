@@ -1,7 +1,8 @@
 """Re-ranking by a language model: passage by passage, or list by list in a sliding window.
 
 What a model answers may be anything. An answer that names no passage, or says neither yes nor no, changes
-nothing: the order stays, and it is counted in ``unread``. Answers are greedy.
+nothing: the order stays, and it is counted in ``unread``. Answers are greedy. A model that enforces forms while it
+writes names a passage, or says yes or no, in every answer; the prompts are the same for it.
 """
 
 from __future__ import annotations
@@ -24,6 +25,9 @@ PASSAGE_WORDS = 300
 
 LETTERS = 10
 """Characters that a word has at most: a text without spaces is cut by them."""
+
+VERDICTS = ("Yes", "No", "yes", "no", "是", "否")
+"""The answers to the pointwise prompt that a model may be held to: the words of ``verdict_of``, in a prompt's language."""
 
 _YES = re.compile(r"\W*((yes|true|relevant)\b|是)", re.IGNORECASE)
 _NO = re.compile(r"\W*((no|not|false|irrelevant)\b|不|否)", re.IGNORECASE)
@@ -54,6 +58,16 @@ def verdict_of(answer: str) -> bool | None:
     (True, False, None)
     """
     return True if _YES.match(answer) else False if _NO.match(answer) else None
+
+
+def list_form(count: int) -> Mapping[str, Any]:
+    """The form of an order of at most ``count`` passages, as ``order_of`` reads it.
+
+    A passage may come twice: a form that forbids it has a state for every set of passages, too many from ten on.
+    """
+    number = rf"\[(?:{'|'.join(map(str, range(1, count + 1)))})\]"
+    pattern = f"{number}(?: > {number}){{0,{count - 1}}}"
+    return {"response_format": {"type": "regex", "regex": pattern}}
 
 
 class LLMReranked(Combined):
@@ -95,9 +109,8 @@ class LLMReranked(Combined):
         for turn in range(max(map(len, places), default=0)):
             due = [i for i, place in enumerate(places) if turn < len(place)]
             parts = [lists[i][slice(*places[i][turn])] for i in due]
-            answers = self._ask(
-                [self._list_prompt(queries[i], part) for i, part in zip(due, parts)]
-            )
+            prompts = [self._list_prompt(queries[i], part) for i, part in zip(due, parts)]
+            answers = self._ask(prompts, [list_form(len(part)) for part in parts])
             for i, part, answer in zip(due, parts, answers):
                 order = self._read(order_of(answer, len(part)))
                 if order is not None:
@@ -108,7 +121,9 @@ class LLMReranked(Combined):
 
     def _pointwise(self, queries: Sequence[str], lists: list[list[Hit]]) -> list[list[Hit]]:
         pairs = [(query, hit) for query, hits in zip(queries, lists) for hit in hits]
-        answers = iter(self._ask([self._pair_prompt(query, hit) for query, hit in pairs]))
+        prompts = [self._pair_prompt(query, hit) for query, hit in pairs]
+        form = {"response_format": {"type": "choice", "choices": VERDICTS}}
+        answers = iter(self._ask(prompts, [form] * len(prompts)))
         values = {True: 1.0, None: 0.5, False: 0.0}
         judged = [
             [Hit(hit.passage, values[self._read(verdict_of(next(answers)))]) for hit in hits]
@@ -134,16 +149,19 @@ class LLMReranked(Combined):
         words = passage_text(hit.passage, self._settings["titles"]).split()
         return " ".join(words[:most])[: most * LETTERS]
 
-    def _ask(self, prompts: Sequence[str]) -> list[str]:
+    def _ask(self, prompts: Sequence[str], forms: Sequence[Mapping[str, Any]]) -> list[str]:
         if not prompts:
             return []
         longest = 8 if self._settings["way"] == "pointwise" else 8 * self._settings["window"]
         requests = [
-            Generate("", (Message("user", prompt),), max_tokens=longest, temperature=0.0)
-            for prompt in prompts
+            Generate(
+                "", (Message("user", prompt),), max_tokens=longest, temperature=0.0, forced=form
+            )
+            for prompt, form in zip(prompts, forms)
         ]
         self.requests += len(requests)
-        return [_text_of(reply) for reply in self._llm.generate(requests)]
+        replies = self._llm.generate([request.settled(self._llm) for request in requests])
+        return [_text_of(reply) for reply in replies]
 
 
 def windows(count: int, window: int, step: int) -> list[tuple[int, int]]:

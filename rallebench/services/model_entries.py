@@ -226,7 +226,7 @@ def key_of(settings: Mapping[str, Any]) -> ServerKey:
 
 
 def check_entry(name: str, entry: LLMEntry) -> None:
-    """Raise what loading would raise for the settings; reads no weights and needs no key."""
+    """Raise what loading would raise for the settings and the files that they name; reads no weights and needs no key."""
     if entry.backend not in LLMS:
         raise NotFoundError(unknown("language model backend", entry.backend, LLMS.names()))
     settings = with_environment(entry).settings
@@ -235,11 +235,15 @@ def check_entry(name: str, entry: LLMEntry) -> None:
             f"{name!r} needs the setting 'model', the name by which the server knows it.",
             hint=Hint("find-models"),
         )
-    check = LLMS.entry(entry.backend).traits.get("settings")
-    if check is not None:
-        check(name, **settings)
-    else:
+    traits = LLMS.entry(entry.backend).traits
+    if "settings" not in traits:
         close(open_llm(name, entry))
+        return
+    traits["settings"](name, **settings)
+    if (
+        "need" in traits
+    ):  # it reads the headers of the model's files, and needs the package that they are in
+        traits["need"](name, **settings)
 
 
 def converted(workspace: Workspace, name: str, entry: LLMEntry) -> Path | None:

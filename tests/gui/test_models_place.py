@@ -7,6 +7,7 @@ import json
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from loopback import Loopback, fail, hang, models, serving
@@ -214,6 +215,37 @@ def test_a_gguf_file_is_added_like_a_folder_and_a_damaged_one_names_the_mend(
     path.write_text("no model")
     with pytest.raises(UsageError, match="is no GGUF file"):
         page.call("models.add_folder", {"path": str(path)})
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "words"),
+    [
+        ("x-00001-of-00002.gguf", {}, "is one of several parts of a model; join them"),
+        ("x.gguf", {"architecture": "bert"}, "holds an embedding model"),
+        ("x.gguf", {"tokenizer": False}, "holds no tokenizer"),
+    ],
+)
+def test_a_file_that_holds_no_language_model_is_not_added(
+    page: Page, tmp_path: Path, name: str, changes: dict[str, Any], words: str
+) -> None:
+    before = page.workbench.models.own()
+    path = save_gguf(tmp_path / name, **changes)
+    with pytest.raises(UsageError, match=words):
+        page.call("models.add_folder", {"path": str(path)})
+    fields = {"backend": "transformers", "settings": json.dumps({"model": str(path)})}
+    with pytest.raises(UsageError, match=words):
+        page.call("models.add_other", {**fields, "other_name": "bad"})
+    assert page.workbench.models.own() == before
+
+
+def test_a_load_that_fails_says_the_other_way_on_the_card(page: Page, tmp_path: Path) -> None:
+    settings = {"model": str(save_gguf(tmp_path / "x.gguf", template=None)), "chat_template": "on"}
+    fields = {"backend": "transformers", "other_name": "odd", "settings": json.dumps(settings)}
+    page.call("models.add_other", fields)
+    page.call("models.load", {"id": "odd"})
+    ended(page, "load", "odd")
+    words = texts(card(page, "odd"))
+    assert "has no chat template; set chat_template to off, or serve it with llama.cpp" in words
 
 
 def test_a_small_real_model_to_try_is_offered_first_and_says_its_install_line_where_it_is_absent(

@@ -22,6 +22,9 @@ PARROTS = {
     "no call": ["<tool_call>", "search(Ada)", "</tool_call>"],
     "person": ["Sure:", '{"name":', '"Ada"', "}"],
     "nobody": ['{"name":', "3", "}"],
+    "thinks": ["<think>", "Rome?", "Or", "Milan?", "</think>"],
+    "thinks on": ["<think>", "Rome?", "Or", "Milan?", "Perhaps", "Turin?"],
+    "thinks, answers": ["<think>", "Rome?", "</think>", "Rome"],
 }
 """What a model always answers."""
 

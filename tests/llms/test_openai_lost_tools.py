@@ -8,8 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from loopback import Behaviour, Handler, Loopback, completion, fail, send_json, send_text
+from asking import ask, reply_of
+from loopback import Behaviour, Handler, Loopback, answer, completion, fail, send_json, send_text
 from small_workspace import CommandLine, make_workspace
+
+from rallebench.core.types import Episode, Step, ToolSpec
+from rallebench.engine.run_warnings import ReplyCounts
+from rallebench.llms.openai_compatible import NO_CALL
 
 Serve = Callable[..., tuple[Loopback, Any]]
 
@@ -145,3 +150,34 @@ def test_replies_without_log_probabilities_are_counted_in_the_warnings_of_a_run(
     ran = rallebench("run --chain asks --dataset tiny-qa --limit 3 --name r --no-mlflow")
     assert ran.code == 0, ran.err
     assert "Warning: 3 of 3 replies of 'titan' hold no log-probabilities" in ran.err
+
+
+# ── a call that must be made ─────────────────────────────────────────────────
+
+NAMED = {"type": "function", "function": {"name": "search"}}
+CALLED = {"id": "c", "type": "function", "function": {"name": "search", "arguments": "{}"}}
+
+
+@pytest.mark.parametrize(
+    ("choice", "behaviour", "ignored"),
+    [
+        ("required", answer("Ada."), True),
+        (NAMED, answer("Ada."), True),
+        ("required", answer(None, tool_calls=[CALLED]), False),
+        ("required", answer(json.dumps({"name": "search", "arguments": {}})), False),
+        ("auto", answer("Ada."), False),
+        ("none", answer("Ada."), False),
+    ],
+)
+def test_a_reply_without_the_call_that_must_be_made_is_told_of_and_counted(
+    serve: Serve, choice: Any, behaviour: Behaviour, ignored: bool
+) -> None:
+    tool = ToolSpec("search", "search", {"type": "object", "properties": {}})
+    request = ask(tools=(tool,), options={"tool_choice": choice})
+    reply = reply_of(serve(behaviour)[1], request)
+    assert (NO_CALL in reply.note) is ignored
+    counts = ReplyCounts()
+    counts.count(Episode("q1", "asks", (Step(request, reply),)))
+    sentences = counts.sentences()
+    assert len(sentences) == ignored
+    assert all("hold no call although tool_choice demands one" in text for text in sentences)

@@ -17,12 +17,19 @@ from project import PROJECT
 from small_workspace import PASSAGES, environment
 
 from rallebench.core.errors import BackendError
+from rallebench.core.structured import check_schema
 from rallebench.core.types import Evidence, Generate, Message, Passage
 from rallebench.llms import LLMS
 
 pytestmark = pytest.mark.slow
 
 CAPITAL = "Name the capital of France."
+PLACE = {
+    "type": "object",
+    "properties": {"city": {"type": "string", "maxLength": 12}, "large": {"type": "boolean"}},
+    "required": ["city", "large"],
+    "additionalProperties": False,
+}
 COUNT = "Count from one to ten in words, with commas between."
 
 
@@ -72,6 +79,14 @@ def test_a_seed_repeats_a_sampled_text_and_another_gives_another(llm: Any) -> No
         reply_of(llm, ask("Tell a story.", temperature=1.0, seed=seed)).text for seed in (3, 3, 4)
     )
     assert first == again != other
+
+
+def test_a_schema_is_enforced_while_it_writes(llm: Any) -> None:
+    form = {"type": "json_schema", "json_schema": {"name": "place", "schema": PLACE}}
+    request = ask(CAPITAL, max_tokens=40, options={"response_format": form})
+    parts, reply = streamed(llm, request)
+    assert check_schema(json.loads(reply.text), PLACE) == "" and reply.note == ""
+    assert "".join(parts) == reply.text and llm.forces_formats
 
 
 def test_a_prompt_longer_than_the_window_is_refused(llm: Any) -> None:

@@ -8,10 +8,15 @@ from typing import Any
 
 import pytest
 from asking import ask_tiny, reply_of, streamed
+from listed import Listed, ids
 
+from rallebench.core.entries import Combination
 from rallebench.core.errors import BackendError, UsageError
 from rallebench.core.structured import check_schema
 from rallebench.core.types import Generate, Reply, ToolSpec
+from rallebench.retrievers.composites import check_settings
+from rallebench.retrievers.rerank_llm import list_form, order_of
+from rallebench.workspace.opening import open_combination
 
 PERSON = {
     "type": "object",
@@ -88,6 +93,27 @@ def test_a_random_model_writes_every_other_form(tiny: Any, kind: str) -> None:
     reply = reply_of(tiny("bytes"), ask(options={"response_format": form}))
     assert re.fullmatch(pattern, reply.text), reply.text
     assert (reply.finish_reason, reply.note) == ("stop", "")
+
+
+def test_a_re_ranker_reads_every_reply_of_a_random_model_unless_forms_are_off(tiny: Any) -> None:
+    listed = Listed(*((letter, 1.0) for letter in "abc"))
+    entry = Combination(kind="llm-rerank", of=["listed"], settings={"llm": "m", "way": "pointwise"})
+    entry = entry.model_copy(update={"settings": check_settings("ranked", entry)})
+    unread = {}
+    for forced in (True, False):
+        llm = tiny("bytes", forced_formats=forced)
+        ranked = open_combination("ranked", entry, [listed], llm)
+        assert sorted(ids(ranked.search(["Who won?"], 3)[0])) == [*"abc"] and ranked.requests == 3
+        unread[forced] = ranked.unread
+    assert unread == {True: 0, False: 3}
+
+
+@pytest.mark.parametrize("count", [2, 20, 200])
+def test_a_random_model_writes_an_order_of_passages(tiny: Any, count: int) -> None:
+    reply = reply_of(tiny("bytes"), ask(options=list_form(count)))
+    number = r"\[[1-9][0-9]{0,2}\]"
+    assert re.fullmatch(rf"{number}( > {number})*", reply.text) or reply.finish_reason == "length"
+    assert order_of(reply.text, count) is not None and reply.text[0] == "["
 
 
 def test_a_forced_form_leaves_the_prompt_as_it_is(tiny: Any) -> None:

@@ -18,13 +18,14 @@ import pytest
 from asking import ask, reply_of, streamed
 from small_workspace import environment
 
-from rallebench.core.types import Episode, Step
+from rallebench.core.types import Episode, Step, ToolSpec
 from rallebench.engine.run_warnings import ReplyCounts
 from rallebench.http.model_list import served_models
 from rallebench.llms import LLMS
 from rallebench.llms._openai.abilities import IGNORED
 from rallebench.llms._openai.sampling import SAME
 from rallebench.llms._transformers.templates import plain
+from rallebench.llms.openai_compatible import NO_CALL
 
 pytestmark = pytest.mark.slow
 
@@ -155,6 +156,13 @@ def test_ignored_log_probabilities_are_counted(asked: Asked) -> None:
 def test_tools_that_its_template_drops_are_noticed(asked: Asked) -> None:
     llm = asked()
     assert llm.calls_tools is False and "drops tools" in llm.about
+
+
+def test_an_ignored_tool_choice_is_told(asked: Asked) -> None:
+    tool = ToolSpec("search", "search", {"type": "object", "properties": {}})
+    request = ask(CAPITAL, tools=(tool,), options={"tool_choice": "required"}, max_tokens=8)
+    reply = reply_of(asked(), request)
+    assert not reply.tool_calls and NO_CALL in reply.note
 
 
 def test_plain_completions_continue_a_text_whole_and_streamed(asked: Asked) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,9 +11,11 @@ from listed import Listed, ids, passage, scores
 
 from rallebench.core.entries import Combination
 from rallebench.core.errors import BackendError, UsageError
+from rallebench.core.formats import format_of
 from rallebench.core.types import Generate
 from rallebench.llms.scripted import Scripted, prompt_of
 from rallebench.retrievers.composites import check_settings
+from rallebench.retrievers.rerank_llm import VERDICTS, order_of, verdict_of
 from rallebench.workspace.opening import open_combination
 
 LETTERS = Listed(
@@ -106,6 +109,38 @@ def test_a_text_without_spaces_is_cut_as_well() -> None:
     over = Listed((passage("a", "多瑙河" * 5000), 1.0), (passage("b"), 0.5), name="letters")
     reranked(llm, over, passage_words=10, titles=False).search(["q"], 1)
     assert len(prompt_of(llm.requests[0])) < 600
+
+
+class Held(Scripted):
+    """A scripted model that enforces forms."""
+
+    forces_formats = True
+
+
+def forms_of(model: Scripted, way: str) -> list[Any]:
+    reranked(model, way=way, window=3, step=2).search(["q"], 5)
+    assert not any(request.forced for request in model.requests)
+    return [request.options.get("response_format") for request in model.requests]
+
+
+@pytest.mark.parametrize("way", ["listwise", "pointwise"])
+def test_a_model_that_enforces_forms_is_held_to_what_is_read_and_any_other_is_asked_as_before(
+    way: str,
+) -> None:
+    held, free = Held(default="[1] yes"), Scripted(default="[1] yes")
+    assert set(forms_of(free, way)) == {None}
+    forms = [format_of("m", form) for form in forms_of(held, way)]
+    assert [replace(request, options={}) for request in held.requests] == free.requests
+    good = ("[3] > [1]", "[2]") if way == "listwise" else VERDICTS
+    for form in forms:
+        assert form is not None
+        assert [form.fault(answer) for answer in good] == [""] * len(good)
+        assert all(form.fault(answer) for answer in ("", "I cannot.", "[4]", "[0]", "[1] >", "17"))
+
+
+def test_what_a_model_may_be_held_to_is_always_read() -> None:
+    assert all(verdict_of(verdict) is not None for verdict in VERDICTS)
+    assert order_of("[2] > [2] > [1]", 3) == [1, 0, 2]
 
 
 def test_one_hit_or_none_needs_no_judgement_of_order() -> None:

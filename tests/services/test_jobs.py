@@ -239,3 +239,8 @@ def test_jobs_close_stops_every_job_and_waits_for_its_end() -> None:
     threading.Timer(0.05, gate.opened.set).start()
     jobs.close(SECONDS)
     assert job.done and job.status == "stopped"
+
+
+def test_a_job_may_import_what_makes_loggers_while_pytest_goes_through_them() -> None:
+    for number, _ in zip(range(3), logging.root.manager.loggerDict.values()):
+        logging.getLogger(f"rallebench.tests.beside.{number}")

