@@ -36,7 +36,8 @@ class PublishedRow:
 @dataclass(frozen=True, slots=True)
 class PublishedTable:
     """A printed table. ``columns``: () where every row has its own. ``units``, ``digits``: for all columns, or a mapping from
-    column, pattern or ``default``; digits after the point, -3 for thousands."""
+    column, pattern or ``default``; digits after the point, -3 for thousands. ``n``: the number of questions, or a mapping from a set
+    or language; None where it is not printed."""
 
     name: str
     about: str
@@ -46,6 +47,8 @@ class PublishedTable:
     units: Any
     digits: Any
     doubts: tuple[str, ...]
+    split: str = ""
+    n: Any = None
 
     def row(self, system: str = "", **settings: Any) -> PublishedRow:
         """The row of a system ('': any) with these settings. Raises LookupError unless there is exactly one."""
@@ -115,6 +118,8 @@ def published_table(name: str) -> PublishedTable:
         value["units"],
         value.get("decimals", 0),
         tuple(value["doubts"]),
+        value.get("split") or "",
+        value.get("n"),
     )
 
 

@@ -130,7 +130,9 @@ def results(report: Any) -> dict[str, Any]:
     return value
 
 
-def test_answers_are_parsed_scored_and_shown_beside_the_papers(rallebench: CommandLine) -> None:
+def test_answers_are_parsed_scored_and_shown_beside_the_papers(
+    rallebench: CommandLine, like_the_papers: None
+) -> None:
     report = suite(rallebench, "crud-qa1")
     (part,), (table,) = report["parts"], report["tables"]
     whole = text_values(QA[0][2], QA[0][2])
@@ -154,6 +156,16 @@ def test_answers_are_parsed_scored_and_shown_beside_the_papers(rallebench: Comma
     step = rallebench.episodes("r qa1")[0]["steps"][1]
     sampling = (0.1, 1280, {"top_p": 0.9, "top_k": 5})
     assert (step["temperature"], step["max_tokens"], step["options"]) == sampling
+
+
+def test_the_papers_row_stands_only_beside_the_records_that_it_measured(
+    rallebench: CommandLine,
+) -> None:
+    report = suite(rallebench, "crud-qa1")
+    (table,), (own,) = report["tables"], report["published"]
+    assert len(table["rows"]) == 1 and "the paper's of split_merged" in table["note"]
+    assert (own["table"], own["cells"]) == ("crud_table8", {})
+    assert own["settings"] == {"task": "question answering 1-document", "llm": "reads"}
 
 
 def test_cruds_own_file_is_written_and_its_valid_rows_are_used_again(

@@ -111,7 +111,8 @@ def test_a_grid_has_scores_means_and_ranks_and_says_what_is_not_feasible(cli: Co
     assert {row["state"] for row in grid["cells"] if row["workflow"] == "pal"} == {"not feasible"}
     sentence = "pal · oracle-7b is not feasible on hotpotqa, soay_easy: it runs programs"
     assert sum(sentence in note for note in grid["notes"]) == 1
-    scores, ranks, endings = grid["tables"]
+    scores, ranks, endings, tests = grid["tables"]
+    assert [row[0].split(" less ")[1] for row in tests["rows"]] == [react] * 3, "the best"
     tasks = ["hotpotqa", "soay_easy"]
     means = ["Wikipedia mean", "scholar mean", "all mean"]
     assert scores["columns"] == ["system", *tasks, *means]
