@@ -65,10 +65,10 @@ def own_row(
         for column, mean in cells.items()
         if mean is not None and mean.value is not None
     }
-    kept = {} if why else scored
-    if not why and not kept:
+    comparable = {} if why else scored
+    if not why and not comparable:
         why = "nothing that the paper prints was scored"
-    return OwnRow(table, system, kept, settings, why, tuple(filter(None, differs)))
+    return OwnRow(table, system, comparable, settings, why, tuple(filter(None, differs)))
 
 
 def _scaled(mean: Mean, by: float) -> Mean:

@@ -85,6 +85,10 @@ class PublishedTable:
         value = row.values[column]
         if value is None or isinstance(value, str):
             return value or ""
+        return self.number(column, value)
+
+    def number(self, column: str, value: float) -> str:
+        """A number with as many digits as the paper prints in a column."""
         digits = _of(self.digits, column, 0)
         return f"{value / 1000:.0f}k" if digits < 0 else f"{value:.{digits}f}"
 

@@ -360,3 +360,23 @@ def test_a_chinese_run_over_real_news_finds_the_gold_documents(
     english = suite(rallebench, "crud-qa1", *settings, "similarity=minilm", **more)
     assert english["parts"][0]["metrics"]["similarity"]["n"] == len(rows)
     assert any("reads English only" in note for note in english["notes"])
+
+
+def test_the_prompts_of_cruds_repository_are_sent_with_our_names_of_their_fields(
+    rallebench: CommandLine, tmp_path: Path
+) -> None:
+    folder = tmp_path / "CRUD_RAG" / "src" / "prompts"
+    folder.mkdir(parents=True)
+    (folder / "quest_answer.txt").write_text(
+        "请答{question}，见{search_documents}", encoding="utf-8"
+    )
+    own = f"prompts={tmp_path / 'CRUD_RAG'}"
+    report = suite(rallebench, "crud-qa1", own)
+    assert prompts(rallebench, "r qa1")[0].startswith(f"请答{QA[0][1]}，见{NEWS['1']}")
+    assert "Original prompts" in report["published"][0]["differs"][0]
+    spec = json.loads((rallebench.workspace / "runs" / "r qa1" / "run.json").read_text())["spec"]
+    expected = {"whose": "original", "sha256": report["wording"]["sha256"]}
+    assert spec["settings"]["wording"] == expected
+    data = f"data={rallebench.workspace / 'crud-data'}"
+    ran = rallebench.suite("crud-summary", data, "index=news", own, llm="reads", run="s")
+    assert ran.code == 2 and "without src/prompts/summary.txt; get the whole repository" in ran.err

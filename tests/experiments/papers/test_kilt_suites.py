@@ -321,3 +321,48 @@ def test_the_embedded_reader_answers_published_questions_over_their_own_corpus(
     (part,) = rallebench.report("kilt-nq", "retriever=qed", file, run="qed", **few)["parts"]
     assert part["n_errors"] == 0 and value(part, "Rprec") > 0.7
     assert 0.1 < value(part, "em") <= value(part, "has_answer_all")
+
+
+RALLE = "scripts/configs/experiment_settings"
+
+
+def ralle_copy(folder: Path, template: str) -> Path:
+    """A copy of RaLLe's repository with one chain of another wording."""
+    search = {"prompt_template": "{question}", "function": "Retriever", "retriever_name": "e5"}
+    read = {"prompt_template": template, "function": "LLM", "llm_name": "llama"}
+    chain = [
+        {**search, "npassage": 5, "f-strings_or_eval": "f-strings"},
+        {**read, "f-strings_or_eval": "f-strings"},
+    ]
+    dataset = {"dataset_name": "NQ", "num_evaluate": -1, "batch_size": 20}
+    value = {"chain_config": {"dataset": dataset, "len_chain": 2, "chain": chain}}
+    path = folder / RALLE / "retrieve-read" / "06_nq.json"
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps(value))
+    return path
+
+
+def test_the_chains_of_ralles_repository_are_run_as_they_are_written(
+    rallebench: CommandLine, tmp_path: Path
+) -> None:
+    file = ralle_copy(tmp_path / "RaLLe", "Tell me: {question} {response[0]}")
+    own = f"prompts={tmp_path / 'RaLLe'}"
+    found = suite(rallebench, "kilt-nq", "theirs", own, llm="checker")
+    steps = rallebench.episodes("theirs nq read")[0]["steps"]
+    assert steps[1]["messages"][0]["content"].startswith("Tell me: ")
+    assert found["wording"]["whose"] == "original" and len(found["wording"]["sha256"]) == 64
+    assert "Original prompts (sha256 " in found["tables"][0]["note"]
+    assert "read/nq a version that is not known here" in found["tables"][0]["note"]
+    data = f"data={rallebench.workspace / 'data'}"
+
+    def refused(*pairs: str) -> str:
+        ran = rallebench.suite("kilt-nq", data, "retriever=tiny", *pairs, llm="checker", run="x")
+        assert ran.code == 2 and ran.err.count("\n") == 1
+        return ran.err
+
+    assert "without scripts/configs/experiment_settings/closed-book/06_nq.json" in refused(
+        own, "mode=closed-book"
+    )
+    assert "is no copy of RaLLe's repository" in refused(f"prompts={rallebench.workspace}")
+    file.write_text(file.read_text()[:80])
+    assert "06_nq.json" in refused(own)

@@ -415,3 +415,22 @@ def test_published_questions_are_answered_by_an_oracle_that_acts(
     system = {each["system"]: each for each in systems}["react · knows-all"]
     assert system["ACC"] == 100 and system["n"] == 60
     assert (system["verdicts"] == 60) == (name == "fever")
+
+
+def test_the_prompts_of_r_evals_repository_are_sent_with_their_own_demonstrations(
+    cli: CommandLine, tmp_path: Path
+) -> None:
+    folder = tmp_path / "R-Eval" / "environment" / "wiki_run"
+    folder.mkdir(parents=True)
+    (folder / "pre_prompt.py").write_text(
+        'REACT_INSTRUCTION = """Act.\n{examples}\nQuestion: {question}{scratchpad}"""\nraise OSError\n'
+    )
+    (folder / "fewshots.py").write_text("REACT_EXAMPLE = 'Question: Why?\\nAction 1: Finish[So]'\n")
+    pairs = ("tasks=hotpotqa", "retriever=tiny", f"prompts={tmp_path / 'R-Eval'}")
+    report = reval(cli, *pairs, "workflows=react", "models=guess-13b")
+    prompt = cli.episodes("n react guess-13b hotpotqa")[0]["steps"][0]["messages"][0]["content"]
+    assert prompt.startswith("Act.\nQuestion: Why?\nAction 1: Finish[So]\nQuestion: ")
+    assert prompt.endswith("\nThought 1:") and report["wording"]["whose"] == "original"
+    data = ("reval", *pairs, "workflows=chain-of-thought", "models=guess-13b")
+    ran = cli.suite(*data, run="x")
+    assert ran.code == 2 and "holds none of the prompts of this request" in ran.err

@@ -502,3 +502,24 @@ def test_all_published_records_are_asked_at_every_share(
     data = f"data={shared_data / 'rgb'}"
     report = rallebench.report("rgb-noise", data, "language=zh", llm="reads")
     assert len(report["parts"]) == 5 and all(part["n"] > 200 for part in report["parts"])
+
+
+def test_the_instructions_of_rgbs_repository_are_sent_and_recorded(
+    rallebench: CommandLine, workspace: Path, tmp_path: Path, like_the_papers: None
+) -> None:
+    folder = tmp_path / "RGB" / "config"
+    folder.mkdir(parents=True)
+    rules = "en:\n  system: Be brief.\n  instruction: 'On {DOCS}: {QUERY}'\n"
+    (folder / "instruction.yaml").write_text(rules)
+    own = f"prompts={tmp_path / 'RGB'}"
+    report = suite(rallebench, "noise", "noise=0", own)
+    first = rallebench.episodes("r noise=0")[0]["steps"][0]["messages"]
+    assert first[0]["content"] == "Be brief." and first[1]["content"].startswith("On Game 0")
+    assert "Original prompts (sha256 " in report["tables"][0]["note"]
+    spec = json.loads((workspace / "runs" / "r noise=0" / "run.json").read_text())["spec"]
+    assert spec["settings"]["wording"]["sha256"] == report["wording"]["sha256"]
+    (folder / "instruction.yaml").write_text(rules.replace("instruction:", "user:"))
+    data = f"data={workspace / 'rgb'}"
+    ran = rallebench.suite("rgb-noise", data, "set=en_fact", own, llm="reads", run="half")
+    assert ran.code == 2 and ran.err.count("\n") == 1
+    assert "holds no text en.instruction, so it is half a file or another version" in ran.err

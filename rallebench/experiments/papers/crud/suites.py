@@ -90,8 +90,8 @@ FACTOR_TABLES = {
 def own_of(cell: Cell, factor: str, value: Any) -> OwnRow:
     """A cell as a row of the paper's table of a factor. Its figures are of all records of ``split_merged.json``."""
     plan, request = cell.plan, cell.plan.request
-    records, asked = plan.records, len(plan.chosen)
-    why = unlike(records.name, SPLIT, asked, len(records.records))
+    records, n = plan.records, len(plan.chosen)
+    why = unlike(records.name, SPLIT, n, len(records.records))
     own = {head: cell.answered.means.get(name) for head, name in COLUMNS.items() if head != "MRR"}
     theirs = dict(zip(published_table("crud_table8").columns, own.values()))
     if ENCODER not in plan.similarity:

@@ -142,8 +142,8 @@ def _answered(request: ExperimentRequest, sets: Sequence[KiltSet]) -> Experiment
             for name, each in questions.items()
         },
     }
-    said = [*differs, *_left_out(results)]
-    tables = tables_of(results, request.llm, s["retriever"], bracket, " ".join(said))
+    note = " ".join([*differs, *_left_out(results)])
+    tables = tables_of(results, request.llm, s["retriever"], bracket, note)
     tables += tests_between(_by_set(results), _deciding(results), names=HEADS)
     return Report(data, tuple(notes), tables=tables, figures=figures_of(results))
 
